@@ -9,11 +9,11 @@ use clap::Subcommand;
 use lookalike::{Scheme, Sketch};
 use lookalike_batch::fingerprints::files::SketchShape;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
-use lookalike_server::default_scheme;
+use lookalike_server::{CLOCK_TOLERANCE, default_scheme};
 use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
     Collection, CollectionSettings, ContentKey, Store, StoreError, StoreOptions, StoreTuning,
-    StoredDocument, StoredScheme, UnixMillis, WriteOp, info, restore, salvage, verify,
+    StoredDocument, StoredScheme, UnixMillis, WriteOp, WriteTime, info, restore, salvage, verify,
 };
 use serde_json::json;
 
@@ -325,6 +325,15 @@ impl LoadArguments {
 
 fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     ensure_loadable(&arguments.scheme())?;
+    // Before a store or a collection is made for them.
+    for path in arguments
+        .files
+        .iter()
+        .filter(|path| path.as_os_str() != "-")
+    {
+        let found = path.metadata();
+        found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    }
     let tuning = StoreTuning::default()
         .memory_documents(IN_MEMORY)
         // 512 bytes for each of them.
@@ -348,6 +357,9 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // A scheme that this program cannot read was made by a newer one, whose sketches it does not know.
     let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
     let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
+    let last = store.collections().into_iter();
+    let last = last.filter_map(|(_, opened)| Some(opened.ok()?.stats().time));
+    let last = last.max().unwrap_or_default();
     let started = Instant::now();
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {
@@ -363,7 +375,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             // said from when they are there.
             let expires = arguments
                 .ttl
-                .map(|seconds| now().after(Duration::from_secs(seconds)));
+                .map(|seconds| now().max(last).after(Duration::from_secs(seconds)));
             let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
                 WriteOp::Insert(StoredDocument {
                     id,
@@ -377,7 +389,8 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
                     break;
                 }
                 loaded += documents.len() as u64;
-                let outcomes = collection.write(documents, now(), 0).map_err(failed)?;
+                let outcomes = collection.write(documents, write_time(last), 0);
+                let outcomes = outcomes.map_err(failed)?;
                 let again = |outcome: &&_| {
                     matches!(
                         outcome,
@@ -408,6 +421,17 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // After the store is closed and the summary is printed: what was loaded stays loaded.
     too_many_losses?;
     arguments.losses.end(&skipped)
+}
+
+/// The time of writes to a store that knows a last one. If the clock is far ahead of that, it may be wrong: nothing expires here by it, as in
+/// a service that was not told to trust it.
+fn write_time(last: UnixMillis) -> WriteTime {
+    let now = now().max(last);
+    let is_held = last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
+    WriteTime {
+        now: if is_held { last } else { now },
+        lives_from: now,
+    }
 }
 
 /// The wall clock.

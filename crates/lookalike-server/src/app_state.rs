@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use lookalike_store::{Collection, Store, UnixMillis};
+use lookalike_store::{Collection, Store, UnixMillis, WriteTime};
 
 use crate::api_key::ApiKeys;
 use crate::client::KeyName;
@@ -113,6 +113,11 @@ impl AppState {
     /// The time that documents live by.
     pub(crate) fn now(&self) -> UnixMillis {
         self.clock.now()
+    }
+
+    /// The time of writes.
+    pub(crate) fn write_time(&self) -> WriteTime {
+        self.clock.write_time()
     }
 
     /// Lead of the time over the clock.

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::sync::lock;
-use lookalike_store::UnixMillis;
+use lookalike_store::{UnixMillis, WriteTime};
 
 /// Tells the time.
 pub type WallClock = Arc<dyn Fn() -> UnixMillis + Send + Sync>;
 
 /// Largest accepted lead of the wall clock, between two readings and over the newest record at the start.
-const TOLERANCE: Duration = Duration::from_secs(3600);
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
 
 /// The wall clock with its guard.
 pub(crate) struct GuardedClock {
@@ -36,7 +36,7 @@ impl GuardedClock {
     /// whatever it says.
     pub(crate) fn new(wall: WallClock, last: UnixMillis, trusted: bool) -> Self {
         let now = wall();
-        let held = !trusted && last > UnixMillis(0) && now > last.after(TOLERANCE);
+        let held = !trusted && last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
         let state = ClockReading {
             // Never back: what has expired by `last` stays expired.
             told: if held { last } else { now.max(last) },
@@ -54,7 +54,7 @@ impl GuardedClock {
         let wall = (self.wall)();
         let mut state = lock(&self.state);
         let expected = state.told.after(state.at.elapsed());
-        state.held = wall > expected.after(TOLERANCE);
+        state.held = wall > expected.after(CLOCK_TOLERANCE);
         // Neither `told` nor `at` moves while it is held: the expected time goes on from the last one that was
         // believed, and an error cannot add up.
         if state.held {
@@ -65,6 +65,16 @@ impl GuardedClock {
             (state.told, state.at) = (wall, Instant::now());
         }
         state.told
+    }
+
+    /// The time of writes: documents live from what the wall clock tells, even while it is not believed. If it is right after all, they
+    /// have not expired before they should.
+    pub(crate) fn write_time(&self) -> WriteTime {
+        let now = self.now();
+        WriteTime {
+            now,
+            lives_from: now.max((self.wall)()),
+        }
     }
 
     /// Lead of the time over the wall clock: documents live that much longer than they should.
@@ -112,8 +122,9 @@ mod tests {
     #[test]
     fn a_clock_that_goes_back_holds_nothing_up() {
         let (hand, clock) = guarded(BEGIN + 5 * HOUR, false);
+        let time = clock.write_time();
         assert!(
-            clock.now().0 >= BEGIN + 5 * HOUR,
+            time.now.0 >= BEGIN + 5 * HOUR && time.lives_from >= time.now,
             "not before what the store knows"
         );
         hand.store(BEGIN - 100 * HOUR, Relaxed);
@@ -126,6 +137,9 @@ mod tests {
         let weeks_ago = BEGIN - 20 * 24 * HOUR;
         let (hand, held) = guarded(weeks_ago, false);
         assert!(held.is_held() && held.now().0 < weeks_ago + HOUR);
+        let time = held.write_time();
+        assert!(time.now.0 < weeks_ago + HOUR);
+        assert_eq!(time.lives_from.0, BEGIN, "new documents are of today");
         hand.store(weeks_ago + HOUR / 2, Relaxed);
         assert!(!held.is_held(), "it was set right");
         let (_, trusted) = guarded(weeks_ago, true);

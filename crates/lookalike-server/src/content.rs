@@ -44,18 +44,19 @@ pub(crate) enum ContentSource {
 #[cfg(test)]
 impl From<ContentSource> for RequestContent {
     fn from(source: ContentSource) -> Self {
-        Self::of(source, None)
+        Self::of(source, None, None)
     }
 }
 
 impl RequestContent {
     /// The content of a document of which nothing is known but perhaps its id.
-    pub(crate) fn of(source: ContentSource, id: Option<String>) -> Self {
+    pub(crate) fn of(source: ContentSource, id: Option<String>, url: Option<String>) -> Self {
         Self {
             source,
             text_hash: None,
             place: ContentPlace {
                 id,
+                url,
                 ..ContentPlace::default()
             },
         }

@@ -176,11 +176,12 @@ impl From<StoreError> for ProblemDetails {
                 said,
                 "ask again without `after`",
             ),
+            StoreError::BatchTooLarge { .. } => Self::too_large(said),
             StoreError::Invalid(_) => Self::invalid(said, "change the request"),
             StoreError::DiskFull { .. } => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "disk-full",
-                "the disk of the service is full, so nothing was written; reads and deletes still work",
+                "the disk of the service is full, so nothing was written; reads still work, and deletes while their reserve lasts",
                 "free some space and send the request again; no restart is needed",
             )
             .with_operator_detail(said),

@@ -21,7 +21,7 @@ use crate::pair_rule::NeighbourScope;
 use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoredScheme};
 use crate::sync::lock;
-use crate::time::UnixMillis;
+use crate::time::{UnixMillis, WriteTime};
 use crate::verdict::Verdict;
 
 /// Largest number of writes in a group, unless one request has more.
@@ -223,11 +223,11 @@ impl Collection {
     pub fn write(
         &self,
         writes: Vec<WriteOp>,
-        now: UnixMillis,
+        time: impl Into<WriteTime>,
         limit: usize,
     ) -> Result<Vec<WriteOutcome>> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.submit(writes, now, limit, move |result| {
+        self.submit(writes, time, limit, move |result| {
             // Whoever asked may have gone.
             let _ = sender.send(result);
         });
@@ -238,23 +238,21 @@ impl Collection {
     pub fn submit(
         &self,
         writes: Vec<WriteOp>,
-        now: UnixMillis,
+        time: impl Into<WriteTime>,
         limit: usize,
         done: impl FnOnce(Result<Vec<WriteOutcome>>) + Send + 'static,
     ) {
         let done = Box::new(done);
         let request = WriteRequest {
             writes,
-            now,
+            time: time.into(),
             limit,
             done,
         };
         let bytes = request.bytes();
         if bytes > LARGEST_BATCH {
-            let what = format!(
-                "the batch has {bytes} bytes, more than the limit of {LARGEST_BATCH}; split it"
-            );
-            return (request.done)(Err(StoreError::Invalid(what)));
+            let limit = LARGEST_BATCH;
+            return (request.done)(Err(StoreError::BatchTooLarge { bytes, limit }));
         }
         let mut queue = lock(&self.shared.queue);
         // Under the lock: the writer leaves once it is closed and nothing waits, and nobody would hear of a request behind that.

@@ -20,7 +20,7 @@ pub enum StoreError {
     },
     /// There is no room on the medium: nothing of the write was taken.
     #[error(
-        "{path}: the disk is full, so the write was refused; reads and deletes still work; free some space and write again", path = path.display()
+        "{path}: the disk is full, so nothing was written; free some space and try again", path = path.display()
     )]
     DiskFull {
         /// The file that could not grow.
@@ -86,6 +86,12 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory holds a snapshot: a store in it would change files that [`restore`](crate::restore) checks.
+    #[error("{path}: this is a snapshot, not a store; restore it into a new directory", path = path.display())]
+    IsSnapshot {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The target directory has files already.
     #[error("{path}: this directory is not empty; name a new directory", path = path.display())]
     NotEmpty {
@@ -132,6 +138,16 @@ pub enum StoreError {
         found: String,
         /// Differences of the two schemes.
         difference: String,
+    },
+    /// Writes of one request that are too large together.
+    #[error(
+        "the documents of the batch have {bytes} bytes or more, over the limit of {limit}; split it"
+    )]
+    BatchTooLarge {
+        /// Bytes so far.
+        bytes: usize,
+        /// Most bytes.
+        limit: usize,
     },
     /// A request that cannot be carried out whatever the state of the store.
     #[error("{0}")]

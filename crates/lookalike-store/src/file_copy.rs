@@ -12,7 +12,7 @@ const PIECE: usize = 1 << 20;
 pub(crate) fn for_each_piece(
     fs: &dyn FileSystem,
     path: &Path,
-    each: &mut dyn FnMut(&[u8], u64) -> std::io::Result<()>,
+    each: &mut dyn FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<u64> {
     let file = fs.open(path, false);
     let file = file.map_err(StoreError::io(path, "reading a snapshot"))?;
@@ -23,7 +23,7 @@ pub(crate) fn for_each_piece(
 fn for_each_piece_of(
     file: &dyn FileHandle,
     path: &Path,
-    each: &mut dyn FnMut(&[u8], u64) -> std::io::Result<()>,
+    each: &mut dyn FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<u64> {
     let failed = |error| StoreError::io(path, "reading a snapshot")(error);
     let length = file.length().map_err(failed)?;
@@ -31,7 +31,7 @@ fn for_each_piece_of(
     while at < length {
         let now = &mut piece[..PIECE.min((length - at) as usize)];
         read_exact(file, now, at).map_err(failed)?;
-        each(now, at).map_err(failed)?;
+        each(now, at)?;
         at += now.len() as u64;
     }
     Ok(length)
@@ -53,7 +53,9 @@ pub(crate) fn copy_open_file(
 ) -> Result<()> {
     let failed = |error| StoreError::io(to, "copying a file")(error);
     let copy = fs.create(to).map_err(failed)?;
-    for_each_piece_of(file, from, &mut |piece, at| write_all(&*copy, piece, at))?;
+    for_each_piece_of(file, from, &mut |piece, at| {
+        write_all(&*copy, piece, at).map_err(failed)
+    })?;
     copy.sync().map_err(failed)
 }
 

@@ -89,5 +89,5 @@ pub use rebuild::{RebuildReport, RebuildTarget};
 pub use scheme_part::SchemePart;
 pub use settings::{CollectionSettings, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions, is_name};
-pub use time::UnixMillis;
+pub use time::{UnixMillis, WriteTime};
 pub use verdict::{SimilarParagraph, Verdict};

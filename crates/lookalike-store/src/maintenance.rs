@@ -14,13 +14,12 @@ use crate::file_copy::{copy_file, for_each_piece, link_or_copy};
 use crate::fs::FileSystem;
 use crate::manifest::{read_checked, replace_checked};
 use crate::store::{
-    LONGEST_NAME, SECOND_FOLDER, Store, StoreCatalog, StoreId, StoreOptions, check_name,
+    LONGEST_NAME, SECOND_FOLDER, SNAPSHOT, Store, StoreCatalog, StoreId, StoreOptions, check_name,
     collection_folder, is_file_name, lock_failed, lock_to_read, sync_parent,
 };
 use crate::sync::lock;
 use crate::time::UnixMillis;
 
-const SNAPSHOT: &str = "SNAPSHOT";
 const NEW_SNAPSHOT: &str = "SNAPSHOT.new";
 /// The file that is locked while a snapshot is written, and goes at its end.
 const UNFINISHED: &str = "UNFINISHED";
@@ -175,7 +174,7 @@ fn is_unfinished(fs: &dyn FileSystem, folder: &Path) -> bool {
     has(UNFINISHED) && !has(SNAPSHOT) && fs.lock_to_read(&folder.join(UNFINISHED)).is_ok()
 }
 
-/// Removes what there is of a snapshot that failed, as far as that goes.
+/// Removes what there is of a snapshot that failed, or of a store that was to be made of one, as far as that goes.
 fn remove_snapshot(fs: &dyn FileSystem, target: &Path) {
     let below = target.join("collections");
     let names = fs.list(&below).unwrap_or_default();
@@ -309,8 +308,23 @@ pub fn restore(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<Sn
     };
     let catalog = catalog.ok_or_else(or_missing)?;
     check_collections(&snapshot.join(SNAPSHOT), &list, &catalog)?;
-    let failed = |error| StoreError::io(target, "restoring a snapshot")(error);
     ensure_empty(fs, target)?;
+    let made = restore_into(fs, snapshot, target, &list, &catalog);
+    if made.is_err() {
+        remove_snapshot(fs, target);
+    }
+    made
+}
+
+/// Makes the files of a store of those of a snapshot.
+fn restore_into(
+    fs: &dyn FileSystem,
+    snapshot: &Path,
+    target: &Path,
+    list: &SnapshotList,
+    catalog: &StoreCatalog,
+) -> Result<SnapshotSummary> {
+    let failed = |error| StoreError::io(target, "restoring a snapshot")(error);
     let parent = target.join("collections");
     fs.create_dir(target).map_err(failed)?;
     fs.create_dir(&parent).map_err(failed)?;
@@ -446,7 +460,8 @@ pub fn salvage(
             Err(error) => salvage.lost.push(error),
         }
     }
-    store.close()?;
+    // What was saved before a failure is there, and counts.
+    salvage.lost.extend(store.close().err());
     Ok(salvage)
 }
 

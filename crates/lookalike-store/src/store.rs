@@ -25,6 +25,8 @@ use crate::scheme_part::{self, SchemePart};
 use crate::settings::{CollectionSettings, StoreTuning};
 
 pub(crate) const CATALOG: &str = "CATALOG";
+/// List of the files of a snapshot, with their sums.
+pub(crate) const SNAPSHOT: &str = "SNAPSHOT";
 const NEW_CATALOG: &str = "CATALOG.new";
 const LOCK: &str = "LOCK";
 const VERSION: u32 = 1;
@@ -351,6 +353,13 @@ impl Store {
                     path: folder.to_owned(),
                 },
                 _ => StoreError::io(folder, "opening the store")(error),
+            });
+        }
+        // Before there is a lock file: not a byte of a snapshot changes.
+        let names = fs.list(folder).unwrap_or_default();
+        if names.iter().any(|name| name == SNAPSHOT) {
+            return Err(StoreError::IsSnapshot {
+                path: folder.to_owned(),
             });
         }
         // Before the catalog is read: another process might be replacing it.

@@ -16,3 +16,22 @@ impl UnixMillis {
         Self(self.0.saturating_add(millis))
     }
 }
+
+/// The time of writes. A caller that does not believe its clock holds `now` back, so that nothing expires too early; what is inserted
+/// meanwhile must not die early either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteTime {
+    /// The time by which documents have expired.
+    pub now: UnixMillis,
+    /// The start of the lives of new documents; never before `now`.
+    pub lives_from: UnixMillis,
+}
+
+impl From<UnixMillis> for WriteTime {
+    fn from(now: UnixMillis) -> Self {
+        Self {
+            now,
+            lives_from: now,
+        }
+    }
+}

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use lookalike::{Fingerprint, Scheme, Sketch};
 use lookalike_batch::SkippedRow;
-use lookalike_store::DocumentSketch;
+use lookalike_store::{DocumentSketch, check_id};
 use serde_json::{Value, json};
 
 use super::exported;
-use super::http::{ServiceClient, collection, escaped};
+use super::http::{RequestError, ServiceClient, collection, escaped};
 use super::output::print;
 use super::record_sender::RecordSender;
 use crate::arguments::LossArguments;
@@ -140,103 +140,139 @@ fn load_sketches(
     let strict = arguments.losses.policy().is_strict();
     let mut file = CollectionFile::open(path, sketch, strict)?;
     let question = question(arguments, file.scheme().map(|id| id.to_string()));
+    let shown = path.display().to_string();
     let path = collection(&arguments.collection, &format!("/insert{question}"));
+    let mut sender = RecordSender::new(strict);
     let mut batch = SketchBatch {
         client,
         path,
-        most: arguments.batch as usize,
         counts,
-        packed: Vec::new(),
-        items: Vec::new(),
+        most: arguments.batch as usize,
+        waiting: Vec::new(),
         bytes: 0,
-        documents: 0,
     };
+    let place = |(id, _): &SentSketch| format!("{shown}, id {id}");
     let mut more = true;
-    while more {
+    while more && !sender.is_over() {
         more = file.read(READ)?;
-        for (id, sketch) in file.documents()? {
-            batch.push(&id, &sketch)?;
+        for sketch in file.documents()? {
+            if let Err(error) = check_id(&sketch.0) {
+                sender
+                    .skipped
+                    .add("id", format!("{}: {error}", place(&sketch)));
+                continue;
+            }
+            batch.push(sketch, &mut sender, &place)?;
         }
     }
-    batch.send()?;
+    batch.send(&mut sender, &place)?;
     counts.skipped.extend(file.skipped());
+    counts.skipped.extend(sender.finish()?);
     Ok(())
 }
 
-/// Documents of one request: 64-bit fingerprints in the compact form, other sketches as JSON.
+/// An id and its sketch.
+type SentSketch = (String, DocumentSketch);
+
+/// Sketches of one request: 64-bit fingerprints in the compact form, other ones as JSON.
 struct SketchBatch<'a> {
     client: &'a ServiceClient,
     path: String,
-    most: usize,
     counts: &'a mut LoadCounts,
-    packed: Vec<u8>,
-    items: Vec<Value>,
+    /// Most of a request.
+    most: usize,
+    waiting: Vec<SentSketch>,
     bytes: usize,
-    documents: usize,
 }
 
 impl SketchBatch<'_> {
-    fn push(&mut self, id: &str, sketch: &DocumentSketch) -> Result<(), Failure> {
-        if self.documents == self.most || self.bytes > SENT {
-            self.send()?;
+    fn push(
+        &mut self,
+        sketch: SentSketch,
+        sender: &mut RecordSender,
+        place: &dyn Fn(&SentSketch) -> String,
+    ) -> Result<(), Failure> {
+        if self.waiting.len() == self.most || self.bytes > SENT {
+            self.send(sender, place)?;
         }
-        match sketch {
-            DocumentSketch::Fingerprint(code) => self.pack(id, *code)?,
-            DocumentSketch::Bits(code, bits) => {
-                let digits = *bits as usize / 4;
-                self.add(id, "fingerprint", format!("{:0digits$x}", code.0));
-            }
-            DocumentSketch::SuperShingles(values) => {
-                let digits = values.iter().map(|value| format!("{value:016x}"));
-                self.add(id, "super_shingles", digits.collect());
-            }
-            DocumentSketch::Minima(values) => {
-                let digits = values.iter().map(|value| format!("{value:08x}"));
-                self.add(id, "signature", digits.collect());
-            }
-        }
-        self.documents += 1;
+        self.bytes += sketch.0.len() + written_bytes(&sketch.1);
+        self.waiting.push(sketch);
         Ok(())
     }
 
-    /// Adds 8 bytes of fingerprint, 2 of length, both little-endian, and the id. See `docs/reference/formats.md`.
-    fn pack(&mut self, id: &str, Fingerprint(code): Fingerprint) -> Result<(), Failure> {
-        let length = u16::try_from(id.len()).map_err(|_| {
-            Failure::Failed(format!(
-                "an id of {} bytes is too long for a collection",
-                id.len()
-            ))
-        })?;
-        self.packed.extend(code.to_le_bytes());
-        self.packed.extend(length.to_le_bytes());
-        self.packed.extend(id.as_bytes());
-        Ok(())
+    fn send(
+        &mut self,
+        sender: &mut RecordSender,
+        place: &dyn Fn(&SentSketch) -> String,
+    ) -> Result<(), Failure> {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.bytes = 0;
+        let ask = &mut |batch: &[SentSketch]| self.ask(batch);
+        sender.send(&waiting, place, ask).map(drop)
     }
 
-    fn add(&mut self, id: &str, field: &str, digits: String) {
-        self.bytes += id.len() + digits.len();
-        self.items.push(json!({"id": id, field: digits}));
-    }
-
-    fn send(&mut self) -> Result<(), Failure> {
-        let (loaded, replaced) = if self.documents == 0 {
-            (0, 0)
-        } else if self.items.is_empty() {
-            let body = std::mem::take(&mut self.packed);
-            let answers = self.client.packed(&self.path, body)?;
-            // A byte an item; the highest bit says that a document of this id was there.
-            let replaced = answers.iter().filter(|answer| **answer & 0x80 != 0);
-            (answers.len(), replaced.count())
-        } else {
-            let items = std::mem::take(&mut self.items);
-            let answers = self.client.items(&self.path, &items)?;
-            let replaced = answers.iter().filter(|answer| answer["replaced"] == true);
-            (answers.len(), replaced.count())
+    fn ask(&mut self, batch: &[SentSketch]) -> Result<(), RequestError> {
+        let packed: Option<Vec<Vec<u8>>> = batch.iter().map(packed).collect();
+        let replaced = match packed {
+            Some(items) => {
+                let answers = self.client.packed(&self.path, items.concat())?;
+                // A byte an item; the highest bit says that a document of this id was there.
+                let replaced = answers.iter().filter(|answer| **answer & 0x80 != 0);
+                replaced.count()
+            }
+            None => {
+                let items: Vec<Value> = batch.iter().map(written).collect();
+                let answers = self.client.items(&self.path, &items)?;
+                let replaced = answers.iter().filter(|answer| answer["replaced"] == true);
+                replaced.count()
+            }
         };
-        self.counts.loaded += loaded as u64;
+        self.counts.loaded += batch.len() as u64;
         self.counts.replaced += replaced as u64;
-        (self.bytes, self.documents) = (0, 0);
         Ok(())
+    }
+}
+
+/// 8 bytes of a fingerprint of 64 bits, 2 of length, both little-endian, and the id. See `docs/reference/formats.md`.
+fn packed((id, sketch): &SentSketch) -> Option<Vec<u8>> {
+    let DocumentSketch::Fingerprint(Fingerprint(code)) = sketch else {
+        return None;
+    };
+    let length = u16::try_from(id.len()).ok()?;
+    let parts = [
+        &code.to_le_bytes()[..],
+        &length.to_le_bytes(),
+        id.as_bytes(),
+    ];
+    Some(parts.concat())
+}
+
+fn written((id, sketch): &SentSketch) -> Value {
+    let (field, digits) = match sketch {
+        DocumentSketch::Fingerprint(Fingerprint(code)) => ("fingerprint", format!("{code:016x}")),
+        DocumentSketch::Bits(code, bits) => {
+            let digits = *bits as usize / 4;
+            ("fingerprint", format!("{:0digits$x}", code.0))
+        }
+        DocumentSketch::SuperShingles(values) => {
+            let digits = values.iter().map(|value| format!("{value:016x}"));
+            ("super_shingles", digits.collect())
+        }
+        DocumentSketch::Minima(values) => {
+            let digits = values.iter().map(|value| format!("{value:08x}"));
+            ("signature", digits.collect())
+        }
+    };
+    json!({"id": id, field: digits})
+}
+
+/// Bytes of a sketch in a request, roughly.
+fn written_bytes(sketch: &DocumentSketch) -> usize {
+    match sketch {
+        DocumentSketch::Fingerprint(_) => 16,
+        DocumentSketch::Bits(_, bits) => *bits as usize / 4,
+        DocumentSketch::SuperShingles(values) => 16 * values.len(),
+        DocumentSketch::Minima(values) => 8 * values.len(),
     }
 }
 

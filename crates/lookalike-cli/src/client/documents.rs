@@ -2,18 +2,20 @@
 
 use std::io::{BufWriter, Write, stdout};
 
-use lookalike::scheme::{Boilerplate, BoilerplateScope, FieldWeights};
+use lookalike::scheme::{Boilerplate, BoilerplateScope, Extraction, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::FieldTally;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_corpus::{Category, Parser, TextState, server_of};
 use lookalike_store::check_id;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::exported;
 use super::http::{RequestError, ServiceClient, collection, escaped};
 use super::record_sender::RecordSender;
-use crate::arguments::{InputArguments, share};
+use crate::arguments::{HtmlArguments, InputArguments, share};
 use crate::console;
 use crate::failure::Failure;
 
@@ -265,9 +267,18 @@ struct SentDocument {
     id: String,
     /// Source and number of its record.
     place: String,
-    item: Value,
+    item: SentItem,
     /// Bytes of its text.
     bytes: usize,
+}
+
+/// The item of a request, with metadata as they stand in an export.
+#[derive(Serialize)]
+struct SentItem {
+    #[serde(flatten)]
+    item: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Box<RawValue>>,
 }
 
 /// A request, whose answers are written.
@@ -305,6 +316,7 @@ impl<'a> DocumentOperation<'a> {
         let options = arguments
             .input
             .options(None)
+            .html(asked.extraction(&arguments.input.html)?)
             .category(asked.category.filter(|_| self.name != "paragraphs"))
             .fields(asked.fields);
         let spool = tempfile::tempdir().map_err(|error| {
@@ -330,7 +342,7 @@ impl<'a> DocumentOperation<'a> {
             bytes: 0,
             sender: RecordSender::new(losses.policy().is_strict()),
         };
-        let (mut without_category, mut linked) = (0, 0_u64);
+        let (mut without_category, mut linked, mut without_id) = (0, 0_u64, 0_u64);
         let mut fields = FieldTally::default();
         let skips = inputs.skips.iter();
         skips.for_each(|skip| batch.sender.skipped.add_part(skip));
@@ -371,13 +383,24 @@ impl<'a> DocumentOperation<'a> {
                             Some(category) => item["category"] = json!(category),
                             None => without_category += 1,
                         }
-                        let takes_site = asked.wants_site && self.name != "paragraphs";
-                        if let Some(host) = server_of(&record, source.format).filter(|_| takes_site)
-                        {
+                        let site = server_of(&record, source.format);
+                        if let Some(host) = site.filter(|_| asked.wants_site) {
                             item["url"] = format!("http://{host}/").into();
                         }
                         add_fields(&record.fields, &mut item);
                         linked += u64::from(!record.fields.is_empty());
+                        let is_stdin = source.name() == "-";
+                        let is_built = record.id_generated || is_stdin && record.id == "-";
+                        if self.kept_for.is_some() && is_built {
+                            without_id += 1;
+                            if is_stdin {
+                                done = Err(Failure::Usage(format!(
+                                    "{place}: has no id; from standard input it would replace another one without: name the \
+                                     field of the ids with --id"
+                                )));
+                                return;
+                            }
+                        }
                         if names {
                             // Checks and queries keep nothing: ids would only be sent to be ignored.
                             item["id"] = json!(record.id);
@@ -386,15 +409,23 @@ impl<'a> DocumentOperation<'a> {
                         // bring a collection over whole.
                         let keeps = self.kept_for.is_some();
                         let own = keeps.then(|| exported::beside_text(record.raw)).flatten();
+                        let own = match own.transpose() {
+                            Ok(own) => own,
+                            Err(error) => {
+                                let first = format!("{place}: the fields of an export: {error}");
+                                return skipped.add("wrong-type", first);
+                            }
+                        };
+                        let mut metadata = None;
                         if let Some(own) = own {
-                            own.add_to(&mut item);
+                            metadata = own.add_to(&mut item);
                         } else if let Some(Some(seconds)) = self.kept_for {
                             item["ttl_seconds"] = seconds.into();
                         }
                         done = batch.push(SentDocument {
                             id: record.id.into_owned(),
                             place,
-                            item,
+                            item: SentItem { item, metadata },
                             bytes: record.text.len(),
                         });
                     }
@@ -430,6 +461,13 @@ impl<'a> DocumentOperation<'a> {
                 "{count} records have no {category}: they form a category of their own"
             ));
         }
+        if without_id > 0 {
+            let count = console::grouped(without_id);
+            console::warning(&format!(
+                "{count} records have no id and got one from the name of their file and their number: those of another file of that name \
+                 will replace them; name the field of the ids with --id"
+            ));
+        }
         if !options.fields.is_none() && linked == 0 && sent > 0 {
             console::warning(&format!(
                 "the collection uses {}, which no record has",
@@ -450,6 +488,8 @@ impl<'a> DocumentOperation<'a> {
 struct AskedFields {
     category: Option<Category>,
     fields: FieldWeights,
+    /// Extraction of the text of pages.
+    html: Option<Extraction>,
     /// True if lines of the site of a document are left out.
     wants_site: bool,
 }
@@ -475,8 +515,20 @@ impl AskedFields {
         Ok(Self {
             category,
             fields,
+            html: scheme.map(|scheme| scheme.html),
             wants_site,
         })
+    }
+
+    /// The extraction of the collection, which options may name but not change.
+    fn extraction(&self, given: &HtmlArguments) -> Result<Extraction, Failure> {
+        let own = given.extraction();
+        match self.html {
+            Some(wanted) if given.is_given() && own != wanted => Err(Failure::Usage(format!(
+                "the collection reads pages with html={wanted}: leave out --html and its like"
+            ))),
+            wanted => Ok(wanted.unwrap_or(own)),
+        }
     }
 }
 
@@ -526,11 +578,11 @@ impl RequestBatch<'_> {
 impl DocumentRequest<'_> {
     /// Sends documents, and writes a line for each.
     fn ask(&mut self, documents: &[SentDocument]) -> Result<(), RequestError> {
-        let items: Vec<&Value> = documents.iter().map(|document| &document.item).collect();
+        let items: Vec<&SentItem> = documents.iter().map(|document| &document.item).collect();
         let mut answers = self.client.items(&self.path, &items)?;
         if let Some(most) = self.neighbours {
             for (item, answer) in items.into_iter().zip(&mut answers) {
-                self.follow(item, answer, most)?;
+                self.follow(&item.item, answer, most)?;
             }
         }
         for (document, answer) in documents.iter().zip(answers) {

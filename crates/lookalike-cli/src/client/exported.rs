@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::http::RequestError;
 use super::record_sender::RecordSender;
@@ -42,7 +42,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
 }
 
 fn says_when_it_expires(line: &[u8]) -> bool {
-    const FIELD: &[u8] = b"\"expires_ms\":";
+    const FIELD: &[u8] = b"\"expires_ms\"";
     line.windows(FIELD.len()).any(|part| part == FIELD)
 }
 
@@ -67,35 +67,57 @@ pub(super) fn spooled_stdin(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Fields of a line of an export, but for the text.
-#[derive(Deserialize)]
 pub(super) struct ExportedFields {
-    #[serde(deserialize_with = "Option::deserialize")]
     expires_ms: Option<u64>,
-    metadata: Option<Value>,
+    metadata: Option<Box<RawValue>>,
     text_hash: Option<String>,
 }
 
+/// The same as they are written.
+#[derive(Deserialize)]
+struct WrittenFields<'a> {
+    #[serde(borrow, default, deserialize_with = "given")]
+    expires_ms: Option<&'a RawValue>,
+    metadata: Option<Box<RawValue>>,
+    #[serde(borrow)]
+    text_hash: Option<&'a RawValue>,
+}
+
+/// A field that is there, `null` or not.
+fn given<'de: 'a, 'a, D: Deserializer<'de>>(field: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(field).map(Some)
+}
+
 /// Fields of a record beside its text, if it is a line of an export.
-pub(super) fn beside_text(record: &[u8]) -> Option<ExportedFields> {
+pub(super) fn beside_text(record: &[u8]) -> Option<serde_json::Result<ExportedFields>> {
     // A search for some bytes spares the parser on lines that are no exports.
     if !says_when_it_expires(record) {
         return None;
     }
-    serde_json::from_slice(record).ok()
+    let written: WrittenFields<'_> = serde_json::from_slice(record).ok()?;
+    let expires_ms = written.expires_ms?;
+    Some(
+        serde_json::from_str(expires_ms.get()).and_then(|expires_ms| {
+            let hash = written
+                .text_hash
+                .map(|hash| serde_json::from_str(hash.get()));
+            Ok(ExportedFields {
+                expires_ms,
+                metadata: written.metadata,
+                text_hash: hash.transpose()?,
+            })
+        }),
+    )
 }
 
 impl ExportedFields {
-    /// Gives it to an item of a request.
-    pub(super) fn add_to(self, item: &mut Value) {
+    /// Gives it to an item of a request, but for the metadata.
+    pub(super) fn add_to(self, item: &mut Value) -> Option<Box<RawValue>> {
         item["expires_ms"] = self.expires_ms.into();
-        for (name, value) in [
-            ("metadata", self.metadata),
-            ("text_hash", self.text_hash.map(Value::from)),
-        ] {
-            if let Some(value) = value {
-                item[name] = value;
-            }
+        if let Some(hash) = self.text_hash {
+            item["text_hash"] = hash.into();
         }
+        self.metadata
     }
 }
 
@@ -150,7 +172,8 @@ pub(super) fn send_lines(
         if document.is_empty() {
             continue;
         }
-        let parsed: Result<IgnoredAny, _> = serde_json::from_slice(document);
+        // All of it: what is only skipped over may hold what the service cannot read, which would have all lines refused.
+        let parsed: Result<Value, _> = serde_json::from_slice(document);
         if let Err(error) = parsed {
             let first = format!("{shown}, line {number} is not JSON: {error}");
             sender.skipped.add("invalid-json", first);

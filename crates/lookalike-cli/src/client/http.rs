@@ -58,6 +58,8 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     /// Number of the item that it is about, from 0, in a batch.
     pub(crate) item: Option<usize>,
+    /// Short name of the fault.
+    pub(crate) code: String,
     /// Fault and remedy.
     pub(crate) reason: String,
     pub(super) url: String,
@@ -146,6 +148,15 @@ impl ServiceClient {
         self.parse(path, &bytes)
     }
 
+    /// Asks with JSON for a document, which may be missing: `null`.
+    pub(crate) fn json_if_there(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        let body = ("application/json", body.to_string().into_bytes());
+        match self.send("POST", path, Some(body)) {
+            Err(RequestError::Refused(refusal)) if refusal.code == "no-document" => Ok(Value::Null),
+            answer => self.parse(path, &answer?),
+        }
+    }
+
     fn parse(&self, path: &str, bytes: &[u8]) -> Result<Value, Failure> {
         serde_json::from_slice(bytes).map_err(|error| {
             Failure::Failed(format!(
@@ -189,8 +200,8 @@ impl ServiceClient {
     }
 
     /// Sends a batch in the compact form.
-    pub(crate) fn packed(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        Ok(self.send("POST", path, Some((PACKED, body)))?)
+    pub(crate) fn packed(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, RequestError> {
+        self.send("POST", path, Some((PACKED, body)))
     }
 
     /// Status and answer of a request that is asked once.
@@ -317,6 +328,7 @@ impl ServiceClient {
         Refusal {
             status,
             item: problem["item"].as_u64().map(|item| item as usize),
+            code: word("code"),
             reason: format!("{}: {}{option}", word("detail"), word("remedy")),
             url: format!("{}{path}", self.url),
         }

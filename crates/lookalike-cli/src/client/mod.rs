@@ -26,7 +26,7 @@ use crate::radius_warning::{self, RadiusOf, WarnedFeatures};
 use documents::{
     CheckAndInsertArguments, CheckArguments, InsertArguments, ParagraphArguments, QueryArguments,
 };
-use http::ServiceClient;
+use http::{RequestError, ServiceClient};
 use output::print;
 use sketches::SketchSettings;
 
@@ -363,45 +363,62 @@ fn warn_of_collection(created: &Value) {
     }
 }
 
+/// Asks for ids, some at once: fewer where the service takes no more, or where their documents are too large.
+fn ask_in_parts(
+    ids: &[String],
+    mut ask: impl FnMut(&[String]) -> Result<(), RequestError>,
+) -> Result<(), Failure> {
+    // A request has a bound on its items; the words of a command line may be more. The first is asked last.
+    let mut waiting: Vec<&[String]> = ids.chunks(100).rev().collect();
+    while let Some(ids) = waiting.pop() {
+        match ask(ids) {
+            Err(RequestError::Refused(refusal)) if refusal.status == 413 && ids.len() > 1 => {
+                let (first, rest) = ids.split_at(ids.len() / 2);
+                waiting.extend([rest, first]);
+            }
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
 fn get(
     client: &ServiceClient,
     collection: &str,
     ids: &[String],
     texts: bool,
 ) -> Result<(), Failure> {
-    let option = if texts { "/get?text=true" } else { "/get" };
-    let path = http::collection(collection, option);
-    // Texts are shown of one document at a time.
-    // A request has a bound on its items; the words of a command line may be more.
-    for ids in ids.chunks(if texts { 1 } else { 100 }) {
-        let mut items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
-        // One item instead of a list gives one object instead of a list.
-        let body = if texts { items.remove(0) } else { items.into() };
-        match client.json("POST", &path, Some(&body))? {
-            Value::Array(found) => found.iter().try_for_each(print)?,
-            found => print(&found)?,
-        }
+    if texts {
+        // They are shown of one document at a time.
+        let path = http::collection(collection, "/get?text=true");
+        let mut shown = ids.iter().map(|id| json!({"id": id}));
+        return shown.try_for_each(|item| print(&client.json_if_there(&path, &item)?));
     }
-    Ok(())
+    let path = http::collection(collection, "/get");
+    ask_in_parts(ids, |ids| {
+        let items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        let found = client.items(&path, &items)?;
+        Ok(found.iter().try_for_each(print)?)
+    })
+}
+
+/// Prints for each id whether there was a document.
+fn print_existed(ids: &[String], answers: &[Value]) -> Result<(), Failure> {
+    let mut answers = ids.iter().zip(answers);
+    answers.try_for_each(|(id, answer)| print(&json!({"id": id, "existed": answer["existed"]})))
 }
 
 fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Failure> {
     let path = http::collection(&arguments.collection, "/expire");
-    // The least limit that a service may have is unknown; a hundred ids are far below the default of a
-    // thousand.
-    for ids in arguments.ids.chunks(100) {
+    ask_in_parts(&arguments.ids, |ids| {
         let item = |id: &String| match arguments.ttl {
             Some(seconds) => json!({"id": id, "ttl_seconds": seconds}),
             // clap has seen to it that without `--ttl` there is `--never`.
             None => json!({"id": id, "expires_ms": null}),
         };
-        let body: Vec<Value> = ids.iter().map(item).collect();
-        let answers = client.items(&path, &body)?;
-        for (id, answer) in ids.iter().zip(answers) {
-            print(&json!({"id": id, "existed": answer["existed"]}))?;
-        }
-    }
-    Ok(())
+        let items: Vec<Value> = ids.iter().map(item).collect();
+        Ok(print_existed(ids, &client.items(&path, &items)?)?)
+    })
 }
 
 /// Prints the readiness of the service; a failure unless it is ready.
@@ -417,15 +434,11 @@ fn ready(client: &ServiceClient) -> Result<(), Failure> {
 }
 
 fn delete(client: &ServiceClient, collection: &str, ids: &[String]) -> Result<(), Failure> {
-    for ids in ids.chunks(100) {
-        let body: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
-        let path = http::collection(collection, "/delete");
-        let answers = client.items(&path, &body)?;
-        for (id, answer) in ids.iter().zip(answers) {
-            print(&json!({"id": id, "existed": answer["existed"]}))?;
-        }
-    }
-    Ok(())
+    let path = http::collection(collection, "/delete");
+    ask_in_parts(ids, |ids| {
+        let items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        Ok(print_existed(ids, &client.items(&path, &items)?)?)
+    })
 }
 
 fn export(client: &ServiceClient, collection: &str) -> Result<(), Failure> {

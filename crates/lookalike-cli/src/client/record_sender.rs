@@ -146,6 +146,7 @@ mod tests {
         RequestError::Refused(Refusal {
             status,
             item,
+            code: "too-large".to_owned(),
             reason: "no: send another".to_owned(),
             url: "http://a.example/v1".to_owned(),
         })

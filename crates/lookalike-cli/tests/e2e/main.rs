@@ -12,6 +12,7 @@ mod changing_files;
 mod choices;
 #[cfg(all(unix, feature = "parquet"))]
 mod client;
+mod client_losses;
 mod cluster;
 mod collection_archives;
 mod collections;

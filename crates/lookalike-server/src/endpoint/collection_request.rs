@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{
-    Collection, CollectionSettings, StoreError, StoredScheme, UnixMillis, WriteOp, WriteOutcome,
+    Collection, CollectionSettings, StoreError, StoredScheme, WriteOp, WriteOutcome, WriteTime,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
@@ -71,7 +71,7 @@ pub(crate) struct CollectionTask<'b> {
     pub(crate) cache: &'b mut SketchCache,
     pub(crate) collection: Arc<Collection>,
     pub(crate) settings: Arc<CollectionSettings>,
-    pub(crate) now: UnixMillis,
+    pub(crate) time: WriteTime,
     body: ReceivedBody,
 }
 
@@ -236,7 +236,7 @@ impl<O> CollectionRequest<O> {
                 cache,
                 settings: collection.settings(),
                 collection,
-                now: app.now(),
+                time: app.write_time(),
                 app,
                 body,
             })
@@ -321,7 +321,7 @@ impl CollectionTask<'_> {
         }
         let (done, submitted) = oneshot::channel();
         self.collection
-            .submit(writes, self.now, limit, move |outcomes| {
+            .submit(writes, self.time, limit, move |outcomes| {
                 // Whoever asked may have gone.
                 let _ = done.send(outcomes);
             });

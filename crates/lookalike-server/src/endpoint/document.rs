@@ -143,7 +143,7 @@ pub(crate) async fn check(
         });
         let (keys, shape) = keys?.into_parts();
         // All of a batch in one search: probes of many fingerprints overlap in memory.
-        let verdicts = task.collection.check_many(&keys, scope, task.now)?;
+        let verdicts = task.collection.check_many(&keys, scope, task.time.now)?;
         let rule = ScoreRule::of(&task.settings);
         let judged = verdicts.into_iter().zip(&keys);
         let judged = judged.map(|(verdict, key)| VerdictResponse::new(verdict, key, rule));
@@ -175,7 +175,7 @@ pub(crate) async fn query(
                 .content()
                 .and_then(|content| task.sketch(&content, neighbours))
                 .and_then(|sketch| {
-                    let (now, page) = (task.now, neighbours.page);
+                    let (now, page) = (task.time.now, neighbours.page);
                     let found = task
                         .collection
                         .query(sketch.key.clone(), scope, now, page)?;
@@ -324,9 +324,9 @@ pub(crate) async fn expire(
 ) -> Result<Response, ProblemDetails> {
     let app = request.app.clone();
     let work = |mut task: CollectionTask<'_>| {
-        let (items, now) = (task.items::<ExpiringDocument>()?, task.now);
+        let (items, from) = (task.items::<ExpiringDocument>()?, task.time.lives_from);
         let writes = items.try_map(|item, place| {
-            let checked = item.checked(now).map_err(|problem| problem.at(place));
+            let checked = item.checked(from).map_err(|problem| problem.at(place));
             checked.map(|(id, expires)| WriteOp::Expire { id, expires })
         });
         let (writes, shape) = writes?.into_parts();
@@ -368,7 +368,7 @@ pub(crate) async fn get(
         }
         let form = task.settings.sketch_form();
         let found = ids.iter().map(|id| {
-            let found = task.collection.get(id, task.now)?;
+            let found = task.collection.get(id, task.time.now)?;
             Ok(found.map(|document| DocumentExcerpt::of(&document, form, with_text)))
         });
         let found = found.collect::<Result<Vec<_>, StoreError>>()?;
@@ -497,26 +497,28 @@ impl CollectionTask<'_> {
         let items = self.contents::<NewDocument>()?;
         let compares = neighbours.is_some_and(|neighbours| neighbours.verifies(&self.settings));
         items.try_map(|entry, place| {
-            let document = entry
-                .parts(self.now, time_to_live)
-                .and_then(|(content, kept)| {
-                    let DocumentMeta {
-                        id,
-                        expires,
-                        metadata,
-                    } = kept;
-                    let (document, sketch) =
-                        self.cache.document(&self.settings, &content, compares)?;
-                    let mut document = StoredDocument {
-                        id,
-                        expires,
-                        metadata,
-                        ..document
-                    };
-                    let pairs = &self.settings.pairs;
-                    document.traits.category = content.place.category(pairs, Some(&document.id));
-                    Ok((document, sketch))
-                });
+            let document =
+                entry
+                    .parts(self.time.lives_from, time_to_live)
+                    .and_then(|(content, kept)| {
+                        let DocumentMeta {
+                            id,
+                            expires,
+                            metadata,
+                        } = kept;
+                        let (document, sketch) =
+                            self.cache.document(&self.settings, &content, compares)?;
+                        let mut document = StoredDocument {
+                            id,
+                            expires,
+                            metadata,
+                            ..document
+                        };
+                        let pairs = &self.settings.pairs;
+                        document.traits.category =
+                            content.place.category(pairs, Some(&document.id));
+                        Ok((document, sketch))
+                    });
             document.map_err(|problem| problem.at(place))
         })
     }

@@ -85,7 +85,7 @@ pub(crate) async fn load(
         let settings: &CollectionSettings = &task.settings;
         let documents = items.try_map(|item, place| {
             let lost = dropped(&item, settings);
-            let document = item.document(task.now, options.time_to_live, settings);
+            let document = item.document(task.time.lives_from, options.time_to_live, settings);
             let document = document.map_err(|problem| problem.at(place))?;
             Ok((WriteOp::Insert(document), lost))
         });

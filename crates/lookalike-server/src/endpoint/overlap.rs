@@ -188,7 +188,7 @@ pub(crate) async fn copies_of(
         let set = task.chunks(&document, &mut chunker)?;
         Ok(CopySearch {
             collection: task.collection,
-            now: task.now,
+            now: task.time.now,
             chunker,
             set,
             id: document.id,
@@ -313,7 +313,7 @@ impl CollectionTask<'_> {
             return Ok(chunker.set(0).to_vec());
         }
         let id = document.id.as_deref().unwrap_or_default();
-        let stored = self.collection.get(id, self.now)?.ok_or_else(|| {
+        let stored = self.collection.get(id, self.time.now)?.ok_or_else(|| {
             ProblemDetails::new(
                 StatusCode::NOT_FOUND,
                 "no-document",

@@ -201,9 +201,9 @@ impl ParagraphLookup {
                     // One more for the document itself, one to know of others.
                     // Asked for exactly, no more: every document of a paragraph costs a read of its block.
                     let most = self.limit + 2;
-                    let found = task
-                        .collection
-                        .paragraphs(&[key], self.radius, task.now, most)?;
+                    let found =
+                        task.collection
+                            .paragraphs(&[key], self.radius, task.time.now, most)?;
                     let found = found.into_iter().next();
                     place.insert(found.map_or_else(KnownParagraph::new, |found| {
                         KnownParagraph::of(found, own, self.limit)

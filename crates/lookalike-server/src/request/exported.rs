@@ -24,7 +24,7 @@ const PARAGRAPH: &str = "^([0-9a-fA-F]{16}){1,2}$";
 
 /// A document as an export has it, a line each.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ExportedDocument {
     /// 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
@@ -150,10 +150,10 @@ impl ExportedDocument {
         }
     }
 
-    /// The document; without an end of its own it gets this lifetime, if there is one.
+    /// The document, which lives from a time on; without an end of its own it gets this lifetime, if there is one.
     pub(crate) fn document(
         self,
-        now: UnixMillis,
+        from: UnixMillis,
         time_to_live: Option<Duration>,
         settings: &CollectionSettings,
     ) -> Result<StoredDocument, ProblemDetails> {
@@ -162,7 +162,7 @@ impl ExportedDocument {
         let traits = self.traits(&settings.pairs)?;
         let expires = match self.expires_ms {
             Some(end) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
-            None => time_to_live.map(|life| now.after(life)),
+            None => time_to_live.map(|life| from.after(life)),
         };
         // The collection decides which of the two is kept.
         let sketch = self.fingerprint.flatten().map(|HexBits(sketch)| sketch);

@@ -1,5 +1,6 @@
 //! The fields of bodies.
 
+use std::fmt;
 use std::time::Duration;
 
 use lookalike::{Fingerprint, ParagraphRule};
@@ -10,8 +11,8 @@ use lookalike_store::{
 };
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
@@ -25,6 +26,8 @@ use crate::scheme_state::{sent_boilerplate, sent_terms};
 
 /// Most bytes of metadata, as JSON.
 pub(crate) const MOST_METADATA: usize = 1024;
+/// Most levels of arrays and objects in it: half of what common readers take.
+const DEEPEST_METADATA: usize = 64;
 /// Longest time to live: a hundred years of 365 days, in seconds.
 pub(crate) const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
 
@@ -143,7 +146,7 @@ macro_rules! content_item {
         }
     ) => {
         #[derive(Debug, Default, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields)]
+        #[serde(deny_unknown_fields, expecting = "an object")]
         $(#[$about])*
         pub(crate) struct $name {
             $($(#[$first])* $before: $first_type,)*
@@ -241,7 +244,7 @@ content_item! {
         #[serde(default, deserialize_with = "there")]
         #[schemars(with = "Option<u64>")]
         expires_ms: Option<Option<u64>>,
-        /// Anything, at most 1024 bytes of JSON; given back with neighbours.
+        /// Anything, at most 1024 bytes of JSON and 64 levels of arrays and objects; given back with neighbours.
         #[schemars(with = "Option<serde_json::Value>")]
         metadata: Option<Box<RawValue>>,
     }
@@ -249,7 +252,7 @@ content_item! {
 
 /// A page to be looked at paragraph by paragraph: a text or a page, or ready hashes.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "Page", transform = exactly_one_part)]
 pub(crate) struct PageItem {
     /// Documents of this id are left out: a page that is crawled again is not told of itself.
@@ -257,6 +260,8 @@ pub(crate) struct PageItem {
     pub(crate) id: Option<String>,
     text: Option<String>,
     html: Option<String>,
+    /// Its URL, where lines of sites are removed.
+    url: Option<String>,
     /// Hashes that an earlier answer gave, 16 hexadecimal digits each, at most 10,000 in a request: finds equal paragraphs only.
     #[schemars(with = "Option<Vec<String>>", length(max = HASHES), inner(regex(pattern = HEX)))]
     hashes: Option<Vec<HexFingerprint>>,
@@ -264,7 +269,7 @@ pub(crate) struct PageItem {
 
 /// A document whose chunks are compared: the stored one of an id, or a text or page that is sent.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "ChunkedDocument", transform = one_document)]
 pub(crate) struct ChunkedItem {
     /// Its stored text is compared, unless a text or page is sent.
@@ -274,6 +279,8 @@ pub(crate) struct ChunkedItem {
     text: Option<String>,
     /// A page, of which the text is extracted.
     html: Option<String>,
+    /// Its URL, where lines of sites are removed.
+    url: Option<String>,
 }
 
 /// A [`ChunkedItem`] that has a content or else an id.
@@ -293,7 +300,7 @@ pub(crate) struct DocumentMeta {
 
 /// The document that is meant.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "DocumentId")]
 pub(crate) struct DocumentId {
     /// 1 to 2048 bytes in UTF-8.
@@ -303,7 +310,7 @@ pub(crate) struct DocumentId {
 
 /// A document that gets another end: exactly one of lifetime and time.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "ExpiringDocument")]
 pub(crate) struct ExpiringDocument {
     /// 1 to 2048 bytes in UTF-8.
@@ -319,14 +326,14 @@ pub(crate) struct ExpiringDocument {
 }
 
 impl ExpiringDocument {
-    /// Id and new end.
+    /// Id and new end, of a life that goes on from a time.
     pub(crate) fn checked(
         self,
-        now: UnixMillis,
+        from: UnixMillis,
     ) -> Result<(String, Option<UnixMillis>), ProblemDetails> {
         check_id(&self.id)?;
         match (self.ttl_seconds, self.expires_ms) {
-            (Some(seconds), None) => Ok((self.id, Some(now.after(life(seconds)?)))),
+            (Some(seconds), None) => Ok((self.id, Some(from.after(life(seconds)?)))),
             (None, Some(end)) => Ok((self.id, end.map(UnixMillis))),
             _ => Err(ProblemDetails::invalid(
                 "an item has exactly one of ttl_seconds and expires_ms",
@@ -345,7 +352,7 @@ impl RequestItem for ExpiringDocument {
 
 /// A collection to be made.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct NewCollection {
     /// Whole text of a scheme; the default is that of `lookalike fingerprint`.
     scheme: Option<String>,
@@ -409,7 +416,7 @@ impl From<ParagraphRule> for ParagraphRuleOption {
 
 /// Parts of documents that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
 pub(crate) struct KeptParts {
     /// Hashes of texts, 16 bytes a document: equal texts are told from equal fingerprints. Kept unless told otherwise.
     pub(crate) text_hashes: bool,
@@ -430,7 +437,7 @@ impl Default for KeptParts {
 
 /// Changes of a collection.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ChangedCollection {
     /// Lifetime of documents inserted from now on without one of their own; `null` means forever.
     #[serde(deserialize_with = "there")]
@@ -440,7 +447,7 @@ pub(crate) struct ChangedCollection {
 
 /// Settings that a collection gets when its documents are sketched anew; all that is left out stays.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ResketchedCollection {
     /// Whole text of a scheme.
     scheme: Option<String>,
@@ -505,6 +512,23 @@ fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemD
     }
 }
 
+fn unreadable_metadata(what: impl fmt::Display) -> ProblemDetails {
+    ProblemDetails::invalid(
+        format!("common readers of JSON cannot read the metadata: {what}"),
+        "send it as a string",
+    )
+}
+
+/// Levels of arrays and objects.
+fn depth(value: &Value) -> usize {
+    let below = match value {
+        Value::Array(values) => values.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + below.unwrap_or_default()
+}
+
 /// Metadata as it is stored: on one line, so that it fits into those of exports.
 pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, ProblemDetails> {
     let mut metadata = value.map_or(Vec::new(), |value| value.get().as_bytes().to_vec());
@@ -514,6 +538,16 @@ pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, Pr
             format!("the metadata has {bytes} bytes, more than the limit of {MOST_METADATA}"),
             "store it elsewhere under the id of the document",
         ));
+    }
+    // What a usual reader of JSON takes, whatever stands around it: else one document makes answers unreadable that name it.
+    let value: Option<Value> = match metadata.is_empty() {
+        true => None,
+        false => serde_json::from_slice(&metadata).map_err(unreadable_metadata)?,
+    };
+    if value.is_some_and(|value| depth(&value) > DEEPEST_METADATA) {
+        return Err(unreadable_metadata(format_args!(
+            "more than {DEEPEST_METADATA} levels of arrays and objects"
+        )));
     }
     // Within strings of JSON they are escaped.
     let ends = metadata
@@ -525,7 +559,7 @@ pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, Pr
 
 /// A snapshot to be made.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct NewSnapshot {
     /// A new name: 1 to 64 of a-z, 0-9, - and _.
     #[schemars(extend("pattern" = NAME))]
@@ -574,10 +608,10 @@ impl RequestItem for NewDocument {
 }
 
 impl NewDocument {
-    /// The content to compare, and the fields beside it. Without a time of its own it gets this lifetime, if there is one.
+    /// The content to compare, and the fields beside it. It lives from a time on; without an end of its own it gets this lifetime, if there is one.
     pub(crate) fn parts(
         mut self,
-        now: UnixMillis,
+        from: UnixMillis,
         time_to_live: Option<Duration>,
     ) -> Result<(RequestContent, DocumentMeta), ProblemDetails> {
         check_id(&self.id)?;
@@ -590,7 +624,7 @@ impl NewDocument {
                 ));
             }
             (None, Some(end)) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
-            (own, None) => own.or(time_to_live).map(|life| now.after(life)),
+            (own, None) => own.or(time_to_live).map(|life| from.after(life)),
         };
         let content = self.take_content(Some(self.id.clone()))?;
         let kept = DocumentMeta {
@@ -619,7 +653,7 @@ impl ChunkedItem {
             }
         };
         let id = self.id;
-        let content = content.map(|source| RequestContent::of(source, id.clone()));
+        let content = content.map(|source| RequestContent::of(source, id.clone(), self.url));
         Ok(ChunkedDocument { id, content })
     }
 }
@@ -639,8 +673,8 @@ pub(crate) enum ParagraphQuery {
 }
 
 impl PageItem {
-    fn of(&self, source: ContentSource) -> ParagraphQuery {
-        ParagraphQuery::Of(RequestContent::of(source, self.id.clone()))
+    fn of(&mut self, source: ContentSource) -> ParagraphQuery {
+        ParagraphQuery::Of(RequestContent::of(source, self.id.clone(), self.url.take()))
     }
 
     pub(crate) fn paragraphs(&mut self) -> Result<ParagraphQuery, ProblemDetails> {

@@ -54,7 +54,8 @@ async fn started_with_a_clock_that_is_weeks_ahead_nothing_expires_and_the_store_
         .is(200);
     // The right clock finds everything as it was.
     let service = Service::on(service.stop().await, at(BEGIN + HOUR / 2));
-    assert!(lives(&service, "hour").await && !lives(&service, "new").await);
+    // What came meanwhile lives by the other clock, which might have been right.
+    assert!(lives(&service, "hour").await && lives(&service, "new").await);
     assert!(metric(&service, "lookalike_clock_held").await < 1.0);
     assert!(metric(&service, "lookalike_time_ahead_seconds").await < 1.0);
 }

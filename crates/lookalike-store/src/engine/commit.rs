@@ -17,7 +17,7 @@ use crate::neighbour_hits::NeighbourHits;
 use crate::operations::{QueryResult, WriteOp, WriteOutcome};
 use crate::run::StoredRun;
 use crate::searches::ContentSearch;
-use crate::time::UnixMillis;
+use crate::time::{UnixMillis, WriteTime};
 use crate::view::{
     DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
     find_text_in_runs,
@@ -32,7 +32,7 @@ pub const LARGEST_BATCH: usize = MAX_PAYLOAD_BYTES / 4;
 pub(crate) struct WriteRequest {
     pub(crate) writes: Vec<WriteOp>,
     /// Time of the request.
-    pub(crate) now: UnixMillis,
+    pub(crate) time: WriteTime,
     /// Largest number of neighbours in an answer.
     pub(crate) limit: usize,
     /// Receives the result.
@@ -107,7 +107,7 @@ impl CollectionEngine {
         let mut results = Vec::with_capacity(waiting.len());
         let mut now = UnixMillis(0);
         while let Some(request) = waiting.pop_front() {
-            now = self.now(request.now);
+            now = self.now(request.time.now);
             let before = stage.changes.len();
             // One request after the other, each on top of those before it, as if they had come one by one: a
             // group is serial, only its sync is shared.
@@ -220,15 +220,18 @@ impl CollectionEngine {
         now: UnixMillis,
     ) -> Result<Vec<WriteOutcome>> {
         let before = stage.bytes;
+        let time = WriteTime {
+            now,
+            lives_from: request.time.lives_from.max(now),
+        };
         let writes = request.writes.iter();
         let outcomes = writes.map(|write| {
-            let outcome = self.stage_write(stage, write, now, request.limit)?;
+            let outcome = self.stage_write(stage, write, time, request.limit)?;
             // A change of expiry is small but stages its whole document: a thousand of them may be gigabytes.
             let bytes = stage.bytes - before;
             if bytes > LARGEST_BATCH {
-                return Err(StoreError::Invalid(format!(
-                    "the documents of the batch have {bytes} bytes or more, over the limit of {LARGEST_BATCH}; split it"
-                )));
+                let limit = LARGEST_BATCH;
+                return Err(StoreError::BatchTooLarge { bytes, limit });
             }
             Ok(outcome)
         });
@@ -239,15 +242,16 @@ impl CollectionEngine {
         &self,
         stage: &mut WriteStage,
         write: &WriteOp,
-        now: UnixMillis,
+        time: WriteTime,
         limit: usize,
     ) -> Result<WriteOutcome> {
+        let now = time.now;
         match write {
             WriteOp::Insert(document) => {
                 document.check()?;
                 let known = self.known(stage, &document.id)?;
                 let replaced = self.is_alive(known.as_ref(), now);
-                self.stage_insert(stage, document, known, now);
+                self.stage_insert(stage, document, known, time.lives_from);
                 Ok(WriteOutcome::Inserted { replaced })
             }
             WriteOp::CheckAndInsert {
@@ -266,7 +270,7 @@ impl CollectionEngine {
                 let alive = self.is_alive(known.as_ref(), now);
                 let inserted = insert.allows(answer.verdict);
                 if inserted {
-                    self.stage_insert(stage, document, known, now);
+                    self.stage_insert(stage, document, known, time.lives_from);
                 }
                 Ok(WriteOutcome::Checked {
                     answer,
@@ -313,13 +317,13 @@ impl CollectionEngine {
         stage: &mut WriteStage,
         document: &StoredDocument,
         known: Option<KnownDocument>,
-        now: UnixMillis,
+        lives_from: UnixMillis,
     ) {
         let mut document = document.clone();
         let settings = self.settings();
         settings.reduce(&mut document);
         document.expires = match document.expires {
-            None => settings.time_to_live.map(|length| now.after(length)),
+            None => settings.time_to_live.map(|length| lives_from.after(length)),
             Some(UnixMillis::NEVER) => None,
             // Ends that a request gives stand as they are.
             own => own,

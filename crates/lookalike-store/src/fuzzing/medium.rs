@@ -136,7 +136,7 @@ pub(super) fn commit(engine: &CollectionEngine, writes: Vec<WriteOp>) -> bool {
     });
     engine.commit(vec![WriteRequest {
         writes,
-        now: NOW,
+        time: NOW.into(),
         limit: 2,
         done,
     }]);

@@ -167,11 +167,10 @@ impl LogWriter {
     /// free space may use the room that is kept for them.
     pub(crate) fn append(&mut self, frame: &mut Vec<u8>, frees_space: bool) -> AppendResult {
         if frame.len() > FRAME_HEADER + MAX_PAYLOAD_BYTES {
-            let what = format!(
-                "the documents of the batch have {} bytes, more than the limit of {MAX_PAYLOAD_BYTES}; split it",
-                frame.len() - FRAME_HEADER
-            );
-            return AppendResult::Full(StoreError::Invalid(what));
+            return AppendResult::Full(StoreError::BatchTooLarge {
+                bytes: frame.len() - FRAME_HEADER,
+                limit: MAX_PAYLOAD_BYTES,
+            });
         }
         // Room first, then the frame: the file's length changes in `prepare` with a sync of its own, so that
         // the sync of a frame has data to write and no metadata.

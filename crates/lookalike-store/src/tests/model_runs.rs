@@ -60,7 +60,7 @@ pub(crate) fn commit(
         });
         WriteRequest {
             writes,
-            now,
+            time: now.into(),
             limit,
             done,
         }

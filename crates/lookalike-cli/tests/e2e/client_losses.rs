@@ -1,0 +1,225 @@
+//! `lookalike client` and `lookalike store`: nothing that was stored goes without a word, and one record stops no other.
+
+use std::io::{Read as _, Write as _};
+
+use serde_json::{Value, json};
+
+use crate::serve::{Service, client};
+use crate::support::{Finish as _, Folder, lookalike, path, record};
+
+/// Lines of answers.
+fn verdicts(lines: &[Value]) -> Vec<&str> {
+    lines
+        .iter()
+        .map(|line| line["verdict"].as_str().unwrap_or("-"))
+        .collect()
+}
+
+#[test]
+fn records_of_standard_input_without_an_id_replaced_each_other() {
+    let folder = Folder::new();
+    let lines = "{\"text\":\"one two three four five six\"}\n{\"text\":\"seven eight nine ten\"}\n";
+    let input = folder.add("day.jsonl", lines);
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "p"]).succeed();
+    for operation in ["insert", "check-and-insert"] {
+        let mut from_pipe = client(&service, &[operation, "p", "-"]);
+        from_pipe.stdin(std::fs::File::open(&input).unwrap());
+        from_pipe.fail(2).says(&["-, record 1: has no id", "--id"]);
+    }
+    // Nothing is kept of what is only asked for.
+    let mut check = client(&service, &["check", "p", "-"]);
+    let done = check.stdin(std::fs::File::open(&input).unwrap()).succeed();
+    assert_eq!(verdicts(&done.lines()), ["new", "new"]);
+    // From a file they are the same each time it is sent, until another file has its name.
+    let done = client(&service, &["insert", "p", path(&input)]).succeed();
+    done.says(&["2 records have no id", "will replace them", "--id"]);
+}
+
+#[test]
+fn pages_were_read_in_another_way_than_the_collection_reads_them() {
+    let folder = Folder::new();
+    let menu = "<nav><ul><li><a href=/a>Home</a><li><a href=/b>News</a></ul></nav>";
+    let story = "The harbour froze for the third winter in a row, and the ferry stayed in port. "
+        .repeat(12);
+    let page = format!("<html><body>{menu}<article><p>{story}</article></body></html>");
+    let file = folder.add("page.html", &page);
+    let service = Service::start(&folder.path("data"), &[]);
+    for mode in ["visible", "main"] {
+        let scheme = lookalike("fingerprint")
+            .args([
+                path(&file),
+                "--html",
+                mode,
+                "--json",
+                "-o",
+                path(&folder.path(format!("{mode}.lkfp"))),
+            ])
+            .succeed();
+        let scheme = scheme.json()["scheme"].as_str().unwrap().to_owned();
+        client(&service, &["create", mode, "--scheme", &scheme]).succeed();
+        let (status, _) = service.ask(
+            "POST",
+            &format!("/v1/collections/{mode}/insert"),
+            &json!([{"id": "x", "html": page}]),
+        );
+        assert_eq!(status, 200);
+        let found = client(&service, &["check", mode, path(&file)]).succeed();
+        assert_eq!(verdicts(&found.lines()), ["exact"], "{mode}");
+        let same = client(&service, &["check", mode, path(&file), "--html", mode]).succeed();
+        assert_eq!(verdicts(&same.lines()), ["exact"], "{mode}");
+        let other = client(&service, &["check", mode, path(&file), "--html", "fast"]).fail(2);
+        other.says(&[&format!("html={mode}"), "leave out --html"]);
+    }
+}
+
+#[test]
+fn metadata_that_nobody_can_read_made_answers_unreadable() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "p", "--keep", "texts"]).succeed();
+    client(&service, &["create", "q", "--keep", "texts"]).succeed();
+    let text = "one two three four five six";
+    let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    let ask = |metadata: &str| {
+        let body = format!("[{{\"id\":\"m\",\"text\":\"{text}\",\"metadata\":{metadata}}}]");
+        let head = format!(
+            "POST /v1/collections/p/insert HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            service.address,
+            body.len()
+        );
+        // As it is written: a value would lose the digits.
+        let mut stream = service.connect();
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    for metadata in [nested(65), "1e400".to_owned(), "\"\\ud800\"".to_owned()] {
+        assert_eq!(ask(&metadata), "422", "{metadata}");
+    }
+    let exported =
+        |name: &str| String::from_utf8(client(&service, &["export", name]).succeed().out).unwrap();
+    let metadata = "{\"n\":12345678901234567890123,\"d\":[[1.10]]}";
+    assert_eq!(ask(metadata), "200");
+    assert_eq!(ask(&nested(64)), "200");
+    client(
+        &service,
+        &[
+            "check-and-insert",
+            "p",
+            path(&folder.add("d.jsonl", record("y", text))),
+        ],
+    )
+    .succeed();
+    assert_eq!(ask(metadata), "200");
+    // An export goes over as it is, to the last digit.
+    let export = exported("p");
+    assert!(export.contains(metadata), "{export}");
+    let export = folder.add("export.jsonl", export);
+    client(&service, &["insert", "q", path(&export)]).succeed();
+    assert!(exported("q").contains(metadata));
+    // Its fields are believed, or the record is not taken.
+    let wrong = "{\"id\":\"w\",\"text\":\"a b c\",\"expires_ms\" : \"tomorrow\"}\n{\"id\":\"v\",\"text\":\"d e f\",\"expires_ms\" : null}\n";
+    let wrong = folder.add("wrong.jsonl", wrong);
+    client(&service, &["insert", "q", path(&wrong)])
+        .lose()
+        .says(&["record 1: the fields of an export"]);
+    let found = client(&service, &["get", "q", "w", "v"]).succeed().lines();
+    assert_eq!((&found[0], &found[1]["id"]), (&Value::Null, &json!("v")));
+}
+
+#[test]
+fn one_line_ended_a_load_and_one_missing_id_ended_a_listing() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &["--max-batch", "10"]);
+    client(&service, &["create", "p", "--keep", "texts"]).succeed();
+    let line = |id: &str| {
+        format!("{{\"id\":\"{id}\",\"fingerprint\":\"0123456789abcdef\",\"expires_ms\":null}}\n")
+    };
+    let export = folder.add("e.jsonl", line("a") + &line("\\ud800") + &line("b"));
+    client(&service, &["load", "p", path(&export)])
+        .lose()
+        .says(&["line 2 is not JSON"]);
+    // More than the service takes at once.
+    let sketches: String = (0..95)
+        .map(|at| format!("{{\"id\":\"s{at}\",\"fingerprint\":\"{at:016x}\"}}\n"))
+        .collect();
+    let sketches = folder.add("s.jsonl", sketches);
+    let done = client(&service, &["load", "p", path(&sketches)]).succeed();
+    assert_eq!(done.lines()[0]["loaded"], 95);
+    let ids: Vec<String> = (0..95).map(|at| format!("s{at}")).collect();
+    let words = |first: &[&str]| -> Vec<String> {
+        let first = first.iter().map(|word| (*word).to_owned());
+        first.chain(ids.iter().cloned()).collect()
+    };
+    for operation in [
+        &["get", "p"][..],
+        &["expire", "p", "--ttl", "1000"],
+        &["delete", "p"],
+    ] {
+        let words = words(operation);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let lines = client(&service, &words).succeed().lines();
+        let found: Vec<_> = lines
+            .iter()
+            .map(|line| line["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, ids);
+    }
+    client(
+        &service,
+        &[
+            "insert",
+            "p",
+            path(&folder.add("t.jsonl", record("t", "some words"))),
+        ],
+    )
+    .succeed();
+    let lines = client(&service, &["get", "p", "a", "none", "t", "--texts"])
+        .succeed()
+        .lines();
+    assert_eq!(
+        (&lines[0]["id"], &lines[1], &lines[2]["text"]),
+        (&json!("a"), &Value::Null, &json!("some words"))
+    );
+}
+
+#[test]
+fn a_snapshot_that_was_served_was_no_snapshot_any_more() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let service = Service::start(&data, &["--snapshots", path(&folder.path("snapshots"))]);
+    client(&service, &["create", "p"]).succeed();
+    client(&service, &["snapshot", "a"]).succeed();
+    service.stop();
+    let snapshot = folder.path("snapshots/a");
+    let mut serve = lookalike("serve");
+    serve.args(["--data", path(&snapshot), "--listen", "127.0.0.1:0"]);
+    serve
+        .fail(1)
+        .says(&["this is a snapshot", "restore it into a new directory"]);
+    let mut load = lookalike("store");
+    let sketches = folder.add(
+        "s.jsonl",
+        "{\"id\":\"x\",\"fingerprint\":\"0123456789abcdef\"}\n",
+    );
+    load.args(["load", path(&snapshot), "p", path(&sketches)]);
+    load.fail(1).says(&["this is a snapshot"]);
+    lookalike("store")
+        .args(["verify", path(&snapshot)])
+        .succeed();
+    lookalike("store")
+        .args(["restore", path(&snapshot), path(&folder.path("again"))])
+        .succeed();
+}
+
+#[test]
+fn a_file_that_is_not_there_made_a_collection_with_other_settings() {
+    let folder = Folder::new();
+    let store = folder.path("store");
+    let mut load = lookalike("store");
+    load.args(["load", path(&store), "p", path(&folder.path("none.lkfp"))]);
+    load.fail(1).says(&["none.lkfp"]);
+    assert!(!store.exists());
+}
