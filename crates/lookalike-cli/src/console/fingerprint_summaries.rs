@@ -78,6 +78,7 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     if summary.spilled_bytes > 0 {
         line!("sorted", "{} on disk", show(summary.spilled_bytes));
     }
+    on_disk(summary.tables_on_disk);
     cost(measured);
 }
 

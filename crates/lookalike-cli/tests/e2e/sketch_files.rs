@@ -395,6 +395,6 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
     refuse(
         small.args(["--memory", "16M"]),
         1,
-        &["do not fit in 16 MiB", "raise --memory"],
+        &["a join of sketches takes at least", "raise --memory"],
     );
 }

@@ -17,6 +17,8 @@ mod pair_merge_error;
 mod queries;
 mod self_join;
 mod shard;
+mod sketch_memory;
+mod sketch_names;
 mod sketches;
 mod stream_position;
 #[cfg(test)]
@@ -108,6 +110,8 @@ pub struct JoinSummary {
     pub pairs: u64,
     /// Bytes of pairs that went to temporary files.
     pub spilled_bytes: u64,
+    /// Most bytes of tables of sketches that were in temporary files at once.
+    pub tables_on_disk: u64,
 }
 
 impl FingerprintJoin<'_> {
@@ -275,6 +279,7 @@ impl FingerprintJoin<'_> {
             shard: (!self.shard.is_all()).then(|| self.shard.to_string()),
             pairs,
             spilled_bytes,
+            tables_on_disk: 0,
         })
     }
 

@@ -1,40 +1,47 @@
-//! Sketches of several places joined, all of them in memory: pairs with enough equal places, exactly.
+//! Sketches of several places joined: pairs with enough equal places, exactly. Those that do not fit in memory lie in files.
 
 use std::io::Write;
 use std::sync::Mutex;
 
+use bytemuck::cast_slice;
 use lookalike_hamming::JoinedTables;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::matches::{JoinMatches, PairSides};
 use super::self_join::MatchHandover;
+use super::sketch_memory::SketchMemory;
+use super::sketch_names::SketchNames;
 use super::stream_position::StreamedPart;
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
-use crate::fingerprints::files::{FingerprintIds, FingerprintName, SketchShape};
+use crate::fingerprints::files::{FingerprintName, SketchShape};
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory, SketchReading,
-    is_sketch_index, stored_bytes,
+    EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchReading, is_sketch_index,
+    stored_bytes,
 };
 use crate::observer::{JobStage, ensure_wanted};
 use crate::spill::partitions::lock;
 use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::{TableShare, check, most_mapped, trim, trim_after_looks};
 
 /// A join is kept from band to band if it has so many different sketches.
 const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 14 };
 
+/// Bytes between two looks at what is resident.
+const DIGEST_STEP: usize = 1 << 20;
+
 /// A number that is the same for the same sketches and names of F and Q.
-fn digest(words: &[u64], names: &FingerprintIds, of_f: u32) -> u64 {
+fn digest(words: &[u64], names: &SketchNames, of_f: u32) -> u64 {
     let mut sum = Xxh3::new();
     sum.update(&of_f.to_le_bytes());
-    words
-        .iter()
-        .for_each(|word| sum.update(&word.to_le_bytes()));
-    if let FingerprintIds::Texts { bytes, ends } = names {
-        sum.update(bytes.as_bytes());
-        ends.iter().for_each(|end| sum.update(&end.to_le_bytes()));
+    let [texts, ends] = names.parts();
+    for part in [cast_slice(words), texts, ends] {
+        part.chunks(DIGEST_STEP).for_each(|step| {
+            trim();
+            sum.update(step);
+        });
     }
     sum.digest()
 }
@@ -42,7 +49,7 @@ fn digest(words: &[u64], names: &FingerprintIds, of_f: u32) -> u64 {
 /// The documents of both sides: those of F first.
 struct JoinedSketches {
     grouped: GroupedSketches,
-    names: FingerprintIds,
+    names: SketchNames,
     /// Documents of F; all of them where there is no Q.
     of_f: u32,
     is_alone: bool,
@@ -50,12 +57,13 @@ struct JoinedSketches {
 
 impl JoinedSketches {
     fn name(&self, document: u32) -> FingerprintName<'_> {
-        // Every sketch has a name: nobody looks at the fingerprint.
-        self.names.name(document as usize, 0_u64)
+        trim_after_looks();
+        self.names.name(document)
     }
 
     /// Documents of a sketch that are in F, and those in Q.
     fn sides(&self, at: u32) -> [impl Iterator<Item = u32> + '_; 2] {
+        trim_after_looks();
         let documents = self.grouped.documents(at);
         [true, false].map(|is_f| {
             let side = move |&&document: &&u32| (document < self.of_f) == is_f;
@@ -65,9 +73,12 @@ impl JoinedSketches {
 
     /// True if a pair of sketches is one of documents of F and Q.
     fn is_wanted(&self, a: u32, b: u32) -> bool {
+        if self.is_alone {
+            return true;
+        }
         let has = |at| self.sides(at).map(|mut side| side.next().is_some());
         let ([a_f, a_q], [b_f, b_q]) = (has(a), has(b));
-        self.is_alone || (a_f && b_q) || (a_q && b_f)
+        (a_f && b_q) || (a_q && b_f)
     }
 
     /// Adds the pairs of documents of two different sketches, or of one.
@@ -96,6 +107,9 @@ impl JoinedSketches {
             return self.push(at, at, 0, handover);
         }
         let documents = self.grouped.documents(at);
+        if documents.len() == 1 {
+            return;
+        }
         // Documents of a sketch are in the order of names: the first stands for all, and each other one is a
         // pair with it alone.
         let least = self.name(documents[0]);
@@ -140,38 +154,41 @@ impl FingerprintJoin<'_> {
         let all: u64 = inputs.map(stored_bytes).iter().sum();
         self.observer.stage(JobStage::Queries, all);
         let memory = SketchMemory::new(self.limits);
-        let (mut words, mut names) = (TableColumn::new(), FingerprintIds::default());
+        // Before anything is read, what no number of sketches would leave enough for.
+        memory.pairs(0, 0, 0)?;
+        let temporary = BatchError::temporary(self.folder);
+        let _tables = TableShare::open(memory.tables(), self.folder);
+        let (mut words, mut names) = (TableColumn::new(), SketchNames::default());
         let mut reading = SketchReading::new(self.observer, self.losses);
         let mut count = 0;
-        let [f, q] = {
+        let [(f, of_f), (q, _)] = {
             let mut side = |sources| {
-                let summaries = reading.each(sources, &mut |reading, _, rows| {
+                let summaries = reading.each(sources, &mut |_, _, rows| {
                     words.extend_from_slice(&rows.words);
-                    if let FingerprintIds::Texts { bytes, ends } = &rows.ids {
-                        names.extend_texts(bytes, ends);
-                    }
+                    names.extend(&rows.ids);
                     count += rows.count as u64;
-                    let bytes = size_of_val(words.as_slice()) as u64;
-                    memory.ensure(bytes, names.bytes(), count, [reading.read_bytes(), all])
+                    // Positions have 32 bits.
+                    if count >= u64::from(u32::MAX) {
+                        return Err(BatchError::TooManyFingerprints(count));
+                    }
+                    check(self.folder).map_err(&temporary)
                 })?;
                 Ok::<_, BatchError>((summaries, count as u32))
             };
             [side(self.f)?, side(self.q)?]
         };
         let shape = reading.shape();
-        let ((f, of_f), (q, _)) = (f, q);
         let equal = shape
             .map(|shape| Self::least_of(least, shape))
             .transpose()?;
-        let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count);
+        let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count)?;
         let held = digest(&words, &names, of_f);
         let matches = Mutex::new(self.matches(budget, held)?);
         let mut told = None;
         if let (Some(shape), Some(equal)) = (shape, equal) {
             told = Some((shape, equal));
             let grouped = GroupedSketches::new(shape, words, self.limits.threads, |a, b| {
-                let name = |at: u32| names.name(at as usize, 0_u64);
-                name(a).cmp(&name(b)).then(a.cmp(&b))
+                names.name(a).cmp(&names.name(b)).then(a.cmp(&b))
             });
             let joined = JoinedSketches {
                 grouped,
@@ -187,7 +204,12 @@ impl FingerprintJoin<'_> {
         } else {
             PairSides::FQ
         };
+        check(self.folder).map_err(&temporary)?;
         let summary = self.finish(JoinedSides { f, q }, matches, sides, out)?;
+        let summary = JoinSummary {
+            tables_on_disk: most_mapped(self.folder),
+            ..summary
+        };
         // Without a sketch no shape was told.
         Ok(match told {
             Some((shape, least)) => summary.of_places(shape, least),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! least_equal          how many places must be equal
-//! reading              files and indexes of one shape and scheme, within the memory
+//! reading              files and indexes of one shape and scheme, as one
 //! distinct_sketches    each different sketch once, in ascending order
 //! bands                in one of which two such sketches agree
 //! exact_bands          all pairs with enough equal places: exact, whatever the data
@@ -21,7 +21,7 @@ mod sketch_index;
 pub(crate) use distinct_sketches::{DistinctSketches, GroupedSketches, SketchPositions};
 pub(crate) use exact_bands::NearSketches;
 pub use least_equal::{EqualPlaces, LeastEqual, LeastEqualError, ParseLeastEqualError};
-pub(crate) use reading::{SketchMemory, SketchReading, stored_bytes};
+pub(crate) use reading::{SketchReading, stored_bytes};
 pub use sketch_index::{
     BandLoads, SketchIndexFile, is_sketch_index, open_sketches, open_sketches_unchecked,
 };

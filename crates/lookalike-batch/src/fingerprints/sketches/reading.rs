@@ -1,4 +1,4 @@
-//! Files of sketches, one after another as one, within the memory.
+//! Files of sketches, one after another as one.
 
 use std::sync::atomic::Ordering;
 
@@ -14,11 +14,9 @@ use crate::fingerprints::files::{
 use crate::fingerprints::mapped::{damaged, unreadable};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
-use crate::settings::JobLimits;
 
-const MIB: u64 = 1 << 20;
 /// Bytes of sketches and names that are in memory at once while a file is read.
-const CHUNK_BYTES: u64 = 4 * MIB;
+const CHUNK_BYTES: u64 = 4 << 20;
 
 /// Takes some sketches: the reading, the name of their file, and them.
 type VisitSketches<'v> =
@@ -47,11 +45,6 @@ impl<'a> SketchReading<'a> {
     /// The shape of the sketches so far, if there was one.
     pub(crate) fn shape(&self) -> Option<SketchShape> {
         self.shape.as_ref().map(|(_, shape)| *shape)
-    }
-
-    /// Bytes of files that were read, as stored.
-    pub(crate) fn read_bytes(&self) -> u64 {
-        self.read_bytes
     }
 
     /// The scheme of the sketches so far, if a file told one.
@@ -175,58 +168,4 @@ fn push_stored(index: &SketchIndexFile, at: usize, rows: &mut SketchRows) -> Res
 pub(crate) fn stored_bytes(sources: &[FingerprintSource]) -> u64 {
     let sizes = sources.iter().map(|source| source.path().metadata());
     sizes.map(|size| size.map_or(0, |size| size.len())).sum()
-}
-
-/// Division of `--memory` where all sketches are in memory.
-pub(crate) struct SketchMemory {
-    limit: u64,
-    fixed: u64,
-}
-
-impl SketchMemory {
-    pub(crate) fn new(limits: &JobLimits) -> Self {
-        Self {
-            limit: limits.memory,
-            fixed: 12 * MIB + limits.threads as u64 * 4 * MIB,
-        }
-    }
-
-    /// Bytes for so many sketches of so many bytes, with names: they are there twice while they are put in order and while vectors grow,
-    /// and each has its place in a band, twice while these are sorted.
-    fn needed(sketch_bytes: u64, name_bytes: u64, count: u64) -> u64 {
-        3 * sketch_bytes + 2 * name_bytes + 40 * count + 4 * MIB
-    }
-
-    /// Refuses sketches that do not fit; `seen` of `all` bytes of the files were read so far.
-    pub(crate) fn ensure(
-        &self,
-        sketch_bytes: u64,
-        name_bytes: u64,
-        count: u64,
-        read: [u64; 2],
-    ) -> Result<(), BatchError> {
-        let needed = Self::needed(sketch_bytes, name_bytes, count);
-        // Positions in memory have 32 bits.
-        if count >= u64::from(u32::MAX) {
-            return Err(BatchError::TooManyFingerprints(count));
-        }
-        if self.fixed + needed <= self.limit {
-            return Ok(());
-        }
-        let [seen, all] = read;
-        // As if all were like what was read so far: the error tells what the whole would need.
-        let whole = (all as f64 / seen.max(1) as f64).max(1.0);
-        let least = self.fixed + (needed as f64 * whole) as u64;
-        Err(BatchError::SketchMemory {
-            limit: self.limit,
-            least: least.div_ceil(MIB),
-        })
-    }
-
-    /// Bytes for pairs that wait to be sorted, beside these sketches.
-    pub(crate) fn pairs(&self, sketch_bytes: u64, name_bytes: u64, count: u64) -> u64 {
-        let needed = Self::needed(sketch_bytes, name_bytes, count);
-        let left = self.limit.saturating_sub(self.fixed + needed);
-        (left / 2).clamp(MIB, 512 * MIB)
-    }
 }
