@@ -218,12 +218,19 @@ def _compared_files(
     return [file]
 
 
+#: Files of directories that are results or collections.
+_NOT_FILES = ("run.json", "lookalike.collection")
+
+
 def _is_of_files(against: Any) -> bool:
     """True for files to compare with, unlike rows, and directories of results and of collections."""
     named = None if against is None else paths(against)
     if named is None or len(named) > 1:
         return named is not None
-    return not os.path.isdir(named[0]) and (os.path.exists(named[0]) or any(mark in named[0] for mark in ("*", "?", "[", "{", "://")))
+    if os.path.isdir(named[0]):
+        # One in a list is data like any other, whatever is in it.
+        return isinstance(against, (list, tuple)) or not any(os.path.exists(os.path.join(named[0], name)) for name in _NOT_FILES)
+    return (os.path.exists(named[0]) or any(mark in named[0] for mark in ("*", "?", "[", "{", "://")))
 
 
 class _RowJob:

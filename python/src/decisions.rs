@@ -111,17 +111,28 @@ fn given_back(error: BatchError) -> CallError {
     error.into()
 }
 
-/// Pairs of similar documents.
+/// Pairs of similar documents, the smaller id first, in the order of both ids.
 fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
-    let (mut a, mut b) = (LargeStringBuilder::new(), LargeStringBuilder::new());
-    let mut similarities = Float64Builder::new();
+    let mut pairs = Vec::new();
     let visited = decided.take_pairs(|pair| {
-        a.append_value(decided.id(pair.a));
-        b.append_value(decided.id(pair.b));
-        similarities.append_value(pair.similarity);
+        pairs.push(pair);
         Ok(())
     });
     visited.map_err(|error| CallError::Failed(error.to_string()))?;
+    // Documents to compare with have the first numbers, whatever their ids.
+    for pair in &mut pairs {
+        if decided.id(pair.a) > decided.id(pair.b) {
+            std::mem::swap(&mut pair.a, &mut pair.b);
+        }
+    }
+    pairs.sort_by_key(|pair| (decided.id(pair.a), decided.id(pair.b)));
+    let (mut a, mut b) = (LargeStringBuilder::new(), LargeStringBuilder::new());
+    let mut similarities = Float64Builder::new();
+    for pair in pairs {
+        a.append_value(decided.id(pair.a));
+        b.append_value(decided.id(pair.b));
+        similarities.append_value(pair.similarity);
+    }
     ArrowTable::of(vec![
         ("a", Arc::new(a.finish())),
         ("b", Arc::new(b.finish())),

@@ -281,3 +281,53 @@ def test_ids_of_two_crawls_ended_the_job_and_results_were_no_input(spark, tmp_pa
     capsys.readouterr()
     assert main([str(sources[0]), *words, "-o", str(tmp_path / "new"), "--against", str(out), "--format", "json"]) == 1
     assert "ids belong to several rows" in capsys.readouterr().err
+
+
+def test_a_second_object_on_a_line_was_lost_untold(spark, tmp_path, capsys):
+    lines = tmp_path / "rows.jsonl"
+    bad = ['{"id":"a","text":"x {y}"}{"id":"b","text":"z"}', '{"id":"e","text":"x"} trailing', '[{"id":"q","text":"x"}]', "[]"]
+    lines.write_text("\n".join([*bad, "", '{"id":"g","text":"good } \\" x","more":{"k":1}}']))
+    out = tmp_path / "out"
+    assert main([str(lines), "-o", str(out)]) == 3
+    assert [row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()] == ["g"]
+    assert sorted(row["row"] for row in spark.read.parquet(str(out / "skipped.parquet")).collect()) == sorted(bad)
+    lines.write_text('{"id":"f","text":"x","text":"y"}\n')
+    assert main([str(lines), "-o", str(tmp_path / "repeated")]) == 1
+    assert "a line repeats a name" in capsys.readouterr().err
+
+
+def test_numbered_ids_of_older_files_were_taken_for_those_of_newer_ones(spark, tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "1.jsonl").write_text('{"url":"u1","key":"k1","text":"one two three four five six"}\n')
+    words = [f"{source}/*.jsonl", "-o", str(out), "--repeated-ids", "number", "--method", "copies"]
+
+    def kept(*more):
+        assert main([*words, *more, "--overwrite"]) == 0
+        return {row["numbered_id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()}
+
+    assert kept("--id", "url") == {"u1"}
+    (source / "2.jsonl").write_text('{"url":"u2","key":"k2","text":"a second file with other words"}\n')
+    assert kept("--id", "url") == {"u1", "u2"}
+    assert kept("--id", "key") == {"k1", "k2"}
+
+
+def test_documents_to_compare_with_were_replaced_by_the_results(spark, tmp_path, capsys):
+    first, second, day = tmp_path / "1.jsonl", tmp_path / "2.jsonl", tmp_path / "day"
+    first.write_text('{"id":"a","text":"one two three four five six"}\n')
+    second.write_text('{"id":"b","text":"completely new text of the second day"}\n')
+    words = ["-o", str(day), "--method", "copies"]
+    assert main([str(first), *words]) == 0
+    for against in [str(day), f"file:{day}", str(day / "kept.parquet")]:
+        assert main([str(second), *words, "--against", against, "--overwrite"]) == 1
+        assert "would replace" in capsys.readouterr().err
+    assert spark.read.parquet(str(day / "kept.parquet")).count() == 1
+
+
+def test_columns_that_only_some_tables_have_were_dropped(spark, tmp_path):
+    spark.createDataFrame([("a", "one two three")], "id string, text string").write.parquet(str(tmp_path / "in" / "1.parquet"))
+    rows = spark.createDataFrame([("b", "four five six", "MIT")], "id string, text string, license string")
+    rows.write.mode("append").parquet(str(tmp_path / "in" / "1.parquet"))
+    assert main([str(tmp_path / "in" / "1.parquet"), "-o", str(tmp_path / "out"), "--method", "copies"]) == 0
+    kept = spark.read.parquet(str(tmp_path / "out" / "kept.parquet"))
+    assert {(row["id"], row["license"]) for row in kept.collect()} == {("a", None), ("b", "MIT")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -145,6 +146,7 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     rows = _rows(session, asked.inputs, asked.format, asked, work_dir)
     against = None
     if asked.against is not None:
+        _ensure_kept(folder, asked)
         paths = [or_kept(session, path) for path in asked.against]
         # Results are Parquet, whatever the inputs are.
         kind = asked.format if paths == asked.against else None
@@ -166,7 +168,7 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     try:
         result = job.run(work_dir, discards_others=asked.overwrite)
     except BadInput as error:
-        if "ids belong to several rows" not in str(error):
+        if "ids belong to several rows" not in str(error) or is_numbered:
             raise
         raise BadInput(f"{error}; --repeated-ids number gives them numbers") from None
     lost = _write(session, result, folder, skipped)
@@ -181,6 +183,22 @@ def _rows(session: SparkSession, paths: list[str], kind: str | None, asked: argp
     if asked.repeated_ids != "number":
         return rows
     return numbered_ids(rows, asked.id, paths, work_dir, discards_others=asked.overwrite)
+
+
+def _ensure_kept(folder: str, asked: argparse.Namespace) -> None:
+    """Refuse to replace results that are only compared with: they are written nowhere else."""
+    place = _place(folder)
+    for path in asked.against:
+        if asked.overwrite and f"{_place(path)}/".startswith(f"{place}/"):
+            raise FileExistsError(
+                f"--overwrite would replace {path}, whose documents are only compared with and not written again: name another --output"
+            )
+
+
+def _place(path: str) -> str:
+    """A path as it can be compared with others."""
+    local = path.removeprefix("file://") if path.startswith("file:///") else path.removeprefix("file:")
+    return path.rstrip("/") if "://" in local else os.path.realpath(local)
 
 
 def _ensure_free(session: SparkSession, folder: str, overwrite: bool) -> None:

@@ -35,6 +35,7 @@ NUMBERED = "numbered_id"
 
 _BROKEN = "__lookalike_broken"
 _SOURCE = "__lookalike_source"
+_PARSED = "__lookalike_parsed"
 
 
 @dataclass
@@ -58,11 +59,12 @@ def read_files(session: SparkSession, paths: list[str], named: str | None, work_
         found = _written(session, read_archives(session, paths, losses=True), paths, work_dir, discards_others)
         lost = found.where("reason is not null").selectExpr("source", "reason", "cast(null as string) as row", "count")
         return SparkRows(found.where("reason is null").drop("reason", "count"), lost)
-    reader = session.read.option("columnNameOfCorruptRecord", _BROKEN)
     if kind == "json":
-        return _parted(reader.json(paths), "invalid-json: the line is not a JSON object")
+        return _json_lines(session, paths)
     if kind != "csv":
-        return SparkRows(reader.format(kind).load(paths))
+        # Files that were written at different times may have different columns: of those of one file alone nothing would be said.
+        return SparkRows(session.read.format(kind).option("mergeSchema", True).load(paths))
+    reader = session.read.option("columnNameOfCorruptRecord", _BROKEN)
     separators = {"\t" if ".tsv" in path else "," for path in paths}
     if len(separators) > 1:
         raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
@@ -91,6 +93,40 @@ def or_kept(session: SparkSession, path: str) -> str:
     """The same path. For a folder with complete results it is that of the documents kept."""
     folder = path.rstrip("/")
     return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
+
+
+def _json_lines(session: SparkSession, paths: list[str]) -> SparkRows:
+    """Objects, one a line, and the lines that are something else.
+
+    Spark's reader takes the first value of a line and says nothing of what is behind it. Between brackets that is no JSON, or several values.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, StructType
+
+    reason = "invalid-json: the line is not a JSON object"
+    try:
+        found = session.read.option("columnNameOfCorruptRecord", _BROKEN).json(paths).schema
+    except AnalysisException as error:
+        if "COLUMN_ALREADY_EXISTS" not in str(error):
+            raise
+        told = str(error).split(". ", 1)[0]
+        remedy = "a line repeats a name, or names are told apart by case alone; rename them, or set spark.sql.caseSensitive for the latter"
+        raise BadInput(f"{', '.join(paths)}: Spark cannot read the objects ({told}): {remedy}") from None
+    lines = session.read.text(paths)
+    beside = [name for name in lines.columns if name != "value"]
+    schema = StructType([field for field in found.fields if field.name != _BROKEN and field.name not in beside])
+    if not schema.fields:
+        raise BadInput(f"no row could be read ({reason}): is it the right --format?")
+    lines = lines.where("trim(value) != ''").withColumn(_SOURCE, F.input_file_name())
+    parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema))
+    lines = lines.withColumn(_PARSED, parsed)
+    is_object = F.coalesce((F.size(_PARSED) == 1) & F.get(_PARSED, 0).isNotNull() & F.ltrim("value").startswith("{"), F.lit(False))
+    rows = lines.where(is_object).select(F.get(_PARSED, 0).alias(_PARSED), *beside)
+    skipped = lines.where(~is_object).select(
+        F.col(_SOURCE).alias("source"), F.lit(reason).alias("reason"), F.col("value").alias("row"), F.lit(1).cast("long").alias("count")
+    )
+    return SparkRows(rows.select(f"{_PARSED}.*", *beside), skipped)
 
 
 def _parted(rows: DataFrame, reason: str) -> SparkRows:
@@ -133,14 +169,20 @@ def numbered_ids(rows: SparkRows, id: str, paths: list[str], work_dir: str, *, d
     # Rows without an id have no number: the job counts them.
     name = F.when(number > 1, F.concat(NUMBERED, F.lit("#"), number.cast("string"))).otherwise(F.col(NUMBERED))
     found = found.select(*(f"`{column.replace('`', '``')}`" for column in data.columns), name.alias(NUMBERED))
-    written = _written(data.sparkSession, found, paths, f"{work_dir}/numbered", discards_others)
+    written = _written(data.sparkSession, found, paths, f"{work_dir}/numbered", discards_others, id=id)
     return SparkRows(written, rows.skipped)
 
 
-def _written(session: SparkSession, rows: DataFrame, paths: list[str], folder: str, discards_others: bool) -> DataFrame:
+def _written(
+    session: SparkSession, rows: DataFrame, paths: list[str], folder: str, discards_others: bool, id: str | None = None
+) -> DataFrame:
     """Rows as a stage in a folder of their own, and read from there."""
     cluster = Cluster(session)
-    job = {"kind": "rows", "version": _lookalike.__version__, "columns": rows.schema.simpleString(), "files": _told(paths)}
+    files, are_known = _told(session, paths)
+    job = {"kind": "rows", "version": _lookalike.__version__, "columns": rows.schema.simpleString(), "files": files, "id": id}
+    if discards_others and not are_known:
+        # Whether they have changed since, nobody can tell.
+        WorkDir.discard(cluster, f"{folder}/rows")
     try:
         work = WorkDir(cluster, f"{folder}/rows", job)
     except OtherJob:
@@ -151,15 +193,22 @@ def _written(session: SparkSession, rows: DataFrame, paths: list[str], folder: s
     return work.stage("rows", rows.schema, lambda: rows).rows
 
 
-def _told(paths: list[str]) -> list[Any]:
-    """Names of files, and their sizes and times where the driver sees them."""
-    found: list[Any] = []
-    for path in paths:
-        folders = [path, *(name for folder, _, names in os.walk(path) for name in sorted(os.path.join(folder, file) for file in names))]
-        for name in folders:
-            seen = os.stat(name) if os.path.isfile(name) else None
-            found.append([name, *([seen.st_size, seen.st_mtime_ns] if seen else [])])
-    return found
+def _told(session: SparkSession, paths: list[str]) -> tuple[list[Any], bool]:
+    """The files that paths and patterns stand for, with sizes and times; False where Spark cannot list them."""
+    from pyspark.errors import PySparkException
+
+    columns = ["path", "length", "cast(modificationTime as string) as time"]
+    try:
+        # Without its contents, which are a column of their own.
+        found = session.read.format("binaryFile").load(paths).selectExpr(*columns).collect()
+    except (PySparkException, OSError):
+        return list(paths), False
+    except Exception as error:
+        # Spark 3.5 hands out some errors of Java as they are.
+        if getattr(error, "java_exception", None) is None:
+            raise
+        return list(paths), False
+    return sorted([row["path"], row["length"], row["time"]] for row in found), True
 
 
 def is_finished(session: SparkSession, folder: str) -> bool | None:
