@@ -414,6 +414,13 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
+    // A file in its place would reach nobody, and `/dev/null` is missed by every program.
+    let is_special = fs::symlink_metadata(path)
+        .is_ok_and(|found| !(found.is_file() || found.is_dir() || found.is_symlink()));
+    if is_special {
+        let what = "a pipe or a device, which no file can replace";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     let mut prefix = shortened(name).to_owned();
     prefix.push(TEMPORARY);
     let mut builder = Builder::new();

@@ -178,12 +178,18 @@ fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
 
 /// Refuses to write where a file is already, unless it may be replaced.
 pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Failure> {
-    match output.exists() && !may_replace {
+    let Ok(found) = output.metadata() else {
+        return Ok(());
+    };
+    let shown = output.display();
+    match may_replace {
+        true if found.is_file() => Ok(()),
         true => Err(Failure::Usage(format!(
-            "{}: already exists: choose another name, or replace it with --overwrite",
-            output.display()
+            "{shown}: is no file, and no index can take its place: choose another name"
         ))),
-        false => Ok(()),
+        false => Err(Failure::Usage(format!(
+            "{shown}: already exists: choose another name, or replace it with --overwrite"
+        ))),
     }
 }
 

@@ -720,3 +720,33 @@ fn an_interrupted_job_left_its_unfinished_files() {
         }
     }
 }
+
+/// They were read as floating-point numbers: two of them became one.
+#[test]
+fn ids_that_are_longer_than_any_number_were_rounded() {
+    let folder = Folder::new();
+    let lines = "{\"id\":18446744073709551616,\"fingerprint\":\"00000000000000ff\"}\n\
+                 {\"id\":18446744073709551617,\"fingerprint\":\"0f0f0f0f0f0f0f0f\"}\n\
+                 {\"id\":1e3,\"fingerprint\":\"f0f0f0f0f0f0f0f0\"}\n";
+    let input = folder.add("in.jsonl", lines);
+    let out = folder.path("out");
+    lookalike("cluster")
+        .arg(&input)
+        .arg("-o")
+        .arg(&out)
+        .succeed();
+    let kept = json_lines(&fs::read(out.join("kept.jsonl")).unwrap());
+    let ids: Vec<_> = kept
+        .iter()
+        .map(|line| line["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["18446744073709551616", "18446744073709551617", "1e3"]);
+    let wrong = folder.add("wrong.jsonl", "{\"a\":true,\"b\":\"x\",\"distance\":0}\n");
+    let mut command = lookalike("cluster");
+    command
+        .arg("--pairs")
+        .arg(&wrong)
+        .arg("-o")
+        .arg(folder.path("no"));
+    command.fail(1).says(&["the id field holds a boolean"]);
+}

@@ -160,7 +160,7 @@ fn a_pipe_that_is_called_as_a_summary_stopped_the_walk_for_ever() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-fn fifo(path: &Path) {
+pub(crate) fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
@@ -443,4 +443,50 @@ fn row_42_standard_input() {
         .arg("-q")
         .finish_with(lines.as_bytes());
     assert_eq!(finished.lines().len(), 3);
+}
+
+/// Room for what temporary files have behind their names was missing.
+#[test]
+fn a_long_name_ended_the_job_without_results() {
+    let folder = Folder::new();
+    folder.add("in/a.txt", STORY);
+    let names = [244, 245, 255].map(|length| "n".repeat(length - 4));
+    for name in &names {
+        folder.add(format!("in/{name}.txt"), format!("{STORY} {name}"));
+        folder.add(format!("in/{name}.png"), b"\x89PNG\r\n\x1a\n\0\0\0");
+    }
+    // Of characters that have two bytes each, none is cut.
+    folder.add(
+        format!("in/{}.txt", "\u{e4}".repeat(125)),
+        "something else to read here",
+    );
+    let mut job = lookalike("dedup");
+    job.current_dir(folder.path("")).args(["in", "-o", "out"]);
+    job.succeed();
+    let kept = fs::read_dir(folder.path("out/kept/in")).unwrap();
+    assert!(kept.count() >= 2);
+    assert!(
+        folder
+            .path(format!("out/skipped/in/{}.png", names[2]))
+            .exists()
+    );
+}
+
+#[test]
+fn files_in_the_folder_where_two_stars_begin_were_left_out() {
+    let folder = Folder::new();
+    folder.records("in/top.jsonl", &[("a", STORY)]);
+    folder.records("in/sub/mid.jsonl", &[("b", STORY)]);
+    for pattern in ["**", "./**"] {
+        let mut command = lookalike("extract");
+        command.current_dir(folder.path("in")).arg(pattern);
+        let mut ids: Vec<_> = command
+            .succeed()
+            .lines()
+            .iter()
+            .map(|line| line["id"].clone())
+            .collect();
+        ids.sort_by_key(ToString::to_string);
+        assert_eq!(ids, ["a", "b"], "{pattern}");
+    }
 }

@@ -1,8 +1,9 @@
 //! Readers that leave, and signals: no panic, no half result.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::hostile_files::{long_and_short, wait_for};
+use crate::hostile_files::{fifo, long_and_short, wait_for};
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record};
 
@@ -143,4 +144,55 @@ fn row_40_terminated_twice_and_resumed() {
         .arg(&out)
         .succeed();
     assert_eq!(Results::read(&out).kept.len(), 16_000);
+}
+
+/// A file took the place of the pipe, and its reader got nothing; a link became a file.
+#[test]
+fn a_pipe_that_was_to_be_written_to_was_replaced() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let pairs = |output: &[&Path]| {
+        let mut command = lookalike("pairs");
+        command.arg(&input);
+        for path in output {
+            command.arg("-o").arg(path);
+        }
+        command.succeed().out
+    };
+    let expected = pairs(&[]);
+    let pipe = folder.path("pipe.jsonl");
+    fifo(&pipe);
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).unwrap()
+    });
+    pairs(&[&pipe]);
+    assert_eq!(reader.join().unwrap(), expected);
+    let (target, link) = (folder.add("target.jsonl", "old"), folder.path("link.jsonl"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    pairs(&[&link]);
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read(&target).unwrap(), expected);
+    // What cannot be written in one go says so.
+    let mut sketch = lookalike("fingerprint");
+    sketch.arg(&input).arg("-o").arg(&pipe);
+    sketch
+        .fail(1)
+        .says(&["a pipe or a device, which no file can replace"]);
+    let codes = folder.path("codes.jsonl");
+    lookalike("fingerprint")
+        .arg(&input)
+        .arg("-o")
+        .arg(&codes)
+        .succeed();
+    let mut build = lookalike("index");
+    build
+        .arg("build")
+        .arg(&codes)
+        .arg("-o")
+        .arg(&pipe)
+        .arg("--overwrite");
+    build
+        .fail(2)
+        .says(&["is no file, and no index can take its place"]);
 }

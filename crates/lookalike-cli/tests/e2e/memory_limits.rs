@@ -376,3 +376,33 @@ fn pairs_of_groups_that_do_not_fit_in_memory_are_those_of_groups_that_do() {
     let [few, ample] = ["few", "ample"].map(|name| fs::read(folder.path(name)).unwrap());
     assert!(ample.len() > 200_000 && few == ample);
 }
+
+/// A line that all documents have makes a row for each two of them: those of a hundred units and of every thread were in memory at once.
+#[test]
+fn rows_of_a_chunk_that_all_have_took_several_times_the_limit() {
+    let folder = Folder::new();
+    let lines = (0..2_000).map(|at| record(&format!("d{at}"), &format!("own {at}\nlicence line")));
+    let input = folder.add("in.jsonl", lines.collect::<String>());
+    let mut command = lookalike("overlap");
+    command.arg(&input).args(["--chunk", "lines:1", "-q", "-o"]);
+    command.arg(folder.path("out"));
+    limited(command, 48, 0);
+    let pairs = fs::read_to_string(folder.path("out/pairs.jsonl")).unwrap();
+    assert_eq!(pairs.lines().count(), 2_000 * 1_999 / 2);
+}
+
+/// Texts and rows were bounded, sketches were not.
+#[test]
+fn sketches_that_are_longer_than_their_texts_took_several_times_the_limit() {
+    let folder = Folder::new();
+    let lines = (0..1_000).map(|at| record(&at.to_string(), &format!("a{at} b c")));
+    let input = folder.add("in.jsonl", lines.collect::<String>());
+    for name in ["s.lkfp", "s.parquet"] {
+        let mut command = lookalike("fingerprint");
+        command
+            .arg(&input)
+            .args(["--sketch", "minhash:20000", "-q", "-o"]);
+        command.arg(folder.path(name));
+        limited(command, 64, 0);
+    }
+}

@@ -37,14 +37,59 @@ fn an_output_that_is_also_an_input_destroyed_it() {
         "dedup two.jsonl -o out --boilerplate collection --boilerplate-lines two.jsonl",
         "join codes.jsonl -o codes.jsonl",
         "index info codes.lkix --html codes.lkix",
+        // What else is read.
+        "index build codes.jsonl -o codes.jsonl --overwrite",
+        "fingerprint two.jsonl --hash siphash --hash-key key -o key",
+        "terms two.jsonl --hash siphash --hash-key key -o key",
+        "pairs two.jsonl --hash siphash --hash-key key -o key",
+        "explain a b --in two.jsonl --method i-match --shingle words:1 --terms table -o table",
+        "evaluate sweep two.jsonl --shingles words:1 --labels labels.jsonl --page labels.jsonl",
     ];
-    let files = ["two.jsonl", "codes.jsonl", "codes.lkix"];
+    folder.add("key", "0123456789abcdef0123456789abcdef\n");
+    folder.add("labels.jsonl", "{\"a\":\"a\",\"b\":\"b\",\"label\":true}\n");
+    all(&["terms", "two.jsonl", "--shingle", "words:1", "-o", "table"]).succeed();
+    let files = [
+        "two.jsonl",
+        "codes.jsonl",
+        "codes.lkix",
+        "key",
+        "table",
+        "labels.jsonl",
+    ];
     let before = files.map(|name| std::fs::read(folder.path(name)).unwrap());
     for case in cases {
         let words: Vec<&str> = case.split(' ').collect();
         all(&words).fail(2).says(&["is also an input"]);
         let after = files.map(|name| std::fs::read(folder.path(name)).unwrap());
         assert!(before == after, "{case}");
+    }
+    // An index may take the place of one that it was made of.
+    all(&[
+        "index",
+        "build",
+        "codes.lkix",
+        "-o",
+        "codes.lkix",
+        "--overwrite",
+    ])
+    .succeed();
+}
+
+#[test]
+fn more_parts_than_a_sketch_has_could_be_demanded_and_nothing_was_found() {
+    let (_folder, input) = two();
+    for (method, most) in [("supershingle", 6), ("henzinger", 6), ("buckets", 8)] {
+        let equal = |equal: u32| {
+            let mut command = lookalike("pairs");
+            command
+                .arg(&input)
+                .args(["--method", method, "--equal", &equal.to_string()]);
+            command
+        };
+        assert_eq!(equal(most).succeed().lines().len(), 1, "{method}");
+        equal(most + 1)
+            .fail(2)
+            .says(&[&format!("equal {} is above {most}", most + 1)]);
     }
 }
 

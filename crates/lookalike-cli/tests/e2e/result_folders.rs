@@ -207,3 +207,50 @@ fn a_job_that_fails_leaves_the_old_results_whole() {
     assert!(!out.join(".lookalike").exists());
     assert_eq!(Results::stable(&out), first);
 }
+
+/// However they are reached.
+#[test]
+fn results_that_a_wildcard_or_a_link_leads_to_were_replaced_and_lost() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY)]);
+    let out = folder.dedup(&old, &[]).folder;
+    let new = folder.records("new.jsonl", &[("b", "another story altogether")]);
+    fs::create_dir(folder.path("links")).unwrap();
+    std::os::unix::fs::symlink(out.join("kept.jsonl"), folder.path("links/k.jsonl")).unwrap();
+    let pattern = format!("{}/*.jsonl", out.display());
+    for against in [
+        &[&*pattern][..],
+        &[folder.path("links").to_str().unwrap(), "--follow-links"],
+    ] {
+        let mut job = lookalike("dedup");
+        job.arg(&new).arg("-o").arg(&out).arg("--against");
+        job.args(against).arg("--overwrite");
+        job.fail(2).says(&["--overwrite would replace", "-o"]);
+    }
+    assert_eq!(Results::read(&out).kept_ids(), ["a"]);
+}
+
+/// Repeated, it would find all that it kept in the collection.
+#[test]
+fn a_finished_job_that_filled_a_collection_was_to_be_repeated() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let (out, seen) = (folder.path("out"), folder.path("seen"));
+    let job = |more: &[&str]| {
+        let mut job = lookalike("dedup");
+        job.arg(&input).arg("-o").arg(&out).arg("--into").arg(&seen);
+        job.arg("--against").arg(&seen).args(more);
+        job
+    };
+    let mut first = lookalike("dedup");
+    first
+        .arg(&input)
+        .arg("-o")
+        .arg(&out)
+        .arg("--into")
+        .arg(&seen);
+    first.succeed();
+    let again = job(&["--resume"]).fail(1);
+    again.says(&["is finished", "nothing is left to do"]);
+    assert!(!again.err.contains("--overwrite"), "{}", again.err);
+}

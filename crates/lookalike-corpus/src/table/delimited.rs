@@ -34,6 +34,8 @@ pub(crate) struct DelimitedTable<'a> {
     offset: u64,
     ended: bool,
     is_damaged: bool,
+    /// True once a line feed stands behind the input.
+    is_closed: bool,
     /// Names of the columns, once the first row is read.
     names: Option<Vec<String>>,
     /// Fields that the user names, which may be numbers of columns.
@@ -104,6 +106,7 @@ impl<'a> DelimitedTable<'a> {
             offset: 0,
             ended: false,
             is_damaged: false,
+            is_closed: false,
             names: None,
             wanted: paths.filter_map(only_name).collect(),
             limit: limits::max_document_bytes(options),
@@ -121,8 +124,14 @@ impl<'a> DelimitedTable<'a> {
             if self.at == self.input.len() && !self.ended {
                 self.read(sink)?;
             }
-            // Told before the reader hears of the end, which it takes for the end of quotes, too.
-            is_quoted |= self.at == self.input.len() && is_within_quotes(&self.reader);
+            // As if a line feed were the last byte: only within quotes is it a part of a field. The reader itself takes the end for the
+            // end of quotes, too.
+            let is_at_end = self.ended && self.at == self.input.len();
+            if is_at_end && !self.is_closed && !self.is_damaged {
+                self.input.clear();
+                self.input.push(b'\n');
+                (self.at, self.is_closed) = (0, true);
+            }
             // An empty input is the word for the end (csv-core), so after the last read the reader gets one,
             // and gives out a row without a line feed.
             let (result, read, wrote, ended) = self.reader.read_record(
@@ -134,6 +143,7 @@ impl<'a> DelimitedTable<'a> {
             self.offset += read as u64;
             filled += wrote;
             columns += ended;
+            is_quoted |= self.is_closed && wrote > 0;
             match result {
                 ReadRecordResult::InputEmpty => {}
                 // Nothing is lost by a full buffer: the reader holds no byte of its own, and goes on where it
@@ -298,12 +308,6 @@ const CUT_OFF: &str = "the data ends within this row";
 
 const OPEN_QUOTE: &str = "a quote that begins a field of this row is never closed, so all rows behind it are missing: close the quote, or \
                           double it";
-
-/// True if the data so far ends within a quoted field: a line feed is a part of it then.
-fn is_within_quotes(reader: &Reader) -> bool {
-    let (_, _, wrote, _) = reader.clone().read_record(b"\n", &mut [0; 4], &mut [0; 4]);
-    wrote > 0
-}
 
 /// The name of a path that is one name.
 fn only_name(path: &FieldPath) -> Option<String> {
