@@ -183,9 +183,9 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
     };
     let shown = output.display();
     match may_replace {
-        true if found.is_file() => Ok(()),
+        true if found.is_file() || found.is_dir() => Ok(()),
         true => Err(Failure::Usage(format!(
-            "{shown}: is no file, and no index can take its place: choose another name"
+            "{shown}: is a pipe or a device, and no index can take its place: choose another name"
         ))),
         false => Err(Failure::Usage(format!(
             "{shown}: already exists: choose another name, or replace it with --overwrite"

@@ -192,7 +192,5 @@ fn a_pipe_that_was_to_be_written_to_was_replaced() {
         .arg("-o")
         .arg(&pipe)
         .arg("--overwrite");
-    build
-        .fail(2)
-        .says(&["is no file, and no index can take its place"]);
+    build.fail(2).says(&["is a pipe or a device, and no index"]);
 }
