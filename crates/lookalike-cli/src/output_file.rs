@@ -128,7 +128,7 @@ fn special_file(path: &Path) -> Result<Option<BufWriter<File>>, Failure> {
     Ok(Some(BufWriter::with_capacity(BUFFER, file)))
 }
 
-/// Where a path leads to: a link stays, and the file behind it is replaced.
+/// Target of a path: a link stays, and the file behind it is replaced.
 pub(crate) fn behind_links(path: &Path) -> Cow<'_, Path> {
     match path.is_symlink().then(|| path.canonicalize()) {
         Some(Ok(target)) => Cow::Owned(target),
