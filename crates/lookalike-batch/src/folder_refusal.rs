@@ -22,9 +22,14 @@ pub enum FolderRefusal {
     },
     /// Something has the name of a result, and no job wrote it.
     #[error(
-        "{0} exists without the {SUMMARY_FILE} of a job that wrote it, so it may be yours: move it away, or choose another directory"
+        "{0} exists, but no {SUMMARY_FILE} names it as a result, so it may be yours: move it away, or choose another directory"
     )]
     NoResults(String),
+    /// There is a result that this command does not write, and so would not replace.
+    #[error(
+        "{0} is a result of another command, which this one does not replace: remove it, or choose another directory"
+    )]
+    OtherCommand(String),
     /// The job to resume has all its results.
     #[error("the job in this directory is finished ({SUMMARY_FILE} exists): nothing to resume")]
     Finished,

@@ -7,12 +7,12 @@
 //!
 //! Results are gathered in `.lookalike/new/` and take the places of older ones when all of them are there: see [`OutputDir::publish`].
 
-use std::io::{self};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, Compression, Inputs, OutputFormat, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
-    Transfer, holds_results, remove_leftovers, sync_directory, uninterrupted,
+    Transfer, remove_leftovers, results_in, sync_directory, uninterrupted,
 };
 use serde::{Deserialize, Serialize};
 
@@ -154,6 +154,15 @@ impl JobIdentity {
     }
 }
 
+/// What is in `run.json`.
+#[derive(Serialize)]
+struct WrittenSummary<'a, S> {
+    #[serde(flatten)]
+    summary: &'a S,
+    /// Names of all files and folders that the job left in its folder: no other job replaces anything else.
+    results: Vec<String>,
+}
+
 /// In [`STATE`]: which job is at work.
 const JOB: &str = "job.json";
 
@@ -205,6 +214,23 @@ impl OutputDir<'_> {
             .map_err(&failed)
     }
 
+    /// Writes `run.json`, with the names of all results. It comes last: where it is, everything else is whole.
+    pub(crate) fn write_summary(&self, summary: &impl Serialize) -> Result<(), BatchError> {
+        let path = self.path(LAST);
+        let failed = BatchError::result(&path);
+        let mut results = vec![LAST.to_owned()];
+        for entry in std::fs::read_dir(self.state(NEW)).map_err(&failed)? {
+            let name = entry.map_err(&failed)?.file_name();
+            results.push(name.to_string_lossy().into_owned());
+        }
+        results.sort_unstable();
+        let summary = WrittenSummary { summary, results };
+        write_file(&path, Compression::None, &mut |out| {
+            serde_json::to_writer_pretty(&mut *out, &summary)?;
+            out.write_all(b"\n")
+        })
+    }
+
     fn refuse(&self, reason: FolderRefusal) -> BatchError {
         BatchError::Folder {
             path: self.folder.to_owned(),
@@ -244,7 +270,7 @@ impl OutputDir<'_> {
                 }));
             }
             (IfExists::Resume, Some(_)) => self.recognise(identity)?,
-            (IfExists::Overwrite, Some(name)) => self.allow_overwriting(name)?,
+            (IfExists::Overwrite, Some(_)) => self.allow_overwriting()?,
             (_, None) => {}
         }
         if mode != IfExists::Resume {
@@ -280,12 +306,22 @@ impl OutputDir<'_> {
         Ok(())
     }
 
-    /// Refuses to replace what no job of ours left.
-    fn allow_overwriting(&self, name: &str) -> Result<(), BatchError> {
-        if holds_results(self.folder) {
-            return Ok(());
+    /// Refuses to replace what no job of ours left, and to leave results of another command beside those of this one.
+    fn allow_overwriting(&self) -> Result<(), BatchError> {
+        let failed = BatchError::result(self.folder);
+        let written = results_in(self.folder);
+        let replaced = self.results.iter().filter(|name| **name != STATE);
+        let strange = replaced.filter(|name| !written.iter().any(|one| one == **name));
+        let strange = first_there(self.folder, strange.copied()).map_err(&failed)?;
+        if let Some(name) = strange {
+            return Err(self.refuse(FolderRefusal::NoResults(name.to_owned())));
         }
-        Err(self.refuse(FolderRefusal::NoResults(name.to_owned())))
+        let names = written.iter().map(String::as_str);
+        let others = names.filter(|name| !self.results.contains(name));
+        match first_there(self.folder, others).map_err(&failed)? {
+            None => Ok(()),
+            Some(name) => Err(self.refuse(FolderRefusal::OtherCommand(name.to_owned()))),
+        }
     }
 
     /// Refuses to go on with a job of other settings or other input.

@@ -351,6 +351,16 @@ impl PairScope {
             Self::Across => !same_category,
         }
     }
+
+    /// What hashes of classes are combined with, by exclusive or. Across categories the documents of a class are no copies of each other, and an
+    /// old one would keep all of them: the new ones need a class of their own. In the lower half, since lists of classes are looked up by the
+    /// upper one.
+    pub(crate) fn class_salt(self, is_against: bool) -> u128 {
+        match self {
+            Self::Across if !is_against => 0x6e65_7764_6f63_756d,
+            _ => 0,
+        }
+    }
 }
 
 /// For which candidates [`Method::Henzinger`] looks at the distance of the fingerprints.

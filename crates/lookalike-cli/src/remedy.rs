@@ -201,6 +201,7 @@ fn of_folder(reason: &FolderRefusal, style: OptionStyle) -> Option<String> {
         }
         FolderRefusal::InUse
         | FolderRefusal::NoResults(_)
+        | FolderRefusal::OtherCommand(_)
         | FolderRefusal::OutputInUse { .. }
         | FolderRefusal::OtherFile { .. } => return None,
     })

@@ -124,7 +124,7 @@ pub use record::{
 pub use regular::open_regular;
 pub use remote::StoreSettings;
 pub use results::{
-    COLLECTION_FILE, OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results,
+    COLLECTION_FILE, OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results, results_in,
 };
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};

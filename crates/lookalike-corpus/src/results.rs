@@ -32,28 +32,33 @@ pub struct OutputFolder<'a> {
 }
 
 #[derive(Deserialize)]
-struct SummaryHeader<'a> {
-    program: &'a str,
+struct SummaryHeader {
+    program: String,
+    #[serde(default)]
+    results: Vec<String>,
 }
 
 /// Returns true if a job of this program left its results in the folder, or is running there.
 pub fn holds_results(folder: &Path) -> bool {
-    folder.join(STATE_FOLDER).is_dir() || is_summary(&folder.join(SUMMARY_FILE))
+    folder.join(STATE_FOLDER).is_dir() || summary(folder).is_some()
 }
 
-/// Returns true if a file is the summary of a job, and not somebody else's file of that name.
-fn is_summary(path: &Path) -> bool {
-    let Ok(file) = open_regular(path) else {
-        return false;
-    };
+/// Returns the names of all results that the last job of this program left in the folder, none where there was no such job.
+pub fn results_in(folder: &Path) -> Vec<String> {
+    summary(folder).map_or_else(Vec::new, |summary| summary.results)
+}
+
+/// The summary of a job; none if the file of that name is somebody else's.
+fn summary(folder: &Path) -> Option<SummaryHeader> {
+    let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
     let mut text = String::new();
-    let read = BufReader::new(file)
+    BufReader::new(file)
         // The text is cut, not refused: what is cut is no JSON, and the answer is no.
         .take(MAX_SUMMARY_BYTES)
-        .read_to_string(&mut text);
-    read.is_ok()
-        && serde_json::from_str(&text)
-            .is_ok_and(|summary: SummaryHeader<'_>| summary.program == PROGRAM)
+        .read_to_string(&mut text)
+        .ok()?;
+    let summary: SummaryHeader = serde_json::from_str(&text).ok()?;
+    (summary.program == PROGRAM).then_some(summary)
 }
 
 #[cfg(test)]

@@ -241,6 +241,9 @@ pub enum SkipKind {
     NotText,
     /// Bodies that are not encoded as their header says: taken as they are. No loss.
     RawBody,
+    /// Bodies of a web archive whose chunks or compression end early or are corrupt. What came before that is used. No loss here: most
+    /// were cut off when the archive was made.
+    CutBody,
     /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can go to one of them. No loss.
     SharedMember,
     /// A folder with results of a job, which a walk met. No loss.
@@ -270,6 +273,7 @@ impl SkipKind {
             SkipKind::HttpStatus => "http-status",
             SkipKind::NotText => "not-text",
             SkipKind::RawBody => "raw-body",
+            SkipKind::CutBody => "cut-body",
             SkipKind::SharedMember => "shared-member",
             SkipKind::ResultsFolder => "results-folder",
             SkipKind::OutputFolder => "output-folder",

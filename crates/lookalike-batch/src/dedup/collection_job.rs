@@ -253,6 +253,7 @@ impl DedupJob<'_> {
             keys,
             fingerprints: self.settings.method.has_fingerprints(),
             by_category: self.settings.by_category(),
+            class_salt: self.settings.scope.class_salt(false),
         }
     }
 

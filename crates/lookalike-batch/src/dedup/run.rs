@@ -486,10 +486,7 @@ impl DedupJob<'_> {
         // Before `run.json`, which tells of the addition: once it is there, the next command publishes it, whatever became of the collection.
         // If this process ends in between, `--resume` finds the addition made.
         self.commit_staged(&place.state(STAGED))?;
-        write_file(&place.path(LAST), Compression::None, &mut |out| {
-            serde_json::to_writer_pretty(&mut *out, &summary)?;
-            out.write_all(b"\n")
-        })?;
+        place.write_summary(&summary)?;
         place.publish()?;
         Ok(summary)
     }

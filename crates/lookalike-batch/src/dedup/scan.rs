@@ -292,7 +292,9 @@ fn add_record(
         None
     } else {
         let placed = placed(shared.plan, record, tally);
-        let hash = placed.class_hash(shared.plan.by_category);
+        let is_against = (record.source as usize) < shared.plan.against_sources;
+        let salt = shared.plan.scope.class_salt(is_against);
+        let hash = placed.class_hash(shared.plan.by_category) ^ salt;
         let Some((class, is_new)) = shared.seen.class(hash) else {
             // Looked at when the batch is collected.
             shared.too_many.store(true, Ordering::Relaxed);

@@ -191,8 +191,9 @@ impl KernelWorker {
         };
         append_order(&job.keep, wanted, &mut order);
         let has_text = !placed.is_empty();
+        let salt = job.scope.class_salt(document.is_against);
         ScannedDocument {
-            text_hash: has_text.then(|| placed.class_hash(job.by_category())),
+            text_hash: has_text.then(|| placed.class_hash(job.by_category()) ^ salt),
             order,
         }
     }

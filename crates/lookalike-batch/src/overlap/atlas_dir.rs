@@ -170,11 +170,7 @@ impl OverlapJob<'_> {
         file(&place, "atlas.html", &mut |out| {
             out.write_all(page.as_bytes())
         })?;
-        // Last: where it is, everything else is whole.
-        file(&place, LAST, &mut |out| {
-            serde_json::to_writer_pretty(&mut *out, &summary)?;
-            out.write_all(b"\n")
-        })?;
+        place.write_summary(&summary)?;
         place.publish()?;
         Ok(summary)
     }

@@ -301,9 +301,22 @@ impl SchemeArguments {
     /// Refuses choices about words that would have no effect.
     fn check_words(&self, weight: Weight) -> Result<(), Failure> {
         let filtered = (self.stop, self.stem) != (StopWords::NONE, Stemming::NONE);
-        if filtered && matches!(self.shingle, Shingle::Chars(_)) {
+        let all_words = match self.shingle {
+            Shingle::Chars(_) => Some("consists of characters"),
+            Shingle::Stops(_) => Some("consists of function words as they are"),
+            _ => None,
+        };
+        if let Some(why) = all_words.filter(|_| filtered) {
             return Err(Failure::Usage(format!(
-                "--stop and --stem apply to words, and {} consists of characters: leave them out, or use --shingle words:N",
+                "--stop and --stem have no effect here: {} {why}; leave them out, or use --shingle words:N",
+                self.shingle
+            )));
+        }
+        if self.words.segment != Segmentation::default()
+            && matches!(self.shingle, Shingle::Chars(_))
+        {
+            return Err(Failure::Usage(format!(
+                "--segment has no effect here: it defines words, and {} consists of characters; leave it out, or use --shingle words:N",
                 self.shingle
             )));
         }

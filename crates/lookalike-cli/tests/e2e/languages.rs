@@ -20,6 +20,22 @@ fn truth(name: &str, least: f64) -> Option<Pairs> {
 }
 
 #[test]
+fn choices_about_words_are_refused_where_features_are_no_words() {
+    let folder = crate::support::Folder::new();
+    let input = folder.add("a.txt", "the cat sat on the mat");
+    for flags in [
+        ["--shingle", "chars:5", "--segment", "languages"],
+        ["--shingle", "chars:5", "--stop", "en"],
+        ["--shingle", "stops:3", "--stem", "en"],
+        ["--shingle", "stops:3", "--stop", "de"],
+    ] {
+        let mut command = lookalike("pairs");
+        let refused = command.arg(&input).args(flags).fail(2);
+        refused.says(&[flags[2], "no effect", flags[1]]);
+    }
+}
+
+#[test]
 fn no_two_languages_collapse() {
     let Some(documents) = corpus("udhr/docs.jsonl.gz") else {
         return;

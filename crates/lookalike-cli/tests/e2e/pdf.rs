@@ -1,5 +1,6 @@
 //! PDF through the binary.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -138,11 +139,19 @@ fn nested_forms(depth: usize) -> Vec<u8> {
         "/Type /XObject /Subtype /Form /BBox [0 0 1 1]",
         "0 0 m",
     ));
+    let objects: Vec<Vec<u8>> = objects.into_iter().map(String::into_bytes).collect();
+    assembled(&objects)
+}
+
+/// A file of these objects, numbered from 1; the first is the catalog.
+fn assembled(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
-    for (number, object) in (1..).zip(&objects) {
+    for (number, object) in (1..).zip(objects) {
         places.push(file.len());
-        file.extend(format!("{number} 0 obj\n{object}\nendobj\n").bytes());
+        file.extend(format!("{number} 0 obj\n").bytes());
+        file.extend(object);
+        file.extend(b"\nendobj\n");
     }
     let table = file.len();
     file.extend(format!("xref\n0 {}\n0000000000 65535 f \n", places.len() + 1).bytes());
@@ -154,6 +163,61 @@ fn nested_forms(depth: usize) -> Vec<u8> {
         format!("trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF").bytes(),
     );
     file
+}
+
+/// Pages that all have these contents; object 3 is a stream of 16 MiB of spaces.
+fn pages_of(number: usize, contents: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::copy(&mut std::io::repeat(b' ').take(16 << 20), &mut encoder).unwrap();
+    let packed = encoder.finish().unwrap();
+    let pages: Vec<String> = (4..4 + number).map(|n| format!("{n} 0 R")).collect();
+    let mut stream = format!(
+        "<< /Filter /FlateDecode /Length {} >>\nstream\n",
+        packed.len()
+    )
+    .into_bytes();
+    stream.extend(packed);
+    stream.extend(b"\nendstream");
+    let mut objects = vec![
+        b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+        format!(
+            "<< /Type /Pages /Kids [{}] /Count {number} >>",
+            pages.join(" ")
+        )
+        .into_bytes(),
+        stream,
+    ];
+    let page =
+        format!("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100 100] /Contents {contents} >>");
+    objects.extend(vec![page.into_bytes(); number]);
+    assembled(&objects)
+}
+
+/// A review found it: each page held its contents to the end, 1.5 GB for 98 KB.
+#[test]
+fn pages_that_share_a_stream_hold_it_once() {
+    let folder = Folder::new();
+    folder.add("in/shared.pdf", pages_of(40, "3 0 R"));
+    folder.add(
+        "in/repeated.pdf",
+        pages_of(1, &format!("[{}]", "3 0 R ".repeat(40))),
+    );
+    folder.add("in/a.txt", "a text beside them, which is read");
+    let run = lookalike("dedup")
+        .arg(folder.path("in"))
+        .arg("-o")
+        .arg(folder.path("out"))
+        .args(["--memory", "64M", "--pdf-limit", "100", "--json"])
+        .lose()
+        .json();
+    let peak = run["measured"]["peak_memory"].as_u64().unwrap();
+    assert!(peak < 400 << 20, "{peak}");
+    let skipped = json_lines(&std::fs::read(folder.path("out/skipped.jsonl")).unwrap());
+    assert_eq!(skipped.len(), 1, "{skipped:?}");
+    assert_eq!(
+        skipped[0]["reason"],
+        "the streams of one of its pages grow to more than 128 MiB together"
+    );
 }
 
 #[test]

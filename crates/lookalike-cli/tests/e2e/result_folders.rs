@@ -56,6 +56,49 @@ fn a_job_removed_what_another_command_was_writing_beside_its_results() {
 }
 
 #[test]
+fn overwrite_replaced_folders_of_the_user_that_have_the_names_of_results() {
+    let folder = Folder::new();
+    let lines = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let out = folder.path("out");
+    let job = |input: &Path| {
+        let mut command = lookalike("dedup");
+        command.arg(input).arg("-o").arg(&out);
+        command
+    };
+    job(&lines).succeed();
+    let run: Value = serde_json::from_slice(&fs::read(out.join("run.json")).unwrap()).unwrap();
+    let expected = [
+        "clusters.jsonl",
+        "kept.jsonl",
+        "pairs.jsonl",
+        "removed.jsonl",
+        "report.html",
+        "run.json",
+    ];
+    let mut results: Vec<&str> = run["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    results.retain(|name| *name != "skipped.jsonl");
+    assert_eq!(results, expected);
+    // Of files this job makes `kept/`, which the one before did not.
+    folder.add("files/a.txt", STORY);
+    folder.add("out/kept/mine.txt", "not of any job");
+    let mut files = job(&folder.path("files"));
+    let refused = files.arg("--overwrite").fail(1);
+    refused.says(&["kept exists", "may be yours"]);
+    assert!(out.join("kept/mine.txt").exists() && out.join("kept.jsonl").exists());
+    fs::remove_dir_all(out.join("kept")).unwrap();
+    files.succeed();
+    // The results of another command would stay beside those of this one.
+    let mut atlas = lookalike("overlap");
+    atlas.arg(&lines).arg("-o").arg(&out).arg("--overwrite");
+    atlas.fail(1).says(&["is a result of another command"]);
+}
+
+#[test]
 fn results_within_the_input_are_replaced_and_not_read() {
     let folder = Folder::new();
     documents(&folder);

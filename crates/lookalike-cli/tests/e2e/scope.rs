@@ -235,6 +235,62 @@ fn across_sites_against_earlier_pages() {
     );
 }
 
+/// A review found it: an old document of the same text and category kept all new ones, whatever others there were.
+#[test]
+fn a_copy_of_an_old_page_of_another_shop_was_kept_for_the_sake_of_one_of_its_own() {
+    let folder = Folder::new();
+    let line = |id: &str, shop: &str| json!({"id": id, "text": STORY, "shop": shop}).to_string();
+    let old = folder.add("old.jsonl", [line("o1", "a"), line("o2", "b")].join("\n"));
+    let new = folder.add("new.jsonl", [line("n1", "a"), line("n2", "c")].join("\n"));
+    let only = folder.add("only.jsonl", line("o1", "a"));
+    for method in ["allpairs", "minhash", "simhash", "copies"] {
+        let seen = folder.path(format!("seen-{method}"));
+        let options = ["--across", "shop", "--method", method];
+        let mut build = lookalike("collection");
+        build.arg("build").arg(&seen).arg(&old);
+        build.args(options).succeed();
+        for against in [&old, &seen, &only] {
+            let out = folder.path("out");
+            let mut job = lookalike("dedup");
+            job.arg(&new).args(options).arg("--overwrite").arg("-o");
+            job.arg(&out).arg("--against").arg(against).succeed();
+            let results = Results::read(&out);
+            let removals = results.removals();
+            let removed: BTreeMap<&str, &str> = removals
+                .iter()
+                .map(|(id, removal)| (&**id, removal.0))
+                .collect();
+            // `n1` and `o1` are of one shop, so `o2` alone removes it.
+            let expected = match against == &only {
+                true => BTreeMap::from([("n2", "o1")]),
+                false => BTreeMap::from([("n1", "o2"), ("n2", "o1")]),
+            };
+            assert_eq!(removed, expected, "{method} {}", against.display());
+        }
+        // What is added is old from then on.
+        let more = folder.add("more.jsonl", line("m", "c"));
+        let into = |input: &Path| {
+            let out = folder.path("into");
+            let mut job = lookalike("dedup");
+            job.arg(input).args(options).arg("--overwrite").arg("-o");
+            job.arg(&out).arg("--against").arg(&seen);
+            job.arg("--into").arg(&seen).succeed();
+            std::fs::read_to_string(out.join("kept.jsonl")).unwrap()
+        };
+        let unlike = folder.add(
+            "unlike.jsonl",
+            json!({"id": "u", "text": "quite another story", "shop": "a"}).to_string(),
+        );
+        assert!(into(&unlike).contains("another story"), "{method}");
+        let copy = folder.add(
+            "copy.jsonl",
+            json!({"id": "v", "text": "quite another story", "shop": "b"}).to_string(),
+        );
+        assert_eq!(into(&copy), "", "{method}");
+        assert_eq!(into(&more), "", "{method}");
+    }
+}
+
 #[test]
 fn fifty_five_of_a_hundred_bytes_was_less_than_a_share_of_055() {
     let folder = Folder::new();

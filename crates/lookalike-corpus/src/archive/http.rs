@@ -31,6 +31,8 @@ pub(super) struct HttpBody<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
     /// Reason why an encoding that the head names was not undone.
     pub(super) raw: Option<String>,
+    /// Reason why it ends before its end: cut off or damaged. What comes before that is there.
+    pub(super) cut: Option<String>,
     /// True if it is longer than the limit; then it is cut somewhere behind it.
     pub(super) too_long: bool,
 }
@@ -95,11 +97,15 @@ impl<'a> HttpResponse<'a> {
         let mut body = HttpBody {
             bytes: Cow::Borrowed(self.stored),
             raw: None,
+            cut: None,
             too_long: false,
         };
         if self.chunked {
             match unchunked(self.stored) {
-                Some(bytes) => body.bytes = Cow::Owned(bytes),
+                Some(joined) => {
+                    body.bytes = Cow::Owned(joined.bytes);
+                    body.cut = joined.cut;
+                }
                 None => body.raw = Some("not chunked, though its header says so".to_owned()),
             }
         }
@@ -116,7 +122,11 @@ impl<'a> HttpResponse<'a> {
             match inflate(encoding, &body.bytes, limit) {
                 // Each layer is cut at the limit by itself: none can grow beyond it, whatever the next one
                 // makes of it.
-                Ok(bytes) => body.bytes = Cow::Owned(bytes),
+                Ok(decoded) => {
+                    body.bytes = Cow::Owned(decoded.bytes);
+                    // What is inside says where the text ends.
+                    body.cut = decoded.cut.or(body.cut);
+                }
                 Err(reason) => {
                     let reason =
                         format!("not in {encoding:.20}, though its header says so: {reason}");
@@ -132,8 +142,15 @@ impl<'a> HttpResponse<'a> {
     }
 }
 
+/// A body with one encoding less.
+struct DecodedBody {
+    bytes: Vec<u8>,
+    /// As in [`HttpBody`].
+    cut: Option<String>,
+}
+
 /// The chunks joined; none when they are not well formed. The last one may be missing or cut off.
-fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
+fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
     let mut bytes = Vec::with_capacity(stored.len());
     let mut rest = stored;
     while !rest.is_empty() {
@@ -145,7 +162,7 @@ fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
         let size = usize::from_str_radix(digits, 16).ok()?;
         rest = &rest[newline + 1..];
         if size == 0 {
-            break;
+            return Some(DecodedBody { bytes, cut: None });
         }
         // The declared size moves nothing but the reading position: bodies are cut off by those who archive
         // them.
@@ -157,11 +174,12 @@ fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
             .or_else(|| rest.strip_prefix(b"\n"))
             .unwrap_or(rest);
     }
-    Some(bytes)
+    let cut = (!stored.is_empty()).then(|| "its last chunk is missing".to_owned());
+    Some(DecodedBody { bytes, cut })
 }
 
 /// Undoes one content encoding; a body that is cut off counts as far as it goes.
-fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<Vec<u8>, String> {
+fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<DecodedBody, String> {
     match encoding {
         // The two names mean one coding (RFC 9110, section 8.4.1.3).
         "gzip" | "x-gzip" => some(MultiGzDecoder::new(bytes), limit),
@@ -178,15 +196,17 @@ fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<Vec<u8>, String
 }
 
 /// Reads up to one byte more than the limit; an error counts if it comes first.
-fn some(decoder: impl Read, limit: usize) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
+fn some(decoder: impl Read, limit: usize) -> Result<DecodedBody, String> {
+    let mut bytes = Vec::new();
     let most = (limit as u64).saturating_add(1);
-    match decoder.take(most).read_to_end(&mut out) {
+    let cut = match decoder.take(most).read_to_end(&mut bytes) {
         // Errors after the first bytes are ends of cut-off bodies, which archives are full of. Bytes of another
         // encoding fail at once, in the header.
-        Err(error) if out.is_empty() => Err(error.to_string()),
-        _ => Ok(out),
-    }
+        Err(error) if bytes.is_empty() => return Err(error.to_string()),
+        Err(error) => Some(error.to_string()),
+        Ok(_) => None,
+    };
+    Ok(DecodedBody { bytes, cut })
 }
 
 #[cfg(test)]
@@ -240,6 +260,34 @@ mod tests {
                 "{head}"
             );
         }
+    }
+
+    #[test]
+    fn a_body_that_ends_early_tells_why() {
+        let cut = |head: &str, stored: &[u8]| {
+            let block = [format!("HTTP/1.1 200 OK\r\n{head}\r\n").as_bytes(), stored].concat();
+            let response = parse(&block).unwrap();
+            response.body(1 << 20).cut
+        };
+        let (chunked, gzipped) = (
+            "Transfer-Encoding: chunked\r\n",
+            "Content-Encoding: gzip\r\n",
+        );
+        let whole = gzip("a text of many words ".repeat(100).as_bytes());
+        assert_eq!(cut(gzipped, &whole), None);
+        assert!(cut(gzipped, &whole[..whole.len() - 9]).is_some());
+        // The checksum fails, at the end of the text.
+        let mut damaged = whole.clone();
+        let at = damaged.len() - 8;
+        damaged[at] ^= 1;
+        assert!(cut(gzipped, &damaged).is_some());
+        assert_eq!(cut(chunked, b"3\r\nabc\r\n0\r\n\r\n"), None);
+        assert_eq!(cut(chunked, b""), None);
+        assert!(cut(chunked, b"3\r\nabc\r\n").is_some());
+        assert!(cut(chunked, b"9\r\nabc").is_some());
+        let both = [format!("{:x}\r\n", whole.len()).as_bytes(), &whole].concat();
+        assert!(cut(&format!("{chunked}{gzipped}"), &both).is_some());
+        assert_eq!(cut("", b"text"), None);
     }
 
     #[test]

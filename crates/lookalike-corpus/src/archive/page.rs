@@ -137,6 +137,13 @@ impl ArchivePages {
                 named(&format!("a body {reason}"))
             });
         }
+        // A record that is too long is told as such, and part of its block is not even held.
+        let cut = payload.body.cut.as_ref();
+        if let Some(reason) = cut.filter(|_| !payload.body.too_long) {
+            notes.add(SkipKind::CutBody, place.offset, || {
+                named(&format!("the end of the body ({reason})"))
+            });
+        }
         // The hash is of what is stored: a body that is too long is never decoded as a whole, and copies of it
         // are stored alike.
         self.write(head, &payload, text, place, sink);
@@ -320,6 +327,7 @@ fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPaylo
             body: http::HttpBody {
                 bytes: block.into(),
                 raw: None,
+                cut: None,
                 too_long: block.len() > limit,
             },
             stored: StoredBody::Block(block),

@@ -15,7 +15,7 @@ use flate2::read::{DeflateDecoder, ZlibDecoder};
 use memchr::memmem;
 
 /// A stream of a page is some kilobytes, an image of a scanned page some 30 MiB.
-const MOST_OF_ONE: u64 = 128 << 20;
+pub(super) const MOST_OF_ONE: u64 = 128 << 20;
 
 /// All streams of a file together.
 const MOST_OF_ALL: u64 = 2 << 30;

@@ -2,7 +2,8 @@
 //!
 //! What a file may do to the one who reads it, and what stands against it:
 //!
-//! - it swells to gigabytes when unpacked: all its streams are measured first ([`decompression_guard`]);
+//! - it swells to gigabytes when unpacked: all its streams are measured first ([`decompression_guard`]), and what one page
+//!   names, however often, is unpacked for that page alone;
 //! - it makes the library panic or recurse: each file is read on a thread of its own, with a stack of its own;
 //! - it never ends: the thread is told to stop after some seconds, more for a larger file, and left behind if it does not
 //!   hear;
@@ -14,6 +15,7 @@ mod decompression_guard;
 mod page;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,16 +23,21 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hayro_interpret::hayro_syntax::content::TypedIter;
+use hayro_interpret::hayro_syntax::object::dict::keys::CONTENTS;
+use hayro_interpret::hayro_syntax::object::{Array, Stream};
+use hayro_interpret::hayro_syntax::page::Page;
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use hayro_interpret::kurbo::Rect;
 use hayro_interpret::{
-    Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
+    Context, InterpreterCache, InterpreterSettings, RenderContent, TransformExt, interpret,
+    interpret_page,
 };
 
 use crate::detached::spawn_detached;
 use crate::guard::PanicGuard;
 use crate::record::BadKind;
-use decompression_guard::GuardRefusal;
+use decompression_guard::{GuardRefusal, MOST_OF_ONE};
 use page::PageTextWriter;
 
 /// The library recurses into what is nested, up to limits of its own.
@@ -139,7 +146,7 @@ fn late(bytes: &[u8], limit: Duration) -> PdfError {
 
 fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool) -> PdfOutcome {
     match Pdf::new(bytes) {
-        Ok(pdf) => Ok(PdfText::Whole(draw(&pdf, most, stop))),
+        Ok(pdf) => draw(&pdf, most, stop),
         Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {
             Err(PdfError::new("the PDF is encrypted with a password"))
         }
@@ -151,17 +158,55 @@ fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool) -> PdfOutcome {
 }
 
 /// Draws all pages into text.
-fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> String {
+fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
     let cache = InterpreterCache::new();
     let mut writer = PageTextWriter::new(most, stop);
     for page in pdf.pages().iter() {
         let (width, height) = page.render_dimensions();
         let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
         let upright = page.initial_transform(true).to_kurbo();
-        let settings = InterpreterSettings::default();
+        let settings = InterpreterSettings {
+            render_content: RenderContent::ANNOTATIONS,
+            ..InterpreterSettings::default()
+        };
         let mut context = Context::new(upright, area, &cache, pdf.xref(), settings);
+        // Not by `interpret_page`: it keeps the contents of every page for as long as the file is open, and any number of
+        // pages can share one stream.
+        let contents = contents(page, &writer)?;
+        let operations = TypedIter::new(&contents);
+        interpret(operations, page.resources(), &mut context, &mut writer);
         interpret_page(page, &mut context, &mut writer);
         writer.end_page();
     }
-    writer.finish()
+    Ok(PdfText::Whole(writer.finish()))
+}
+
+/// The operations of a page, of all its streams together: a page can name one stream any number of times.
+fn contents(page: &Page<'_>, writer: &PageTextWriter<'_>) -> Result<Vec<u8>, PdfError> {
+    let unpacked = |stream: Stream<'_>| stream.decoded_data().ok().map(Cow::into_owned);
+    if let Some(stream) = page.raw().get::<Stream<'_>>(CONTENTS) {
+        return Ok(unpacked(stream).unwrap_or_default());
+    }
+    let mut all = Vec::new();
+    let Some(streams) = page.raw().get::<Array<'_>>(CONTENTS) else {
+        return Ok(all);
+    };
+    // Streams are named, never written out in an array (ISO 32000-1, section 7.3.8.1). One that is missing ends nothing.
+    let named = streams.raw_iter().filter_map(|item| item.as_obj_ref());
+    for stream in named.filter_map(|name| page.xref().get::<Stream<'_>>(name.into())) {
+        writer.check();
+        all.extend(unpacked(stream).unwrap_or_default());
+        // Streams end between words (ISO 32000-1, table 30).
+        all.push(b' ');
+        if all.len() as u64 > MOST_OF_ONE {
+            return Err(PdfError {
+                kind: BadKind::Bomb,
+                reason: format!(
+                    "the streams of one of its pages grow to more than {} MiB together",
+                    MOST_OF_ONE >> 20
+                ),
+            });
+        }
+    }
+    Ok(all)
 }

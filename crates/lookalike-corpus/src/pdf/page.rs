@@ -61,6 +61,7 @@ impl<'s> PageTextWriter<'s> {
 
     /// Pages are apart as paragraphs are.
     pub(super) fn end_page(&mut self) {
+        self.check();
         self.break_line(2);
         self.last = None;
         self.run = None;
@@ -72,7 +73,7 @@ impl<'s> PageTextWriter<'s> {
     }
 
     /// Looks whether the work is still wanted, and not too much.
-    fn check(&self) {
+    pub(super) fn check(&self) {
         if self.text.len() > self.most {
             leave(TextFull);
         }

@@ -114,6 +114,8 @@ pub(crate) struct SegmentSource<'a> {
     pub(crate) keys: &'a KeySink,
     pub(crate) fingerprints: bool,
     pub(crate) by_category: bool,
+    /// [`PairScope::class_salt`] of new documents, which are old ones from now on.
+    pub(crate) class_salt: u128,
 }
 
 /// A document that is added.
@@ -163,7 +165,9 @@ impl SegmentSource<'_> {
             let class = self.documents.classes[document as usize];
             AddedDocument {
                 has_no_class: class.is_none(),
-                hash: class.map_or(0, |class| self.classes.hashes[class.position()]),
+                hash: class.map_or(0, |class| {
+                    self.classes.hashes[class.position()] ^ self.class_salt
+                }),
                 document,
             }
         };

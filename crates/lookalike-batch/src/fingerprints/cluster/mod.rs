@@ -35,10 +35,9 @@ mod summary;
 mod tests;
 mod text_verification;
 
-use std::io::Write;
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, Compression, PROGRAM, STATE_FOLDER, SUMMARY_FILE};
+use lookalike_corpus::{PROGRAM, STATE_FOLDER};
 use serde::Serialize;
 
 pub use error::ClusterError;
@@ -67,7 +66,7 @@ use documents::{ClusterDocuments, DocumentFiles};
 use linked_classes::{ClassIndex, LinkedClasses};
 use memory_shares::MemoryShares;
 use outcomes::ClusterOutcomes;
-use results::{ClusterWriter, WrittenClusters, unwritable};
+use results::{ClusterWriter, WrittenClusters};
 use sketch_classes::SketchClasses;
 use text_verification::VerifiedRemovals;
 
@@ -353,14 +352,7 @@ impl FingerprintClustering<'_> {
     }
 
     fn publish(&self, place: &OutputDir<'_>, summary: &ClusterSummary) -> Result<(), BatchError> {
-        let failed = unwritable(place.folder);
-        let path = place.path(SUMMARY_FILE);
-        let mut file = AtomicFile::create(&path, Compression::None).map_err(&failed)?;
-        serde_json::to_writer_pretty(&mut file, summary)
-            .map_err(std::io::Error::from)
-            .and_then(|()| file.write_all(b"\n"))
-            .and_then(|()| file.commit())
-            .map_err(&failed)?;
+        place.write_summary(summary)?;
         place.publish()
     }
 }
