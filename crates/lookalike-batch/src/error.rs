@@ -92,17 +92,15 @@ pub enum BatchError {
         is_uncounted: bool,
     },
     /// No record has a text.
-    #[error("none of the {records} records has a text: the first record has the fields {fields}")]
+    #[error("none of the {records} records has a text: {fields}")]
     NoText {
         /// Records read.
         records: u64,
-        /// Names of fields of the first record.
+        /// What is there: the names of the fields of the first record.
         fields: String,
     },
     /// A field that was named and that no record has.
-    #[error(
-        "none of the {records} records has a {field}, as {setting} {value} requires: the first record has the fields {fields}"
-    )]
+    #[error("none of the {records} records has a {field}, as {setting} {value} requires: {fields}")]
     NoField {
         /// The setting that names it.
         setting: FieldSetting,
@@ -112,7 +110,7 @@ pub enum BatchError {
         field: MissingField,
         /// Records read.
         records: u64,
-        /// Names of fields of the first record.
+        /// What is there: the names of the fields of the first record.
         fields: String,
     },
     /// A survivor rule that reads a field in which no record has a value that it can use.
@@ -285,6 +283,8 @@ pub enum BatchError {
 pub enum FieldSetting {
     /// The field of ids.
     Id,
+    /// The field of texts.
+    Text,
     /// Anchors and links beside the text.
     Fields,
     /// The category within which documents are compared.
@@ -302,7 +302,8 @@ pub enum FieldSetting {
 impl fmt::Display for FieldSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Id => "id_field",
+            Self::Id => "id",
+            Self::Text => "text",
             Self::Fields => "fields",
             Self::Within => "within",
             Self::Across => "across",

@@ -1,7 +1,7 @@
 //! Fields that the user names: one that no record has is a mistake, and told before it decides anything.
 
 use lookalike::{DocumentFields, FieldWeights};
-use lookalike_corpus::{InputOptions, Inputs, RawRecord, Record, TextState, raw_records};
+use lookalike_corpus::{InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -99,6 +99,15 @@ impl FieldTally {
                 fields: fields(),
             })
         };
+        // Files of text have a text whatever field is named.
+        if let Some(path) = options
+            .text_field
+            .as_ref()
+            .filter(|_| are_documents(inputs))
+        {
+            let named = MissingField::Named(path.to_string());
+            return unknown(FieldSetting::Text, path.to_string(), named);
+        }
         match &options.id_field {
             Some(path) if self.ids == 0 => {
                 let named = MissingField::Named(path.to_string());
@@ -117,7 +126,12 @@ impl FieldTally {
     }
 }
 
-/// The names of the fields of the first record that has some, as many as a message can hold.
+/// True if all files are documents: then no record has a field.
+fn are_documents(inputs: &Inputs) -> bool {
+    !inputs.sources.is_empty() && inputs.sources.iter().all(Source::is_document)
+}
+
+/// The fields of the first record that has some, as many as a message can hold.
 pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
     let mut names = None;
     let first = &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
@@ -132,7 +146,11 @@ pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
     };
     // The visitor stops at the first record that is an object; only the names it left behind matter.
     let _ = raw_records(inputs, options, first);
-    names.unwrap_or_else(|| "unknown".to_owned())
+    match names {
+        Some(names) => format!("the first record has the fields {names}"),
+        None if are_documents(inputs) => "files that are one document have no fields".to_owned(),
+        None => "no record has fields".to_owned(),
+    }
 }
 
 fn some_names(object: &Map<String, Value>) -> String {
@@ -152,7 +170,8 @@ fn shown(name: &str) -> String {
         .all(|c| c.is_alphanumeric() || "_-.:/".contains(c));
     match name.char_indices().nth(MOST) {
         Some((end, _)) => format!("{:?} and so on ({} bytes)", &name[..end], name.len()),
-        None if is_plain => name.to_owned(),
+        // As it is to be written in an option.
+        None if is_plain => name.replace('.', "\\."),
         None => format!("{name:?}"),
     }
 }

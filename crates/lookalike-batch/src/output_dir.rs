@@ -146,21 +146,22 @@ impl JobIdentity {
         }
         if there.settings != self.settings {
             return Err(FolderRefusal::OtherSettings {
-                there: there.settings,
-                now: self.settings.clone(),
+                there: only_in(&there.settings, &self.settings),
+                now: only_in(&self.settings, &there.settings),
             });
         }
         Ok(())
     }
 }
 
-/// What is in `run.json`.
-#[derive(Serialize)]
-struct WrittenSummary<'a, S> {
-    #[serde(flatten)]
-    summary: &'a S,
-    /// Names of all files and folders that the job left in its folder: no other job replaces anything else.
-    results: Vec<String>,
+/// The words of some settings that others do not have, which are nearly the same and long.
+fn only_in(settings: &str, others: &str) -> String {
+    let others: Vec<&str> = others.split(' ').collect();
+    let own = settings.split(' ').filter(|word| !others.contains(word));
+    match own.collect::<Vec<_>>() {
+        own if own.is_empty() => "nothing more".to_owned(),
+        own => own.join(" "),
+    }
 }
 
 /// In [`STATE`]: which job is at work.
@@ -214,19 +215,23 @@ impl OutputDir<'_> {
             .map_err(&failed)
     }
 
-    /// Writes `run.json`, with the names of all results. It comes last: where it is, everything else is whole.
-    pub(crate) fn write_summary(&self, summary: &impl Serialize) -> Result<(), BatchError> {
-        let path = self.path(LAST);
-        let failed = BatchError::result(&path);
-        let mut results = vec![LAST.to_owned()];
-        for entry in std::fs::read_dir(self.state(NEW)).map_err(&failed)? {
+    /// Names of all results that were written, and of `run.json`, which comes last. No other job replaces anything else here.
+    pub(crate) fn written(&self) -> Result<Vec<String>, BatchError> {
+        let new = self.state(NEW);
+        let failed = BatchError::result(&new);
+        let mut names = vec![LAST.to_owned()];
+        for entry in std::fs::read_dir(&new).map_err(&failed)? {
             let name = entry.map_err(&failed)?.file_name();
-            results.push(name.to_string_lossy().into_owned());
+            names.push(name.to_string_lossy().into_owned());
         }
-        results.sort_unstable();
-        let summary = WrittenSummary { summary, results };
-        write_file(&path, Compression::None, &mut |out| {
-            serde_json::to_writer_pretty(&mut *out, &summary)?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Writes `run.json`: where it is, everything else is whole.
+    pub(crate) fn write_summary(&self, summary: &impl Serialize) -> Result<(), BatchError> {
+        write_file(&self.path(LAST), Compression::None, &mut |out| {
+            serde_json::to_writer_pretty(&mut *out, summary)?;
             out.write_all(b"\n")
         })
     }

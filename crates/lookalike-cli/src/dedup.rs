@@ -22,7 +22,7 @@ use crate::console::{self, Console};
 use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::kept_documents::kept_documents;
+use crate::kept_documents::{has_added, kept_documents};
 use crate::output_file::files_of;
 use crate::program::DocumentJob;
 use crate::size;
@@ -496,11 +496,18 @@ impl DedupArguments {
         let progress = JobProgress::of(&self.output).ok().flatten();
         let is_finished = self.resume && progress == Some(JobProgress::Finished);
         match &self.into {
-            Some(into) if is_finished => Err(Failure::Failed(format!(
-                "{}: the job in this directory is finished, and what it kept is in {}: nothing is left to do",
-                self.output.display(),
-                into.display()
-            ))),
+            Some(into) if is_finished => {
+                let (output, into) = (self.output.display(), into.display());
+                Err(Failure::Failed(match has_added(&self.output) {
+                    true => format!(
+                        "{output}: the job in this directory is finished, and what it kept is in its collection: nothing is left to do"
+                    ),
+                    false => format!(
+                        "{output}: the job in this directory is finished, and was run without --into: add what it kept with `lookalike \
+                         collection add {into} {output}`, or build the collection from it"
+                    ),
+                }))
+            }
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Preset;
 use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::fingerprints::files::{ArchiveScratch, CodeImport};
+use lookalike_batch::fingerprints::files::{ArchiveScratch, CodeImport, FingerprintSource};
 use lookalike_batch::{FingerprintJob, JobObserver};
 use lookalike_corpus::InputOptions;
 
@@ -177,6 +177,8 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
 fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.input.inputs, spool.path())?;
+    let read = inputs.iter().map(FingerprintSource::path);
+    refuse_input(arguments.output.as_deref(), read)?;
     let console = Console::new(arguments.run.quiet);
     let job = CodeImport {
         inputs: &inputs,

@@ -21,6 +21,13 @@ struct KeptView {
     kept_in: Vec<String>,
     #[serde(default)]
     decisions: KeptCount,
+    /// There only where documents were added to a collection.
+    added: Option<serde::de::IgnoredAny>,
+}
+
+/// Returns true if the job that wrote these results added what it kept to a collection.
+pub(crate) fn has_added(folder: &Path) -> bool {
+    summary(folder).is_some_and(|summary| summary.added.is_some())
 }
 
 #[derive(Default, serde::Deserialize)]

@@ -45,7 +45,7 @@ pub(crate) struct LinksArguments {
     #[arg(long, value_name = "FORMAT", requires = "from", help_heading = "Input")]
     from_format: Option<Format>,
 
-    /// Field or column that holds the id [default: id, else url, else built from file and line]
+    /// Field or column that holds the id [default: id, else url, else file and number of the record]
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 

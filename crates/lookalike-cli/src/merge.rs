@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::{JobObserver, PairMerge};
 
 use crate::arguments::fingerprint_sources;
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::write_output;
+use crate::output_file::{refuse_input, write_output};
 use crate::spool::Spool;
 
 #[derive(clap::Args)]
@@ -42,12 +43,13 @@ pub(crate) struct MergeArguments {
 pub(crate) fn run(arguments: &MergeArguments) -> Result<(), Failure> {
     let spool = Spool::new(&std::env::temp_dir())?;
     let lists = fingerprint_sources(&arguments.lists, spool.path())?;
+    let output = arguments.output.as_deref();
+    refuse_input(output, lists.iter().map(FingerprintSource::path))?;
     let console = Console::new(arguments.quiet);
     let job = PairMerge {
         lists: &lists,
         observer: &console,
     };
-    let output = arguments.output.as_deref();
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
     if arguments.json {
         console::json_summary(&summary, output)?;

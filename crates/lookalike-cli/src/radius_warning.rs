@@ -101,7 +101,7 @@ fn warning(features: WarnedFeatures, radius: u32, of: RadiusOf) -> Option<String
             "use a larger --distance, make them with --shingle words:1, or compare texts with `lookalike dedup`"
         }
         RadiusOf::Collection => {
-            "create it with a larger --radius, or with a --scheme of shingle=words:1"
+            "create it with a larger --radius, or with the --scheme that `lookalike fingerprint --shingle words:1 --json` prints"
         }
     };
     Some(format!(

@@ -165,6 +165,7 @@ fn again(style: OptionStyle) -> String {
 fn of_field(setting: FieldSetting, field: &MissingField, style: OptionStyle) -> String {
     let option = style.name(match setting {
         FieldSetting::Id => "id",
+        FieldSetting::Text => "text",
         FieldSetting::Fields => "fields",
         FieldSetting::Within => "within",
         FieldSetting::Across => "across",

@@ -247,6 +247,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     open_files::ensure_enough(connections, collections)?;
     if let Some(folder) = &arguments.snapshots {
         private_folder(folder).map_err(failed(folder.display()))?;
+        crate::store::refuse_within(data, folder)?;
     }
     let clock: WallClock = Arc::new(crate::store::now);
     let config = ServiceConfig::new(clock, log.clone())

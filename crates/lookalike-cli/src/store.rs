@@ -18,6 +18,7 @@ use lookalike_store::{
 use serde_json::json;
 
 use crate::arguments::LossArguments;
+use crate::client::exported::is_export;
 use crate::client::sketches::SketchSettings;
 use crate::collection_file::CollectionFile;
 use crate::console;
@@ -130,6 +131,26 @@ fn failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
+/// Refuses a snapshot within the data: a collection of its name would replace its files.
+pub(crate) fn refuse_within(data: &Path, target: &Path) -> Result<(), Failure> {
+    let folder = match target.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) if !target.exists() => parent,
+        _ => target,
+    };
+    let is_within = |(folder, data): (PathBuf, PathBuf)| folder.starts_with(data);
+    // What cannot be found is told by whoever uses it.
+    let places = folder.canonicalize().ok().zip(data.canonicalize().ok());
+    match places.is_some_and(is_within) {
+        true => Err(Failure::Usage(format!(
+            "{}: is within the data directory {}: choose a directory outside of it",
+            target.display(),
+            data.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
     match &arguments.command {
         StoreCommand::Verify { data } => verify_all(data),
@@ -138,6 +159,7 @@ pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
             say(&json!({"identity": info.identity.to_string(), "collections": info.collections}))
         }
         StoreCommand::Snapshot { data, target } => {
+            refuse_within(data, target)?;
             let store = Store::open(data, StoreOptions::default()).map_err(failed)?;
             let made = store.snapshot(target).map_err(failed)?;
             store.close().map_err(failed)?;
@@ -364,6 +386,12 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {
         let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
+        if path.as_os_str() != "-" && is_export(path)? {
+            return Err(Failure::Failed(format!(
+                "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
+                path.display()
+            )));
+        }
         let mut file = CollectionFile::open(path, sketch, arguments.losses.policy().is_strict())?;
         if let Some(scheme) = file.scheme() {
             collection.ensure_scheme_id(scheme).map_err(refused)?;

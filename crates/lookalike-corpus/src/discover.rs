@@ -623,7 +623,8 @@ impl<'o> InputDiscovery<'o> {
 const AGAIN: &str = "named before; it is read once";
 
 const IS_COLLECTION: &str = "is a collection of lookalike, which has no documents in it";
-const HOLDS_RESULTS: &str = "holds results of lookalike; name the folder itself to read them";
+const HOLDS_RESULTS: &str =
+    "holds results of lookalike; to read what was kept, name kept.jsonl (or the folder kept) in it";
 
 /// A link to a file in a walk.
 struct FileLink {

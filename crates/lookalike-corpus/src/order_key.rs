@@ -7,7 +7,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::rfc2822;
-use jiff::tz::TimeZone;
+use jiff::fmt::temporal::Pieces;
 
 use crate::error::OptionError;
 use crate::field_path::FieldPath;
@@ -229,8 +229,14 @@ fn since_1970(stamp: Timestamp) -> OrderNumber {
     OrderNumber::of_nanos(stamp.as_nanosecond())
 }
 
-fn civil(time: DateTime) -> Option<OrderNumber> {
-    TimeZone::UTC.to_timestamp(time).ok().map(since_1970)
+/// A time in UTC, up to the end of the year 9999, which many write for "no end": a `Timestamp` ends a day before.
+fn civil(time: DateTime) -> OrderNumber {
+    OrderNumber::of_nanos(since_epoch(time))
+}
+
+fn since_epoch(time: DateTime) -> i128 {
+    let epoch = Date::constant(1970, 1, 1).at(0, 0, 0, 0);
+    time.duration_since(epoch).as_nanos()
 }
 
 /// A number: four digits are a year, eight a day, all others count from 1970, in the unit that their size suggests.
@@ -243,7 +249,7 @@ fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
         let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
         // Eight digits that are no date, such as 19991399, are seconds: some time in 1970.
         if let Ok(date) = date {
-            return civil(date.to_datetime(jiff::civil::Time::midnight()));
+            return Some(civil(date.to_datetime(jiff::civil::Time::midnight())));
         }
     }
     // Seconds of the year 5138, milliseconds of 1973.
@@ -288,7 +294,7 @@ fn iso(text: &str) -> Option<OrderNumber> {
     let date = Date::new(year.parse().ok()?, month, day).ok()?;
     let rest = rest.trim_start_matches([' ', 'T', 't']);
     if rest.is_empty() {
-        return civil(date.to_datetime(jiff::civil::Time::midnight()));
+        return Some(civil(date.to_datetime(jiff::civil::Time::midnight())));
     }
     let rest = match rest.strip_suffix("UTC").or(rest.strip_suffix("GMT")) {
         // jiff reads `Z`, not the names of the zone. An offset may stand behind a blank in logs and databases,
@@ -297,10 +303,14 @@ fn iso(text: &str) -> Option<OrderNumber> {
         None => rest.replacen(" +", "+", 1).replacen(" -", "-", 1),
     };
     let text = format!("{date}T{rest}");
-    match text.parse::<Timestamp>() {
-        Ok(stamp) => Some(since_1970(stamp)),
-        Err(_) => civil(text.parse().ok()?),
+    if let Ok(stamp) = text.parse::<Timestamp>() {
+        return Some(since_1970(stamp));
     }
+    let pieces = Pieces::parse(&text).ok()?;
+    let time = pieces.date().to_datetime(pieces.time()?);
+    let offset = pieces.to_numeric_offset().map_or(0, |it| it.seconds());
+    let nanos = since_epoch(time) - i128::from(offset) * 1_000_000_000;
+    Some(OrderNumber::of_nanos(nanos))
 }
 
 /// One or two digits and what stands behind them.
@@ -355,6 +365,13 @@ mod tests {
             ("newest:n", "\"1970-01-02T01:00:00+01:00\"", Some(86400.0)),
             ("newest:n", "\"1970-01-02T00:00:00.5Z\"", Some(86400.5)),
             ("newest:n", "\"1969-12-31T23:59:59Z\"", Some(-1.0)),
+            ("newest:n", "\"9999-12-31\"", Some(253_402_214_400.0)),
+            ("newest:n", "99991231", Some(253_402_214_400.0)),
+            (
+                "newest:n",
+                "\"9999-12-31T23:59:59Z\"",
+                Some(253_402_300_799.0),
+            ),
             ("newest:n", "\"yesterday\"", None),
         ];
         for (field, json, expected) in cases {

@@ -281,12 +281,12 @@ impl<'i> Parser<'i> {
             if line.content.len() > self.max_bytes {
                 visit(Ok(self.too_long(&place, record_hash(line.content))));
             } else if line.is_record(self.max_bytes) {
-                let lossy;
+                let decoded;
                 let text = match whole {
                     Some(text) => &text[start..end],
                     None => {
-                        lossy = String::from_utf8_lossy(line.content);
-                        &*lossy
+                        decoded = charset::decode_line(line.content);
+                        &*decoded
                     }
                 };
                 self.line(line.content, text, &place, visit);
@@ -319,7 +319,7 @@ impl<'i> Parser<'i> {
                 RowState::Bad(kind, reason) => visit(Err(place.bad(*kind, reason.clone()))),
                 // The line is valid UTF-8 where it was written from text; elements of an array are as they came.
                 state => {
-                    let line = &*String::from_utf8_lossy(raw);
+                    let line = &*charset::decode_line(raw);
                     let (most, time) = (self.max_bytes, self.pdf_limit);
                     self.line(raw, line, &place, &mut |record| {
                         visit(record.and_then(|mut record| {
@@ -641,19 +641,41 @@ fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>
 impl Category {
     /// The category that a field's value as JSON, or the URL in it or in the id, gives.
     pub fn value<'r>(&self, json: Option<&'r str>, id: &str) -> Option<Cow<'r, str>> {
-        let json = json.filter(|json| !json.starts_with(['{', '[', 'n']));
-        let value = json.map(|json| match json.starts_with('"') {
-            true => string_text(json).0,
-            false => Cow::Borrowed(json),
+        let json = json.filter(|json| !json.starts_with('n'));
+        let value = json.map(|json| match json.as_bytes().first() {
+            Some(b'"') => string_text(json).0,
+            // Lists and objects are categories as they are written: without one they would all be of one.
+            Some(b'{' | b'[' | b't' | b'f') | None => Cow::Borrowed(json),
+            Some(_) => category_number(json),
         });
         match self {
             Category::Field(_) => value,
             Category::Site => {
+                let value = value.filter(|value| !value.starts_with(['{', '[']));
                 let of = |url: &str| host(url).map(|host| Cow::Owned(host.into_owned()));
                 value.and_then(|url| of(&url)).or_else(|| of(id))
             }
         }
     }
+}
+
+/// A number as a category: 1, 1.0 and 1e0 are one, as they are in a column of a table.
+fn category_number(json: &str) -> Cow<'_, str> {
+    if json.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Cow::Borrowed(json);
+    }
+    match json.parse::<f64>() {
+        Ok(0.0) => Cow::Borrowed("0"),
+        // Rust writes the shortest digits that are this number, without an exponent.
+        Ok(number) if number.is_finite() && !is_long_integer(json) => number.to_string().into(),
+        _ => Cow::Borrowed(json),
+    }
+}
+
+/// Returns true for an integer that may not be a double.
+fn is_long_integer(json: &str) -> bool {
+    let digits = json.trim_start_matches('-');
+    digits.len() > 15 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn not_an_object(line: &str, place: &RecordPlace) -> BadRecord {

@@ -42,7 +42,7 @@ pub struct Record<'a> {
     pub category: Option<Cow<'a, str>>,
     /// Anchors and links, where the job asks for any.
     pub fields: DocumentFields,
-    /// True if broken UTF-8, malformed legacy text or lone surrogates were replaced by U+FFFD.
+    /// True if something was no UTF-8, malformed legacy text or a lone surrogate: read in another character set, or replaced by U+FFFD.
     pub replaced: bool,
     /// The character set that the file was decoded from; none for JSONL, which is UTF-8.
     pub charset: Option<&'static str>,

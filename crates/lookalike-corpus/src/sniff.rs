@@ -94,9 +94,10 @@ fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusa
             remedy: "install lookalike with the feature `full`",
         });
     }
+    // A loss, for the format is one that is read.
     (is_table && compression != Compression::None).then(|| FormatRefusal {
-        kind: SkipKind::Unsupported,
-        reason: format!("a {format} file that is compressed as a whole"),
+        kind: SkipKind::Unreadable,
+        reason: format!("{format} that is compressed as a whole"),
         remedy: "decompress it first: it is compressed inside",
     })
 }
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn what_is_not_read_says_so() {
         for (name, head, kind) in [
-            ("a.parquet", &b"\x1f\x8b\x08"[..], SkipKind::Unsupported),
+            ("a.parquet", &b"\x1f\x8b\x08"[..], SkipKind::Unreadable),
             ("a.tar.gz", b"", SkipKind::Unsupported),
             ("a.png", b"\x89PNG\r\n\x1a\n\0\0", SkipKind::Binary),
             ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unreadable),

@@ -167,7 +167,7 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         .takes_many(of::<ChunkedItem>(schemas))
         .with(of::<RerankOptions>(schemas)),
         ApiOperation::CopiesOf => OperationDoc::new(
-            "Find the documents that share chunks with one, the most containing first: compares all texts that the collection keeps.",
+            "Find the documents that share chunks with a document, highest containment first: compares all texts that the collection keeps.",
             Some(of::<overlap::CopiesResponse>(schemas)),
         )
         .takes(of::<ChunkedItem>(schemas))
@@ -183,7 +183,7 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         .takes_many(of::<ExportedDocument>(schemas))
         .with(of::<InsertOptions>(schemas)),
         ApiOperation::Expire => OperationDoc::new(
-            "Give documents another end, by id.",
+            "Change the expiry of documents, by id.",
             Some(of::<document::ExpireResponse>(schemas)),
         )
         .takes_many(of::<ExpiringDocument>(schemas)),

@@ -100,7 +100,7 @@ impl InputCounts {
         };
         note(
             self.missing_text,
-            "without a text field: kept, never a duplicate".to_owned(),
+            "without a text field: never a duplicate".to_owned(),
         );
         note(
             self.ids_missing,

@@ -431,7 +431,7 @@ impl DedupJob<'_> {
         let simhash = settings.method.has_fingerprints();
         let mut largest = report.largest.clone();
         largest.truncate(LARGEST);
-        let summary = DedupSummary {
+        let mut summary = DedupSummary {
             program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),
             command: options.command.clone(),
@@ -461,6 +461,7 @@ impl DedupJob<'_> {
             below_threshold,
             skipped: head.skipped,
             kept_in: self.kept_in(options),
+            results: Vec::new(),
             tables: self.tables(place.folder, options.format),
             largest,
             limits: self.limits.clone(),
@@ -486,6 +487,7 @@ impl DedupJob<'_> {
         // Before `run.json`, which tells of the addition: once it is there, the next command publishes it, whatever became of the collection.
         // If this process ends in between, `--resume` finds the addition made.
         self.commit_staged(&place.state(STAGED))?;
+        summary.results = place.written()?;
         place.write_summary(&summary)?;
         place.publish()?;
         Ok(summary)

@@ -68,6 +68,8 @@ pub struct DedupSummary {
     pub skipped: Vec<SkippedRow>,
     /// Places of the kept documents, within the folder of the results: `kept.jsonl`, `kept` for files, or both.
     pub kept_in: Vec<String>,
+    /// Names of all files and folders that the job left in its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these, and nothing else.
+    pub results: Vec<String>,
     /// Tables of the kept and the removed rows of each source that has tables of its own, in the order of the sources; those given with
     /// `--against` are not among them. Not part of `run.json`.
     #[serde(skip)]

@@ -115,6 +115,14 @@ impl RecordFields<'_> {
         let mut texts = self.texts("link_texts", wrong);
         let targets = self.texts("out_links", wrong);
         let are_paired = texts.len() == targets.len();
+        // Without any the links are read all the same. Which text belongs to which link, nobody knows otherwise.
+        if !texts.is_empty() && !are_paired && wrong.is_none() {
+            *wrong = Some(format!(
+                "the field link_texts has {} texts for {} out_links, so they are left out: give one for each link",
+                texts.len(),
+                targets.len()
+            ));
+        }
         let link = |(at, target): (usize, Option<String>)| {
             let text = are_paired.then(|| texts[at].take()).flatten();
             let text = text.filter(|text| !text.is_empty());

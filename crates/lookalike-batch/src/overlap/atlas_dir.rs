@@ -147,10 +147,11 @@ impl OverlapJob<'_> {
         };
         let mirrors = mirrors(&prepared.collection, &places, &leaders, options.mirrors);
         let skip = self.tables(&prepared, &place, options.format, &mirrors, best.as_ref())?;
-        let summary = AtlasSummary {
+        let mut summary = AtlasSummary {
             program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),
             command: options.command.clone(),
+            results: Vec::new(),
             settings,
             overlap: self.finished(prepared.summary),
             levels,
@@ -170,6 +171,7 @@ impl OverlapJob<'_> {
         file(&place, "atlas.html", &mut |out| {
             out.write_all(page.as_bytes())
         })?;
+        summary.results = place.written()?;
         place.write_summary(&summary)?;
         place.publish()?;
         Ok(summary)

@@ -16,6 +16,8 @@ pub struct AtlasSummary {
     pub version: &'static str,
     /// The command line.
     pub command: String,
+    /// Names of all files and folders that the job left in its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these, and nothing else.
+    pub results: Vec<String>,
     /// Settings that decided the result.
     pub settings: String,
     /// Counts of documents and of each chunking.

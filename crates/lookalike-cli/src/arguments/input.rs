@@ -29,8 +29,8 @@ use crate::{console, size};
 pub(crate) struct InputArguments {
     /// Files, directories or globs to read, or - for standard input
     ///
-    /// Formats: JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV, Parquet and Arrow; plain or
-    /// compressed (.gz, .zst, .bz2, .xz). Builds with the feature cloud also read s3://BUCKET/PATH, gs://, az:// and https://.
+    /// Formats: JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, ARC, CSV and TSV, plain or compressed (.gz, .zst,
+    /// .bz2, .xz); Parquet and Arrow. Builds with the feature cloud also read s3://BUCKET/PATH, gs://, az:// and https://.
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<OsString>,
 
@@ -64,9 +64,9 @@ pub(crate) struct RecordArguments {
     #[arg(long, requires = "text", help_heading = "Input")]
     no_header: bool,
 
-    /// Field or column that holds the id [default: id, else url, else built from file and line]
+    /// Field or column that holds the id [default: id, else url, else file and number of the record]
     ///
-    /// Nested fields are written a.b. Columns can also be given by number.
+    /// Nested fields are written a.b, and a dot that belongs to a name \\. (a backslash first). Columns of CSV and TSV can also be given by number.
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 

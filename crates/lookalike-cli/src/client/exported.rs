@@ -48,14 +48,22 @@ fn says_when_it_expires(line: &[u8]) -> bool {
 
 /// Tells whether lines are those of an export: each says when its document expires, if ever.
 fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
-    let mut line = Vec::new();
     // However little a pipe or a packed block gives at once.
-    input.take(HEAD as u64).read_until(b'\n', &mut line)?;
-    Ok(line.starts_with(b"{") && says_when_it_expires(&line))
+    let mut head = input.take(HEAD as u64);
+    let mut line = Vec::new();
+    while head.read_until(b'\n', &mut line)? > 0 {
+        let first = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+        let first = first.trim_ascii();
+        if !first.is_empty() {
+            return Ok(first.starts_with(b"{") && says_when_it_expires(first));
+        }
+        line.clear();
+    }
+    Ok(false)
 }
 
 /// Tells whether a file is an export.
-pub(super) fn is_export(path: &Path) -> Result<bool, Failure> {
+pub(crate) fn is_export(path: &Path) -> Result<bool, Failure> {
     is_exported(&mut *open(path)?).map_err(failed(path))
 }
 
@@ -159,7 +167,8 @@ pub(super) fn send_lines(
             // The rest of a line that no service takes.
             input.skip_until(b'\n').map_err(failed(path))?;
         }
-        let document = line.trim_ascii();
+        let mark: &[u8] = if number == 1 { b"\xef\xbb\xbf" } else { b"" };
+        let document = line.strip_prefix(mark).unwrap_or(&line).trim_ascii();
         // Decided before the document is added: the batch goes without it.
         let is_full = lines.len() == most || bytes + document.len() > BYTES;
         if read == 0 || is_full {

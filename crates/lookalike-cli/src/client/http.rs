@@ -125,6 +125,14 @@ impl ServiceClient {
             // A service beside its users is asked directly. The variables of proxies are for the web, and would
             // get the key.
             .proxy(None);
+        if !["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
+            return Err(Failure::Usage(format!(
+                "--url {url}: write it with http:// or https:// before the host"
+            )));
+        }
         if url.starts_with("https:") {
             config = config.tls_config(tls(ca)?);
         }
@@ -354,7 +362,15 @@ fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
             "{shown}: {error}; name the file of the key with --key-file"
         ))
     })?;
-    Ok(Some(text.trim().to_owned()))
+    let key = text.trim();
+    match key.lines().nth(1) {
+        // What is no header cannot be sent, and the message of who fails with it names no file.
+        Some(_) => Err(Failure::Failed(format!(
+            "{}: has several lines: name a file with the key alone, not that of the service's --keys",
+            file.display()
+        ))),
+        None => Ok(Some(key.to_owned())),
+    }
 }
 
 /// TLS with the trusted certificates.

@@ -2,7 +2,7 @@
 
 mod codes;
 mod documents;
-mod exported;
+pub(crate) mod exported;
 mod http;
 mod lines;
 mod output;

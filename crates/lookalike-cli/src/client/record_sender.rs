@@ -6,7 +6,9 @@ use super::http::{Refusal, RequestError};
 use crate::failure::Failure;
 
 /// Refused records without one that was taken, after which the collection is to blame, not the records.
-const MOST_REFUSED: u64 = 10;
+///
+/// Many: the worst records may stand first, and a request for each is soon answered.
+const MOST_REFUSED: u64 = 1000;
 
 /// Sends records.
 pub(super) struct RecordSender {
@@ -106,7 +108,8 @@ impl RecordSender {
     fn ensure_taken(&self) -> Result<(), Failure> {
         match &self.first {
             Some(first) if self.taken == 0 => Err(Failure::Failed(format!(
-                "the service refuses all of these records, the first of them: {first}"
+                "the service refused all {} records so far, the first of them: {first}",
+                self.refused
             ))),
             _ => Ok(()),
         }

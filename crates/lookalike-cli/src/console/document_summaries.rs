@@ -244,7 +244,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         ),
         (
             summary.characters_replaced,
-            "with invalid characters, read as U+FFFD",
+            "with invalid characters: not UTF-8, so read in another character set or as U+FFFD",
         ),
         (summary.mojibake, MOJIBAKE),
         (summary.homoglyphs, HOMOGLYPHS),

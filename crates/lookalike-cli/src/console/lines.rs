@@ -114,7 +114,7 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
 
 /// Counts that are usually zero.
 pub(crate) fn noteworthy(counts: &InputCounts) {
-    let empty = "with an empty text: kept, never a duplicate";
+    let empty = "with an empty text: never a duplicate";
     let too_long = "longer than --max-document: compared for equal bytes only";
     noteworthy_of(counts, empty, too_long);
 }
@@ -129,11 +129,11 @@ pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
         (counts.too_long, too_long),
         (
             counts.without_features,
-            "texts without a word: compared as exact copies only",
+            "without a word: compared as exact copies only",
         ),
         (
             counts.characters_replaced,
-            "with invalid characters, read as U+FFFD",
+            "with invalid characters: not UTF-8, so read in another character set or as U+FFFD",
         ),
         (counts.mojibake, MOJIBAKE),
         (counts.homoglyphs, HOMOGLYPHS),

@@ -95,7 +95,7 @@ fn chunking_summary(chunking: &ChunkingSummary) {
     line!(&chunking.chunking, "{}", counted(chunking.rows, "row"));
     line!(
         "",
-        "{}, {} of them shared; counted by {} ({})",
+        "{}, {} of them in unequal documents; counted by {} ({})",
         counted(chunking.distinct_chunks, "chunk"),
         grouped(chunking.shared_chunks),
         chunking.engine,

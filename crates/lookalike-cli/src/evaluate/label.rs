@@ -22,6 +22,7 @@ use crate::arguments::{InputArguments, RunArguments};
 use crate::console;
 use crate::console::{ColorOption, Console};
 use crate::failure::Failure;
+use crate::output_file::refuse_input;
 use tags::{LabelCounts, TagFile};
 
 #[derive(clap::Args)]
@@ -218,6 +219,11 @@ struct LabelResult {
 }
 
 pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
+    let read = arguments.input.inputs.iter().map(Path::new);
+    refuse_input(
+        Some(&arguments.output),
+        read.chain([arguments.pairs.as_path()]),
+    )?;
     let pairs = read_pairs(&arguments.pairs)?;
     let texts = texts(arguments, &pairs)?;
     let mut tags = TagFile::open(&arguments.output, &pairs)?;

@@ -223,3 +223,92 @@ fn a_file_that_is_not_there_made_a_collection_with_other_settings() {
     load.fail(1).says(&["none.lkfp"]);
     assert!(!store.exists());
 }
+
+/// A review found it: only the fingerprints of the documents were loaded, and those that expire lived for ever.
+#[test]
+fn an_export_is_not_loaded_as_sketches() {
+    let folder = Folder::new();
+    let line = r#"{"id":"a","expires_ms":4949513951281,"fingerprint":"0123456789abcdef"}"#
+        .to_owned()
+        + "\n";
+    for (name, before) in [("a", ""), ("b", "\n"), ("c", "\u{feff}")] {
+        let export = folder.add(format!("{name}.jsonl"), format!("{before}{line}"));
+        let mut load = lookalike("store");
+        load.args(["load", path(&folder.path("store")), name, path(&export)]);
+        load.fail(1).says(&["is an export", "client load"]);
+    }
+}
+
+/// A review found it: a collection of the name of the snapshot replaced its files.
+#[test]
+fn a_snapshot_is_not_made_within_the_data() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let sketches = folder.add(
+        "s.jsonl",
+        "{\"id\":\"x\",\"fingerprint\":\"0123456789abcdef\"}\n",
+    );
+    let mut load = lookalike("store");
+    load.args(["load", path(&data), "p", path(&sketches)]);
+    load.succeed();
+    for within in ["data/collections/s", "data/s", "data"] {
+        let mut snapshot = lookalike("store");
+        snapshot.args(["snapshot", path(&data), path(&folder.path(within))]);
+        snapshot.fail(2).says(&["is within the data directory"]);
+    }
+    let mut serve = lookalike("serve");
+    serve.args(["--data", path(&data), "--listen", "127.0.0.1:0"]);
+    serve.args(["--snapshots", path(&data.join("collections"))]);
+    serve.fail(2).says(&["is within the data directory"]);
+}
+
+#[test]
+fn a_url_without_a_scheme_and_a_key_of_several_lines_are_told_as_such() {
+    let folder = Folder::new();
+    let show = |flags: &[&str]| {
+        let mut command = lookalike("client");
+        command.args(flags).arg("show").output().unwrap()
+    };
+    let told = |flags: &[&str]| String::from_utf8(show(flags).stderr).unwrap();
+    let url = told(&["--url", "localhost:7280"]);
+    assert!(url.contains("http:// or https://"), "{url}");
+    let keys = folder.add("keys", "a-key\nanother\n");
+    let key = told(&["--key-file", path(&keys)]);
+    assert!(key.contains("several lines"), "{key}");
+}
+
+/// A review found it: `fingerprint --import`, `merge` and `evaluate label` wrote over what they read.
+#[test]
+fn outputs_of_lists_do_not_replace_their_inputs() {
+    let folder = Folder::new();
+    let codes = folder.add(
+        "s.jsonl",
+        "{\"id\":\"x\",\"fingerprint\":\"0123456789abcdef\"}\n",
+    );
+    let pairs = folder.add("p.jsonl", "{\"a\":\"x\",\"b\":\"y\",\"distance\":1}\n");
+    let documents = folder.records("d.jsonl", &[("x", "a text"), ("y", "a text")]);
+    for words in [
+        &["fingerprint", "--import", path(&codes), "-o", path(&codes)][..],
+        &["merge", path(&pairs), "-o", path(&pairs)],
+        &[
+            "evaluate",
+            "label",
+            path(&documents),
+            "--pairs",
+            path(&pairs),
+            "-o",
+            path(&pairs),
+        ],
+    ] {
+        let mut command = lookalike(words[0]);
+        command
+            .args(&words[1..])
+            .fail(2)
+            .says(&["is also an input"]);
+    }
+    assert!(
+        std::fs::read_to_string(&pairs)
+            .unwrap()
+            .contains("distance")
+    );
+}

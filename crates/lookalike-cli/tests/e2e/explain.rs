@@ -229,15 +229,7 @@ fn hostile_ids_and_words_reach_no_terminal_and_no_page() {
     let input = folder.records("in.jsonl", &[(id, &*text), ("b", &*format!("{text} more"))]);
     let page = folder.path("why.html");
     let mut command = lookalike("explain");
-    command.args([
-        id,
-        "b",
-        "--segment",
-        "word-chars",
-        "--shingle",
-        "chars:30",
-        "--in",
-    ]);
+    command.args([id, "b", "--shingle", "chars:30", "--in"]);
     let told = command.arg(&input).succeed();
     assert!(!told.text().contains('\x1b') && !told.text().contains('\u{202e}'));
     command.arg("-o").arg(&page).succeed();

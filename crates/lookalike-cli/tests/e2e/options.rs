@@ -207,7 +207,7 @@ fn a_field_that_no_record_has_is_an_error_on_every_command() {
         .arg(&input)
         .args(["--id", "docid", "-o"])
         .arg(folder.path("t"));
-    command.fail(1).says(&["id_field docid", "--id"]);
+    command.fail(1).says(&["as id docid requires", "--id"]);
     assert!(!folder.path("t").exists());
 }
 

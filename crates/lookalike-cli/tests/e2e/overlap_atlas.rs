@@ -46,7 +46,7 @@ fn a_job_that_fails_before_it_has_read_leaves_no_folder_and_old_results_as_they_
     let broken = folder.add("broken.jsonl", "no json\n");
     overlap(&["--id", "name"])
         .fail(1)
-        .says(&["id_field name", "--id"]);
+        .says(&["as id name requires", "--id"]);
     assert!(!out.exists());
     overlap(&["--strict"]).arg(&broken).fail(1);
     assert!(!out.exists());

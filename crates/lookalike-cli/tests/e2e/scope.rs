@@ -291,6 +291,44 @@ fn a_copy_of_an_old_page_of_another_shop_was_kept_for_the_sake_of_one_of_its_own
     }
 }
 
+/// A review found it: lists had no category, and so all of them the same; 1 and 1.0 had two.
+#[test]
+fn a_category_is_the_value_of_its_field_whatever_its_type() {
+    let folder = Folder::new();
+    let found = |values: [&str; 2], scope: &str| {
+        let line = |id: &str, value: &str| {
+            format!(r#"{{"id":"{id}","text":{},"k":{value}}}"#, json!(STORY))
+        };
+        let lines = [line("a", values[0]), line("b", values[1])];
+        let input = folder.add("in.jsonl", lines.join("\n"));
+        let mut command = lookalike("pairs");
+        let rows = command.arg(&input).args(["-q", scope, "k"]).succeed();
+        rows.lines().len()
+    };
+    for (values, are_one) in [
+        (["1", "1.0"], true),
+        (["-0.5", "-5e-1"], true),
+        (["100", "1e2"], true),
+        (["1", "2"], false),
+        (["9007199254740993", "9007199254740992"], false),
+        ([r#"["en"]"#, r#"["de"]"#], false),
+        ([r#"["en"]"#, r#"["en"]"#], true),
+        ([r#"{"a":1}"#, r#"{"a":2}"#], false),
+        (["true", "false"], false),
+    ] {
+        assert_eq!(
+            found(values, "--within"),
+            usize::from(are_one),
+            "{values:?}"
+        );
+        assert_eq!(
+            found(values, "--across"),
+            usize::from(!are_one),
+            "{values:?}"
+        );
+    }
+}
+
 #[test]
 fn fifty_five_of_a_hundred_bytes_was_less_than_a_share_of_055() {
     let folder = Folder::new();

@@ -338,12 +338,22 @@ impl<'a> ArchiveReader<'a> {
         loop {
             match head::begin(self.source.format, &self.feed.rest()[blank..]) {
                 HeadBegin::Head(_) => return Ok(true),
-                HeadBegin::None => return Ok(false),
+                // What follows is damaged. The block is whole nevertheless if what ends a record stands just behind it.
+                HeadBegin::None => return Ok(self.is_separated(held, blank)),
                 // The file, or what is readable of it, ends within the next head. The block before it is whole
                 // nevertheless.
                 HeadBegin::Part if !self.feed.more()? => return Ok(true),
                 HeadBegin::Part => {}
             }
+        }
+    }
+
+    /// Returns true if these bytes are what a writer puts behind a block.
+    fn is_separated(&self, from: usize, to: usize) -> bool {
+        let blank = &self.feed.rest()[from..to];
+        match self.source.format {
+            Format::Arc => blank.contains(&b'\n'),
+            _ => blank.starts_with(b"\r\n\r\n"),
         }
     }
 
@@ -416,6 +426,32 @@ mod tests {
     use super::*;
     use crate::row::RowState;
     use crate::source::Inputs;
+
+    #[test]
+    fn a_damaged_head_took_the_record_before_it_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = "/1.0\r\nWARC-Type: resource\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\ntext\r\n\r\n";
+        let archive = format!("WARC{record}WARX{record}WARC{record}");
+        let path = folder.path().join("a.warc");
+        std::fs::write(&path, &archive).unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[path.into()], &options, folder.path()).unwrap();
+        let mut reader = ArchiveReader::open(&inputs.sources[0], &options).unwrap();
+        let mut sink = RowSink {
+            bytes: &mut Vec::new(),
+            rows: Vec::new(),
+            skips: &mut Vec::new(),
+            attached: &mut 0,
+            enough: usize::MAX,
+        };
+        while reader.step(&mut sink).unwrap() {}
+        let good: Vec<bool> = sink
+            .rows
+            .iter()
+            .map(|row| row.state == RowState::Good)
+            .collect();
+        assert_eq!(good, [true, false, true]);
+    }
 
     #[test]
     fn line_feeds_behind_a_record_were_all_held() {

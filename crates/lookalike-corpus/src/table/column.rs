@@ -21,6 +21,7 @@ use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::charset;
 use crate::long_hash::LongHasher;
 use crate::row::{JsonObject, RowSink, RowState, string};
 
@@ -421,7 +422,7 @@ fn float(out: &mut Vec<u8>, value: f64) {
 }
 
 fn binary(out: &mut Vec<u8>, bytes: &[u8], replaced: &mut bool) {
-    let text = String::from_utf8_lossy(bytes);
+    let text = charset::decode_line(bytes);
     *replaced |= matches!(text, std::borrow::Cow::Owned(_));
     string(out, &text);
 }

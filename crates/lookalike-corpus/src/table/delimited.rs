@@ -3,6 +3,7 @@
 use csv_core::{ReadRecordResult, Reader};
 
 use super::dialect;
+use crate::charset::TableCharset;
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::field_path::FieldPath;
@@ -41,6 +42,7 @@ pub(crate) struct DelimitedTable<'a> {
     /// Fields that the user names, which may be numbers of columns.
     wanted: Vec<String>,
     limit: usize,
+    charset: TableCharset,
     /// The row at hand: its fields without quotes, one after the other, and where each ends.
     fields: Vec<u8>,
     ends: Vec<usize>,
@@ -110,7 +112,14 @@ impl<'a> DelimitedTable<'a> {
             names: None,
             wanted: paths.filter_map(only_name).collect(),
             limit: limits::max_document_bytes(options),
-            fields: vec![0; 4096],
+            charset: TableCharset::default(),
+            // Not beyond the limit, which is looked at when they are full.
+            fields: vec![
+                0;
+                limits::max_document_bytes(options)
+                    .saturating_add(1)
+                    .min(4096)
+            ],
             ends: vec![0; 64],
         })
     }
@@ -204,18 +213,21 @@ impl<'a> DelimitedTable<'a> {
                 Format::Tsv => b'\t',
                 _ => dialect::delimiter(&self.input[self.at..], self.ended),
             });
+            self.charset = TableCharset::of_table(&self.input[self.at..]);
             // A new reader for each source: quotes that one leaves open do not reach into the next.
             self.reader = dialect::reader(delimiter);
         }
         Ok(())
     }
 
-    /// Fields of the row at hand as text, broken UTF-8 replaced.
+    /// Fields of the row at hand as text.
     fn fields(&self, columns: usize) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let row = &self.fields[..self.ends[..columns].last().copied().unwrap_or(0)];
+        let charset = self.charset.of_row(row);
         starts
             .zip(&self.ends[..columns])
-            .map(|(start, end)| String::from_utf8_lossy(&self.fields[start..*end]))
+            .map(move |(start, end)| charset.decode(&self.fields[start..*end]))
     }
 
     /// Names of the columns; where the user names one by its number alone, that is its name.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
+use crate::charset;
 use crate::options::InputOptions;
 
 /// Delimiters, the most usual first.
@@ -56,7 +57,7 @@ fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptio
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let names: Vec<Cow<'_, str>> = starts
         .zip(&ends[..count.min(columns)])
-        .map(|(start, end)| String::from_utf8_lossy(&fields[start..*end]))
+        .map(|(start, end)| charset::decode_line(&fields[start..*end]))
         .collect();
     let wanted = match &options.text_field {
         Some(path) => vec![path.to_string()],

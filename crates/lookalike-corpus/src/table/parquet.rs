@@ -84,6 +84,10 @@ impl<'a> ParquetTable<'a> {
         };
         let number = self.next_group;
         self.next_group += 1;
+        // Nothing is in it that could be read, nor a dictionary that says what.
+        if group.num_rows() == 0 {
+            return Ok(true);
+        }
         // By the mean of the group, which the footer tells; a negative one is clamped below.
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 
 use super::column_builders::{StructBuilder, arrow_fields};
 use super::schema_inference::{InferredColumns, InferredFields, InferredType};
+use crate::charset;
 use crate::surrogate;
 
 /// Rows are handed on when this many bytes of lines are in them, or this many rows.
@@ -132,7 +133,7 @@ fn each_line(
             ));
         }
         // Lines of the user's own may hold both; a table of texts cannot.
-        let text = String::from_utf8_lossy(&line);
+        let text = charset::decode_line(&line);
         visit(&surrogate::replace_lone(&text)).map_err(|error| {
             io::Error::new(error.kind(), format!("row {number} of the table: {error}"))
         })?;

@@ -183,9 +183,19 @@ fn ranks_come_with_the_record() {
 }
 
 #[test]
-fn broken_characters_are_replaced_and_told() {
-    let cases: [(&[u8], &str, bool); 6] = [
-        (b"{\"text\":\"a\xffb\"}", "a\u{fffd}b", true),
+fn broken_characters_are_read_otherwise_and_told() {
+    let cases: [(&[u8], &str, bool); 8] = [
+        (b"{\"text\":\"a\xffb\"}", "a\u{ff}b", true),
+        (
+            "{\"text\":\"\u{430}\u{431}\u{432}\u{433} ?\"}".as_bytes(),
+            "\u{430}\u{431}\u{432}\u{433} ?",
+            false,
+        ),
+        (
+            b"{\"text\":\"\xd0\xb0\xd0\xb1\xd0\xb2\xd0\xb3 \xff\"}",
+            "\u{430}\u{431}\u{432}\u{433} \u{fffd}",
+            true,
+        ),
         (b"{\"text\":\"\\ud800x\"}", "\u{fffd}x", true),
         (b"{\"\\udc00\":1,\"text\":\"x\"}", "x", true),
         (b"{\"skipped\":\"\\ud800\",\"text\":\"x\"}", "x", false),

@@ -96,8 +96,19 @@ fn a_header_that_was_too_long_was_a_panic() {
     }
 }
 
+/// A review found it: a row of fewer bytes than the first buffer was never too long.
 #[test]
-fn broken_utf8_is_replaced_and_counted() {
+fn a_short_row_can_be_longer_than_the_limit() {
+    let long = "ab ".repeat(60);
+    let options = InputOptions::default().max_document_bytes(100);
+    let table = format!("id,text\nx,{long}\ny,short\n");
+    let reading = read_with("a.csv", table.as_bytes(), &options);
+    let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
+    assert_eq!(states, [TextState::TooLong, TextState::Present]);
+}
+
+#[test]
+fn rows_that_are_no_utf8_are_decoded_and_counted() {
     let reading = read_table("a.csv", b"id,text\n1,a\xffb\n2,fine\n");
     let replaced: Vec<bool> = reading
         .records
@@ -106,7 +117,23 @@ fn broken_utf8_is_replaced_and_counted() {
         .map(|s| s.replaced)
         .collect();
     assert_eq!(replaced, [true, false]);
-    assert_eq!(reading.texts()[0], "a\u{fffd}b");
+    assert_eq!(reading.texts()[0], "a\u{ff}b");
+    // A review found it: in windows-1251 all letters became U+FFFD, and records of words of as many letters were copies.
+    let texts = [
+        "Паром пришёл в гавань поздно вечером, когда рыбаки уже спали.",
+        "Утром на площади открылся рынок, и дети купили свежий хлеб.",
+    ];
+    let table = format!("id,text\n1,\"{}\"\n2,\"{}\"\n", texts[0], texts[1]);
+    let (table, _, _) = encoding_rs::WINDOWS_1251.encode(&table);
+    assert_eq!(read_table("b.csv", &table).texts(), texts);
+    // Lines of JSON are read as windows-1252, whatever they are: different lines stay different.
+    let lines = texts
+        .map(|text| format!("{{\"text\":\"{text}\"}}\n"))
+        .concat();
+    let (lines, _, _) = encoding_rs::WINDOWS_1251.encode(&lines);
+    let found = read_table("b.jsonl", &lines);
+    assert!(found.texts()[0].starts_with("\u{cf}\u{e0}\u{f0}\u{ee}\u{ec} "));
+    assert_ne!(found.texts()[0], found.texts()[1]);
 }
 
 #[test]

@@ -240,7 +240,7 @@ content_item! {
         /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
         #[schemars(range(min = 1, max = LONGEST_LIFE))]
         ttl_seconds: Option<u64>,
-        /// End of the document in milliseconds since 1970, `null` for never, in the place of a lifetime.
+        /// Expiry time in milliseconds since 1970, or `null` for never. Replaces the lifetime.
         #[serde(default, deserialize_with = "there")]
         #[schemars(with = "Option<u64>")]
         expires_ms: Option<Option<u64>>,
@@ -503,7 +503,7 @@ fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemD
         (None, None) => Ok(RADIUS),
         (None, Some(places)) => Err(ProblemDetails::invalid(
             format!(
-                "it is not told how many of {places} {} near-duplicates have in common",
+                "`equal` is missing: how many of the {places} {} must near-duplicates share?",
                 places_name(form)
             ),
             "send `equal`, a number of them or a share with a point, such as 2 of 6 super-shingles, or 0.8 of the minima",

@@ -141,7 +141,7 @@ pub(crate) fn told_distance(
     let least = equal.of(places).filter(|&least| least >= fewest as u64);
     let least = least.ok_or_else(|| {
         ProblemDetails::invalid(
-            format!("`equal` is no number of {places} {name} that can be demanded"),
+            format!("`equal` is out of range for {places} {name}"),
             format!("use a whole number from {fewest} to {places}, or such a share of them with a point, such as 0.8"),
         )
     })?;

@@ -39,7 +39,7 @@ macro_rules! scope_options {
             scheme: Option<String>,
             /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
             pairs: Option<PairsOption>,
-            /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
+            /// Minimum length of the shorter text as a share of the longer one, in bytes, where the collection compares lengths, 0 for none; the default
             /// is the collection's.
             #[schemars(range(min = 0, max = 1))]
             lengths: Option<f64>,
@@ -63,7 +63,7 @@ scope_options! {
 scope_options! {
     /// Of operations that show neighbours.
     QueryOptions {
-        /// Most neighbours of an item: 10 unless told otherwise, at most 100.
+        /// Maximum number of neighbours per item; default 10, at most 100.
         #[schemars(range(max = MOST_NEIGHBOURS))]
         limit: Option<usize>,
         /// Cursor of an earlier answer, its `next`: shows the neighbours that follow.
@@ -111,7 +111,7 @@ impl InsertOptions {
 scope_options! {
     /// Of check-and-insert.
     CheckAndInsertOptions {
-        /// Most neighbours of an item: 10 unless told otherwise, at most 100.
+        /// Maximum number of neighbours per item; default 10, at most 100.
         #[schemars(range(max = MOST_NEIGHBOURS))]
         limit: Option<usize>,
         /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.

@@ -184,7 +184,7 @@ impl FingerprintClustering<'_> {
         let _tables = TableShare::open(MemoryShares::new(self.limits).tables(), self.folder);
         let Some(least) = self.equal else {
             let summary = self.decided(place, command, None)?;
-            return self.publish(place, &summary).map(|()| summary);
+            return publish(place, summary);
         };
         let sketches = self.read_sketches(least)?;
         let beside = FingerprintClustering {
@@ -195,7 +195,7 @@ impl FingerprintClustering<'_> {
         let mut summary = beside.decided(place, command, Some(&sketches))?;
         summary.distance = None;
         summary.equal = Some(sketches.equal());
-        self.publish(place, &summary).map(|()| summary)
+        publish(place, summary)
     }
 
     /// Decides and writes everything but the summary.
@@ -296,6 +296,7 @@ impl FingerprintClustering<'_> {
             equal: None,
             keep: self.keep(),
             pair_lists: names.collect(),
+            results: Vec::new(),
             counts: ClusterCounts {
                 documents: written.counts.kept + written.counts.removed(),
                 repeated: written.repeated,
@@ -350,9 +351,14 @@ impl FingerprintClustering<'_> {
         };
         place.enter(IfExists::Overwrite, &identity, self.folder)
     }
+}
 
-    fn publish(&self, place: &OutputDir<'_>, summary: &ClusterSummary) -> Result<(), BatchError> {
-        place.write_summary(summary)?;
-        place.publish()
-    }
+fn publish(
+    place: &OutputDir<'_>,
+    mut summary: ClusterSummary,
+) -> Result<ClusterSummary, BatchError> {
+    summary.results = place.written()?;
+    place.write_summary(&summary)?;
+    place.publish()?;
+    Ok(summary)
 }

@@ -36,6 +36,8 @@ pub struct ClusterSummary {
     pub inputs: Vec<CodesSummary>,
     /// Lists of pairs that were read.
     pub pair_lists: Vec<String>,
+    /// Names of all files and folders that the job left in its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these, and nothing else.
+    pub results: Vec<String>,
     /// Counts of what was read and found.
     pub counts: ClusterCounts,
     /// Counts of what was decided.
