@@ -159,7 +159,13 @@ impl<'a> ChunkReader<'a> {
         Ok(match source.format {
             Format::Jsonl => OpenSource::Lines(LineCutter::new(number, source)?),
             Format::Json => OpenSource::Array(Box::new(ArrayCutter::new(number, source)?)),
-            _ => OpenSource::Rows(RowCutter::new(number, source, &self.options)?),
+            // What is too long to be compared is kept all the same, so results need rows with everything in them.
+            _ => OpenSource::Rows(RowCutter::new(
+                number,
+                source,
+                &self.options,
+                self.mode != ReadMode::Parse,
+            )?),
         })
     }
 

@@ -24,10 +24,11 @@ impl<'a> RowCutter<'a> {
         number: u32,
         source: &'a Source,
         options: &InputOptions,
+        is_whole: bool,
     ) -> Result<RowCutter<'a>, ReadError> {
         Ok(RowCutter {
             number,
-            reader: open(source, options)?,
+            reader: open(source, options, is_whole)?,
             record: 0,
             counted_disk_bytes: 0,
         })
@@ -83,17 +84,30 @@ impl<'a> RowCutter<'a> {
     }
 }
 
+/// The options of a table; `is_whole`: no row is too long.
+#[cfg(feature = "parquet")]
+fn table_options(options: &InputOptions, is_whole: bool) -> InputOptions {
+    match is_whole {
+        true => options.clone().max_document_bytes(u64::MAX),
+        false => options.clone(),
+    }
+}
+
 fn open<'a>(
     source: &'a Source,
     options: &InputOptions,
+    is_whole: bool,
 ) -> Result<Box<dyn RowReader + Send + 'a>, ReadError> {
     Ok(match source.format {
         Format::Warc | Format::Wat | Format::Arc => Box::new(ArchiveReader::open(source, options)?),
-        Format::Csv | Format::Tsv => Box::new(DelimitedTable::open(source, options)?),
+        Format::Csv | Format::Tsv => Box::new(DelimitedTable::open(source, options, is_whole)?),
         #[cfg(feature = "parquet")]
-        Format::Parquet => Box::new(ParquetTable::open(source, options)?),
+        Format::Parquet => Box::new(ParquetTable::open(
+            source,
+            &table_options(options, is_whole),
+        )?),
         #[cfg(feature = "parquet")]
-        Format::Arrow => Box::new(ArrowTable::open(source, options)?),
+        Format::Arrow => Box::new(ArrowTable::open(source, &table_options(options, is_whole))?),
         _ => unreachable!("one document a file, or lines"),
     })
 }

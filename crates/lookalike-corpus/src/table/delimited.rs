@@ -42,6 +42,8 @@ pub(crate) struct DelimitedTable<'a> {
     /// Fields that the user names, which may be numbers of columns.
     wanted: Vec<String>,
     limit: usize,
+    /// True if no row is too long, but for the header: rows have the same numbers then.
+    is_whole: bool,
     charset: TableCharset,
     /// The row at hand: its fields without quotes, one after the other, and where each ends.
     fields: Vec<u8>,
@@ -89,6 +91,7 @@ impl<'a> DelimitedTable<'a> {
     pub(crate) fn open(
         source: &'a Source,
         options: &InputOptions,
+        is_whole: bool,
     ) -> Result<DelimitedTable<'a>, ReadError> {
         let paths = [&options.id_field, &options.text_field];
         let order = options.order_field.as_ref().map(|field| field.path());
@@ -112,6 +115,7 @@ impl<'a> DelimitedTable<'a> {
             names: None,
             wanted: paths.filter_map(only_name).collect(),
             limit: limits::max_document_bytes(options),
+            is_whole,
             charset: TableCharset::default(),
             // Not beyond the limit, which is looked at when they are full.
             fields: vec![
@@ -129,6 +133,10 @@ impl<'a> DelimitedTable<'a> {
         let (mut filled, mut columns) = (0, 0);
         let mut long: Option<LongRow> = None;
         let mut is_quoted = false;
+        let limit = match self.is_whole && (self.names.is_some() || !self.has_header) {
+            true => isize::MAX as usize,
+            false => self.limit,
+        };
         loop {
             if self.at == self.input.len() && !self.ended {
                 self.read(sink)?;
@@ -157,10 +165,10 @@ impl<'a> DelimitedTable<'a> {
                 ReadRecordResult::InputEmpty => {}
                 // Nothing is lost by a full buffer: the reader holds no byte of its own, and goes on where it
                 // stopped.
-                ReadRecordResult::OutputFull if filled <= self.limit => {
+                ReadRecordResult::OutputFull if filled <= limit => {
                     // Doubled, up to one byte beyond the limit: more need not be held to know that the row is
                     // too long.
-                    let more = filled.min(self.limit + 1 - filled).max(1);
+                    let more = filled.min(limit + 1 - filled).max(1);
                     self.fields.resize(filled + more, 0);
                 }
                 ReadRecordResult::OutputEndsFull if columns < MAX_COLUMNS => {

@@ -178,6 +178,10 @@ fn a_text_that_is_too_long_keeps_its_row() {
         let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
         assert_eq!(states, [TextState::TooLong, TextState::Present], "{name}");
         assert_eq!(reading.ids(), ["0", "1"], "{name}");
+        // A review found it: rows that leave as lines had `null` in its place.
+        let raw = read_raw(&corpus.inputs(name, &options), &options);
+        let kept = String::from_utf8(raw[0].bytes.clone()).unwrap();
+        assert!(kept.contains(&long), "{name}: {kept}");
     }
 }
 

@@ -105,6 +105,11 @@ fn a_short_row_can_be_longer_than_the_limit() {
     let reading = read_with("a.csv", table.as_bytes(), &options);
     let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
     assert_eq!(states, [TextState::TooLong, TextState::Present]);
+    // It leaves with everything in it: `{}` was all that was left of it.
+    let corpus = Corpus::with("a.csv", table.as_bytes());
+    let raw = read_raw(&corpus.inputs("a.csv", &options), &options);
+    let kept = String::from_utf8(raw[0].bytes.clone()).unwrap();
+    assert_eq!(kept, format!(r#"{{"id":"x","text":"{long}"}}"#));
 }
 
 #[test]

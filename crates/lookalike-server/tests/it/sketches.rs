@@ -344,7 +344,7 @@ async fn what_means_nothing_for_a_sketch_is_refused_with_what_does() {
     for (settings, detail, remedy) in [
         (
             json!({"scheme": shingles}),
-            "how many of 6 super-shingles",
+            "how many of the 6 super-shingles",
             "`equal`",
         ),
         (
