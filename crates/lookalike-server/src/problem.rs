@@ -177,7 +177,7 @@ impl From<StoreError> for ProblemDetails {
                 "ask again without `after`",
             ),
             StoreError::BatchTooLarge { .. } => Self::too_large(said),
-            StoreError::Invalid(_) => Self::invalid(said, "change the request"),
+            StoreError::Invalid(_) => Self::invalid(said, "correct the request as the detail says"),
             StoreError::DiskFull { .. } => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "disk-full",

@@ -38,7 +38,9 @@ pub(crate) struct LabelFileArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// File of labels
+    /// File of labels: pairs, or the cluster of each document
+    ///
+    /// Pairs without a label do not count. A document without a cluster counts as a cluster of its own.
     #[arg(long, value_name = "FILE")]
     labels: PathBuf,
 
