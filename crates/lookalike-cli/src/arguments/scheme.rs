@@ -312,14 +312,6 @@ impl SchemeArguments {
                 self.shingle
             )));
         }
-        if self.words.segment != Segmentation::default()
-            && matches!(self.shingle, Shingle::Chars(_))
-        {
-            return Err(Failure::Usage(format!(
-                "--segment has no effect here: it defines words, and {} consists of characters; leave it out, or use --shingle words:N",
-                self.shingle
-            )));
-        }
         if self.nouns != Nouns::NONE && !matches!(weight, Weight::TfLengthNoun(_)) {
             return Err(Failure::Usage(
                 "--nouns applies only to --weight tf-length-noun: add that weight, or leave --nouns out"

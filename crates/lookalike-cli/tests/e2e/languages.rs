@@ -24,7 +24,6 @@ fn choices_about_words_are_refused_where_features_are_no_words() {
     let folder = crate::support::Folder::new();
     let input = folder.add("a.txt", "the cat sat on the mat");
     for flags in [
-        ["--shingle", "chars:5", "--segment", "languages"],
         ["--shingle", "chars:5", "--stop", "en"],
         ["--shingle", "stops:3", "--stem", "en"],
         ["--shingle", "stops:3", "--stop", "de"],
