@@ -102,7 +102,7 @@ fn one_line_of_an_export_that_was_refused_ended_its_load() {
     let sound = folder.add("sound.jsonl", [&lines[0], "\n", &lines[2]].concat());
     client(&service, &["load", "sites", path(&sound)])
         .fail(1)
-        .says(&["refuses all", "sound.jsonl, line 1", "compares categories"]);
+        .says(&["refused all", "sound.jsonl, line 1", "compares categories"]);
 }
 
 /// They could not be read or deleted by the service, nor loaded elsewhere.

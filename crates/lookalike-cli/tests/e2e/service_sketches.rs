@@ -207,7 +207,7 @@ fn what_super_shingles_have_no_use_for_is_refused_with_what_to_do() {
         &["create", "pages", "--sketch", "super-shingle:6x14"],
     )
     .fail(1)
-    .says(&["how many of 6 super-shingles", "--equal NUMBER"]);
+    .says(&["how many of the 6 super-shingles", "--equal NUMBER"]);
     client(&service, &["create", "pages", "--equal", "2"])
         .fail(1)
         .says(&["holds fingerprints", "`radius`"]);

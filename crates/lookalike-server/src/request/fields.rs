@@ -503,7 +503,7 @@ fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemD
         (None, None) => Ok(RADIUS),
         (None, Some(places)) => Err(ProblemDetails::invalid(
             format!(
-                "`equal` is missing: how many of the {places} {} must near-duplicates share?",
+                "`equal` is missing: say how many of the {places} {} near-duplicates must share",
                 places_name(form)
             ),
             "send `equal`, a number of them or a share with a point, such as 2 of 6 super-shingles, or 0.8 of the minima",
