@@ -395,7 +395,7 @@ async fn what_means_nothing_for_a_sketch_is_refused_with_what_does() {
     for (operation, item, words) in [
         ("check?radius=3", text.clone(), "bits of fingerprints"),
         ("query?equal=2", text.clone(), "less than 3"),
-        ("query?equal=2.5", text.clone(), "no number of 6"),
+        ("query?equal=2.5", text.clone(), "out of range for 6"),
         (
             "check",
             json!({"fingerprint": "0123456789abcdef"}),
