@@ -96,7 +96,7 @@ pub enum BatchError {
     NoText {
         /// Records read.
         records: u64,
-        /// What is there: the names of the fields of the first record.
+        /// Names of the fields of the first record, as a sentence.
         fields: String,
     },
     /// A field that was named and that no record has.
@@ -110,7 +110,7 @@ pub enum BatchError {
         field: MissingField,
         /// Records read.
         records: u64,
-        /// What is there: the names of the fields of the first record.
+        /// Names of the fields of the first record, as a sentence.
         fields: String,
     },
     /// A survivor rule that reads a field in which no record has a value that it can use.

@@ -352,9 +352,10 @@ impl PairScope {
         }
     }
 
-    /// What hashes of classes are combined with, by exclusive or. Across categories the documents of a class are no copies of each other, and an
-    /// old one would keep all of them: the new ones need a class of their own. In the lower half, since lists of classes are looked up by the
-    /// upper one.
+    /// Returns the salt of a class's hash, combined with it by exclusive or.
+    ///
+    /// Across categories the documents of a class are no copies of each other, so one old document would keep all of them: new documents
+    /// have classes of their own. The salt leaves the upper half of the hash as it is, by which collections look up classes.
     pub(crate) fn class_salt(self, is_against: bool) -> u128 {
         match self {
             Self::Across if !is_against => 0x6e65_7764_6f63_756d,
