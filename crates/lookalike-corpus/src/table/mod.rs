@@ -31,6 +31,8 @@ mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "parquet")]
+mod parquet_types;
+#[cfg(feature = "parquet")]
 pub(crate) mod schema_inference;
 #[cfg(feature = "parquet")]
 mod split;

@@ -2,8 +2,8 @@
 //!
 //! Rows are filtered within the batches that the readers of Parquet and Arrow give, the same that were read before as
 //! records, so they have the same numbers. Of Parquet the schema and the metadata are taken over as they stand in the
-//! file, Arrow's own beside them; where the writer cannot write a column as the file has it (times of 96 bits), its type
-//! in Arrow is kept.
+//! file, Arrow's own beside them; a column that the writer cannot write as the file has it (times of 96 bits) gets the type
+//! that the writer gives it. Of Arrow, types that Parquet has not become the nearest that it has (`parquet_types`).
 
 use std::fs;
 use std::io;
@@ -11,19 +11,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, ArrowWriter};
-use parquet::basic::{Compression as PageCompression, ZstdLevel};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{
+    Compression as PageCompression, LogicalType, Type as PhysicalType, ZstdLevel,
+};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type, TypePtr};
 
 use super::arrow::ArrowTable;
 use super::batch_cursor::BatchSource;
 use super::column;
 use super::parquet::ParquetTable;
+use super::parquet_types;
 use crate::atomic::AtomicFile;
 use crate::decode;
 use crate::error::ReadError;
@@ -82,7 +86,7 @@ impl<'a> TypedTable<'a> {
                 parquet: Some(parquet.clone()),
             }),
             TypedTable::Arrow(table) => table.schema().map(|schema| TableShape {
-                schema,
+                schema: parquet_types::schema_of(&schema),
                 parquet: None,
             }),
         }
@@ -111,6 +115,14 @@ impl TableShape {
         guarded(|| ArrowWriter::try_new_with_options(out, self.schema.clone(), options))
     }
 
+    /// Rows of the table as the writer takes them.
+    fn batch(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+        match self.parquet {
+            Some(_) => Ok(batch),
+            None => parquet_types::batch_of(&batch, &self.schema),
+        }
+    }
+
     fn options(&self) -> Result<ArrowWriterOptions, String> {
         let properties = WriterProperties::builder()
             .set_compression(PageCompression::ZSTD(ZstdLevel::default()))
@@ -129,45 +141,84 @@ impl TableShape {
             return Ok(options.with_properties(properties));
         };
         let file = parquet.file_metadata();
-        let made = guarded(|| ArrowSchemaConverter::new().convert(&self.schema))?;
-        let is_kept = are_written_alike(file.schema_descr(), &made);
-        let mut metadata = file.key_value_metadata().cloned();
-        if let (false, Some(metadata)) = (is_kept, &mut metadata) {
-            // The writer adds its own: two would contradict each other.
-            metadata.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY);
-        }
+        let schema = guarded(|| parquet_schema(file.schema_descr(), &self.schema))?;
         let sorting = parquet
             .row_groups()
             .first()
             .and_then(|group| group.sorting_columns());
         let is_sorted =
             |group: &parquet::file::metadata::RowGroupMetaData| group.sorting_columns() == sorting;
-        // Rows keep their order, so what was sorted stays so. Columns are named by number there, which holds
-        // only while the schema is kept.
-        let sorting = sorting.filter(|_| is_kept && parquet.row_groups().iter().all(is_sorted));
+        // Rows keep their order, so what was sorted stays so. Columns are named by number there, which they keep.
+        let sorting = sorting.filter(|_| parquet.row_groups().iter().all(is_sorted));
         let properties = properties
-            .set_key_value_metadata(metadata)
+            .set_key_value_metadata(file.key_value_metadata().cloned())
             .set_sorting_columns(sorting.cloned());
-        let options = options.with_properties(properties.build());
-        Ok(match is_kept {
-            // Arrow's schema is among the metadata, if the file has it.
-            true => options
-                .with_parquet_schema(file.schema_descr().clone())
-                .with_skip_arrow_metadata(true),
-            false => options,
-        })
+        // Arrow's schema is among the metadata, if the file has it.
+        Ok(options
+            .with_properties(properties.build())
+            .with_parquet_schema(schema)
+            .with_skip_arrow_metadata(true))
     }
 }
 
-/// Returns true if the columns of both schemas are the same to a writer, which goes by their physical types and levels.
-fn are_written_alike(file: &SchemaDescriptor, made: &SchemaDescriptor) -> bool {
-    file.num_columns() == made.num_columns()
-        && file.columns().iter().zip(made.columns()).all(|(a, b)| {
-            a.physical_type() == b.physical_type()
-                && a.type_length() == b.type_length()
-                && a.max_def_level() == b.max_def_level()
-                && a.max_rep_level() == b.max_rep_level()
-        })
+/// The schema of the file, but for columns that the writer writes otherwise: these get the types that it makes of Arrow's.
+fn parquet_schema(
+    file: &SchemaDescriptor,
+    schema: &SchemaRef,
+) -> Result<SchemaDescriptor, ParquetError> {
+    let made = ArrowSchemaConverter::new().convert(schema)?;
+    let (own, new) = (
+        file.root_schema().get_fields(),
+        made.root_schema().get_fields(),
+    );
+    if own.len() != new.len() {
+        return Ok(made);
+    }
+    let fields = own.iter().zip(new).map(|(own, new)| {
+        let (a, b) = (leaves(own), leaves(new));
+        let is_kept = a.num_columns() == b.num_columns()
+            && a.columns()
+                .iter()
+                .zip(b.columns())
+                .all(|(a, b)| is_written_as(a, b));
+        if is_kept { own } else { new }.clone()
+    });
+    let root = Type::group_type_builder(file.root_schema().name())
+        .with_fields(fields.collect())
+        .build()?;
+    Ok(SchemaDescriptor::new(Arc::new(root)))
+}
+
+/// The leaves of one column.
+fn leaves(column: &TypePtr) -> SchemaDescriptor {
+    let root = Type::group_type_builder("root").with_fields(vec![column.clone()]);
+    let root = root.build().expect("a group of one field is a type");
+    SchemaDescriptor::new(Arc::new(root))
+}
+
+/// Returns true if the writer, which would make a leaf like `made`, can write it like that of the file. It goes by physical types and levels.
+fn is_written_as(file: &ColumnDescriptor, made: &ColumnDescriptor) -> bool {
+    let has_same_levels = file.max_def_level() == made.max_def_level()
+        && file.max_rep_level() == made.max_rep_level();
+    let is_same_type =
+        file.physical_type() == made.physical_type() && file.type_length() == made.type_length();
+    let has_other_way = match (file.physical_type(), file.logical_type_ref()) {
+        // Decimals of every precision as bytes.
+        (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Decimal(decimal))) => {
+            file.type_length() == decimal_bytes(decimal.precision)
+        }
+        // Arrow's dates of 64 bits as days.
+        (PhysicalType::INT32, Some(LogicalType::Date)) => {
+            made.physical_type() == PhysicalType::INT64
+        }
+        _ => false,
+    };
+    has_same_levels && (is_same_type || has_other_way)
+}
+
+/// Bytes that the writer takes for a decimal of so many digits: the fewest that hold them and a sign.
+fn decimal_bytes(precision: i32) -> i32 {
+    (((10_f64.powi(precision) + 1.0).log2() + 1.0) / 8.0).ceil() as i32
 }
 
 /// One of the tables that rows go to.
@@ -266,6 +317,7 @@ impl Inputs {
                     rows.push(choice == Some(part));
                 }
             }
+            let batch = guarded(|| shape.batch(batch)).map_err(io::Error::other)?;
             for (part, rows) in parts.iter_mut().zip(&rows) {
                 part.add(&batch, rows)?;
             }

@@ -1,0 +1,81 @@
+//! Types of Arrow that Parquet has not, as the nearest that it has: seconds as milliseconds, dates of 64 bits as timestamps.
+//!
+//! Without this the library writes plain integers, which only readers that know the schema of Arrow beside them can tell from numbers.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date64Type, Time32MillisecondType, Time32SecondType,
+    TimestampMillisecondType, TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef, TimeUnit};
+
+/// The schema of the batches that [`batch_of`] gives. Types within lists and structs stay.
+pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let kind = match field.data_type() {
+            DataType::Timestamp(TimeUnit::Second, zone) => {
+                DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+            }
+            DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+            // A date that is no whole day keeps its time.
+            DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+            _ => return field.clone(),
+        };
+        Arc::new(field.as_ref().clone().with_data_type(kind))
+    });
+    let fields: Vec<_> = fields.collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The same rows with the types of this schema, which [`schema_of`] made of that of the batch.
+///
+/// # Errors
+/// When a time is beyond the range of milliseconds.
+pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| {
+        converted(column, field.data_type()).map_err(|value| {
+            ArrowError::CastError(format!(
+                "column {}: {value} seconds are beyond the times of Parquet: use --output-format jsonl",
+                field.name()
+            ))
+        })
+    });
+    let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+    match columns.is_empty() {
+        true => Ok(batch.clone()),
+        false => RecordBatch::try_new(schema.clone(), columns),
+    }
+}
+
+/// The values as this type, or the first that it has not.
+fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
+    Ok(match (column.data_type(), kind) {
+        (DataType::Timestamp(TimeUnit::Second, zone), DataType::Timestamp(..)) => {
+            let values = column.as_primitive::<TimestampSecondType>();
+            let values =
+                each::<_, TimestampMillisecondType>(values, |value| value.checked_mul(1000))?;
+            Arc::new(values.with_timezone_opt(zone.clone()))
+        }
+        (DataType::Time32(TimeUnit::Second), DataType::Time32(_)) => {
+            let values = column.as_primitive::<Time32SecondType>();
+            let millis = each::<_, Time32MillisecondType>(values, |value| value.checked_mul(1000))?;
+            Arc::new(millis)
+        }
+        (DataType::Date64, DataType::Timestamp(..)) => {
+            let values = column.as_primitive::<Date64Type>();
+            Arc::new(values.reinterpret_cast::<TimestampMillisecondType>())
+        }
+        _ => column.clone(),
+    })
+}
+
+fn each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
+    values: &PrimitiveArray<A>,
+    convert: impl Fn(A::Native) -> Option<B::Native>,
+) -> Result<PrimitiveArray<B>, String> {
+    values.try_unary(|value| convert(value).ok_or_else(|| format!("{value:?}")))
+}
