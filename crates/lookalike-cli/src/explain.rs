@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stdout};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use lookalike::DocumentFields;
 use lookalike_batch::explain::{
-    self, Explanation, FeatureListing, FingerprintComparison, LISTED, explain,
+    self, ContentRank, Explanation, FeatureListing, FingerprintComparison, LISTED, explain,
 };
 use lookalike_batch::report::{diff, render_explanation};
 use lookalike_batch::{JobSettings, SkippedRow, SkippedRows};
@@ -203,7 +204,7 @@ impl ExplainedRecord {
 }
 
 impl ExplainArguments {
-    fn documents(&self) -> Result<[ExplainedRecord; 2], Failure> {
+    fn documents(&self, settings: &JobSettings) -> Result<[ExplainedRecord; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
         let mut options = self
             .records
@@ -234,8 +235,8 @@ impl ExplainArguments {
         let read = files_of(&inputs).chain(self.scheme.files());
         refuse_input(self.output.as_deref(), read)?;
         let visited = visit(&inputs, &options, |record| {
-            for (wanted, found) in wanted.iter().zip(&mut found) {
-                found.look_at(wanted, record, &options);
+            for found in &mut found {
+                found.look_at(record, settings, &options);
             }
         })?;
         self.html.warn_of_unused(visited.has_html, self.run.quiet);
@@ -255,45 +256,78 @@ impl ExplainArguments {
     }
 }
 
-/// A record that is looked for by an id: the first that has it, else that to which jobs give it.
+/// A record that is looked for by the id that jobs give it: its own, or that with a number.
 struct WantedRecord<'a> {
-    /// The id that several records have, and the number of the wanted one among them, if the id may be one that jobs made.
-    repeated: Option<(&'a str, u64)>,
-    named: Option<Result<ExplainedRecord, Failure>>,
-    numbered: Option<Result<ExplainedRecord, Failure>>,
-    /// Records with the repeated id so far.
-    met: u64,
+    own: RepeatedRecord<'a>,
+    /// The second record with an id is called `ID#2`.
+    numbered: Option<RepeatedRecord<'a>>,
 }
 
 impl<'a> WantedRecord<'a> {
-    fn new(id: &'a str) -> Self {
-        // The second record with an id is called `ID#2`.
-        let parts = id.rsplit_once('#');
-        let repeated = parts.and_then(|(id, number)| Some((id, number.parse().ok()?)));
+    fn new(wanted: &'a str) -> Self {
+        let parts = wanted.rsplit_once('#');
+        let parts = parts.and_then(|(id, number)| Some((id, number.parse().ok()?)));
+        let numbered = parts.filter(|(_, number)| *number > 1);
         Self {
-            repeated: repeated.filter(|(_, number)| *number > 1),
-            named: None,
-            numbered: None,
-            met: 0,
+            own: RepeatedRecord::new(wanted, 1),
+            numbered: numbered.map(|(id, number)| RepeatedRecord::new(id, number)),
         }
     }
 
-    fn look_at(&mut self, wanted: &str, record: &Record<'_>, options: &InputOptions) {
-        let new = || Some(ExplainedRecord::new(wanted, record, options));
-        // Both sides may be the same record.
-        if *wanted == record.id && self.named.is_none() {
-            self.named = new();
-        }
-        if let Some((_, number)) = self.repeated.filter(|(id, _)| *id == record.id) {
-            self.met += 1;
-            if self.met == number {
-                self.numbered = new();
-            }
+    fn look_at(&mut self, record: &Record<'_>, settings: &JobSettings, options: &InputOptions) {
+        let name = self.own.id;
+        for records in iter::once(&mut self.own).chain(&mut self.numbered) {
+            let rank = || ContentRank::new(record, settings);
+            records.look_at(record, rank, || ExplainedRecord::new(name, record, options));
         }
     }
 
     fn found(self) -> Option<Result<ExplainedRecord, Failure>> {
-        self.named.or(self.numbered)
+        let numbered = || self.numbered?.found();
+        self.own.found().or_else(numbered)
+    }
+}
+
+/// The record of a number among those of one id, in the order in which jobs number them.
+struct RepeatedRecord<'a> {
+    id: &'a str,
+    number: usize,
+    /// The first ones, at most as many as the number says.
+    first: Vec<(ContentRank, Result<ExplainedRecord, Failure>)>,
+}
+
+impl<'a> RepeatedRecord<'a> {
+    fn new(id: &'a str, number: usize) -> Self {
+        Self {
+            id,
+            number,
+            first: Vec::new(),
+        }
+    }
+
+    fn look_at(
+        &mut self,
+        record: &Record<'_>,
+        rank: impl FnOnce() -> ContentRank,
+        explained: impl FnOnce() -> Result<ExplainedRecord, Failure>,
+    ) {
+        if record.id != self.id {
+            return;
+        }
+        let rank = rank();
+        let place = self.first.partition_point(|(other, _)| *other <= rank);
+        if place < self.number {
+            self.first.insert(place, (rank, explained()));
+            self.first.truncate(self.number);
+        }
+    }
+
+    fn found(mut self) -> Option<Result<ExplainedRecord, Failure>> {
+        let has_all = self.first.len() == self.number;
+        self.first
+            .pop()
+            .filter(|_| has_all)
+            .map(|(_, record)| record)
     }
 }
 
@@ -535,7 +569,7 @@ impl ExplainArguments {
                 ExplainedRecord::of_text(&self.a.to_string_lossy(), a),
                 ExplainedRecord::of_text(&self.b.to_string_lossy(), b),
             ],
-            None => self.documents()?,
+            None => self.documents(&settings)?,
         };
         PairExplanation::of(&pair, &settings, self.list)
     }
@@ -606,7 +640,7 @@ fn render_page(explanation: &Explanation, texts: [&str; 2]) -> Result<String, Fa
 
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let settings = arguments.settings()?;
-    let pair = arguments.documents()?;
+    let pair = arguments.documents(&settings)?;
     let explanation = explain([pair[0].view(), pair[1].view()], &settings, arguments.list)?;
     let texts = shown_texts(&explanation, &pair);
     if let Some(path) = &arguments.output {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::{
     BadRecord, BufferPool, InputOptions, Inputs, OrderKey, OrderNumber, Parser, Record,
-    RecordChunk, RecordPlace, SkippedPart, TextState, text_hash,
+    RecordChunk, RecordPlace, SkippedPart, TextState,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,7 +28,7 @@ use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
-use crate::kernel::placed_text::{PlacedText, category_hash, hash_with, long_hash};
+use crate::kernel::placed_text::{PlacedText, category_hash};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
@@ -474,27 +474,7 @@ fn placed<'t>(
             category_hash(category)
         }
     };
-    let text = &*record.text;
-    let fields = (!plan.sketch.scheme.fields.is_none()).then_some(&record.fields);
-    let hash = |text: &str| match fields {
-        Some(fields) => hash_with(text, fields),
-        None => text_hash(text),
-    };
-    let of_text = match record.long_hash {
-        Some(of_bytes) => long_hash(of_bytes, fields),
-        None => hash(text),
-    };
-    let visible = record.visible.as_ref();
-    let whole = visible.filter(|visible| visible.whole != record.text);
-    PlacedText {
-        text,
-        fields,
-        is_too_long: record.long_hash.is_some(),
-        hash: of_text,
-        visible,
-        visible_hash: whole.map_or(of_text, |visible| hash(&visible.whole)),
-        category,
-    }
+    PlacedText::of_record(record, plan.sketch.scheme, category)
 }
 
 impl<C: ScanChunk> ChunkWorker<SegmentChunk<C>> for ScanWorker<'_> {

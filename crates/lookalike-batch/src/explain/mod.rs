@@ -10,12 +10,14 @@ mod methods;
 use hashbrown::HashMap;
 use lookalike::resemblance::{containment, intersection_size, resemblance};
 use lookalike::{DocumentFields, FeatureExtractor, Features};
-use lookalike_corpus::VisibleText;
+use lookalike_corpus::{Record, VisibleText};
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::pages::PagePair;
 use crate::dedup::pair_test::TestOutcome;
 use crate::error::BatchError;
+use crate::kernel::placed_text::{PlacedText, category_hash};
 use crate::settings::{JobSettings, Method};
 use crate::settings_error::SettingsError;
 pub use methods::{FingerprintComparison, SignatureComparison, SuperShingleComparison};
@@ -115,6 +117,28 @@ pub struct ListedFeature {
     pub times_a: usize,
     /// Number of times that the second text has it.
     pub times_b: usize,
+}
+
+/// The place of a record among those of one id: in this order jobs number them, whatever the order of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContentRank {
+    class_hash: Option<u128>,
+    record_hash: u64,
+}
+
+impl ContentRank {
+    /// The rank of a record in jobs of these settings.
+    pub fn new(record: &Record<'_>, settings: &JobSettings) -> Self {
+        let category = record.category.as_deref();
+        let category = category.filter(|_| settings.by_category());
+        let category = category.map_or(0, category_hash);
+        let placed = PlacedText::of_record(record, &settings.scheme, category);
+        let hash = placed.class_hash(settings.by_category());
+        Self {
+            class_hash: (!placed.is_empty()).then_some(hash ^ settings.scope.class_salt(false)),
+            record_hash: xxh3_64(record.raw),
+        }
+    }
 }
 
 /// One of the two documents.

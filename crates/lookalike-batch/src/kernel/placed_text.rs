@@ -1,7 +1,7 @@
 //! Identity of a text: the class that it belongs to.
 
-use lookalike::DocumentFields;
-use lookalike_corpus::{VisibleText, text_hash};
+use lookalike::{DocumentFields, Scheme};
+use lookalike_corpus::{Record, VisibleText, text_hash};
 pub(crate) use lookalike_corpus::{category_hash, hash_with, long_hash};
 
 /// The text of a class and where it belongs.
@@ -35,6 +35,31 @@ impl<'t> PlacedText<'t> {
             visible: None,
             visible_hash: hash,
             category: category.map_or(0, category_hash),
+        }
+    }
+
+    /// The text of a record in the category of this hash.
+    pub(crate) fn of_record(record: &'t Record<'_>, scheme: &Scheme, category: u64) -> Self {
+        let text = &*record.text;
+        let fields = (!scheme.fields.is_none()).then_some(&record.fields);
+        let hash = |text: &str| match fields {
+            Some(fields) => hash_with(text, fields),
+            None => text_hash(text),
+        };
+        let of_text = match record.long_hash {
+            Some(of_bytes) => long_hash(of_bytes, fields),
+            None => hash(text),
+        };
+        let visible = record.visible.as_ref();
+        let whole = visible.filter(|visible| visible.whole != record.text);
+        Self {
+            text,
+            fields,
+            is_too_long: record.long_hash.is_some(),
+            hash: of_text,
+            visible,
+            visible_hash: whole.map_or(of_text, |visible| hash(&visible.whole)),
+            category,
         }
     }
 

@@ -301,6 +301,30 @@ fn empty_texts_were_explained_as_copies() {
     assert_eq!(folder.dedup(&input, &[]).kept_ids(), ["a", "b"]);
 }
 
+/// Jobs number records of one id by their contents, so that the order of the input does not matter.
+#[test]
+fn another_record_was_explained_than_the_job_had_numbered() {
+    let folder = Folder::new();
+    let line = |more: &str| format!("{{\"id\":\"p\",\"text\":\"{STORY}{more}\"}}\n");
+    let lines = ["", " and more", " and more and still more of it"].map(line);
+    for order in [[0, 1, 2], [0, 2, 1], [1, 2, 0], [2, 1, 0]] {
+        let input = folder.add("in.jsonl", order.map(|at| lines[at].as_str()).concat());
+        let mut pairs = lookalike("pairs");
+        let pairs = pairs.arg(&input).args(["--threshold", "0.5"]).succeed();
+        assert_eq!(pairs.lines().len(), 3);
+        for pair in pairs.lines() {
+            let id = |side: &str| pair[side].as_str().expect("an id").to_owned();
+            let mut command = lookalike("explain");
+            let told = command
+                .args([&id("a"), &id("b"), "--json", "--in"])
+                .arg(&input)
+                .succeed()
+                .json();
+            assert_eq!(told["resemblance"], pair["similarity"], "{order:?}");
+        }
+    }
+}
+
 /// Records are read as the job read them, and found by the ids that it gave.
 #[test]
 fn a_pair_that_was_listed_could_not_be_explained() {
