@@ -291,7 +291,9 @@ def _text_columns(rows: Rows, text: Any) -> list[str]:
         chosen = [text] if isinstance(text, (str, int)) else list(text)
         if not chosen:
             raise ValueError("text names no column")
-        return [rows.column(name, "text") for name in chosen] if names is not None else []
+        if names is None:
+            raise ValueError(f"text names the column {chosen[0]!r}, but the data are texts without columns: leave text out")
+        return [rows.column(name, "text") for name in chosen]
     if names is None:
         return []
     for name in ("text", "html"):

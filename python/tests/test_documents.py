@@ -493,6 +493,7 @@ def test_a_table_that_was_not_written_was_missed_by_its_path():
     [
         (lambda: lk.dedup(["x"], keep=["longest"]), TypeError, "keep must be a rule"),
         (lambda: lk.dedup(pd.DataFrame({"id": ["x"]}), text=[], id="id"), ValueError, "text names no column"),
+        (lambda: lk.dedup(["x"], text="body"), ValueError, "text names the column 'body', but the data are texts"),
         (lambda: lk.dedup(["x"], help=True), TypeError, r"help is no option here: use help\(\)"),
     ],
 )

@@ -354,7 +354,15 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         .filter(|path| path.as_os_str() != "-")
     {
         let found = path.metadata();
-        found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        let found =
+            found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        // A pipe that is opened is read.
+        if found.is_file() && is_export(path)? {
+            return Err(Failure::Failed(format!(
+                "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
+                path.display()
+            )));
+        }
     }
     let tuning = StoreTuning::default()
         .memory_documents(IN_MEMORY)
@@ -386,12 +394,6 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {
         let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
-        if path.as_os_str() != "-" && is_export(path)? {
-            return Err(Failure::Failed(format!(
-                "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
-                path.display()
-            )));
-        }
         let mut file = CollectionFile::open(path, sketch, arguments.losses.policy().is_strict())?;
         if let Some(scheme) = file.scheme() {
             collection.ensure_scheme_id(scheme).map_err(refused)?;

@@ -626,11 +626,20 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
         .succeed()
         .lines();
     assert_eq!((&got[0]["id"], &got[1]), (&json!("page 3"), &json!(null)));
-    assert!(got[0].get("expires_ms").is_none() && got[2]["expires_ms"].is_u64());
-    let got = client(&service, &["get", "copy", "--texts", "page 3"])
-        .succeed()
-        .json();
-    assert!(got["text"].as_str().unwrap().starts_with(STORY));
+    assert_eq!(got[0].get("expires_ms"), Some(&Value::Null));
+    assert!(got[2]["expires_ms"].is_u64());
+    let got = client(&service, &["get", "copy", "--texts", "page 3"]).succeed();
+    assert!(got.json()["text"].as_str().unwrap().starts_with(STORY));
+    // What was shown can be inserted, too; it lost its metadata, and that it never expires.
+    let shown = folder.add("shown.jsonl", got.text());
+    client(
+        &service,
+        &["create", "shown", "--keep", keep, "--ttl", "60"],
+    )
+    .succeed();
+    client(&service, &["insert", "shown", shown.to_str().unwrap()]).succeed();
+    let again = client(&service, &["get", "shown", "--texts", "page 3"]).succeed();
+    assert_eq!(again.text(), got.text());
 
     client(&service, &["create", "less"]).succeed();
     let load = client(&service, &["load", "less", export]).succeed().json();

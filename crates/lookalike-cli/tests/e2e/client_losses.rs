@@ -236,6 +236,7 @@ fn an_export_is_not_loaded_as_sketches() {
         let mut load = lookalike("store");
         load.args(["load", path(&folder.path("store")), name, path(&export)]);
         load.fail(1).says(&["is an export", "client load"]);
+        assert!(!folder.path("store").exists(), "nothing is made for it");
     }
 }
 

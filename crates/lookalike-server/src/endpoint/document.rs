@@ -80,8 +80,7 @@ pub(crate) struct DocumentResponse<'d> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     fingerprint: Option<Option<HexBits>>,
-    /// Milliseconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Milliseconds since 1970; `null`: it never expires.
     expires_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]

@@ -36,7 +36,7 @@ async fn the_time_to_live_changes_for_what_comes_after() {
         .is(200);
     assert_eq!(
         (shown[0].get("expires_ms"), &shown[1]["expires_ms"]),
-        (None, &json!(BEGIN + 60_000))
+        (Some(&Value::Null), &json!(BEGIN + 60_000))
     );
     let forever = patch(&service, json!({"ttl_seconds": null})).await.is(200);
     assert_eq!(forever["ttl_seconds"], Value::Null);
