@@ -2,7 +2,7 @@
 //!
 //! Decisions come from a [`DecisionCheckpoint`], so that an interrupted job writes what it had decided; records are read again.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
@@ -27,6 +27,7 @@ use crate::output_dir::{OutputDir, OutputOptions};
 use crate::parallel::inverse;
 use crate::pipeline::run_in_order;
 use crate::settings::RecordOrder;
+use crate::settings_error::SettingsError;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 
 /// Lines whose fields tables have even where no line does.
@@ -309,15 +310,23 @@ impl ResultWriter<'_> {
             Some(router.way(document))
         };
         let [kept, removed] = paths;
+        let source_name = || inputs.sources[source as usize].name().into_owned();
         let split = inputs
             .split_table(source, &self.job.options, [kept, removed], &mut choose)
-            .map_err(BatchError::result(kept))?;
+            .map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => BatchError::from(SettingsError::NotParquet {
+                    source_name: source_name(),
+                    reason: error.to_string(),
+                }),
+                _ => BatchError::result(kept)(error),
+            })?;
         let number = self.job.against_sources + source as usize;
         let rows = split.map_or(0, |split| split.rows);
         // A table that was changed meanwhile would have its rows sorted by decisions on others.
         if rows != self.verdicts.records[number] {
-            let name = inputs.sources[source as usize].name().into_owned();
-            return Err(BatchError::Read(ReadError::Changed { name }));
+            return Err(BatchError::Read(ReadError::Changed {
+                name: source_name(),
+            }));
         }
         Ok(split.map_or([0; 2], |split| split.bytes))
     }

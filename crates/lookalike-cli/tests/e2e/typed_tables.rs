@@ -301,6 +301,37 @@ fn rows_of_arrow_leave_as_parquet_of_the_same_types() {
     }
 }
 
+#[test]
+fn a_time_beyond_those_of_parquet_is_told_with_its_column() {
+    let folder = Folder::new();
+    let mut columns = columns();
+    columns.push((
+        "far",
+        Arc::new(TimestampSecondArray::from(vec![i64::MAX; ROWS])),
+    ));
+    let table = table(columns);
+    let path = folder.path("in.arrow");
+    let mut file = FileWriter::try_new(File::create(&path).unwrap(), &table.schema()).unwrap();
+    file.write(&table).unwrap();
+    file.finish().unwrap();
+    let mut command = lookalike("dedup");
+    command
+        .arg(&path)
+        .arg("-o")
+        .arg(folder.path("out"))
+        .fail(2)
+        .says(&[
+            "in.arrow: its rows cannot be written as Parquet",
+            "column far: 9223372036854775807 seconds",
+            "use --output-format jsonl",
+        ]);
+    dedup(
+        &[&path],
+        &folder.path("out"),
+        &["--output-format", "jsonl", "--overwrite"],
+    );
+}
+
 /// Two files of different columns, and lines beside them.
 #[test]
 fn each_file_of_rows_gives_one_of_its_path() {

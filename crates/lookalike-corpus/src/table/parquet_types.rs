@@ -10,7 +10,7 @@ use arrow_array::types::{
     TimestampMillisecondType, TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
 
 /// The schema of the batches that [`batch_of`] gives. Types within lists and structs stay.
 pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
@@ -34,20 +34,20 @@ pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
 ///
 /// # Errors
 /// When a time is beyond the range of milliseconds.
-pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| {
         converted(column, field.data_type()).map_err(|value| {
-            ArrowError::CastError(format!(
-                "column {}: {value} seconds are beyond the times of Parquet: use --output-format jsonl",
+            format!(
+                "column {}: {value} seconds are beyond the times of Parquet",
                 field.name()
-            ))
+            )
         })
     });
     let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
     match columns.is_empty() {
         true => Ok(batch.clone()),
-        false => RecordBatch::try_new(schema.clone(), columns),
+        false => RecordBatch::try_new(schema.clone(), columns).map_err(|error| error.to_string()),
     }
 }
 

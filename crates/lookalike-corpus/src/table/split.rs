@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
@@ -116,7 +116,7 @@ impl TableShape {
     }
 
     /// Rows of the table as the writer takes them.
-    fn batch(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+    fn batch(&self, batch: RecordBatch) -> Result<RecordBatch, String> {
         match self.parquet {
             Some(_) => Ok(batch),
             None => parquet_types::batch_of(&batch, &self.schema),
@@ -146,10 +146,11 @@ impl TableShape {
             .row_groups()
             .first()
             .and_then(|group| group.sorting_columns());
-        let is_sorted =
-            |group: &parquet::file::metadata::RowGroupMetaData| group.sorting_columns() == sorting;
-        // Rows keep their order, so what was sorted stays so. Columns are named by number there, which they keep.
-        let sorting = sorting.filter(|_| parquet.row_groups().iter().all(is_sorted));
+        let mut groups = parquet.row_groups().iter();
+        // Rows keep their order, so what was sorted stays so. Leaves are named by number there.
+        let is_sorted = schema.num_columns() == file.schema_descr().num_columns()
+            && groups.all(|group| group.sorting_columns() == sorting);
+        let sorting = sorting.filter(|_| is_sorted);
         let properties = properties
             .set_key_value_metadata(file.key_value_metadata().cloned())
             .set_sorting_columns(sorting.cloned());
@@ -286,7 +287,7 @@ impl Inputs {
     /// Holds a batch of some 4 MiB and two row groups of some 16 MiB in memory.
     ///
     /// # Errors
-    /// When reading or writing fails, or a row is of a type that Parquet has not.
+    /// When reading or writing fails; [`io::ErrorKind::InvalidData`] if Parquet has no such value.
     pub fn split_table(
         &self,
         source: u32,
@@ -317,7 +318,8 @@ impl Inputs {
                     rows.push(choice == Some(part));
                 }
             }
-            let batch = guarded(|| shape.batch(batch)).map_err(io::Error::other)?;
+            let batch = guarded(|| shape.batch(batch));
+            let batch = batch.map_err(|told| io::Error::new(io::ErrorKind::InvalidData, told))?;
             for (part, rows) in parts.iter_mut().zip(&rows) {
                 part.add(&batch, rows)?;
             }
