@@ -73,7 +73,6 @@ pub use dedup::given::DocumentDedup;
 pub use dedup::job::DedupJob;
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
-pub use dedup::pairs_checkpoint::PairsCheckpoint;
 pub use dedup::pairs_job::PairsSummary;
 pub use dedup::paragraphs::{ParagraphCounts, ParagraphRecords, ParagraphSplit};
 pub use dedup::run::DEDUP_RESULTS;
@@ -85,8 +84,8 @@ pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::{FieldTally, LinkedRecords};
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{
-    FingerprintJoin, FingerprintShard, JoinCheckpoint, JoinSummary, LARGEST_DISTANCE, MergeSummary,
-    MergedList, PairMerge, PairMergeError, ParseShardError,
+    FingerprintJoin, FingerprintShard, JoinSummary, LARGEST_DISTANCE, MergeSummary, MergedList,
+    PairMerge, PairMergeError, ParseShardError,
 };
 pub use folder_refusal::FolderRefusal;
 pub use links::job::{LinkInversion, LinksSummary};
@@ -107,7 +106,7 @@ pub use spill::SPOOL;
 pub use terms::{
     DriftSummary, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms, read_terms,
 };
-pub use unfinished::can_resume;
+pub use unfinished::{JobFolder, can_resume};
 
 /// The example of the README, as a test.
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{AtomicFile, Compression, remove_leftovers};
@@ -17,8 +17,11 @@ pub(crate) const JOB: &str = "job.json";
 /// The file that tells that the output has its name.
 pub(crate) const DONE: &str = "done";
 
-/// The log of what `pairs` read, which tells of which job it is.
+/// The log of what was read, which tells of which job it is.
 pub(crate) const SCANNED: &str = "scanned.bin";
+
+/// The log of the pairs that were found.
+pub(crate) const FOUND: &str = "found.bin";
 
 /// True if the folder of a job that was interrupted holds what it can be resumed from, or tells that there is nothing left to do.
 pub fn can_resume(folder: &Path) -> bool {
@@ -34,59 +37,92 @@ pub(crate) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The folder of such a job, which no other job works in meanwhile.
-pub(crate) struct EnteredFolder {
-    /// True if an earlier job had left there what it could be resumed from.
-    pub(crate) was_resumable: bool,
+/// The folder beside an output in which a job keeps what it made so far, until the output is whole. No other job works in it meanwhile.
+pub struct JobFolder {
+    path: PathBuf,
+    was_resumable: bool,
     _lock: FolderLock,
 }
 
-/// Kinds of jobs that have such folders.
-pub(crate) struct UnfinishedJob<'a> {
-    /// Such as `build`.
-    pub(crate) name: &'static str,
-    /// All its files, those that tell of others before these.
-    pub(crate) files: &'a [&'a str],
-}
-
-impl UnfinishedJob<'_> {
-    /// Takes the folder for this job, without what an earlier one left unless that is resumed.
-    pub(crate) fn enter(&self, folder: &Path, resume: bool) -> Result<EnteredFolder, BatchError> {
-        let failed = BatchError::result(folder);
+impl JobFolder {
+    /// Takes the folder for a job such as `build`, without what an earlier one left unless that is resumed. `files` are all that it makes
+    /// there, those that tell of others before these.
+    pub(crate) fn enter(
+        job: &'static str,
+        path: &Path,
+        files: &[&str],
+        resume: bool,
+    ) -> Result<Self, BatchError> {
+        let failed = BatchError::result(path);
         let refused = |reason: FolderRefusal| BatchError::Folder {
-            path: folder.to_owned(),
+            path: path.to_owned(),
             reason,
         };
-        let job = self.name;
-        fs::create_dir_all(folder).map_err(&failed)?;
+        fs::create_dir_all(path).map_err(&failed)?;
         // Another job would save its progress into our files, and give the half-made ones their name.
-        let Some(lock) = FolderLock::take(folder).map_err(&failed)? else {
+        let Some(lock) = FolderLock::take(path).map_err(&failed)? else {
             return Err(refused(FolderRefusal::OutputInUse { job }));
         };
-        let is_ours = |name: &OsStr| self.files.iter().any(|ours| name == *ours);
-        remove_leftovers(folder, is_ours).map_err(&failed)?;
-        for entry in fs::read_dir(folder).map_err(&failed)? {
+        let is_ours = |name: &OsStr| files.iter().any(|ours| name == *ours);
+        remove_leftovers(path, is_ours).map_err(&failed)?;
+        for entry in fs::read_dir(path).map_err(&failed)? {
             let found = entry.map_err(&failed)?.file_name();
             if !is_ours(&found) {
                 return Err(refused(FolderRefusal::OtherFile { job, name: found }));
             }
         }
-        let was_resumable = can_resume(folder);
+        let was_resumable = can_resume(path);
         if !resume {
             // The list of what is whole first. The folder stays, or its lock would be one of nothing.
-            for file in self.files {
-                match fs::remove_file(folder.join(file)) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(failed(error));
-                    }
-                    _ => {}
-                }
+            for file in files {
+                remove_if_there(&path.join(file)).map_err(&failed)?;
             }
         }
-        Ok(EnteredFolder {
+        Ok(Self {
+            path: path.to_owned(),
             was_resumable,
             _lock: lock,
         })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// True if an earlier job had left there what it could be resumed from.
+    pub fn was_resumable(&self) -> bool {
+        self.was_resumable
+    }
+
+    /// Removes the folder: the output is whole.
+    ///
+    /// # Errors
+    /// [`BatchError`]: it cannot be removed.
+    pub fn finish(self) -> Result<(), BatchError> {
+        let remove = || {
+            // What tells of the rest first: with half of that it would be believed.
+            remove_if_there(&self.path.join(JOB))?;
+            remove_if_there(&self.path.join(SCANNED))?;
+            fs::remove_dir_all(&self.path)
+        };
+        remove().map_err(BatchError::result(&self.path))
+    }
+}
+
+impl Drop for JobFolder {
+    fn drop(&mut self) {
+        // An error before anything was kept leaves nothing behind. Once the folder is gone, the next one of that name is another job's.
+        if FolderLock::is_held(&self.path) && !can_resume(&self.path) {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

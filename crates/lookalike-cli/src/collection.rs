@@ -80,16 +80,17 @@ struct BuildArguments {
 }
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Output")]
 struct BuildLogArguments {
     /// Resume an interrupted build from its last checkpoint of reading. The inputs must be the same, byte for byte
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     resume: bool,
 
     /// Amount of input between two checkpoints while reading, per thread
     ///
     /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints take about as much disk as the input and are
     /// removed at the end.
-    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true, help_heading = "Output")]
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true)]
     checkpoint: u64,
 }
 

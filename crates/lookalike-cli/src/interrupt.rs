@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lookalike_batch::can_resume;
-use lookalike_batch::{BatchError, CollectionError, CollectionWriter, JobProgress};
+use lookalike_batch::{
+    BatchError, CollectionError, CollectionWriter, JobFolder, JobProgress, can_resume,
+};
 use lookalike_corpus::{AtomicFile, spawn_detached, stop_new_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -135,17 +136,22 @@ pub(crate) fn unfinished_file(
 }
 
 /// Begins what `--resume` goes on with, in a folder: an interruption then says whether it does, and removes the folder if not.
-pub(crate) fn resumable<T, E>(
-    begin: impl FnOnce() -> Result<T, E>,
-    folder: impl FnOnce(&T) -> &Path,
-) -> Result<T, E> {
+pub(crate) fn resumable(
+    resume: bool,
+    quiet: bool,
+    begin: impl FnOnce() -> Result<JobFolder, BatchError>,
+) -> Result<JobFolder, Failure> {
     // As above: listed or not made.
     let mut all = listening();
-    let begun = begin()?;
+    let folder = begin()?;
     if let Some(all) = &mut all {
-        all.push(TemporaryPath::Begun(folder(&begun).to_owned()));
+        all.push(TemporaryPath::Begun(folder.path().to_owned()));
     }
-    Ok(begun)
+    drop(all);
+    if !quiet {
+        tell_of_progress(resume, folder.was_resumable());
+    }
+    Ok(folder)
 }
 
 /// Has unfinished results in `folder` removed when the command is interrupted.

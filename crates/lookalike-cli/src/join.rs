@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lookalike::Preset;
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
-use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver, JoinCheckpoint};
+use lookalike_batch::{FingerprintJoin, FingerprintShard, JobFolder, JobObserver};
 
 use crate::arguments::{
     LossArguments, RunArguments, ensure_preset_fits, fingerprint_sources, preset_distance,
@@ -117,16 +117,12 @@ impl JoinArguments {
     }
 
     /// Place where pairs are kept until the output is whole.
-    fn checkpoint(&self) -> Result<Option<JoinCheckpoint>, Failure> {
-        let Some(output) = &self.output else {
-            return Ok(None);
+    fn checkpoint(&self) -> Result<Option<JobFolder>, Failure> {
+        let enter = |output: &PathBuf| {
+            let enter = || JobFolder::of_join(output, self.resume);
+            interrupt::resumable(self.resume, self.run.quiet, enter)
         };
-        let enter = || JoinCheckpoint::enter(output, self.resume);
-        let checkpoint = interrupt::resumable(enter, JoinCheckpoint::folder)?;
-        if !self.run.quiet {
-            interrupt::tell_of_progress(self.resume, checkpoint.was_resumable());
-        }
-        Ok(Some(checkpoint))
+        self.output.as_ref().map(enter).transpose()
     }
 }
 
@@ -162,7 +158,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     };
     let output = arguments.output.as_deref();
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
-    checkpoint.map_or(Ok(()), JoinCheckpoint::finish)?;
+    checkpoint.map_or(Ok(()), JobFolder::finish)?;
     if arguments.run.json {
         console::json_summary(&summary, output)?;
     } else if !arguments.run.quiet {

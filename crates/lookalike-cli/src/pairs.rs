@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lookalike::ParagraphRule;
 use lookalike_batch::{
-    DedupJob, JobLimits, JobObserver, JobSettings, PairScope, PairsCheckpoint, PairsSummary,
+    DedupJob, JobFolder, JobLimits, JobObserver, JobSettings, PairScope, PairsSummary,
     ParagraphCounts, ParagraphRecords, ParagraphSplit, RepeatedIds, SkippedRow,
 };
 use lookalike_corpus::{InputOptions, Inputs};
@@ -139,17 +139,14 @@ impl PairsArguments {
     }
 
     /// Place where what was read and found is kept until the output is whole.
-    fn checkpoint(&self) -> Result<Option<PairsCheckpoint>, Failure> {
-        // A program puts the output into a folder of its own, to which it does not come back.
-        let Some(output) = self.output.as_ref().filter(|_| !is_program()) else {
-            return Ok(None);
+    fn checkpoint(&self) -> Result<Option<JobFolder>, Failure> {
+        let enter = |output: &PathBuf| {
+            let enter = || JobFolder::of_pairs(output, self.resume);
+            interrupt::resumable(self.resume, self.run.quiet, enter)
         };
-        let enter = || PairsCheckpoint::enter(output, self.resume);
-        let checkpoint = interrupt::resumable(enter, PairsCheckpoint::folder)?;
-        if !self.run.quiet {
-            interrupt::tell_of_progress(self.resume, checkpoint.was_resumable());
-        }
-        Ok(Some(checkpoint))
+        // A program puts the output into a folder of its own, to which it does not come back.
+        let output = self.output.as_ref().filter(|_| !is_program());
+        output.map(enter).transpose()
     }
 
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
@@ -226,7 +223,7 @@ impl PairsArguments {
         let job = job.checkpoint_bytes(self.checkpoint).observer(console);
         let written = write_rows(self.output.as_deref(), &example, |out| job.write_pairs(out));
         let summary = console.ended(written)?;
-        checkpoint.map_or(Ok(()), PairsCheckpoint::finish)?;
+        checkpoint.map_or(Ok(()), JobFolder::finish)?;
         if !self.run.quiet {
             self.similarity.warn(summary.counts.without_category);
         }

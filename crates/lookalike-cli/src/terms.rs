@@ -84,7 +84,8 @@ struct ReadingArguments {
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    #[command(flatten)]
+    // Whatever follows in a command has no heading.
+    #[command(flatten, next_help_heading = None::<&str>)]
     run: RunArguments,
 }
 

@@ -2,10 +2,8 @@
 //!
 //! `docs/how-to/choosing.md` has the measurements behind them.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::scheme::{ParseOptionError, Scheme, Shingle, Sketch};
+use crate::scheme::option::option_words;
+use crate::scheme::{Scheme, Shingle, Sketch};
 
 /// Kind of collections that others chose features, a sketch and a distance for.
 ///
@@ -27,17 +25,6 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// Every preset.
-    pub const ALL: [Self; 1] = [Self::OneTopic];
-
-    /// The name on the command line and in Python.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OneTopic => "one-topic",
-        }
-    }
-
     /// Text of the features, as an option has it.
     #[must_use]
     pub const fn shingle_text(self) -> &'static str {
@@ -83,20 +70,7 @@ impl Preset {
     }
 }
 
-impl fmt::Display for Preset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Preset {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let known = Self::ALL.into_iter().find(|preset| preset.name() == text);
-        known.ok_or_else(|| ParseOptionError::new("preset", "one-topic", text))
-    }
-}
+option_words!(Preset, "preset", "one-topic", OneTopic = "one-topic");
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ mod fields;
 mod folding;
 mod language;
 mod mask;
-mod option;
+pub(crate) mod option;
 mod parse_error;
 mod sketch;
 mod terms_id;

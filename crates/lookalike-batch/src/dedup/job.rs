@@ -10,11 +10,11 @@ use lookalike_corpus::{InputOptions, Inputs};
 
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::memory_budget::DedupMemory;
-use crate::dedup::pairs_checkpoint::PairsCheckpoint;
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::observer::{JobObserver, NoProgress, ensure_wanted};
 use crate::settings::{JobLimits, JobSettings};
 use crate::spill::table_memory::{self, TableShare};
+use crate::unfinished::JobFolder;
 
 /// Bytes of chunks for each thread between two checkpoints while reading: some two seconds.
 const CHECKPOINT_BYTES: u64 = 128 << 20;
@@ -52,7 +52,7 @@ pub struct DedupJob<'a> {
     pub(crate) addition: Option<&'a CollectionWriter>,
     pub(crate) decisions: Option<&'a Path>,
     pub(crate) paragraphs: Option<&'a ParagraphRecords>,
-    pub(crate) pairs_checkpoint: Option<&'a PairsCheckpoint>,
+    pub(crate) pairs_checkpoint: Option<&'a JobFolder>,
     pub(crate) checkpoint_bytes: u64,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
@@ -126,9 +126,9 @@ impl<'a> DedupJob<'a> {
     }
 
     /// Sets where [`DedupJob::write_pairs`] keeps what it reads and finds, and goes on from what an interrupted job kept. The caller ends it
-    /// with [`PairsCheckpoint::finish`] once the output is whole.
+    /// with [`JobFolder::finish`] once the output is whole.
     #[must_use]
-    pub fn pairs_checkpoint(self, checkpoint: &'a PairsCheckpoint) -> Self {
+    pub fn pairs_checkpoint(self, checkpoint: &'a JobFolder) -> Self {
         Self {
             pairs_checkpoint: Some(checkpoint),
             ..self

@@ -37,7 +37,6 @@ pub(crate) mod pages;
 pub(crate) mod pair_log;
 pub(crate) mod pair_test;
 pub(crate) mod pairs;
-pub(crate) mod pairs_checkpoint;
 pub(crate) mod pairs_job;
 pub(crate) mod paragraphs;
 pub(crate) mod preparation;

@@ -20,6 +20,10 @@ use crate::output_dir::JobIdentity;
 use crate::settings::PairList;
 use crate::skipped::SkippedRow;
 use crate::spill::table_memory::most_mapped;
+use crate::unfinished::{FOUND, JobFolder, SCANNED, folder_beside};
+
+/// The name of the log of what was read until a segment of it is whole.
+const BEGUN: &str = "scanned.part";
 
 /// Summary of `pairs`.
 #[derive(Debug, serde::Serialize)]
@@ -64,9 +68,10 @@ impl DedupJob<'_> {
             }
         });
         let (prepared, spool) = found.map_err(|error| match (error, self.pairs_checkpoint) {
-            (BatchError::ResumedInput { name }, Some(checkpoint)) => {
-                checkpoint.refuse(FolderRefusal::ChangedInput { name })
-            }
+            (BatchError::ResumedInput { name }, Some(checkpoint)) => BatchError::OtherUnfinished {
+                folder: checkpoint.path().to_owned(),
+                reason: FolderRefusal::ChangedInput { name },
+            },
             (error, _) => error,
         })?;
         self.observer.stage(JobStage::Write, 0);
@@ -108,7 +113,7 @@ impl DedupJob<'_> {
 
     /// The logs of what is read and found, where there is a place for them and enough to be read.
     fn pairs_logs(&self) -> Result<Option<PairsLogs>, BatchError> {
-        let Some(checkpoint) = self.pairs_checkpoint else {
+        let Some(folder) = self.pairs_checkpoint.map(JobFolder::path) else {
             return Ok(None);
         };
         let input = match self.paragraphs {
@@ -123,15 +128,35 @@ impl DedupJob<'_> {
         let description = serde_json::to_string(&identity).expect("texts are JSON");
         let scan = ScanLogPlace {
             description: description.clone(),
-            ..self.scan_log_place(checkpoint.scanned(), &description)
+            ..self.scan_log_place(folder.join(SCANNED), &description)
         };
-        checkpoint.ensure_same(&identity, scan.found_description().as_deref())?;
+        let there = scan.found_description();
+        let there = there.and_then(|there| serde_json::from_slice::<JobIdentity>(&there).ok());
+        let same = there.map_or(Ok(()), |there| identity.ensure_same(there));
+        same.map_err(|reason| BatchError::OtherUnfinished {
+            folder: folder.to_owned(),
+            reason,
+        })?;
         let pairs = PairLogPlace {
-            path: checkpoint.found(),
+            path: folder.join(FOUND),
             job: scan.job,
         };
         let logs = PairsLogs { scan, pairs };
         Ok(self.is_worth_a_log(&logs.scan).then_some(logs))
+    }
+}
+
+impl JobFolder {
+    /// Takes the folder of a [`DedupJob::write_pairs`], which has the name of its output with the ending `.pairing`. Without `resume`, what an
+    /// interrupted job left there is removed.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the folder cannot be made, another job is at work in it, or something else is in it.
+    pub fn of_pairs(output: &Path, resume: bool) -> Result<Self, BatchError> {
+        let path = folder_beside(output, ".pairing");
+        // The log of what was read tells of the other.
+        let files = [SCANNED, BEGUN, FOUND];
+        Self::enter("search for pairs", &path, &files, resume)
     }
 }
 

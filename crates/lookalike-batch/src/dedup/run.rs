@@ -35,7 +35,6 @@ use crate::dedup::decision_log::DecisionLogPlace;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::expected_text;
 use crate::dedup::pair_log::PairLogPlace;
-use crate::dedup::pairs_checkpoint::FOUND;
 use crate::dedup::result_lines::{write_in_pieces, write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
@@ -50,15 +49,13 @@ use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED,
 use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 use crate::spill::table_memory::most_mapped;
+use crate::unfinished::{FOUND, SCANNED};
 
 /// Clusters of a summary that are shown.
 const LARGEST: usize = 5;
 
 /// The decisions, as long as the job runs.
 const DECIDED: &str = "decided.bin";
-
-/// The log of what was read, until it is decided.
-const SCANNED: &str = "scanned.bin";
 
 /// The log of what was compared, until all is.
 const COMPARED: &str = "compared.bin";

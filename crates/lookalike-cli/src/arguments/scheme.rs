@@ -16,53 +16,29 @@ use crate::failure::Failure;
 
 /// Definition of words and characters.
 #[derive(Args)]
+#[command(next_help_heading = "Features")]
 pub(crate) struct WordArguments {
     /// Definition of a word: unicode (the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or languages
     /// (unicode, but with dictionaries for Chinese, Japanese, Thai, Lao, Khmer and Burmese)
-    #[arg(
-        long,
-        value_name = "RULE",
-        default_value = "unicode",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "RULE", default_value = "unicode")]
     segment: Segmentation,
 
     /// Unicode normalisation: nfc or nfkc, both dropping invisible characters (soft hyphens, zero-width spaces, ...), or none (the
     /// text as it is)
-    #[arg(
-        long,
-        value_name = "FORM",
-        default_value = "nfc",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "FORM", default_value = "nfc")]
     normalize: Normalization,
 
     /// Case of letters: lower (ignore case) or keep
-    #[arg(
-        long,
-        value_name = "CASE",
-        default_value = "lower",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "CASE", default_value = "lower")]
     case: Case,
 
     /// Treat all numbers, or all dates, as equal: numbers, dates, numbers,dates, or none
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "none",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "WHAT", default_value = "none")]
     mask: Mask,
 
     /// Treat variants of a character as equal: accents (cafe and café), punctuation (quotation marks and dashes), arabic (with and
     /// without tatweel and vowel signs), width (full and half width), separated by commas, or none
-    #[arg(
-        long = "fold",
-        value_name = "LIST",
-        default_value = "none",
-        help_heading = "Features"
-    )]
+    #[arg(long = "fold", value_name = "LIST", default_value = "none")]
     folding: Folding,
 }
 
@@ -80,93 +56,54 @@ impl WordArguments {
 
 /// Steps from texts to features.
 #[derive(Args)]
+#[command(next_help_heading = "Features")]
 pub(crate) struct SchemeArguments {
     /// Features to compare: words:N, chars:N, stops:N or phrases:N
     ///
     /// Runs of N words (words:5), of several lengths together (words:3+5), of characters (chars:9), of English function words only
     /// (stops:4), or words and phrases that occur in at least N documents (phrases:5, needs --terms).
-    #[arg(
-        long,
-        value_name = "KIND:N",
-        default_value = "words:5",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "KIND:N", default_value = "words:5")]
     shingle: Shingle,
 
     /// Use runs of W words for texts of fewer than N words, such as 49:2
-    #[arg(
-        long,
-        value_name = "N:W",
-        help_heading = "Features",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "N:W", hide_short_help = true)]
     short: Option<ShortTexts>,
 
     #[command(flatten)]
     words: WordArguments,
 
     /// Leave out stop words: of the given languages (en or de,en), of the language of each text (auto), or none
-    #[arg(
-        long,
-        value_name = "LANGUAGES",
-        default_value = "none",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "LANGUAGES", default_value = "none")]
     stop: StopWords,
 
     /// Reduce words to their stems: in one language (en), in the language of each text (auto), or none
-    #[arg(
-        long,
-        value_name = "LANGUAGE",
-        default_value = "none",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "LANGUAGE", default_value = "none")]
     stem: Stemming,
 
     /// Weight nouns more in tf-length-noun: by English tags for words in Latin letters and Chinese tags for Han (tagged), or none
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "none",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "HOW", default_value = "none")]
     nouns: Nouns,
 
     /// Seed of all hashes; sketches with different seeds cannot be compared
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 0,
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
 
     /// Hash of words: xxh3, lookup3 (Jenkins), or siphash with a secret key, for adversarial texts
-    #[arg(
-        long,
-        value_name = "HASH",
-        default_value = "xxh3",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "HASH", default_value = "xxh3")]
     hash: HashName,
 
     /// siphash: file with the key, 32 hexadecimal digits; sketches with different keys cannot be compared
-    #[arg(long, value_name = "FILE", help_heading = "Features")]
+    #[arg(long, value_name = "FILE")]
     hash_key: Option<PathBuf>,
 
     /// Additional sources of features, with their weights relative to a word of the text: anchors:3~5 (texts of links to the
     /// document, with fading weights for 5 words around them), in-links:1, out-links:1, separated by commas. Read from the fields
     /// anchors, in_links and out_links
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "none",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "LIST", default_value = "none")]
     pub(crate) fields: FieldWeights,
 
     /// Table made by `lookalike terms` from the collection, for weights by rarity, phrases and i-match
-    #[arg(long, value_name = "FILE", help_heading = "Features")]
+    #[arg(long, value_name = "FILE")]
     terms: Option<PathBuf>,
 }
 

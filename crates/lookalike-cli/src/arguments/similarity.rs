@@ -15,17 +15,13 @@ use crate::failure::Failure;
 
 /// Method of finding candidates, and bounds of what counts as near.
 #[derive(Args)]
+#[command(next_help_heading = "Method")]
 pub(crate) struct MethodArguments {
     /// Method that finds candidates: allpairs, minhash, simhash, copies, ...
     ///
     /// allpairs finds every pair; copies finds exact copies only. oph, b-bit, minhash, supershingle, simhash, henzinger, mod-p,
     /// winnow, i-match and buckets may miss pairs; every pair that they propose is verified.
-    #[arg(
-        long,
-        value_name = "METHOD",
-        default_value = "allpairs",
-        help_heading = "Method"
-    )]
+    #[arg(long, value_name = "METHOD", default_value = "allpairs")]
     pub(crate) method: Method,
 
     /// Minimum resemblance of near-duplicates, above 0 and at most 1
@@ -35,52 +31,41 @@ pub(crate) struct MethodArguments {
         long,
         value_name = "SHARE",
         default_value = "0.8",
-        value_parser = share,
-        help_heading = "Method"
+        value_parser = share
     )]
     pub(crate) threshold: f64,
 
     /// simhash, henzinger: maximum Hamming distance of candidates [default: 3 and 5]
     ///
     /// From 0 to a quarter of the bits of a fingerprint.
-    #[arg(long, value_name = "BITS", help_heading = "Method")]
+    #[arg(long, value_name = "BITS")]
     distance: Option<u32>,
 
     /// henzinger: apply --distance to all candidates (all), or only to pairs within a site, the host of the URL, whose pages share
     /// a template (site); for pairs across sites, super-shingles alone then decide
-    #[arg(
-        long,
-        value_name = "WHICH",
-        default_value = "all",
-        help_heading = "Method"
-    )]
+    #[arg(long, value_name = "WHICH", default_value = "all")]
     pub(crate) distance_for: DistanceFor,
 
     /// simhash: width of a fingerprint in bits
-    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"], help_heading = "Method")]
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"])]
     bits: String,
 
     /// supershingle, henzinger, buckets, mod-p, winnow, i-match: minimum number of equal hashes [default: 2 for the first three,
     /// else 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), help_heading = "Method")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
     pub(crate) equal: Option<u32>,
 
     /// mod-p: keep one shingle in N; winnow: shingles in a window; i-match: lexicons; buckets: buckets [default: 16, 16, 6, 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Method")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) size: Option<u8>,
 
     /// simhash: weights of features: set (each counts once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
     /// tf-length-noun:N, with λ = N instead of a λ that depends on the length of the text
-    #[arg(
-        long,
-        value_name = "WEIGHT",
-        default_value = "set",
-        help_heading = "Method"
-    )]
+    #[arg(long, value_name = "WEIGHT", default_value = "set")]
     pub(crate) weight: Weight,
 
     /// minhash, b-bit: number of hash functions; oph: number of bins
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Method")]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) functions: u16,
 
     /// minhash, b-bit, oph: share of the pairs at the threshold that must be found
@@ -88,8 +73,7 @@ pub(crate) struct MethodArguments {
         long,
         value_name = "SHARE",
         default_value = "0.999",
-        value_parser = share,
-        help_heading = "Method"
+        value_parser = share
     )]
     pub(crate) recall: f64,
 }
@@ -179,27 +163,23 @@ impl MethodArguments {
 
 /// Pairs that count.
 #[derive(Args)]
+#[command(next_help_heading = "Method")]
 pub(crate) struct ScopeArguments {
     /// Compare only documents with the same value in a field, or of the same site
     ///
     /// The site is the host of the URL. Equal texts in different categories are not a pair. Records without a value form a category
     /// of their own.
-    #[arg(
-        long,
-        value_name = "FIELD|site",
-        help_heading = "Method",
-        conflicts_with = "across"
-    )]
+    #[arg(long, value_name = "FIELD|site", conflicts_with = "across")]
     within: Option<Category>,
 
     /// Compare only documents with different values in a field, or of different sites
     ///
     /// Documents of one category are never compared with each other, even if they are equal.
-    #[arg(long, value_name = "FIELD|site", help_heading = "Method")]
+    #[arg(long, value_name = "FIELD|site")]
     across: Option<Category>,
 
     /// Second test: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most 1
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Method")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) lengths: Option<f64>,
 }
 

@@ -1,5 +1,7 @@
 //! Summaries of jobs over documents.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use lookalike_batch::{
@@ -12,8 +14,8 @@ use lookalike_batch::report::diff;
 use crate::size::show;
 
 use super::lines::{
-    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, line, noteworthy, on_disk, share,
-    skipped, texts,
+    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, input, line, notes, noteworthy,
+    on_disk, share, skipped, texts,
 };
 
 /// Prints the summary of `dedup`.
@@ -22,12 +24,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     // Documents to compare with are counted with the rest while they are read.
     let records = counts.documents - counts.against;
     let removed = decisions.removed_exact + decisions.removed_near;
-    line!(
-        "input",
-        "{}, {} as stored",
-        counted(records, "record"),
-        show(counts.input_bytes - counts.against_bytes)
-    );
+    input(records, "record", counts.input_bytes - counts.against_bytes);
     if counts.against > 0 {
         line!(
             "against",
@@ -131,12 +128,7 @@ pub(crate) fn collection_summary(
     measured: &MeasuredCost,
 ) {
     let counts = &summary.counts;
-    line!(
-        "input",
-        "{}, {} as stored",
-        counted(counts.documents, "record"),
-        show(counts.input_bytes)
-    );
+    input(counts.documents, "record", counts.input_bytes);
     texts(counts, None);
     noteworthy(counts);
     skipped(&summary.skipped);
@@ -148,12 +140,7 @@ pub(crate) fn collection_summary(
 /// Prints the summary of `archive build`.
 pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &MeasuredCost) {
     let (counts, archive) = (&summary.counts, &summary.archive);
-    line!(
-        "input",
-        "{}, {} as stored",
-        counted(counts.documents, "record"),
-        show(counts.input_bytes)
-    );
+    input(counts.documents, "record", counts.input_bytes);
     texts(counts, None);
     noteworthy(counts);
     skipped(&summary.skipped);
@@ -195,7 +182,7 @@ pub(crate) fn pairs_summary(
     line!("pairs", "{}", grouped(summary.pairs));
     noteworthy(&summary.counts);
     if let Some(divided) = divided {
-        let notes = [
+        notes([
             (divided.missing, "records without a text: left out"),
             (
                 divided.too_long,
@@ -205,10 +192,7 @@ pub(crate) fn pairs_summary(
                 divided.repeated_records,
                 "records with the id and text of another: left out",
             ),
-        ];
-        for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-            line!("note", "{} {note}", grouped(count));
-        }
+        ]);
     }
     skipped(divided.map_or(&summary.skipped, |divided| &divided.skipped));
     cost(measured);
@@ -225,17 +209,8 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         show(summary.record_bytes)
     );
     line!("text", "{}", show(summary.text_bytes));
-    let mut charsets: Vec<_> = summary.charsets.iter().collect();
-    // Stable, of a map in the order of names: equal counts stay in that.
-    charsets.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let charsets = charsets.iter().take(8);
-    let charsets: Vec<String> = charsets
-        .map(|(name, count)| format!("{} {name}", grouped(**count)))
-        .collect();
-    if !charsets.is_empty() {
-        line!("charsets", "{}", charsets.join(", "));
-    }
-    let notes = [
+    frequent("charsets", &summary.charsets, 8);
+    notes([
         (summary.missing_text, "without a text field"),
         (summary.too_long, "longer than --max-document: left out"),
         (
@@ -248,19 +223,8 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         ),
         (summary.mojibake, MOJIBAKE),
         (summary.homoglyphs, HOMOGLYPHS),
-    ];
-    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line!("note", "{} {note}", grouped(count));
-    }
-    let mut languages: Vec<_> = summary.languages.iter().collect();
-    languages.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let languages = languages.iter().take(12);
-    let languages: Vec<String> = languages
-        .map(|(name, count)| format!("{} {name}", grouped(**count)))
-        .collect();
-    if !languages.is_empty() {
-        line!("languages", "{}", languages.join(", "));
-    }
+    ]);
+    frequent("languages", &summary.languages, 12);
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     // The rate is of bytes as read: packed files would look slow by their size.
@@ -270,6 +234,20 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         line!("rate", "{rate:.0} MB/s of records as read");
     }
     cost(measured);
+}
+
+/// Prints the names that were counted most often, so many of them.
+fn frequent<K: Display>(line: &str, counts: &BTreeMap<K, u64>, most: usize) {
+    let mut counts: Vec<_> = counts.iter().collect();
+    // Stable, of a map in the order of names: equal counts stay in that.
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let counts = counts.iter().take(most);
+    let shown: Vec<String> = counts
+        .map(|(name, count)| format!("{} {name}", grouped(**count)))
+        .collect();
+    if !shown.is_empty() {
+        line!(line, "{}", shown.join(", "));
+    }
 }
 
 /// Prints the summary of `links`.
@@ -289,17 +267,14 @@ pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &
         counted(summary.out_links, "out-link"),
         counted(summary.linked_pages, "page")
     );
-    let notes = [
+    notes([
         (
             summary.without_address,
             "with neither a URL nor a path: no links",
         ),
         (summary.too_long, "longer than --max-document: left out"),
         (summary.cut, "links beyond --most: left out"),
-    ];
-    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line!("note", "{} {note}", grouped(count));
-    }
+    ]);
     skipped(&summary.skipped);
     cost(measured);
     on_disk(summary.tables_on_disk);

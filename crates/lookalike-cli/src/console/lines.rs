@@ -97,6 +97,23 @@ fn repeating(records: u64) -> String {
     }
 }
 
+/// Prints the size of what was read, of records or documents.
+pub(super) fn input(count: u64, name: &str, bytes: u64) {
+    line!(
+        "input",
+        "{}, {} as stored",
+        counted(count, name),
+        show(bytes)
+    );
+}
+
+/// Prints counts that are usually zero, those that are not.
+pub(super) fn notes<const N: usize>(notes: [(u64, &str); N]) {
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line!("note", "{} {note}", grouped(count));
+    }
+}
+
 pub(crate) fn skipped(rows: &[SkippedRow]) {
     for row in rows {
         line!(
@@ -123,7 +140,7 @@ pub(crate) fn noteworthy(counts: &InputCounts) {
 pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
     boilerplate(counts.boilerplate.as_ref());
     pages(counts.html.as_ref());
-    let notes = [
+    notes([
         // A missing text is empty, too, and has a note of its own.
         (counts.empty - counts.missing_text, empty),
         (counts.too_long, too_long),
@@ -138,10 +155,7 @@ pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
         (counts.mojibake, MOJIBAKE),
         (counts.homoglyphs, HOMOGLYPHS),
         (counts.ids_repeated, "with the id of another: numbered"),
-    ];
-    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line!("note", "{} {note}", grouped(count));
-    }
+    ]);
     for note in counts.field_notes() {
         line!("note", "{note}");
     }
@@ -158,7 +172,7 @@ pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
         show(counts.bytes),
         counted(counts.documents, "record")
     );
-    let notes = [
+    notes([
         (
             counts.kept_whole,
             "that are almost all template: kept whole",
@@ -167,16 +181,13 @@ pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
             counts.without_site,
             "of no site, as they have no URL: all lines kept",
         ),
-    ];
-    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line!("note", "{} {note}", grouped(count));
-    }
+    ]);
 }
 
 /// Pages of which more than the main content was compared.
 fn pages(counts: Option<&PageCounts>) {
     let Some(counts) = counts else { return };
-    let notes = [
+    notes([
         (
             counts.little_content,
             "pages with almost no main content: more of their text was compared",
@@ -189,8 +200,5 @@ fn pages(counts: Option<&PageCounts>) {
             counts.template,
             "pages whose main content is a template: the rest of the visible text was compared",
         ),
-    ];
-    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line!("note", "{} {note}", grouped(count));
-    }
+    ]);
 }

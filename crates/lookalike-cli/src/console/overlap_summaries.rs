@@ -8,19 +8,16 @@ use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, CoarseFigures, Ove
 
 use crate::size::show;
 
-use super::lines::{cost, counted, grouped, line, noteworthy_of, on_disk, share, skipped, texts};
+use super::lines::{
+    cost, counted, grouped, input, line, notes, noteworthy_of, on_disk, share, skipped, texts,
+};
 
 /// Prints the summary of `overlap`.
 pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost) {
     let counts = &summary.counts;
-    line!(
-        "input",
-        "{}, {} as stored",
-        counted(counts.documents, "document"),
-        show(counts.input_bytes)
-    );
+    input(counts.documents, "document", counts.input_bytes);
     texts(counts, Some(summary.shared_texts));
-    let notes = [
+    notes([
         (
             summary.pages_again,
             "of these have the URL of another: the same page, read again",
@@ -29,10 +26,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
             summary.same_page,
             "that overlap have the same URL: not copies, not listed",
         ),
-    ];
-    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line!("note", "{} {note}", grouped(count));
-    }
+    ]);
     if summary.servers > 0 {
         let without = match summary.without_server {
             0 => String::new(),

@@ -14,23 +14,14 @@ use crate::failure::Failure;
 use crate::interrupt;
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Running")]
 pub(super) struct CheckpointArguments {
     /// Save measurements in FILE until the command is done, so that --resume can continue after an interruption
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Running",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     checkpoint: Option<PathBuf>,
 
     /// Resume an interrupted measurement: what is in its --checkpoint is not measured again
-    #[arg(
-        long,
-        requires = "checkpoint",
-        help_heading = "Running",
-        hide_short_help = true
-    )]
+    #[arg(long, requires = "checkpoint", hide_short_help = true)]
     resume: bool,
 }
 

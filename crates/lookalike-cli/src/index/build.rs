@@ -7,7 +7,7 @@ use lookalike::Preset;
 use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
-    BuildFolder, IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index,
+    IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index,
 };
 use lookalike_batch::fingerprints::sketches::{LeastEqual, is_sketch_index};
 use lookalike_batch::{BatchError, JobObserver};
@@ -193,19 +193,6 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
     }
 }
 
-/// Takes the folder of a build.
-fn entered(
-    resume: bool,
-    run: &RunArguments,
-    enter: impl FnOnce() -> Result<BuildFolder, BatchError>,
-) -> Result<BuildFolder, Failure> {
-    let folder = interrupt::resumable(enter, BuildFolder::path)?;
-    if !run.quiet {
-        interrupt::tell_of_progress(resume, folder.was_resumable());
-    }
-    Ok(folder)
-}
-
 /// A failure that tells what is left of the build in `folder`, where a setting that may change was too small.
 fn with_left(error: BatchError, folder: &Path) -> Failure {
     let is_left = matches!(error, BatchError::IndexMemory { .. }) && can_resume(folder);
@@ -225,7 +212,7 @@ pub(super) fn finish(
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
-    let folder = entered(job.resume, run, || job.enter())?;
+    let folder = interrupt::resumable(job.resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {
@@ -242,7 +229,7 @@ pub(super) fn finish_sketches(
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<Vec<CodesSummary>, Failure> {
-    let folder = entered(job.resume, run, || job.enter())?;
+    let folder = interrupt::resumable(job.resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {

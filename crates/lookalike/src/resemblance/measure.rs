@@ -1,10 +1,7 @@
 //! The measures of two sets by name.
 
-use std::fmt;
-use std::str::FromStr;
-
 use super::resemblance_of;
-use crate::scheme::ParseOptionError;
+use crate::scheme::option::option_words;
 
 /// Ratio of two sets: what they share, over what.
 ///
@@ -26,19 +23,6 @@ pub enum SetMeasure {
 }
 
 impl SetMeasure {
-    /// Every measure.
-    pub const ALL: [Self; 3] = [Self::Resemblance, Self::Containment, Self::Coverage];
-
-    /// The name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Resemblance => "resemblance",
-            Self::Containment => "containment",
-            Self::Coverage => "coverage",
-        }
-    }
-
     /// The measure of sets of these sizes that share so many features, in [0, 1]; 0 if either is
     /// empty.
     #[must_use]
@@ -54,19 +38,11 @@ impl SetMeasure {
     }
 }
 
-impl fmt::Display for SetMeasure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for SetMeasure {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let known = Self::ALL.into_iter().find(|measure| measure.name() == text);
-        known.ok_or_else(|| {
-            ParseOptionError::new("measure", "resemblance, containment or coverage", text)
-        })
-    }
-}
+option_words!(
+    SetMeasure,
+    "measure",
+    "resemblance, containment or coverage",
+    Resemblance = "resemblance",
+    Containment = "containment",
+    Coverage = "coverage",
+);

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::option::option_words;
 use super::parse_error::ParseOptionError;
 
-/// The text of an HTML page that counts. The modes themselves are in the crate that reads documents.
+/// The text of an HTML page that counts, from the plainest mode to the slowest. The modes themselves are in the crate that reads documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HtmlMode {
     /// All that a reader of the page would see.
@@ -20,20 +21,6 @@ pub enum HtmlMode {
 }
 
 impl HtmlMode {
-    /// Every mode, from the plainest to the slowest.
-    pub const ALL: [Self; 4] = [Self::Visible, Self::Fast, Self::Main, Self::Quality];
-
-    /// The name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Visible => "visible",
-            Self::Fast => "fast",
-            Self::Main => "main",
-            Self::Quality => "quality",
-        }
-    }
-
     /// The name in a scheme: with the version of the rules where rules choose.
     const fn versioned(self) -> &'static str {
         match self {
@@ -45,22 +32,15 @@ impl HtmlMode {
     }
 }
 
-impl fmt::Display for HtmlMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for HtmlMode {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let known = Self::ALL.into_iter().find(|mode| mode.name() == text);
-        known.ok_or_else(|| {
-            ParseOptionError::new("HTML mode", "visible, fast, main or quality", text)
-        })
-    }
-}
+option_words!(
+    HtmlMode,
+    "HTML mode",
+    "visible, fast, main or quality",
+    Visible = "visible",
+    Fast = "fast",
+    Main = "main",
+    Quality = "quality",
+);
 
 /// The extraction of text from HTML: the mode, and which other parts of the page are text.
 ///

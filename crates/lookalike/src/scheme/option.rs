@@ -6,6 +6,41 @@ use std::str::FromStr;
 
 use super::parse_error::ParseOptionError;
 
+/// Gives an enum whose variants are written as fixed words all of them, their names, printing and parsing.
+macro_rules! option_words {
+    ($name:ident, $option:literal, $expected:literal, $($variant:ident = $word:literal),+ $(,)?) => {
+        impl $name {
+            /// Every value.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// The name on the command line and in Python.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::scheme::ParseOptionError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(Self::Err::new($option, $expected, text)),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use option_words;
+
 /// An enum whose variants are written as fixed words.
 macro_rules! word_option {
     ($(#[$meta:meta])* $name:ident, $option:literal, $expected:literal,
@@ -16,22 +51,7 @@ macro_rules! word_option {
             $($(#[$vmeta])* $variant),+
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match self { $(Self::$variant => $word),+ })
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = ParseOptionError;
-
-            fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(ParseOptionError::new($option, $expected, text)),
-                }
-            }
-        }
+        option_words!($name, $option, $expected, $($variant = $word),+);
     };
 }
 

@@ -12,7 +12,7 @@ use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::unfinished::{DONE, EnteredFolder, JOB, UnfinishedJob, can_resume, folder_beside, save};
+use crate::unfinished::{DONE, JOB, JobFolder, can_resume, folder_beside, save};
 
 /// The index so far.
 pub(super) const PART: &str = "part";
@@ -26,41 +26,18 @@ pub(super) const ENDS: &str = "ids.ends";
 pub(super) const SKETCHES: &str = "sketches";
 pub(super) const FIRSTS: &str = "ids.firsts";
 
-/// The folder of a build, which no other build works in meanwhile.
-pub struct BuildFolder {
-    path: PathBuf,
-    entered: EnteredFolder,
+/// Folder of the build of an output.
+pub(super) fn of(output: &Path) -> PathBuf {
+    folder_beside(output, ".building")
 }
 
-impl BuildFolder {
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// True if an earlier build had left there what it could be resumed from.
-    pub fn was_resumable(&self) -> bool {
-        self.entered.was_resumable
-    }
-
-    /// Folder of the build of an output.
-    pub(super) fn of(output: &Path) -> PathBuf {
-        folder_beside(output, ".building")
-    }
-
-    /// Takes the folder beside the output. What an interrupted build of any kind left there is removed, unless it is resumed.
-    pub(super) fn enter(output: &Path, resume: bool) -> Result<Self, BatchError> {
-        let path = Self::of(output);
-        let job = UnfinishedJob {
-            name: "build",
-            // The list of what is whole first.
-            files: &[
-                DONE, PROGRESS, JOB, PART, CODES, SKETCHES, FIRSTS, TEXTS, ENDS,
-            ],
-        };
-        let entered = job.enter(&path, resume)?;
-        Ok(Self { path, entered })
-    }
+/// Takes the folder beside the output. What an interrupted build of any kind left there is removed, unless it is resumed.
+pub(super) fn enter(output: &Path, resume: bool) -> Result<JobFolder, BatchError> {
+    // The list of what is whole first.
+    let files = [
+        DONE, PROGRESS, JOB, PART, CODES, SKETCHES, FIRSTS, TEXTS, ENDS,
+    ];
+    JobFolder::enter("build", &of(output), &files, resume)
 }
 
 /// Content of [`DONE`]. An index that was extended is no longer what it was extended from: built again, it would have the same documents

@@ -24,7 +24,6 @@ use lookalike_hamming::{
 use serde::{Deserialize, Serialize};
 
 pub use super::mapped::{map, read};
-pub use build_folder::BuildFolder;
 pub use sketch_build::{SketchIndexBuild, SketchIndexSummary};
 
 use super::mapped::{begins_with, damaged, map_file, unreadable};
@@ -34,7 +33,7 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::settings::JobLimits;
-use crate::unfinished::{JOB, save};
+use crate::unfinished::{JOB, JobFolder, save};
 use build_folder::{PART, PROGRESS, identity, other_build};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
@@ -117,8 +116,8 @@ impl IndexBuild<'_> {
     ///
     /// # Errors
     /// [`BatchError`]: the folder cannot be made, another build is at work in it, or something else is in it.
-    pub fn enter(&self) -> Result<BuildFolder, BatchError> {
-        BuildFolder::enter(self.output, self.resume)
+    pub fn enter(&self) -> Result<JobFolder, BatchError> {
+        build_folder::enter(self.output, self.resume)
     }
 
     /// Builds the index in the folder that was entered; there is none under its name until it is whole. A build that fails leaves what
@@ -127,7 +126,7 @@ impl IndexBuild<'_> {
     /// # Errors
     /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or the settings
     /// contradict each other.
-    pub fn run(&self, folder: &BuildFolder) -> Result<IndexBuildSummary, BatchError> {
+    pub fn run(&self, folder: &JobFolder) -> Result<IndexBuildSummary, BatchError> {
         let summary = match self.done_before(folder.path())? {
             Some(summary) => summary,
             None => self
@@ -184,7 +183,7 @@ impl IndexBuild<'_> {
 
     /// Folder of the build until it is done, with which [`Self::resume`] goes on.
     pub fn folder(&self) -> PathBuf {
-        BuildFolder::of(self.output)
+        build_folder::of(self.output)
     }
 
     /// Everything that decides what the result is, but for what stands under the name `output`.

@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lookalike_hamming::RankBytes;
 use serde::{Deserialize, Serialize};
 
-use super::build_folder::{
-    self, BuildFolder, ENDS, FIRSTS, PART, SKETCHES, TEXTS, identity, other_build,
-};
+use super::build_folder::{self, ENDS, FIRSTS, PART, SKETCHES, TEXTS, identity, other_build};
 use super::{BASE_BYTES, LEAST_SCRATCH};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, SketchShape, check_losses};
@@ -31,7 +29,7 @@ use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::frame_sort::FrameSort;
-use crate::unfinished::{JOB, save};
+use crate::unfinished::{JOB, JobFolder, save};
 
 /// Bytes that are read or written at once.
 const STEP: usize = 1 << 20;
@@ -101,13 +99,13 @@ impl SketchIndexBuild<'_> {
     ///
     /// # Errors
     /// [`BatchError`]: the folder cannot be made, another build is at work in it, or something else is in it.
-    pub fn enter(&self) -> Result<BuildFolder, BatchError> {
-        BuildFolder::enter(self.output, self.resume)
+    pub fn enter(&self) -> Result<JobFolder, BatchError> {
+        build_folder::enter(self.output, self.resume)
     }
 
     /// Folder of the build until it is done, with which [`Self::resume`] goes on.
     pub fn folder(&self) -> PathBuf {
-        BuildFolder::of(self.output)
+        build_folder::of(self.output)
     }
 
     /// Builds the index in the folder that was entered; there is none under its name until it is whole. A build that fails leaves what
@@ -115,7 +113,7 @@ impl SketchIndexBuild<'_> {
     ///
     /// # Errors
     /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or so many places cannot be equal.
-    pub fn run(&self, folder: &BuildFolder) -> Result<SketchIndexSummary, BatchError> {
+    pub fn run(&self, folder: &JobFolder) -> Result<SketchIndexSummary, BatchError> {
         let folder = folder.path();
         let settings = self.settings(Some(self.output));
         let job = build_folder::done_before(folder, self.output, &settings)?;

@@ -16,15 +16,9 @@ use super::stream_position::StreamedPart;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::unfinished::{EnteredFolder, JOB, UnfinishedJob, can_resume, folder_beside, save};
+use crate::unfinished::{JOB, JobFolder, folder_beside, save};
 
 const PAIRS: &str = "pairs";
-
-/// The folder in which a join keeps what it found, until its output is whole.
-pub struct JoinCheckpoint {
-    folder: PathBuf,
-    entered: EnteredFolder,
-}
 
 /// Content of `job.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,53 +57,15 @@ impl JoinState {
     }
 }
 
-impl JoinCheckpoint {
-    /// Takes the folder beside an output. Without `resume`, what an interrupted join left there is removed.
+impl JobFolder {
+    /// Takes the folder of a [`FingerprintJoin`](crate::FingerprintJoin), which has the name of its output with the ending `.joining`. Without
+    /// `resume`, what an interrupted join left there is removed.
     ///
     /// # Errors
     /// [`BatchError`]: the folder cannot be made, another join is at work in it, or something else is in it.
-    pub fn enter(output: &Path, resume: bool) -> Result<Self, BatchError> {
-        let folder = folder_beside(output, ".joining");
-        let job = UnfinishedJob {
-            name: "join",
-            files: &[JOB, PAIRS],
-        };
-        Ok(Self {
-            entered: job.enter(&folder, resume)?,
-            folder,
-        })
-    }
-
-    /// Its path.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// True if an earlier join had left there what it could be resumed from.
-    pub fn was_resumable(&self) -> bool {
-        self.entered.was_resumable
-    }
-
-    /// Removes the folder: the output is whole.
-    ///
-    /// # Errors
-    /// [`BatchError`]: it cannot be removed.
-    pub fn finish(self) -> Result<(), BatchError> {
-        // The list of what there is first: with half of the pairs it would be believed.
-        let removed = match fs::remove_file(self.folder.join(JOB)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => fs::remove_dir_all(&self.folder),
-        };
-        removed.map_err(BatchError::result(&self.folder))
-    }
-}
-
-impl Drop for JoinCheckpoint {
-    fn drop(&mut self) {
-        // An error before anything was kept leaves nothing behind.
-        if !can_resume(&self.folder) {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
+    pub fn of_join(output: &Path, resume: bool) -> Result<Self, BatchError> {
+        let path = folder_beside(output, ".joining");
+        Self::enter("join", &path, &[JOB, PAIRS], resume)
     }
 }
 
@@ -122,11 +78,11 @@ pub(super) struct KeptPairs {
 impl KeptPairs {
     /// Goes on with what an interrupted join of these settings and fingerprints in memory left, or begins anew. The file stands at its end.
     pub(super) fn open(
-        checkpoint: &JoinCheckpoint,
+        checkpoint: &JobFolder,
         settings: String,
         held: u64,
     ) -> Result<(Self, File), BatchError> {
-        let folder = checkpoint.folder.clone();
+        let folder = checkpoint.path().to_owned();
         let path = folder.join(PAIRS);
         let failed = BatchError::result(&path);
         let left = fs::read(folder.join(JOB)).ok();

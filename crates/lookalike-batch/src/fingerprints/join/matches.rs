@@ -629,13 +629,13 @@ pub(super) fn unwritten(source: io::Error) -> BatchError {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::checkpoint::JoinCheckpoint;
     use super::*;
+    use crate::unfinished::JobFolder;
 
     #[test]
     fn pairs_that_the_disk_did_not_take_counted_as_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let checkpoint = JoinCheckpoint::enter(&folder.path().join("pairs"), false).unwrap();
+        let checkpoint = JobFolder::of_join(&folder.path().join("pairs"), false).unwrap();
         let (kept, file) = KeptPairs::open(&checkpoint, String::new(), 0).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut matches = JoinMatches::resumed(folder.path(), 0, 1, (kept, full));

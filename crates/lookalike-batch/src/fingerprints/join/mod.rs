@@ -44,7 +44,7 @@ use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::partitions::lock;
-pub use checkpoint::JoinCheckpoint;
+use crate::unfinished::JobFolder;
 use checkpoint::KeptPairs;
 use matches::{JoinMatches, PairSides};
 use memory_plan::{MemoryPlan, MemoryPurpose, SMALLEST_CHUNK};
@@ -83,7 +83,7 @@ pub struct FingerprintJoin<'a> {
     /// Threads and memory.
     pub limits: &'a JobLimits,
     /// Place where pairs are kept, so that the join goes on after a kill.
-    pub checkpoint: Option<&'a JoinCheckpoint>,
+    pub checkpoint: Option<&'a JobFolder>,
     /// Directory for temporary files.
     pub folder: &'a Path,
     /// Receiver of progress.

@@ -234,8 +234,8 @@ impl TestJoin<'_> {
         let folder = tempfile::tempdir().unwrap();
         let (output, mut resumed) = (folder.path().join("out"), 0);
         for attempt in 0.. {
-            let checkpoint = JoinCheckpoint::enter(&output, attempt > 0).unwrap();
-            resumed += usize::from(can_resume(checkpoint.folder()));
+            let checkpoint = JobFolder::of_join(&output, attempt > 0).unwrap();
+            resumed += usize::from(can_resume(checkpoint.path()));
             let observer = CancelledAfter(AtomicUsize::new((attempt + 1) * step));
             let join = TestJoin {
                 threads: 1 + (self.threads + attempt) % 3,
@@ -258,7 +258,7 @@ impl TestJoin<'_> {
     fn write(
         &self,
         shard: FingerprintShard,
-        checkpoint: Option<&JoinCheckpoint>,
+        checkpoint: Option<&JobFolder>,
         observer: &dyn JobObserver,
         out: &mut Vec<u8>,
     ) -> Result<JoinSummary, BatchError> {
@@ -557,7 +557,7 @@ fn what_an_interrupted_join_left_is_not_believed_of_other_inputs_or_when_it_is_d
     let state = folder.path().join("out.joining");
     // Q is read in one chunk, and two of F are joined.
     let interrupt = || {
-        let checkpoint = JoinCheckpoint::enter(&output, false).unwrap();
+        let checkpoint = JobFolder::of_join(&output, false).unwrap();
         let observer = CancelledAfter(AtomicUsize::new(3));
         let ended = join.write(
             FingerprintShard::ALL,
@@ -570,7 +570,7 @@ fn what_an_interrupted_join_left_is_not_believed_of_other_inputs_or_when_it_is_d
         assert!(can_resume(&state));
     };
     let resume = |join: &TestJoin<'_>| {
-        let checkpoint = JoinCheckpoint::enter(&output, true).unwrap();
+        let checkpoint = JobFolder::of_join(&output, true).unwrap();
         let mut out = Vec::new();
         let done = join.write(
             FingerprintShard::ALL,
@@ -618,7 +618,7 @@ fn what_an_interrupted_join_left_is_not_believed_of_other_inputs_or_when_it_is_d
     assert!(resume(&join).unwrap() == whole);
     // Without --resume nothing is left of it.
     interrupt();
-    drop(JoinCheckpoint::enter(&output, false).unwrap());
+    drop(JobFolder::of_join(&output, false).unwrap());
     assert!(!state.exists());
 }
 
