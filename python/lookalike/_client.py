@@ -98,6 +98,13 @@ class Client:
         self._ca = ca
         self._idle = _IdleConnections()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Connections stay here: a copy makes its own.
+        return {name: value for name, value in self.__dict__.items() if name != "_idle"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _idle=_IdleConnections())
+
     def __repr__(self) -> str:
         return f"<lookalike.Client of {self.url}>"
 
@@ -548,6 +555,14 @@ class AsyncClient:
             _given_up.reset(before)
 
 
+def _rows(documents: Any) -> Any:
+    """Documents one by one: a frame is asked for its rows, for an iteration over it gives the names of its columns, or the columns."""
+    from lookalike._frames import rows_of
+
+    is_frame = hasattr(documents, "columns") or hasattr(documents, "__arrow_c_array__") or hasattr(documents, "chunks")
+    return rows_of(documents).dicts() if is_frame and not isinstance(documents, Mapping) else documents
+
+
 def _item(document: Any) -> dict[str, Any]:
     if isinstance(document, str):
         return {"text": document}
@@ -559,7 +574,7 @@ def _item(document: Any) -> dict[str, Any]:
 def _without_ids(documents: Any) -> Any:
     """One document or several as the service looks for them: it takes no id of what it does not store."""
     if not isinstance(documents, (str, Mapping)):
-        return map(_without_id, documents)
+        return map(_without_id, _rows(documents))
     return _without_id(documents)
 
 
@@ -568,14 +583,18 @@ def _without_id(document: Any) -> dict[str, Any]:
 
 
 def _ids(ids: Any) -> Any:
-    return {"id": ids} if isinstance(ids, str) else [{"id": id} for id in ids]
+    if isinstance(ids, str):
+        return {"id": ids}
+    if isinstance(ids, Mapping) or len(getattr(ids, "columns", ())) > 0:
+        raise TypeError(f"ids must be a str, or several, such as a column of a frame, not {type(ids).__name__}")
+    return [{"id": id} for id in _rows(ids)]
 
 
 def _batches(documents: Iterable[Any]) -> Iterator[bytes]:
     """Batches of documents, as JSON arrays ready to send."""
     batch: list[bytes] = []
     size = 0
-    for document in documents:
+    for document in _rows(documents):
         item = _encoded(_item(document))
         # A document above the limit goes alone: whether it is too large is for the service to say.
         if batch and (len(batch) == _BATCH or size + len(item) > _BATCH_BYTES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
 from lookalike._options import paths, positional, with_paths, words
 from lookalike._progress import observer
-from lookalike._result import DedupResult, FrameResult, PathResult, Records
+from lookalike._result import DedupResult, FrameResult, PathResult, Records, rows_of_records
 from lookalike._saved import TemporaryFolder, kept_files, refuse_full
 
 __all__ = ["dedup", "pairs"]
@@ -386,12 +387,14 @@ def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:
     if not isinstance(keep, str):
         raise TypeError(f"keep must be a rule, or several separated by commas, not {type(keep).__name__}")
     rules, order = [], None
-    for rule in keep.split(","):
+    # A comma in a name is written `\\,`.
+    for rule in re.findall(r"(?:[^,\\]|\\.)+", keep):
         kind, colon, name = rule.partition(":")
         # Others, such as `longest`, need no column. What a rule may be is checked by the engine.
         if colon and kind in ("max", "min", "newest", "latest"):
             order = rows.column(name, "keep")
-            rule = f"{kind}:{field_path(order)}"
+            escaped = field_path(order).replace(",", r"\,")
+            rule = f"{kind}:{escaped}"
         rules.append(rule)
     return ",".join(rules), order
 
@@ -411,12 +414,11 @@ def _earlier(against: Any) -> Rows | None:
     if isinstance(against, FrameResult):
         return rows_of(against.kept)
     if isinstance(against, PathResult):
-        # Of several tables, too, whose columns may differ.
-        return rows_of(list(against.kept))
+        return rows_of_records(against.kept)
     if isinstance(against, (str, os.PathLike)):
         from pathlib import Path
 
         # The summary is written last: a folder without it is no result, or half of one.
         kept = kept_files(Path(against))
-        return None if kept is None else rows_of(list(Records(kept, None)))
+        return None if kept is None else rows_of_records(Records(kept, None))
     return rows_of(against)

@@ -44,6 +44,9 @@ class DocumentColumns:
         """The columns of texts and ids that a caller names."""
         known_id = None if id is None else rows.column(id, "id")
         if callable(text):
+            names = rows.columns() or []
+            if repeated := [name for name in names if names.count(name) > 1]:
+                raise ValueError(f"several columns are called {repeated[0]!r}, and text is a function of rows: rename them first")
             return cls([], text, id=known_id)
         return replace(cls([], id=known_id, by_default=text is None)._with_texts(rows, text), id=known_id)
 

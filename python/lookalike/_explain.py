@@ -71,7 +71,10 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
     >>> print(explain("a rose is a rose is a rose", "a rose is a rose").resemblance)
     0.3333333333333333
     """
-    are_named = "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike)
+    has_input, are_paths = options.get("in_") is not None, [isinstance(side, os.PathLike) for side in (a, b)]
+    if not has_input and any(are_paths) and not all(are_paths):
+        raise TypeError("a and b must both be texts, or both be paths: read the text of the file first")
+    are_named = has_input or all(are_paths)
     names = [os.fspath(a), os.fspath(b)] if are_named else ["a", "b"]
     texts = None if are_named else (_text(a), _text(b))
     # `--`: an id may begin with a dash.

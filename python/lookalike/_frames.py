@@ -265,6 +265,9 @@ class _List(Rows):
         for row in self.data:
             if isinstance(row, Mapping):
                 names.update(dict.fromkeys(row))
+        for name in names:
+            if not isinstance(name, str):
+                raise TypeError(f"the keys of rows must be strings, not {type(name).__name__} ({name!r})")
         return names
 
     def arrow(self, names: list[str]) -> Any:

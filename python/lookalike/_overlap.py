@@ -31,6 +31,7 @@ class Overlap:
         self._summary = summary
 
     def _table(self, name: str) -> Table:
+        self._owner.ensure()
         path = os.path.join(self._folder, f"{name}.parquet")
         if not os.path.exists(path):
             raise LookalikeError(f"there is no table {name}: the servers of the documents are not known, which ids that are URLs or server= tell")

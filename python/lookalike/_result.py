@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lookalike import _lookalike
 from lookalike._errors import LookalikeError
 from lookalike._explain import Explanation
-from lookalike._frames import Rows, refuse_taken
+from lookalike._frames import Rows, refuse_taken, rows_of
 from lookalike._lookalike import Array, Decisions, Scheme, Table
 from lookalike._page import Page
 from lookalike._report import summary_page
@@ -304,6 +304,17 @@ class Records:
         return f"<lookalike.Records in {', '.join(map(str, self.paths))}>"
 
 
+def rows_of_records(records: Records) -> Rows:
+    """The records as data of a job."""
+    if records.paths and all(path.suffix == ".parquet" for path in records.paths):
+        # As values of Python times would lose nanoseconds, and bytes be read otherwise.
+        joined = _lookalike.concat_tables([_lookalike.read_parquet(os.fspath(path)) for path in records.paths])
+        if joined is not None:
+            return rows_of(joined)
+    # Of several tables, too, whose columns differ.
+    return rows_of(list(records))
+
+
 def _table(paths: list[Path]) -> Table:
     """All records of files, one file after another."""
     tables = [_lookalike.read_parquet(os.fspath(path)) for path in paths if path.suffix == ".parquet"]
@@ -368,6 +379,7 @@ class PathResult(DedupResult):
     def _decided(self) -> tuple[Decisions, Array]:
         """The decisions on all documents, and the row of each in the results that `_paths` names for both kinds."""
         if self._opened is None:
+            self._owner.ensure()
             own = [tables is not None for tables in self._tables]
             self._opened = _lookalike.open_decisions(os.path.join(self._owner.name, "decisions"), self._in_order, own)
         return self._opened
@@ -384,6 +396,7 @@ class PathResult(DedupResult):
 
     def _paths(self, kinds: Iterable[int]) -> list[Path]:
         """Files of kept records (0) and removed ones (1): those of the inputs without tables of their own, then those tables."""
+        self._owner.ensure()
         own = [tables for tables in self._tables if tables is not None]
         names = [name for tables in own for name in tables]
         # The suffix depends on format and compression; the stem does not.
@@ -411,6 +424,7 @@ class PathResult(DedupResult):
     def pairs(self) -> Table:
         # The files have more columns, and these in other types.
         names = [("a", "string"), ("b", "string"), ("similarity", "double")]
+        self._owner.ensure()
         parquet = self._folder / "pairs.parquet"
         if parquet.exists():
             table = _lookalike.read_parquet(os.fspath(parquet))
@@ -450,9 +464,11 @@ class PathResult(DedupResult):
         return self._explain(*found)
 
     def report(self) -> Page:
+        self._owner.ensure()
         return Page((self._folder / "report.html").read_text(encoding="utf-8"))
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        self._owner.ensure()
         return copy_results(self._folder, folder, overwrite, _lookalike.DEDUP_RESULTS)
 
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:

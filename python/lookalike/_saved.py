@@ -21,16 +21,23 @@ _MOST_BYTES = 64 << 20
 
 
 class TemporaryFolder:
-    """A folder that vanishes with the last object that has it."""
+    """A folder that vanishes with the last object that has it, in the process that made it: a forked one has copies of all objects."""
 
     def __init__(self, parent: str | os.PathLike[str] | None) -> None:
         import shutil
         import tempfile
-        import weakref
+        from multiprocessing import util
 
         self.name = tempfile.mkdtemp(prefix="lookalike-", dir=parent)
-        # Not `TemporaryDirectory`, which warns where nobody closes it: results have nothing to close.
-        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+        # Not `TemporaryDirectory`, which warns where nobody closes it: results have nothing to close. Not `weakref.finalize`, which would
+        # remove it in a forked process, too, and does nothing at the end of a worker of a pool.
+        util.Finalize(self, shutil.rmtree, (self.name,), {"ignore_errors": True}, exitpriority=0)
+
+    def ensure(self) -> str:
+        """Its path, if it is there."""
+        if not os.path.isdir(self.name):
+            raise LookalikeError(f"{self.name}: the folder of the result is gone: run the job again, and save() what has to last")
+        return self.name
 
 
 def refuse_full(folder: Path, overwrite: bool) -> None:
@@ -46,6 +53,9 @@ def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str],
 
     target = Path(folder)
     refuse_full(target, overwrite)
+    real, own = target.resolve(), Path(source).resolve()
+    if real == own or own in real.parents or real in own.parents:
+        raise ValueError(f"{folder}: the result itself is there: name another folder")
     if target.exists() and overwrite:
         # The summary goes first and comes last: a folder with it is whole, whenever the copy breaks off.
         (target / _SUMMARY).unlink(missing_ok=True)

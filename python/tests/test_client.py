@@ -481,3 +481,31 @@ def test_documents_with_ids_could_not_be_checked(service):
     assert rose["id"] == "r"
     with pytest.raises(TypeError, match="documents must be str or dict, not list"):
         client.check("named", [["nested"]])
+
+
+def test_the_columns_of_a_frame_were_taken_for_documents(service):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    texts = [f"text number {at} of a frame, and no other" for at in range(4)]
+    with lk.Client(service) as client:
+        client.create("frames")
+        columns = {"id": ["0", "1", "2", "3"], "text": texts}
+        client.insert("frames", pd.DataFrame(columns))
+        for frame in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns), pd.Series(texts), pl.Series(texts), pa.array(texts), pa.chunked_array([texts])):
+            assert [answer["verdict"] for answer in client.check("frames", frame)] == ["exact"] * 4, type(frame)
+        for ids in (pd.Series(["1"]), pl.Series(["1"]), pa.array(["1"])):
+            assert [found["id"] for found in client.get("frames", ids)] == ["1"]
+        for ids in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns), {"1": 1}):
+            with pytest.raises(TypeError, match="ids must be a str, or several"):
+                client.delete("frames", ids)
+        assert len(client.get("frames", ["0", "1", "2", "3"])) == 4
+
+
+def test_a_client_that_was_used_could_not_be_pickled(service):
+    with lk.Client(service) as client:
+        client.ready()
+        with pickle.loads(pickle.dumps(client)) as copy:
+            copy.ready()
+            assert copy.url == client.url

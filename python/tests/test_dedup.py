@@ -779,3 +779,58 @@ def test_a_limit_for_data_in_memory_was_raised_by_a_little_at_each_try():
     # One by what is read, one by the stage behind it. There were ten.
     assert 1 <= refused <= 3
     assert kept == lk.dedup(texts).counts["kept"]
+
+
+def _files(folder: Path) -> lk.DedupResult:
+    """A result of files, which lies in a folder."""
+    texts = ["a rose is a rose is a rose", "A rose is a rose is a rose!", "something else"]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (folder / "in.jsonl").write_text(lines)
+    return lk.dedup(folder / "in.jsonl")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_removed_the_results_of_its_parent(tmp_path):
+    result = _files(tmp_path)
+    code = "import sys; sys.exit(0)"
+    with warnings.catch_warnings():
+        # Of threads, which the child does not need.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            del result
+            exec(code)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert len(list(result.kept)) == 2 and len(list(result.removed)) == 1
+
+
+def test_a_folder_of_results_that_is_gone_is_told(tmp_path):
+    import shutil
+
+    result = _files(tmp_path)
+    shutil.rmtree(result.folder.parent)
+    for use in (lambda: list(result.kept), lambda: result.pairs, lambda: result.clusters, result.report, lambda: lk.dedup(["x"], against=result)):
+        with pytest.raises(lk.LookalikeError, match=r"the folder of the result is gone.*save\(\)"):
+            use()
+
+
+def test_a_result_that_was_saved_into_its_own_folder_was_lost(tmp_path):
+    result = _files(tmp_path)
+    for folder in (result.folder, result.folder / "within", result.folder.parent):
+        with pytest.raises(ValueError, match="the result itself is there"):
+            result.save(folder, overwrite=True)
+    assert len(list(result.kept)) == 2
+
+
+def test_a_comma_in_a_name_is_escaped_as_for_the_command():
+    rows = [{"text": "a rose is a rose is a rose", "c,d": at, "e": 9 - at} for at in range(3)]
+    kept = [lk.dedup(rows, keep=keep).mask.to_pylist() for keep in (r"max:c\,d", r"min:c\,d", r"longest,max:c\,d")]
+    assert kept == [[False, False, True], [True, False, False], [False, False, True]]
+
+
+def test_keys_that_are_no_strings_are_told():
+    with pytest.raises(TypeError, match=r"the keys of rows must be strings, not int \(1\)"):
+        lk.dedup([{"text": "a", 1: 2}], id=1)

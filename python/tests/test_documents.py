@@ -658,3 +658,11 @@ def test_a_collection_of_another_scheme_was_an_error_of_no_kind(tmp_path):
         (tmp_path / "rows.jsonl").write_text(json.dumps(rows[0]) + "\n")
         with pytest.raises(lk.SchemeMismatch, match="words:2"):
             lk.dedup(data, id="id", against=tmp_path / "seen", shingle="words:3")
+
+
+def test_a_text_beside_a_path_was_taken_for_one(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a rose is a rose")
+    with pytest.raises(TypeError, match="both be texts, or both be paths"):
+        lk.explain(path, "a rose is a rose")
+    assert lk.explain("a rose is a rose", "a rose is a rose", in_=None).resemblance == 1

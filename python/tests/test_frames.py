@@ -361,3 +361,24 @@ def test_a_frame_of_a_class_of_ones_own_lost_its_type():
             return Own
 
     assert type(lk.dedup(Own({"text": ["a b c", "a b c"], "n": [1, 2]})).kept) is Own
+
+
+def test_values_of_an_earlier_result_are_those_of_its_files(tmp_path):
+    """As values of Python, times lost their nanoseconds, so that equal categories were different ones."""
+    import pyarrow.parquet as pq
+
+    text, near = (" ".join(f"w{at}" for at in range(60)) + tail for tail in ("", " more"))
+    when = pa.array([1577836800123456789], pa.timestamp("ns"))
+    pq.write_table(pa.table({"text": [text], "when": when}), tmp_path / "in.parquet")
+    earlier = lk.dedup(tmp_path / "in.parquet")
+    saved = earlier.save(tmp_path / "saved")
+    new = pa.table({"text": [near], "when": when})
+    for against in (earlier, saved, tmp_path / "in.parquet"):
+        assert lk.dedup(new, within="when", against=against).counts["removed"] == 1
+
+
+def test_a_function_of_rows_with_columns_of_one_name_is_refused():
+    frames = [pd.DataFrame([["x", "y"]], columns=["a", "a"]), pa.table([["x"], ["y"]], names=["a", "a"])]
+    for frame in frames:
+        with pytest.raises(ValueError, match="several columns are called 'a', and text is a function of rows"):
+            lk.dedup(frame, text=str)
