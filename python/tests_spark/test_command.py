@@ -324,6 +324,66 @@ def test_documents_to_compare_with_were_replaced_by_the_results(spark, tmp_path,
     assert spark.read.parquet(str(day / "kept.parquet")).count() == 1
 
 
+def test_inputs_were_replaced_before_they_were_read(spark, tmp_path, capsys):
+    file, out = tmp_path / "in.jsonl", tmp_path / "out"
+    file.write_text('{"id":"a","text":"one two three four five six"}\n')
+    words = ["-o", str(out), "--method", "copies", "--overwrite"]
+    assert main([str(file), *words]) == 0
+    for path in [str(out), str(out / "kept.parquet"), f"file:{out}/kept.parquet", f"{out}/k*.parquet"]:
+        assert main([path, "--format", "parquet", *words]) == 1
+        assert "would replace" in capsys.readouterr().err
+    assert spark.read.parquet(str(out / "kept.parquet")).count() == 1
+    assert main([str(tmp_path), "--format", "json", *words]) == 1
+    assert "is within the input" in capsys.readouterr().err
+
+
+def test_files_in_folders_within_a_folder_were_lost_untold(spark, tmp_path, capsys):
+    line = '{"id":"%s","text":"%s has words of its own"}\n'
+    folder = tmp_path / "in"
+    (folder / "sub" / "deeper").mkdir(parents=True)
+    for name in ["a", "sub/b", "sub/deeper/c"]:
+        (folder / f"{name}.jsonl").write_text(line % (name[-1], name))
+    out = tmp_path / "out"
+    words = ["--format", "json", "-o", str(out), "--method", "copies"]
+    assert main([str(folder), *words]) == 0
+    assert {row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()} == {"a", "b", "c"}
+    # Partitions are read as ever, but not beside other folders.
+    (folder / "day=1").mkdir()
+    (folder / "day=1" / "d.jsonl").write_text(line % ("d", "d"))
+    assert main([str(folder / "day=1"), *words, "--overwrite"]) == 0
+    assert main([str(folder), *words, "--overwrite"]) == 1
+    assert "NAME=VALUE" in capsys.readouterr().err
+
+
+def test_names_that_spark_leaves_out_or_reads_as_patterns_are_refused(spark, tmp_path, capsys):
+    for name, told in [("_b.jsonl", "leaves out files whose names begin with _"), ("data[1].jsonl", "reads as a pattern")]:
+        (tmp_path / name).write_text('{"id":"a","text":"one two three"}\n')
+        assert main([str(tmp_path / name), "-o", str(tmp_path / "out")]) == 1
+        assert told in capsys.readouterr().err
+
+
+def test_json_in_single_quotes_and_values_that_are_no_json_were_read(spark, tmp_path):
+    file, out = tmp_path / "in.jsonl", tmp_path / "out"
+    file.write_text('{"id":"a","text":"one two three"}\n{\'id\':\'b\',\'text\':\'four five\'}\n{"id":"c","text":"six","score":NaN}\n')
+    assert main([str(file), "-o", str(out), "--method", "copies"]) == 3
+    assert [row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()] == ["a"]
+    assert spark.read.parquet(str(out / "skipped.parquet")).count() == 2
+
+
+def test_archives_in_folders_within_a_folder_were_not_read_again(spark, tmp_path):
+    samples = sorted((CORPORA / "warc-samples").glob("*.warc*"))[:2]
+    if len(samples) < 2:
+        pytest.skip(f"no web archives in {CORPORA}")
+    below, words = tmp_path / "in" / "sub", ["--format", "warc", "--work-dir", str(tmp_path / "work"), "--method", "copies", "--repeated-ids", "number"]
+    below.mkdir(parents=True)
+    counts = []
+    for sample in samples:
+        (below / sample.name).write_bytes(sample.read_bytes())
+        assert main([str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--overwrite", *words]) in (0, 3)
+        counts.append(json.loads(spark.read.text(str(tmp_path / "out" / "run.json")).collect()[0]["value"])["counts"]["documents"])
+    assert counts[1] > counts[0] > 0
+
+
 def test_columns_that_only_some_tables_have_were_dropped(spark, tmp_path):
     spark.createDataFrame([("a", "one two three")], "id string, text string").write.parquet(str(tmp_path / "in" / "1.parquet"))
     rows = spark.createDataFrame([("b", "four five six", "MIT")], "id string, text string, license string")

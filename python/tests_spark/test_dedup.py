@@ -6,6 +6,8 @@ import gc
 import json
 import os
 import random
+import subprocess
+import sys
 
 import pytest
 from conftest import corpus, found_lines
@@ -143,6 +145,27 @@ def test_a_small_memory_sends_texts_through_the_disk(frame_of, command_lines):
     for options, words in [({}, []), ({"across": "language"}, ["--across=language"])]:
         result = lks.dedup(frame_of(rows, SCHEMA), id="id", threshold=0.5, shingle="words:1", memory=1000, **options)
         assert found_lines(result) == command_lines(rows, "--threshold=0.5", "--shingle=words:1", *words)
+
+
+def test_pages_of_one_site_that_go_through_the_disk_ended_the_job(frame_of, command_lines):
+    rows = [{**row, "url": f"http://{'ab'[at % 2]}.example/{at}"} for at, row in enumerate(pages(120, seed=6))]
+    options = {"method": "henzinger", "distance": 4, "equal": 1, "distance_for": "site", "threshold": 0.6, "shingle": "words:2"}
+    result = lks.dedup(frame_of(rows, f"{SCHEMA}, url string"), id="id", memory=1000, **options)
+    assert found_lines(result) == command_lines(rows, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items()))
+
+
+def test_stages_of_another_table_of_terms_were_used_again(frame_of, tmp_path):
+    rows = pages(60)
+    terms, options = tmp_path / "t.terms", {"id": "id", "method": "simhash", "weight": "tf-idf", "distance": 6, "work_dir": tmp_path / "job"}
+    for count in (60, 30):
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:count]))
+        command = [sys.executable, "-m", "lookalike", "terms", str(tmp_path / "rows.jsonl"), "-o", str(terms), "--quiet"]
+        terms.unlink(missing_ok=True)
+        subprocess.run(command, check=True)
+        if count == 60:
+            lks.dedup(frame_of(rows, SCHEMA), terms=str(terms), **options)
+    with pytest.raises(lk.LookalikeError, match="scheme"):
+        lks.dedup(frame_of(rows, SCHEMA), terms=str(terms), **options)
 
 
 def test_a_folder_with_stages_goes_on_and_that_of_another_job_is_refused(frame_of, tmp_path):

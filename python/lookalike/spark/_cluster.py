@@ -28,7 +28,7 @@ class Cluster:
     """A session whose tasks can call the kernels.
 
     The first cluster of a session runs a trial task, so a cluster that cannot run any is reported at once. If executors run in other
-    processes than the driver, the package is sent as an archive (half a megabyte): only pyarrow must be installed on them.
+    processes than the driver, the package is sent as an archive: only pyarrow must be installed on them.
     """
 
     _ready: dict[str, list[str]] = {}

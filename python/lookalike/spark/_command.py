@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import re
@@ -141,12 +142,12 @@ def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
 def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, Any]) -> int:
     folder = asked.output.rstrip("/")
     _ensure_free(session, folder, asked.overwrite)
+    _ensure_apart(folder, asked)
     # The folder of stages below the results by default, since it must be seen by all machines, too.
     work_dir = (asked.work_dir or f"{folder}/work").rstrip("/")
     rows = _rows(session, asked.inputs, asked.format, asked, work_dir)
     against = None
     if asked.against is not None:
-        _ensure_kept(folder, asked)
         paths = [or_kept(session, path) for path in asked.against]
         # Results are Parquet, whatever the inputs are.
         kind = asked.format if paths == asked.against else None
@@ -185,14 +186,22 @@ def _rows(session: SparkSession, paths: list[str], kind: str | None, asked: argp
     return numbered_ids(rows, asked.id, paths, work_dir, discards_others=asked.overwrite)
 
 
-def _ensure_kept(folder: str, asked: argparse.Namespace) -> None:
-    """Refuse to replace results that are only compared with: they are written nowhere else."""
+def _ensure_apart(folder: str, asked: argparse.Namespace) -> None:
+    """Refuse to replace what is read, and to write into a folder of inputs, whose files would be documents the next time.
+
+    Results that are only compared with are written nowhere else, and inputs would be gone before they are read.
+    """
     place = _place(folder)
-    for path in asked.against:
-        if asked.overwrite and f"{_place(path)}/".startswith(f"{place}/"):
-            raise FileExistsError(
-                f"--overwrite would replace {path}, whose documents are only compared with and not written again: name another --output"
-            )
+    for name, own in [("--output", folder), ("--work-dir", asked.work_dir)]:
+        for path in asked.inputs:
+            if own is not None and _place(own).startswith(f"{_place(path)}/"):
+                raise FileExistsError(f"{name} {own} is within the input {path}, whose files are all read: name a folder beside it")
+    compared = "whose documents are only compared with and not written again"
+    for paths, why in [(asked.inputs, "which is read"), (asked.against or [], compared)]:
+        # Files that a pattern of this machine stands for, too.
+        for path in (found for named in paths for found in [named, *glob.glob(named)]):
+            if asked.overwrite and f"{_place(path)}/".startswith(f"{place}/"):
+                raise FileExistsError(f"--overwrite would replace {path}, {why}: name another --output")
 
 
 def _place(path: str) -> str:

@@ -81,7 +81,7 @@ def dedup(
 
     ``work_dir`` is a folder that all machines can access. Each stage is written there, and an interrupted job resumes after the last
     complete stage when it is called again; several drivers may run one job there. With a local master it may be left out. The
-    DataFrame is read up to four times and must have the same rows each time.
+    DataFrame is read up to four times, once more with ``pairs="all"``, and must have the same rows each time.
 
     ``partitions`` is the number of partitions of each shuffle, by default one per four million keys, but at least as many as Spark is
     configured for if there is enough work. ``memory`` limits the texts that a task holds outside the heap of Spark while it decides
@@ -216,6 +216,8 @@ class DedupJob:
             "kind": "dedup",
             "version": _lookalike.__version__,
             "settings": self.words,
+            # It has the hashes of tables and keys, of which the settings have names only.
+            "scheme": str(self.kernel.scheme),
             "columns": self.columns.told(self.data),
             "against": self.against is not None,
         }

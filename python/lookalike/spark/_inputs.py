@@ -12,7 +12,7 @@ from lookalike.spark._archives import read_archives
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._documents import id_column
 from lookalike.spark._types import Column, DataFrame, SparkSession
-from lookalike.spark._work_dir import OtherJob, WorkDir
+from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
 __all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_finished", "numbered_ids", "or_kept", "read_files"]
 
@@ -32,6 +32,9 @@ FORMATS = {
 
 #: The column of ids that are numbered where they are repeated.
 NUMBERED = "numbered_id"
+
+#: JSON as all read it, and no more.
+_STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 _BROKEN = "__lookalike_broken"
 _SOURCE = "__lookalike_source"
@@ -59,12 +62,15 @@ def read_files(session: SparkSession, paths: list[str], named: str | None, work_
         found = _written(session, read_archives(session, paths, losses=True), paths, work_dir, discards_others)
         lost = found.where("reason is not null").selectExpr("source", "reason", "cast(null as string) as row", "count")
         return SparkRows(found.where("reason is null").drop("reason", "count"), lost)
+    _ensure_readable(paths)
+    is_deep = _has_subfolders(session, paths)
     if kind == "json":
-        return _json_lines(session, paths)
+        return _json_lines(session, paths, is_deep)
+    reader = session.read.option("recursiveFileLookup", is_deep)
     if kind != "csv":
         # Files that were written at different times may have different columns: of those of one file alone nothing would be said.
-        return SparkRows(session.read.format(kind).option("mergeSchema", True).load(paths))
-    reader = session.read.option("columnNameOfCorruptRecord", _BROKEN)
+        return SparkRows(reader.format(kind).option("mergeSchema", True).load(paths))
+    reader = reader.option("columnNameOfCorruptRecord", _BROKEN)
     separators = {"\t" if ".tsv" in path else "," for path in paths}
     if len(separators) > 1:
         raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
@@ -73,6 +79,28 @@ def read_files(session: SparkSession, paths: list[str], named: str | None, work_
     schema = reader.csv(paths).schema
     number = len(schema.fields)
     return _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
+
+
+def _ensure_readable(paths: list[str]) -> None:
+    """Refuse names of files that Spark leaves out without a word, or takes for those of others."""
+    for path in paths:
+        name = os.path.basename(path.rstrip("/"))
+        if name.startswith(("_", ".")) and _ending(path) in FORMATS:
+            raise ValueError(f"{path}: Spark leaves out files whose names begin with {name[0]}: rename it")
+        signs = [sign for sign in PATTERN_SIGNS if sign in path]
+        if signs and os.path.exists(path.removeprefix("file:")):
+            raise ValueError(f"{path} has {' '.join(signs)} in its name, which Spark reads as a pattern: rename it")
+
+
+def _has_subfolders(session: SparkSession, paths: list[str]) -> bool:
+    """True if files are in folders within those that are named, which Spark reads only if it is said, or if they are partitions."""
+    (flat, _), (deep, are_known) = _told(session, paths, is_deep=False), _told(session, paths)
+    known = {path for path, *_ in flat} if are_known else set()
+    below = [path for path, *_ in deep if path not in known] if are_known else []
+    for path in below:
+        if any("=" in part for part in path.split("/")[:-1]):
+            raise BadInput(f"{path}: folders called NAME=VALUE are beside others, and Spark reads one kind: name the folders that hold files")
+    return bool(below)
 
 
 def _format_of(path: str) -> str:
@@ -95,7 +123,7 @@ def or_kept(session: SparkSession, path: str) -> str:
     return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
 
 
-def _json_lines(session: SparkSession, paths: list[str]) -> SparkRows:
+def _json_lines(session: SparkSession, paths: list[str], is_deep: bool) -> SparkRows:
     """Objects, one a line, and the lines that are something else.
 
     Spark's reader takes the first value of a line and says nothing of what is behind it. Between brackets that is no JSON, or several values.
@@ -106,20 +134,21 @@ def _json_lines(session: SparkSession, paths: list[str]) -> SparkRows:
 
     reason = "invalid-json: the line is not a JSON object"
     try:
-        found = session.read.option("columnNameOfCorruptRecord", _BROKEN).json(paths).schema
+        reader = session.read.options(recursiveFileLookup=is_deep, columnNameOfCorruptRecord=_BROKEN, **_STRICT)
+        found = reader.json(paths).schema
     except AnalysisException as error:
         if "COLUMN_ALREADY_EXISTS" not in str(error):
             raise
         told = str(error).split(". ", 1)[0]
         remedy = "a line repeats a name, or names are told apart by case alone; rename them, or set spark.sql.caseSensitive for the latter"
         raise BadInput(f"{', '.join(paths)}: Spark cannot read the objects ({told}): {remedy}") from None
-    lines = session.read.text(paths)
+    lines = session.read.option("recursiveFileLookup", is_deep).text(paths)
     beside = [name for name in lines.columns if name != "value"]
     schema = StructType([field for field in found.fields if field.name != _BROKEN and field.name not in beside])
     if not schema.fields:
         raise BadInput(f"no row could be read ({reason}): is it the right --format?")
     lines = lines.where("trim(value) != ''").withColumn(_SOURCE, F.input_file_name())
-    parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema))
+    parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema), _STRICT)
     lines = lines.withColumn(_PARSED, parsed)
     is_object = F.coalesce((F.size(_PARSED) == 1) & F.get(_PARSED, 0).isNotNull() & F.ltrim("value").startswith("{"), F.lit(False))
     rows = lines.where(is_object).select(F.get(_PARSED, 0).alias(_PARSED), *beside)
@@ -193,14 +222,16 @@ def _written(
     return work.stage("rows", rows.schema, lambda: rows).rows
 
 
-def _told(session: SparkSession, paths: list[str]) -> tuple[list[Any], bool]:
-    """The files that paths and patterns stand for, with sizes and times; False where Spark cannot list them."""
+def _told(session: SparkSession, paths: list[str], *, is_deep: bool = True) -> tuple[list[Any], bool]:
+    """The files that paths and patterns stand for, those in folders within them included, with sizes and times; False where Spark
+    cannot list them."""
     from pyspark.errors import PySparkException
 
     columns = ["path", "length", "cast(modificationTime as string) as time"]
     try:
         # Without its contents, which are a column of their own.
-        found = session.read.format("binaryFile").load(paths).selectExpr(*columns).collect()
+        reader = session.read.format("binaryFile").option("recursiveFileLookup", is_deep)
+        found = reader.load(paths).selectExpr(*columns).collect()
     except (PySparkException, OSError):
         return list(paths), False
     except Exception as error:
@@ -208,7 +239,7 @@ def _told(session: SparkSession, paths: list[str]) -> tuple[list[Any], bool]:
         if getattr(error, "java_exception", None) is None:
             raise
         return list(paths), False
-    return sorted([row["path"], row["length"], row["time"]] for row in found), True
+    return sorted([row["path"], row["length"], row["time"]] for row in found), bool(found)
 
 
 def is_finished(session: SparkSession, folder: str) -> bool | None:

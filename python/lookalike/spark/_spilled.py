@@ -33,14 +33,16 @@ def settle(
         # On disk by now. The list is the caller's, who would keep the batches in memory.
         held.clear()
         scope = next((word for word in words if word.startswith(("--within", "--across"))), None)
+        # Pages of one site are judged otherwise by their category, too.
+        by_site = "--distance-for=site" in words
         own = [word for word in words if not word.startswith(_OWN)]
         own += [scope] if scope is not None else []
         columns = {
             "text": ["text"],
             "id": "id",
             "order": "rank",
-            "category": "category" if scope is not None else None,
-            "site": scope is not None and scope.endswith("=site"),
+            "category": "category" if scope is not None or by_site else None,
+            "site": by_site or (scope is not None and scope.endswith("=site")),
             "html": False,
             "page": None,
             "fields": [],
