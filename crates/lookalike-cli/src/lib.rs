@@ -101,7 +101,7 @@ enum CliCommand {
     Dedup(dedup::DedupArguments),
     /// List all pairs of documents that resemble each other
     Pairs(pairs::PairsArguments),
-    /// Store documents to compare new ones with, without reading the old ones again
+    /// Store what new documents are compared with, so that old ones are not read again
     Collection(collection::CollectionArguments),
     /// Pack a collection into one file, storing near-copies together; every document comes back byte for byte
     Archive(archive::ArchiveArguments),

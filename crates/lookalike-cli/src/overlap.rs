@@ -116,7 +116,7 @@ pub(crate) struct OverlapArguments {
 
     /// Minimum share of the servers of a mirrored page set that must hold each of its pages, from 0.5 to 1
     ///
-    /// A lower share keeps pages in the set that more mirrors lack. With 1, all servers of a set hold all of its pages.
+    /// With a lower share, a set also keeps pages that more of its mirrors lack. With 1, all servers of a set hold all of its pages.
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = set_share, help_heading = "Mirrors", hide_short_help = true)]
     set_page_share: f64,
 

@@ -52,7 +52,7 @@ enum TermsCommand {
     Add(Box<TermsAddArguments>),
     /// Merge tables of different documents
     Merge(TermsMergeArguments),
-    /// Make the documents so far count less than those added later
+    /// Reduce all counts so far, so that documents added later count more
     Decay(TermsDecayArguments),
 }
 

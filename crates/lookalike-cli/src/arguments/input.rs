@@ -66,7 +66,7 @@ pub(crate) struct RecordArguments {
 
     /// Field or column that holds the id [default: id, else url, else file and number of the record]
     ///
-    /// Nested fields are written a.b, and a dot that belongs to a name \\. (a backslash first). Columns of CSV and TSV can also be given by number.
+    /// Nested fields are written a.b. A dot that belongs to a name is written \. (with a backslash). Columns of CSV and TSV can also be given by number.
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 
@@ -278,7 +278,7 @@ pub(crate) struct ConvertArguments {
 
     /// Skip named files that cannot be read, as files in a folder are skipped, instead of refusing them
     ///
-    /// For lists of files that other programs make: images, archives, files without permission and files that are not there any more
+    /// For lists of files that other programs make: images, archives, files without permission and files that no longer exist
     /// are counted and listed, and the exit status is that of a folder with such files.
     #[arg(long, help_heading = "Input")]
     pub(crate) skip_unreadable: bool,

@@ -29,7 +29,7 @@ input is read twice; memory holds the sample and a hash of each text.
 
 With --fingerprints INPUT holds signatures of `fingerprint --sketch minhash:N`, and all of
 them are compared: the truth is what the exact join finds at --threshold, the share of equal
-minima, and the bands of --method minhash are held against it.
+minima, and the bands of --method minhash are compared with it.
 
 Examples:
   lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000
