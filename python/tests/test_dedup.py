@@ -792,15 +792,14 @@ def _files(folder: Path) -> lk.DedupResult:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_removed_the_results_of_its_parent(tmp_path):
     result = _files(tmp_path)
-    code = "import sys; sys.exit(0)"
     with warnings.catch_warnings():
         # Of threads, which the child does not need.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         try:
+            # The last object that has the folder, in this process.
             del result
-            exec(code)
         finally:
             os._exit(0)
     os.waitpid(child, 0)
