@@ -181,6 +181,22 @@ def test_damage_of_an_archive_was_untold_and_a_folder_was_one_task(spark, tmp_pa
     assert spark.read.parquet(str(out / "kept.parquet")).count() > 0
 
 
+def test_pages_of_archives_had_no_site(spark, tmp_path):
+    def record(url):
+        page = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nthe same words on every page"
+        head = f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nContent-Type: application/http\r\nContent-Length: {len(page)}"
+        return head.encode() + b"\r\n\r\n" + page + b"\r\n\r\n"
+
+    archive, out = tmp_path / "pages.warc", tmp_path / "out"
+    urls = ["http://a.example/1", "http://a.example/2", "http://b.example/1"]
+    archive.write_bytes(b"".join(map(record, urls)))
+    assert main([str(archive), "-o", str(out), "--within", "site"]) == 0
+    expected = lk.dedup(archive, within="site", progress=False)
+    assert [row["url"] for row in expected.removed] == ["http://a.example/2"]
+    removed = spark.read.parquet(str(out / "removed.parquet")).collect()
+    assert [row["id"] for row in removed] == ["http://a.example/2"]
+
+
 def test_a_picture_in_a_folder_ended_the_job(spark, tmp_path):
     pages = tmp_path / "pages"
     (pages / "deep").mkdir(parents=True)

@@ -266,6 +266,12 @@ def test_columns_of_different_types_were_compared(spark):
     old = new.selectExpr("id", "text", "cast(rank as string) as rank")
     with pytest.raises(TypeError, match='against: keep reads string there and int in the data .column "rank"'):
         lks.dedup(new, id="id", against=old, keep="max:rank")
+    # In one column with fractions large integers would be rounded, and some would be equal.
+    fractions = new.selectExpr("id", "text", "cast(rank as double) as rank")
+    with pytest.raises(TypeError, match='against: across reads double there and int in the data .column "rank"'):
+        lks.dedup(new, id="id", against=fractions, across="rank")
+    larger = new.selectExpr("id", "text", "cast(rank as bigint) as rank")
+    assert lks.dedup(new, id="id", against=larger, within="rank").counts["removed"] == 1
 
 
 def test_an_annotation_clashed_with_a_column_in_capitals(frame_of):

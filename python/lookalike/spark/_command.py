@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookalike._errors import BadInput, LookalikeError
 from lookalike.spark._dedup import NOT_HERE, DedupJob, bytes_of, ensure_partitions, kernel_of
-from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_finished, numbered_ids, or_kept, read_files
+from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_finished, numbered_ids, or_kept, read_files, with_urls
 from lookalike.spark._types import DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob
 
@@ -145,13 +145,14 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     _ensure_apart(folder, asked)
     # The folder of stages below the results by default, since it must be seen by all machines, too.
     work_dir = (asked.work_dir or f"{folder}/work").rstrip("/")
-    rows = _rows(session, asked.inputs, asked.format, asked, work_dir)
+    is_by_site = kernel_of(options).category_field == "url"
+    rows = _rows(session, asked.inputs, asked.format, asked, work_dir, is_by_site=is_by_site)
     against = None
     if asked.against is not None:
         paths = [or_kept(session, path) for path in asked.against]
         # Results are Parquet, whatever the inputs are.
         kind = asked.format if paths == asked.against else None
-        against = _rows(session, paths, kind, asked, f"{work_dir}/against")
+        against = _rows(session, paths, kind, asked, f"{work_dir}/against", is_by_site=is_by_site)
     skipped = [side.skipped for side in (rows, against) if side is not None and side.skipped is not None]
     if asked.strict:
         _ensure_whole(skipped)
@@ -179,8 +180,10 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     return 3 if lost else 0
 
 
-def _rows(session: SparkSession, paths: list[str], kind: str | None, asked: argparse.Namespace, work_dir: str) -> SparkRows:
+def _rows(session: SparkSession, paths: list[str], kind: str | None, asked: argparse.Namespace, work_dir: str, *, is_by_site: bool) -> SparkRows:
     rows = read_files(session, paths, kind, work_dir, discards_others=asked.overwrite)
+    if is_by_site:
+        rows = with_urls(rows)
     if asked.repeated_ids != "number":
         return rows
     return numbered_ids(rows, asked.id, paths, work_dir, discards_others=asked.overwrite)

@@ -48,8 +48,18 @@ def _is_text(kind: str) -> bool:
     return kind == "string" or kind.startswith(("varchar", "char", "string "))
 
 
-def _is_number(kind: str) -> bool:
-    return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal")
+def _is_integer(kind: str) -> bool:
+    return kind in ("tinyint", "smallint", "int", "bigint")
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """True if one column can hold the values of both without a change of any: integers of all sizes, but no decimals of two scales."""
+    return (
+        one == other
+        or (_is_text(one) and _is_text(other))
+        or (_is_integer(one) and _is_integer(other))
+        or {one, other} == {"float", "double"}
+    )
 
 
 def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
@@ -103,7 +113,7 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
         raise ValueError("rows of a DataFrame have no numbers to be called by: name the column of ids with id=")
     _ensure_there(frame, id, "id")
     kind = _kind(frame, id)
-    if not _is_text(kind) and kind not in ("tinyint", "smallint", "int", "bigint"):
+    if not _is_text(kind) and not _is_integer(kind):
         raise TypeError(f'ids must be strings or whole numbers, not {kind} (column "{id}"): cast it')
     return _own(frame, id).cast("string")
 
@@ -162,18 +172,18 @@ class DocumentColumns:
         if self.position is not None:
             _ensure_there(frame, self.position, "position")
             kind = _kind(frame, self.position)
-            if kind not in ("tinyint", "smallint", "int", "bigint"):
+            if not _is_integer(kind):
                 raise TypeError(f'position must be whole numbers, not {kind} (column "{self.position}")')
             columns.append(_own(frame, self.position).cast("long").alias("position"))
         return frame.select(*columns)
 
     def ensure_same_types(self, data: DataFrame, against: DataFrame) -> None:
-        """Refuse to compare values of different types: what Spark would make of both is neither."""
+        """Refuse to compare values of different types: in one column Spark would change some."""
         for name, asked in [(self.value, "keep"), (self.category, self.category_option)]:
             if name is None:
                 continue
             own, other = _kind(data, name), _kind(against, name)
-            if own != other and not (_is_text(own) and _is_text(other)) and not (_is_number(own) and _is_number(other)):
+            if not _are_alike(own, other):
                 raise TypeError(f'against: {asked} reads {other} there and {own} in the data (column "{name}"): cast one of them')
 
     def told(self, frame: DataFrame) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from lookalike.spark._documents import id_column
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
-__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_finished", "numbered_ids", "or_kept", "read_files"]
+__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_finished", "numbered_ids", "or_kept", "read_files", "with_urls"]
 
 #: Formats by the end of a name.
 FORMATS = {
@@ -177,6 +177,19 @@ def _parted(rows: DataFrame, reason: str) -> SparkRows:
     return SparkRows(rows.where(~is_broken).drop(_BROKEN), skipped)
 
 
+def with_urls(rows: SparkRows) -> SparkRows:
+    """The same, where rows are records of archives with a column ``url``: their ids are the addresses."""
+    from pyspark.sql import functions as F
+
+    if "url" in rows.data.columns or not _are_of_archives(rows.data):
+        return rows
+    return SparkRows(rows.data.withColumn("url", F.col("id")), rows.skipped)
+
+
+def _are_of_archives(data: DataFrame) -> bool:
+    return {"source", "record", "offset", "charset"} <= set(data.columns)
+
+
 def numbered_ids(rows: SparkRows, id: str, paths: list[str], work_dir: str, *, discards_others: bool) -> SparkRows:
     """The same with the column `NUMBERED`: the second row with an id has ``ID#2``, the third ``ID#3``.
 
@@ -189,8 +202,7 @@ def numbered_ids(rows: SparkRows, id: str, paths: list[str], work_dir: str, *, d
     if NUMBERED in data.columns:
         # Results of a job that numbered them: a second number would name them otherwise.
         return rows
-    is_archive = {"source", "record", "offset", "charset"} <= set(data.columns)
-    order: list[Column] = [F.col("source"), F.col("record")] if is_archive else [F.col(_SOURCE)]
+    order: list[Column] = [F.col("source"), F.col("record")] if _are_of_archives(data) else [F.col(_SOURCE)]
     contents = F.to_json(F.struct("*"))
     found = data.withColumn(_SOURCE, F.input_file_name()).withColumn(NUMBERED, id_column(data, id))
     window = Window.partitionBy(NUMBERED).orderBy(*order, contents)

@@ -59,7 +59,7 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) size: Option<u8>,
 
-    /// simhash: weights of features: set (each counts once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
+    /// simhash, henzinger: weights of features: set (each counts once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
     /// tf-length-noun:N, with λ = N instead of a λ that depends on the length of the text
     #[arg(long, value_name = "WEIGHT", default_value = "set")]
     pub(crate) weight: Weight,

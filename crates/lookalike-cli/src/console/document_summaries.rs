@@ -67,6 +67,12 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
         );
     }
     line!(
+        "removed",
+        "{} in {}",
+        grouped(removed),
+        counted(decisions.clusters, "cluster")
+    );
+    line!(
         "kept",
         "{} ({})",
         grouped(decisions.kept),
@@ -79,12 +85,6 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
         show(decisions.removed_text_bytes),
         show(text_bytes),
         share(decisions.removed_text_bytes, text_bytes)
-    );
-    line!(
-        "",
-        "{} in {}",
-        grouped(removed),
-        counted(decisions.clusters, "cluster")
     );
     if let Some(largest) = decisions.dominant_cluster() {
         line!(
