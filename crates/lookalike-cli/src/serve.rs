@@ -160,6 +160,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_QUEUE_TIMEOUT", default_value = "1", value_parser = seconds, help_heading = "Limits")]
     queue_timeout: Duration,
 
+    /// Maximum time that a thread spends on one request to `query` or `rerank`; then it gets 422
+    #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_WORK_TIMEOUT", default_value = "10", value_parser = seconds, help_heading = "Limits")]
+    work_timeout: Duration,
+
     /// Time limit for requests in progress after SIGTERM or SIGINT; a second signal ends the service at once
     #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_DRAIN", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     drain: Duration,
@@ -383,7 +387,12 @@ fn serve(
             () = reloading => {}
             () = telling_time => {}
         }
-        app.close().await.map_err(store_failed)?;
+        if !app.close().await.map_err(store_failed)? {
+            return Err(Failure::Failed(format!(
+                "requests in progress did not end within {} s, so the store was left as after a crash: nothing that was acknowledged is lost",
+                arguments.drain.as_secs_f64()
+            )));
+        }
         log.record(&LogEntry::new(LogLevel::Info, "stopped"));
         Ok(())
     })
@@ -556,6 +565,7 @@ impl ServeArguments {
             .body_timeout(self.body_timeout)
             .body_rate(size(self.min_body_rate))
             .queue_timeout(self.queue_timeout)
+            .work_timeout(self.work_timeout)
             .drain(self.drain)
             .request_memory(size(self.request_memory))
             .workers(threads)
@@ -603,6 +613,7 @@ fn print_config(
         "min_body_rate": limits.body_rate,
         "body_timeout": limits.body_timeout.as_secs_f64(),
         "queue_timeout": limits.queue_timeout.as_secs_f64(),
+        "work_timeout": limits.work_timeout.as_secs_f64(),
         "drain": limits.drain.as_secs_f64(),
         "log": format!("{:?}", arguments.log).to_lowercase(),
     });

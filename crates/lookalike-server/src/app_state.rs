@@ -48,6 +48,8 @@ pub struct AppState {
     stopping: AtomicBool,
     /// Held from the count of collections to the creation of one more: creations that race would pass the limit together.
     pub(crate) creating: Mutex<()>,
+    /// Held by whoever looks at the status: any number that ask together take one thread.
+    pub(crate) status_turn: tokio::sync::Mutex<()>,
 }
 
 impl fmt::Debug for AppState {
@@ -88,6 +90,7 @@ impl AppState {
             clock: GuardedClock::new(config.clock, last.unwrap_or_default(), config.trust_clock),
             stopping: AtomicBool::new(false),
             creating: Mutex::new(()),
+            status_turn: tokio::sync::Mutex::new(()),
             store,
             limits,
             log: config.log,
@@ -179,11 +182,11 @@ impl AppState {
     }
 
     /// Ends the workers, then the store, in order. Waits for requests that were cut off and still hold the service; should some
-    /// not end, the store is left as a crash would: nothing that was acknowledged is lost.
+    /// not end, the store is left as a crash would: nothing that was acknowledged is lost. Returns whether the store was closed.
     ///
     /// # Errors
     /// The first failure of the medium; nothing that was acknowledged is lost.
-    pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<()> {
+    pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<bool> {
         // Requests that were cut off may still hold the state on a worker, and exports and jobs on threads of their own.
         self.stop();
         let end = Instant::now() + self.limits.drain;
@@ -192,13 +195,13 @@ impl AppState {
                 Ok(app) => {
                     // Workers first: what they still do may write, and a store that was closed refuses.
                     drop(app.workers);
-                    return app.store.close();
+                    return app.store.close().map(|()| true);
                 }
                 Err(held) if Instant::now() < end => self = held,
                 Err(held) => {
                     held.log
                         .record(&LogEntry::new(LogLevel::Warn, "not-closed"));
-                    return Ok(());
+                    return Ok(false);
                 }
             }
             tokio::time::sleep(CLOSE_POLL).await;

@@ -120,6 +120,14 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
             "send the request to localhost, or require keys",
         ));
     }
+    if host::is_of_other_page(request) {
+        return Err(ProblemDetails::new(
+            StatusCode::FORBIDDEN,
+            "origin",
+            "this service has no keys and answers no page of another site",
+            "send the request from a program, or require keys",
+        ));
+    }
     // Browsers ask before they send any other operation that changes something: its method or the type of its body is none of
     // the simple ones.
     if operation == ApiOperation::Compact

@@ -36,6 +36,8 @@ pub struct ServiceLimits {
     pub body_rate: usize,
     /// Longest time that a request waits for memory and for a worker. After it the request is refused with 503.
     pub queue_timeout: Duration,
+    /// Longest time that a worker spends on one request that compares texts. After it the request is refused with 422.
+    pub work_timeout: Duration,
     /// Time limit on requests in progress when the service stops.
     pub drain: Duration,
     /// Bytes of memory for all requests in progress: bodies, parsed items, sketches and answers.
@@ -59,6 +61,7 @@ impl Default for ServiceLimits {
             body_timeout: Duration::from_secs(30),
             body_rate: 1 << 10,
             queue_timeout: Duration::from_secs(1),
+            work_timeout: Duration::from_secs(10),
             drain: Duration::from_secs(10),
             request_memory: 256 << 20,
             queue: 10_000,
@@ -78,6 +81,7 @@ lookalike::setters! {
         body_timeout: Duration,
         body_rate: usize,
         queue_timeout: Duration,
+        work_timeout: Duration,
         drain: Duration,
         request_memory: usize,
         queue: usize,

@@ -9,17 +9,15 @@ use axum::http::header::{HOST, ORIGIN};
 
 /// Tells whether a request is addressed to a name of this machine, or to none.
 pub(crate) fn is_local(request: &Request<Body>) -> bool {
-    let header = request
-        .headers()
-        .get(HOST)
-        .map(|value| value.to_str().unwrap_or("?"));
+    let headers = request.headers().get_all(HOST).iter();
+    let named = headers.map(|value| value.to_str().unwrap_or("?"));
     let sent_to = request
         .uri()
         .authority()
         .map(|authority| authority.as_str());
     // An absolute target overrides `Host` (RFC 9112 section 3.2.2), HTTP/2 may have no `Host` at all: whatever
     // there is has to be local.
-    [header, sent_to].into_iter().flatten().all(is_name_of_here)
+    named.chain(sent_to).all(is_name_of_here)
 }
 
 /// Tells whether a name with an optional port is one of this machine.
@@ -54,6 +52,14 @@ pub(crate) fn is_own_page(request: &Request<Body>) -> bool {
     origin.is_some() && origin == sent_to
 }
 
+/// Tells whether a page of another site sent the request, which could not read the answer, but make the service work: browsers say so
+/// (Fetch Metadata Request Headers, section 2.3), other programs say nothing. Ports are no part of a site, and other pages of this machine are no
+/// pages of this service.
+pub(crate) fn is_of_other_page(request: &Request<Body>) -> bool {
+    let site = request.headers().get("sec-fetch-site");
+    site.is_some_and(|site| site == "cross-site" || site == "same-site")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +82,17 @@ mod tests {
         assert!(!is_own_page(
             &request.body(Body::empty()).expect("a request")
         ));
+    }
+
+    #[test]
+    fn pages_of_other_sites_made_the_service_work() {
+        let request = |site: &str| {
+            let request = Request::builder().header("Sec-Fetch-Site", site);
+            is_of_other_page(&request.body(Body::empty()).expect("a request"))
+        };
+        assert!(request("cross-site") && request("same-site"));
+        assert!(!request("same-origin") && !request("none"));
+        assert!(!is_of_other_page(&Request::new(Body::empty())));
     }
 
     #[test]
@@ -105,5 +122,11 @@ mod tests {
         ] {
             assert!(!request(other), "{other}");
         }
+        let twice = Request::builder()
+            .uri("/")
+            .header(HOST, "localhost")
+            .header(HOST, "evil.example")
+            .body(Body::empty());
+        assert!(!is_local(&twice.expect("a request")));
     }
 }

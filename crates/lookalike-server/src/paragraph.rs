@@ -11,7 +11,7 @@ use lookalike_store::StoredParagraph;
 use crate::problem::ProblemDetails;
 
 /// Most paragraphs of a page.
-const MOST: usize = 10_000;
+pub(crate) const MOST_PARAGRAPHS: usize = 10_000;
 
 /// Distinct features from which on a paragraph has a fingerprint. Of `n` features that count once, one in the place of another
 /// moves 64 acos(1 - 1/n) / pi of 64 bits in the mean (Charikar 2002): of eight 10 bits, of four 15, more than a collection finds among others.
@@ -54,9 +54,9 @@ impl ParagraphHasher {
             if words.is_empty() {
                 continue;
             }
-            if found.len() == MOST {
+            if found.len() == MOST_PARAGRAPHS {
                 return Err(ProblemDetails::invalid(
-                    format!("the page has more than {MOST} paragraphs"),
+                    format!("the page has more than {MOST_PARAGRAPHS} paragraphs"),
                     "send it in parts, or use a collection that keeps no paragraphs",
                 ));
             }
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn more_paragraphs_than_a_page_may_have_are_refused() {
-        let most = paragraphs(&"a\n\n".repeat(MOST));
-        assert_eq!(most.expect("as many").len(), MOST);
-        assert!(paragraphs(&"a\n\n".repeat(MOST + 1)).is_err());
+        let most = paragraphs(&"a\n\n".repeat(MOST_PARAGRAPHS));
+        assert_eq!(most.expect("as many").len(), MOST_PARAGRAPHS);
+        assert!(paragraphs(&"a\n\n".repeat(MOST_PARAGRAPHS + 1)).is_err());
     }
 }

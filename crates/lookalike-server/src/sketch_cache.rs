@@ -28,7 +28,7 @@ use crate::scheme_state::SchemeState;
 const MOST: usize = 16;
 
 /// Minima of a signature.
-const MINIMA: usize = 128;
+pub(crate) const MINIMA: usize = 128;
 
 /// Memory that each feature of a text takes while a sketch is made: in order, in the set, and beside what is sorted, eight bytes each.
 const BYTES_PER_FEATURE: usize = 26;

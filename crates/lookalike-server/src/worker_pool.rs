@@ -1,7 +1,7 @@
 //! Threads for expensive work, so that the threads that serve connections never block.
 //!
 //! Requests wait in one queue, in order. Requests that wait longer than the queue timeout get 503 with `Retry-After`, so that
-//! under overload the answered requests are answered in time.
+//! under overload the answered requests are answered in time. Work on a request ends when nobody waits for it, or when it takes too long.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::config::ServiceLimits;
 use crate::problem::ProblemDetails;
@@ -21,9 +22,38 @@ use crate::sync::lock;
 /// Stack of a worker: pages of any shape are parsed on it.
 const STACK: usize = 8 << 20;
 
+/// The end of the work on a request: work that can be long asks between its steps.
+pub(crate) struct WorkLimit<'w> {
+    is_wanted: &'w dyn Fn() -> bool,
+    begun: Instant,
+    most: Duration,
+}
+
+impl WorkLimit<'_> {
+    /// Refuses to go on.
+    ///
+    /// # Errors
+    /// The worker has spent its time on the request, or nobody waits for it any more.
+    pub(crate) fn check(&self) -> Result<(), ProblemDetails> {
+        if !(self.is_wanted)() {
+            return Err(ProblemDetails::busy("left", "nobody waits for the answer"));
+        }
+        if self.begun.elapsed() < self.most {
+            return Ok(());
+        }
+        Err(ProblemDetails::invalid(
+            format!(
+                "the request takes a worker more than {} s",
+                self.most.as_secs_f64()
+            ),
+            "send fewer documents in one request, or ask for less of each",
+        ))
+    }
+}
+
 /// Does something small on the thread that asks: waking another would take longer. A panic is a [`ProblemDetails`].
 pub(crate) fn run_inline<T>(
-    work: impl FnOnce(&mut SketchCache) -> Result<T, ProblemDetails>,
+    work: impl FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails>,
 ) -> Result<T, ProblemDetails> {
     thread_local! {
         static CACHE: RefCell<SketchCache> = RefCell::default();
@@ -31,7 +61,12 @@ pub(crate) fn run_inline<T>(
     // Taken out while it is used: should the work call this again, it finds an empty cache rather than a
     // borrowed one.
     let mut cache = CACHE.take();
-    match catch_unwind(AssertUnwindSafe(|| work(&mut cache))) {
+    let limit = WorkLimit {
+        is_wanted: &|| true,
+        begun: Instant::now(),
+        most: Duration::MAX,
+    };
+    match catch_unwind(AssertUnwindSafe(|| work(&mut cache, &limit))) {
         Ok(done) => {
             CACHE.set(cache);
             done
@@ -54,13 +89,14 @@ struct PoolShared {
     ready: Condvar,
     most: usize,
     queue_timeout: Duration,
+    work_timeout: Duration,
     /// Memory that a text may take while it is sketched.
     text_memory: usize,
 }
 
 #[derive(Default)]
 struct JobQueue {
-    jobs: VecDeque<QueuedJob>,
+    jobs: VecDeque<Box<dyn PoolWork>>,
     closed: bool,
 }
 
@@ -70,33 +106,52 @@ impl std::fmt::Debug for JobQueue {
     }
 }
 
-struct QueuedJob {
-    since: Instant,
-    work: Box<dyn PoolWork>,
-}
-
-/// Work of a job. A worker calls exactly one of `run` and `refuse`.
+/// Work that waits in the queue.
 trait PoolWork: Send {
-    /// Does it; false when it panicked.
-    fn run(self: Box<Self>, cache: &mut SketchCache) -> bool;
+    /// Does it within this time, if somebody still waits for it; false when it panicked.
+    fn run(self: Box<Self>, cache: &mut SketchCache, most: Duration) -> bool;
     /// Tells whoever waits why it is not done.
     fn refuse(self: Box<Self>, problem: ProblemDetails);
-    /// Tells whether nobody waits for it any more.
-    fn is_abandoned(&self) -> bool;
+}
+
+/// Work that a worker or its request takes, whichever comes first.
+struct WaitingWork<F>(Arc<Mutex<Option<F>>>);
+
+impl<F> WaitingWork<F> {
+    fn take(&self) -> Option<F> {
+        lock(&self.0).take()
+    }
+}
+
+/// The request's end of it: under overload most who gave up have hung up, and what they sent would hold memory until a worker is free.
+struct WaitingRequest<F>(WaitingWork<F>);
+
+impl<F> Drop for WaitingRequest<F> {
+    fn drop(&mut self) {
+        self.0.take();
+    }
 }
 
 struct PooledTask<T, F> {
-    work: F,
+    work: WaitingWork<F>,
     answer: oneshot::Sender<Result<T, ProblemDetails>>,
 }
 
 impl<T: Send, F> PoolWork for PooledTask<T, F>
 where
-    F: FnOnce(&mut SketchCache) -> Result<T, ProblemDetails> + Send,
+    F: FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails> + Send,
 {
-    fn run(self: Box<Self>, cache: &mut SketchCache) -> bool {
+    fn run(self: Box<Self>, cache: &mut SketchCache, most: Duration) -> bool {
         let Self { work, answer } = *self;
-        let done = catch_unwind(AssertUnwindSafe(|| work(cache)));
+        let Some(work) = work.take() else {
+            return true;
+        };
+        let limit = WorkLimit {
+            is_wanted: &|| !answer.is_closed(),
+            begun: Instant::now(),
+            most,
+        };
+        let done = catch_unwind(AssertUnwindSafe(|| work(cache, &limit)));
         let whole = done.is_ok();
         // Whoever asked may have gone.
         let _ = answer.send(done.unwrap_or_else(|_| Err(ProblemDetails::panic())));
@@ -105,10 +160,6 @@ where
 
     fn refuse(self: Box<Self>, problem: ProblemDetails) {
         let _ = self.answer.send(Err(problem));
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.answer.is_closed()
     }
 }
 
@@ -120,6 +171,7 @@ impl WorkerPool {
             ready: Condvar::new(),
             most: limits.queue,
             queue_timeout: limits.queue_timeout,
+            work_timeout: limits.work_timeout,
             text_memory: limits.request_memory.saturating_mul(2),
         });
         let threads = (0..limits.workers.max(1)).map(|number| {
@@ -138,11 +190,32 @@ impl WorkerPool {
         &self,
         work: impl FnOnce(&mut SketchCache) -> Result<T, ProblemDetails> + Send + 'static,
     ) -> Result<T, ProblemDetails> {
-        let (answer, done) = oneshot::channel();
-        let work = Box::new(PooledTask { work, answer });
-        self.shared.push(work);
+        self.run_within_limit(move |cache, _| work(cache)).await
+    }
+
+    /// As [`WorkerPool::run`], of work that may be long, and asks whether to go on.
+    pub(crate) async fn run_within_limit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails>
+        + Send
+        + 'static,
+    ) -> Result<T, ProblemDetails> {
+        let (answer, mut done) = oneshot::channel();
+        let work = Arc::new(Mutex::new(Some(work)));
+        let waiting = WaitingRequest(WaitingWork(Arc::clone(&work)));
+        let work = WaitingWork(work);
+        self.shared.push(Box::new(PooledTask { work, answer }));
+        let answered = match timeout(self.shared.queue_timeout, &mut done).await {
+            Ok(answered) => answered,
+            // All workers may be busy for longer: whoever only waits is told so now.
+            Err(_) if waiting.0.take().is_some() => {
+                let reason = "the request waited too long for a worker";
+                return Err(ProblemDetails::busy("waited", reason));
+            }
+            Err(_) => done.await,
+        };
         let stopping = |_| Err(ProblemDetails::busy("stopping", "the service is stopping"));
-        done.await.unwrap_or_else(stopping)
+        answered.unwrap_or_else(stopping)
     }
 
     /// Requests that wait.
@@ -175,8 +248,7 @@ impl PoolShared {
             // Without the lock: whoever waits for the answer is woken here.
             return work.refuse(ProblemDetails::busy("queue", "too many requests wait"));
         }
-        let since = Instant::now();
-        queue.jobs.push_back(QueuedJob { since, work });
+        queue.jobs.push_back(work);
         drop(queue);
         // After unlocking, else the woken thread waits for the lock first.
         self.ready.notify_one();
@@ -185,16 +257,7 @@ impl PoolShared {
     fn work(&self) {
         let mut cache = SketchCache::new(self.text_memory);
         while let Some(job) = self.next() {
-            // Under overload most who gave up have hung up: their work would only delay those who wait.
-            if job.work.is_abandoned() {
-                continue;
-            }
-            // No timer for each: jobs are in order of time, so that a worker comes to the late ones first.
-            if job.since.elapsed() > self.queue_timeout {
-                let problem =
-                    ProblemDetails::busy("waited", "the request waited too long for a worker");
-                job.work.refuse(problem);
-            } else if !job.work.run(&mut cache) {
+            if !job.run(&mut cache, self.work_timeout) {
                 // What a panic left half done is not used again.
                 cache = SketchCache::new(self.text_memory);
             }
@@ -203,7 +266,7 @@ impl PoolShared {
     }
 
     /// The next job; `None` at the end, when all that waited is done.
-    fn next(&self) -> Option<QueuedJob> {
+    fn next(&self) -> Option<Box<dyn PoolWork>> {
         let mut queue = self.queue();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
@@ -278,9 +341,7 @@ mod tests {
             .await
             .expect_err("the queue is full");
         assert_eq!((full.status.as_u16(), full.code), (503, "queue"));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        release.send(()).expect("it waits");
-        assert!(slow.await.expect("no panic").is_ok());
+        // While the worker is still busy.
         for refused in [first, second] {
             let problem = refused
                 .await
@@ -288,5 +349,25 @@ mod tests {
                 .expect_err("it waited too long");
             assert_eq!((problem.status.as_u16(), problem.code), (503, "waited"));
         }
+        release.send(()).expect("it waits");
+        assert!(slow.await.expect("no panic").is_ok());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn work_that_nobody_waits_for_and_long_work_kept_a_worker() {
+        let limits = limits(2, SECOND).work_timeout(Duration::from_millis(30));
+        let workers = WorkerPool::start(&limits).expect("threads");
+        let endless = |_: &mut SketchCache, limit: &WorkLimit<'_>| -> Result<(), ProblemDetails> {
+            loop {
+                limit.check()?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let long = workers.run_within_limit(endless).await;
+        assert_eq!(long.expect_err("it takes too long").status.as_u16(), 422);
+        let workers = WorkerPool::start(&limits.work_timeout(Duration::MAX)).expect("threads");
+        let left = timeout(Duration::from_millis(30), workers.run_within_limit(endless)).await;
+        assert!(left.is_err());
+        assert_eq!(workers.run(|_| Ok(7)).await.expect("a free worker"), 7);
     }
 }

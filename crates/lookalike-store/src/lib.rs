@@ -35,6 +35,7 @@ mod checksum;
 mod clean_shutdown;
 mod codec;
 mod collection;
+mod disk_reserve;
 mod document;
 mod document_sketch;
 mod engine;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clean_shutdown::CLEAN_SHUTDOWN;
 use crate::collection::Collection;
+use crate::disk_reserve;
 use crate::engine::{CollectionEngine, CollectionSecrets};
 use crate::error::{Result, StoreError};
 use crate::file_names::MANIFEST;
@@ -405,6 +406,7 @@ impl Store {
             let opened = open_collection(&fs, &below, name, identity, options.tuning, &lock);
             collections.insert(name.clone(), opened);
         }
+        disk_reserve::keep(&*fs, folder);
         Ok(Self {
             fs,
             folder: folder.to_owned(),
@@ -593,7 +595,13 @@ impl Store {
             // The catalog gives the name up before the first file goes, so that no start opens half a
             // collection.
             catalog.removing.insert(folder.clone(), identity);
-            self.replace_catalog(&mut state, catalog)?;
+            match self.replace_catalog(&mut state, catalog.clone()) {
+                Err(error) if error.is_disk_full() => {
+                    disk_reserve::give(&*self.fs, &self.folder);
+                    self.replace_catalog(&mut state, catalog)?;
+                }
+                replaced => replaced?,
+            }
             state.busy_folders.insert(folder.clone());
             (state.collections.remove(name), folder)
         };
@@ -602,7 +610,9 @@ impl Store {
             // Outside of the lock of the store: joining three threads may take as long as a sync.
             collection.abandon();
         }
-        self.remove_files(&folder)
+        let removed = self.remove_files(&folder);
+        disk_reserve::keep(&*self.fs, &self.folder);
+        removed
     }
 
     /// Removes a busy folder that belongs to no collection.

@@ -1,7 +1,5 @@
 //! Documents of any input, sent in batches, each answered by a line.
 
-use std::io::{BufWriter, Write, stdout};
-
 use lookalike::scheme::{Boilerplate, BoilerplateScope, Extraction, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::FieldTally;
@@ -14,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::exported;
 use super::http::{RequestError, ServiceClient, collection, escaped};
+use super::output::AnswerLines;
 use super::record_sender::RecordSender;
 use crate::arguments::{HtmlArguments, InputArguments, share};
 use crate::console;
@@ -287,7 +286,7 @@ struct DocumentRequest<'a> {
     path: String,
     /// Neighbours that are shown beyond those of the first page.
     neighbours: Option<usize>,
-    out: BufWriter<std::io::StdoutLock<'static>>,
+    out: AnswerLines,
 }
 
 impl<'a> DocumentOperation<'a> {
@@ -335,7 +334,7 @@ impl<'a> DocumentOperation<'a> {
                 client,
                 path: collection(&arguments.collection, &self.path()),
                 neighbours: self.neighbours,
-                out: BufWriter::new(stdout().lock()),
+                out: AnswerLines::new(self.kept_for.is_some()),
             },
             most: arguments.batch as usize,
             documents: Vec::new(),
@@ -590,7 +589,7 @@ impl DocumentRequest<'_> {
             if let (Some(line), Value::Object(answer)) = (line.as_object_mut(), answer) {
                 line.extend(answer);
             }
-            writeln!(self.out, "{line}").map_err(Failure::from)?;
+            self.out.write(&line).map_err(Failure::from)?;
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ use documents::{
     CheckAndInsertArguments, CheckArguments, InsertArguments, ParagraphArguments, QueryArguments,
 };
 use http::{RequestError, ServiceClient};
-use output::print;
+use output::{AnswerLines, print};
 use sketches::SketchSettings;
 
 #[derive(clap::Args)]
@@ -129,17 +129,9 @@ enum ClientCommand {
     Change {
         /// Name of the collection
         collection: String,
-        /// Lifetime of documents without one of their own
-        #[arg(
-            long,
-            value_name = "SECONDS",
-            required_unless_present = "never",
-            conflicts_with = "never"
-        )]
-        ttl: Option<u64>,
-        /// Keep them forever
-        #[arg(long)]
-        never: bool,
+
+        #[command(flatten)]
+        lifetime: LifetimeArguments,
     },
     /// Delete a collection with all its documents
     Drop {
@@ -174,13 +166,16 @@ struct ExpireArguments {
     #[arg(required = true)]
     ids: Vec<String>,
 
-    /// Lifetime from now on
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        required_unless_present = "never",
-        conflicts_with = "never"
-    )]
+    #[command(flatten)]
+    lifetime: LifetimeArguments,
+}
+
+/// How long documents live; without `ttl` it is `never`.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct LifetimeArguments {
+    /// Lifetime of the documents from now on; with `change`, of those inserted from now on
+    #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 
     /// Keep them forever
@@ -276,10 +271,11 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         } => get(&client, collection, ids, *texts),
         ClientCommand::Expire(arguments) => expire(&client, arguments),
         ClientCommand::Change {
-            collection, ttl, ..
+            collection,
+            lifetime,
         } => {
-            // null is forever: `--never`, which clap asks for where there is no `--ttl`.
-            let body = json!({"ttl_seconds": ttl});
+            // null is forever.
+            let body = json!({"ttl_seconds": lifetime.ttl});
             print(&client.json("PATCH", &http::collection(collection, ""), Some(&body))?)
         }
         ClientCommand::Drop { collection } => {
@@ -402,43 +398,54 @@ fn get(
     })
 }
 
-/// Prints for each id whether there was a document.
-fn print_existed(ids: &[String], answers: &[Value]) -> Result<(), Failure> {
-    let mut answers = ids.iter().zip(answers);
-    answers.try_for_each(|(id, answer)| print(&json!({"id": id, "existed": answer["existed"]})))
+/// Writes for each id whether there was a document.
+fn write_existed(
+    lines: &mut AnswerLines,
+    ids: &[String],
+    answers: &[Value],
+) -> Result<(), RequestError> {
+    for (id, answer) in ids.iter().zip(answers) {
+        let line = json!({"id": id, "existed": answer["existed"]});
+        lines.write(&line).map_err(Failure::from)?;
+    }
+    Ok(())
 }
 
 fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Failure> {
     let path = http::collection(&arguments.collection, "/expire");
+    let mut lines = AnswerLines::new(true);
     ask_in_parts(&arguments.ids, |ids| {
-        let item = |id: &String| match arguments.ttl {
+        let item = |id: &String| match arguments.lifetime.ttl {
             Some(seconds) => json!({"id": id, "ttl_seconds": seconds}),
-            // clap has seen to it that without `--ttl` there is `--never`.
             None => json!({"id": id, "expires_ms": null}),
         };
         let items: Vec<Value> = ids.iter().map(item).collect();
-        Ok(print_existed(ids, &client.items(&path, &items)?)?)
-    })
+        write_existed(&mut lines, ids, &client.items(&path, &items)?)
+    })?;
+    Ok(lines.flush()?)
 }
 
 /// Prints the readiness of the service; a failure unless it is ready.
 fn ready(client: &ServiceClient) -> Result<(), Failure> {
     let (status, answer) = client.status("/readyz")?;
     print(&answer)?;
-    if status == 200 {
-        return Ok(());
-    }
-    Err(Failure::Failed(format!(
-        "the service is not ready ({status}): wait, or see its log"
-    )))
+    Err(Failure::Failed(match status {
+        200 => return Ok(()),
+        503 => "the service is not ready: wait, or see its log".to_owned(),
+        _ => {
+            format!("status {status}: this is not the address of a lookalike service: check --url")
+        }
+    }))
 }
 
 fn delete(client: &ServiceClient, collection: &str, ids: &[String]) -> Result<(), Failure> {
     let path = http::collection(collection, "/delete");
+    let mut lines = AnswerLines::new(true);
     ask_in_parts(ids, |ids| {
         let items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
-        Ok(print_existed(ids, &client.items(&path, &items)?)?)
-    })
+        write_existed(&mut lines, ids, &client.items(&path, &items)?)
+    })?;
+    Ok(lines.flush()?)
 }
 
 fn export(client: &ServiceClient, collection: &str) -> Result<(), Failure> {

@@ -1,12 +1,58 @@
 //! Answers on standard output.
 
-use std::io::Write as _;
+use std::io::{BufWriter, ErrorKind, Result, StdoutLock, Write, stdout};
 
 use serde_json::Value;
 
 use crate::failure::Failure;
 
 /// Prints an answer on a line.
-pub(super) fn print(value: &Value) -> Result<(), Failure> {
-    Ok(writeln!(std::io::stdout(), "{value}")?)
+pub(super) fn print(value: &Value) -> std::result::Result<(), Failure> {
+    Ok(writeln!(stdout(), "{value}")?)
+}
+
+/// Answers to many documents, a line each.
+pub(super) struct AnswerLines {
+    out: BufWriter<StdoutLock<'static>>,
+    /// True of an operation that changes documents: that is its result, and it goes on when nobody reads the answers any more.
+    is_change: bool,
+    is_closed: bool,
+}
+
+impl AnswerLines {
+    pub(super) fn new(is_change: bool) -> Self {
+        Self {
+            out: BufWriter::new(stdout().lock()),
+            is_change,
+            is_closed: false,
+        }
+    }
+
+    /// Writes an answer.
+    pub(super) fn write(&mut self, answer: &Value) -> Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        let written = writeln!(self.out, "{answer}");
+        self.settled(written)
+    }
+
+    /// Writes what is still here.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        let flushed = self.out.flush();
+        self.settled(flushed)
+    }
+
+    fn settled(&mut self, written: Result<()>) -> Result<()> {
+        match written {
+            Err(error) if self.is_change && error.kind() == ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(())
+            }
+            written => written,
+        }
+    }
 }

@@ -717,3 +717,101 @@ fn neighbours_beyond_a_page_are_followed() {
     }
     service.stop();
 }
+
+#[test]
+fn an_insert_whose_answers_nobody_read_stopped_in_the_middle_with_success() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "pages"]).succeed();
+    let records: String = (0..2000)
+        .map(|at| record(&at.to_string(), &format!("text number {at}")))
+        .collect();
+    let input = folder.add("in.jsonl", &records);
+    // More answers than a pipe holds.
+    let closed = |words: &[&str]| {
+        let mut child = client(&service, words)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert!(child.wait().unwrap().success(), "{words:?}");
+        service.ask("GET", "/v1/collections/pages", &Value::Null).1["documents"].clone()
+    };
+    assert_eq!(closed(&["insert", "pages", input.to_str().unwrap()]), 2000);
+    let ids: Vec<String> = (0..2000).map(|at| at.to_string()).collect();
+    let ids = ids.iter().map(String::as_str);
+    let words: Vec<&str> = ["delete", "pages"].into_iter().chain(ids).collect();
+    assert_eq!(closed(&words), 0);
+    service.stop();
+}
+
+#[test]
+fn remedies_named_what_an_operation_does_not_have() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    client(
+        &service,
+        &[
+            "create",
+            "pages",
+            "--keep",
+            "signatures",
+            "--keep",
+            "paragraphs",
+        ],
+    )
+    .succeed();
+    let told = |words: &[&str]| client(&service, words).fail(1).err;
+    let told_of_life = told(&["create", "other", "--ttl", "0"]);
+    assert!(
+        told_of_life.contains("send null for documents that never expire"),
+        "{told_of_life}"
+    );
+    let told_of_life = told(&["expire", "pages", "a", "--ttl", "0"]);
+    assert!(!told_of_life.contains("leave it out"), "{told_of_life}");
+    let usage = client(&service, &["expire", "pages", "a"]).fail(2).err;
+    assert!(usage.contains("<--ttl <SECONDS>|--never>"), "{usage}");
+    let input = folder.add("in.jsonl", record("a", STORY));
+    let words = [
+        "check-and-insert",
+        "pages",
+        input.to_str().unwrap(),
+        "--limit",
+        "500",
+    ];
+    let told = client(&service, &words).fail(1).err;
+    assert!(
+        told.contains("query gives the others") && !told.contains("`after`"),
+        "{told}"
+    );
+    let elsewhere = format!("http://{}/elsewhere/", service.address);
+    let ready = lookalike("client")
+        .args(["--url", &elsewhere, "ready"])
+        .fail(1)
+        .err;
+    assert!(
+        ready.contains("not the address of a lookalike service"),
+        "{ready}"
+    );
+    service.stop();
+}
+
+#[test]
+fn parts_that_no_export_has_were_loaded() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    let keep = json!({"keep": {"signatures": true, "paragraphs": true}});
+    assert_eq!(service.ask("PUT", "/v1/collections/pages", &keep).0, 201);
+    let load = |part: &str, value: Value| {
+        let mut document = json!({"id": "a", "fingerprint": "0123456789abcdef"});
+        document[part] = value;
+        service.ask("POST", "/v1/collections/pages/load", &document)
+    };
+    assert_eq!(load("signature", json!("00000001".repeat(128))).0, 200);
+    let (status, answer) = load("signature", json!("00000001"));
+    assert_eq!(status, 422, "{answer}");
+    let paragraphs = json!(vec!["0123456789abcdef"; 10_001]);
+    let (status, answer) = load("paragraphs", paragraphs);
+    assert_eq!(status, 422, "{answer}");
+    service.stop();
+}

@@ -252,6 +252,43 @@ fn whatever_bytes_come_first_the_service_goes_on() {
     assert!(!service.stop().contains("panic"));
 }
 
+/// The status of a check with more header lines, and the code of its problem.
+fn status_of(service: &Service, headers: &str, body: &str) -> (u16, Value) {
+    let mut stream = service.connect();
+    let head = format!(
+        "POST /v1/collections/pages/check HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    (status, body["code"].clone())
+}
+
+#[test]
+fn headers_that_change_what_a_request_means_were_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(folder.path(), &[]);
+    service.ask("PUT", "/v1/collections/pages", &json!({}));
+    let text = r#"{"text":"a rose"}"#;
+    let json = "Content-Type: application/json\r\n";
+    for (headers, expected) in [
+        ("Host: localhost\r\n", 200),
+        ("Host: localhost\r\nContent-Encoding: identity\r\n", 200),
+        ("Host: localhost\r\nContent-Encoding: gzip\r\n", 415),
+        ("Host: localhost\r\nHost: evil.example\r\n", 403),
+        ("Host: localhost\r\nSec-Fetch-Site: same-origin\r\n", 200),
+        ("Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403),
+    ] {
+        let (status, code) = status_of(&service, &format!("{headers}{json}"), text);
+        assert_eq!(status, expected, "{headers} {code}");
+    }
+    service.stop();
+}
+
 /// Of documents in a stopped store, by id.
 fn is_there(service: &Service, ids: impl Iterator<Item = String>) -> bool {
     let asked: Vec<Value> = ids.map(|id| json!({"id": id})).collect();

@@ -1,6 +1,7 @@
 //! Keys, certificates, the log and signals of a service, on a real socket.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::serve::Service;
-use crate::support::{Finish as _, Folder, lookalike};
+use crate::support::{Finish as _, Folder, SmallDisk, lookalike};
 
 fn pem(name: &str) -> String {
     let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/tls");
@@ -268,10 +269,10 @@ fn shuffled(seed: u64) -> String {
     words.join(" ")
 }
 
-#[test]
-fn a_second_signal_ends_at_once_whatever_is_being_done() {
-    let folder = Folder::new();
-    let service = Service::start(&folder.path("data"), &["--drain", "60"]);
+/// A service with a hundred documents, at work for half a minute, and more where the machine is slow: it compares texts that have no order in
+/// common with what was inserted, however long that takes.
+fn busy_service(folder: &Folder, drain: &str) -> (Service, TcpStream) {
+    let service = Service::start(&folder.path("data"), &["--drain", drain]);
     let (_, shown) = service.ask("PUT", "/v1/collections/other", &json!({}));
     // Single words, so that any order of them has the same fingerprint.
     let scheme = shown["scheme"].as_str().unwrap().split(' ');
@@ -284,23 +285,30 @@ fn a_second_signal_ends_at_once_whatever_is_being_done() {
     let settings = json!({"scheme": scheme.join(" "), "keep": {"texts": true}});
     let (made, answer) = service.ask("PUT", "/v1/collections/pages", &settings);
     assert_eq!(made, 201, "{answer}");
-    let entries: Vec<Value> = (0..100)
-        .map(|n| json!({"id": format!("{n}"), "text": shuffled(n)}))
-        .collect();
-    let (status, _) = service.ask("POST", "/v1/collections/pages/insert", &json!(entries));
+    let documents = |first: u64, count| -> Value {
+        let numbers = first..first + count;
+        numbers
+            .map(|n| json!({"id": format!("{n}"), "text": shuffled(n)}))
+            .collect()
+    };
+    let (status, _) = service.ask("POST", "/v1/collections/pages/insert", &documents(0, 100));
     assert_eq!(status, 200);
-    // Half a minute of work, and more where the machine is slow: the differences of texts that have no order in common.
-    let texts: Vec<Value> = (0..60)
-        .map(|n| json!({"text": shuffled(1000 + n)}))
-        .collect();
-    let body = json!(texts).to_string();
+    let body = documents(1000, 60).to_string();
     let mut asked = service.connect();
     let head = format!(
-        "POST /v1/collections/pages/query?limit=100&diff=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "POST /v1/collections/pages/check-and-insert?limit=100&diff=true HTTP/1.1\r\nHost: localhost\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     asked.write_all((head + &body).as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(500));
+    (service, asked)
+}
+
+#[test]
+fn a_second_signal_ends_at_once_whatever_is_being_done() {
+    let folder = Folder::new();
+    let (service, asked) = busy_service(&folder, "60");
     service.signal("TERM");
     std::thread::sleep(Duration::from_millis(300));
     let begun = Instant::now();
@@ -311,46 +319,86 @@ fn a_second_signal_ends_at_once_whatever_is_being_done() {
     assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
     assert!(ended.said.contains("not-closed"), "{}", ended.said);
     drop(asked);
-    // It is whole.
+    // It is whole: none of what was new is as near as a copy.
     let service = Service::start(&folder.path("data"), &[]);
     let (_, shown) = service.ask("GET", "/v1/collections/pages", &Value::Null);
-    assert_eq!(shown["documents"], 100);
+    assert!(shown["documents"].as_u64() >= Some(100), "{shown}");
     service.stop();
 }
 
-/// A service whose data lies on a disk of eight megabytes; none where nobody may mount one.
-#[cfg(target_os = "linux")]
-#[expect(clippy::print_stderr, reason = "a test that was skipped says so")]
-fn on_a_small_disk(folder: &Folder) -> Option<Service> {
-    let disk = folder.path("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let mounted = "mount -t tmpfs -o size=8m none \"$0\"";
-    let may = std::process::Command::new("unshare")
-        .args(["-m", "sh", "-c", mounted])
-        .arg(&disk)
-        .stderr(Stdio::null())
-        .status();
-    if !may.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: nobody may mount a small disk here");
-        return None;
-    }
-    let mut command = std::process::Command::new("unshare");
-    let line = format!("{mounted} && exec \"$1\" serve --listen 127.0.0.1:0 --data \"$0/data\"");
-    let binary = lookalike("serve").get_program().to_owned();
-    command
-        .args(["-m", "sh", "-c", &line])
-        .arg(&disk)
-        .arg(binary);
-    Some(Service::run(command))
+#[test]
+fn a_service_that_could_not_close_its_store_said_that_it_had_stopped() {
+    let folder = Folder::new();
+    let (service, asked) = busy_service(&folder, "1");
+    service.signal("TERM");
+    let ended = service.ended();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
+    assert!(ended.said.contains("not-closed"), "{}", ended.said);
+    assert!(!ended.said.contains("\"stopped\""), "{}", ended.said);
+    drop(asked);
+}
+
+#[test]
+fn two_long_requests_kept_all_others_waiting_and_hid_the_status() {
+    let folder = Folder::new();
+    let options = [
+        "--threads",
+        "2",
+        "--queue-timeout",
+        "0.2",
+        "--work-timeout",
+        "2",
+    ];
+    let service = Service::start(&folder.path("data"), &options);
+    let keep = json!({"keep": {"texts": true}});
+    assert_eq!(service.ask("PUT", "/v1/collections/pages", &keep).0, 201);
+    let long = json!({"id": "long", "text": shuffled(1).repeat(150)});
+    assert_eq!(
+        service.ask("POST", "/v1/collections/pages/insert", &long).0,
+        200
+    );
+    let list = json!(vec![json!({"id": "long"}); 1000]);
+    let path = "/v1/collections/pages/rerank?chunk=sentences";
+    std::thread::scope(|scope| {
+        let asked = [(); 2].map(|()| scope.spawn(|| service.ask("POST", path, &list)));
+        std::thread::sleep(Duration::from_millis(500));
+        let begun = Instant::now();
+        let text = json!({"text": shuffled(2)});
+        let (status, answer) = service.ask("POST", "/v1/collections/pages/check", &text);
+        assert_eq!(
+            (status, &answer["code"]),
+            (503, &json!("waited")),
+            "{answer}"
+        );
+        assert_eq!(service.ask("GET", "/readyz", &Value::Null).0, 200);
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        for asked in asked {
+            let (status, answer) = asked.join().unwrap();
+            assert_eq!(status, 422, "{answer}");
+            let detail = answer["detail"].as_str().unwrap();
+            assert!(detail.contains("takes a worker more than 2 s"), "{answer}");
+        }
+    });
+    // Workers are free at once.
+    assert_eq!(
+        service
+            .ask("POST", "/v1/collections/pages/check", &json!({"text": "a"}))
+            .0,
+        200
+    );
+    service.stop();
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_seen_by_readiness_and_metrics() {
     let folder = Folder::new();
-    let Some(service) = on_a_small_disk(&folder) else {
+    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 8) else {
         return;
     };
+    let data = disk.path().join("data");
+    let service = Service::start(&data, &[]);
     let kept = json!({"keep": {"texts": true}});
     assert_eq!(service.ask("PUT", "/v1/collections/pages", &kept).0, 201);
     assert_eq!(service.ask("GET", "/readyz", &Value::Null).0, 200);
@@ -390,4 +438,20 @@ fn a_full_disk_is_seen_by_readiness_and_metrics() {
     // What is there is still to be had.
     let (status, _) = service.ask("POST", "/v1/collections/pages/get", &json!({"id": "0"}));
     assert_eq!(status, 200);
+    // After a restart, too, documents and whole collections can be removed, which is how there is room again.
+    service.kill();
+    let service = Service::start(&data, &[]);
+    let (status, answer) = service.ask("POST", "/v1/collections/pages/delete", &json!({"id": "0"}));
+    assert_eq!((status, answer), (200, json!({"existed": true})));
+    let (status, answer) = service.ask("DELETE", "/v1/collections/pages", &Value::Null);
+    assert_eq!(status, 204, "{answer}");
+    assert_eq!(service.ask("PUT", "/v1/collections/pages", &kept).0, 201);
+    let entry = json!({"id": "0", "text": text()});
+    assert_eq!(
+        service
+            .ask("POST", "/v1/collections/pages/insert", &entry)
+            .0,
+        200
+    );
+    service.stop();
 }

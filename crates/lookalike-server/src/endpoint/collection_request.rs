@@ -16,13 +16,14 @@ use crate::app_state::AppState;
 use crate::client::KeyName;
 use crate::problem::ProblemDetails;
 use crate::request::{
-    BodyFormat, EncodedBody, ReceivedBody, RequestItem, RequestItems, parse_one, receive,
+    BodyFormat, EncodedBody, ReceivedBody, RequestItem, RequestItems, no_compact_form, parse_one,
+    receive,
 };
 use crate::request_memory::WorkPermit;
 use crate::response::with_permit;
 use crate::scheme::default_scheme;
 use crate::sketch_cache::{SketchCache, fields_per_byte, scratch_per_byte};
-use crate::worker_pool::run_inline;
+use crate::worker_pool::{WorkLimit, run_inline};
 
 /// Requests that wait to be written before more are refused.
 const WAITING_WRITES: usize = 4096;
@@ -69,6 +70,7 @@ impl<O: DeserializeOwned> FromRequest<Arc<AppState>> for CollectionRequest<O> {
 pub(crate) struct CollectionTask<'b> {
     pub(crate) app: &'b AppState,
     pub(crate) cache: &'b mut SketchCache,
+    pub(crate) limit: &'b WorkLimit<'b>,
     pub(crate) collection: Arc<Collection>,
     pub(crate) settings: Arc<CollectionSettings>,
     pub(crate) time: WriteTime,
@@ -108,12 +110,7 @@ pub(crate) fn object<T: DeserializeOwned>(
 ) -> Result<T, ProblemDetails> {
     match format {
         BodyFormat::Json => parse_one(body),
-        BodyFormat::Packed => Err(ProblemDetails::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "media-type",
-            "this operation has no compact form",
-            "send JSON",
-        )),
+        BodyFormat::Packed => Err(no_compact_form()),
     }
 }
 
@@ -230,10 +227,14 @@ impl<O> CollectionRequest<O> {
         // From here on the request never waits for memory again, so that holders of permits always get done: no
         // cycle of waits.
         let permit = app.memory.work(bytes).await?;
-        let task = |app: &AppState, cache: &mut SketchCache, collection: Arc<Collection>, body| {
+        let task = |app: &AppState,
+                    (cache, limit): (&mut SketchCache, &WorkLimit<'_>),
+                    collection: Arc<Collection>,
+                    body| {
             cache.rest_on(app.scheme_states.of(&collection)?);
             work(CollectionTask {
                 cache,
+                limit,
                 settings: collection.settings(),
                 collection,
                 time: app.write_time(),
@@ -252,13 +253,13 @@ impl<O> CollectionRequest<O> {
                 .map_or(true, |open| app.scheme_states.is_at_hand(open))
         {
             let collection = collection?;
-            let done = run_inline(|cache| task(&app, cache, collection, body))?;
+            let done = run_inline(|cache, limit| task(&app, (cache, limit), collection, body))?;
             return Ok((done, permit));
         }
         let on_worker = Arc::clone(&app);
-        let done = app.workers.run(move |cache| {
+        let done = app.workers.run_within_limit(move |cache, limit| {
             let collection = on_worker.collection(&name)?;
-            task(&on_worker, cache, collection, body)
+            task(&on_worker, (cache, limit), collection, body)
         });
         Ok((done.await?, permit))
     }

@@ -170,6 +170,7 @@ pub(crate) async fn query(
         let scope = scope.of(&task.collection)?;
         let items = task.contents::<ContentItem>()?;
         let reports = items.try_map(|probe, place| {
+            task.limit.check()?;
             let report = probe
                 .content()
                 .and_then(|content| task.sketch(&content, neighbours))
@@ -178,7 +179,15 @@ pub(crate) async fn query(
                     let found = task
                         .collection
                         .query(sketch.key.clone(), scope, now, page)?;
-                    task.report(found, &sketch, neighbours)
+                    let go_on = || task.limit.check();
+                    report(
+                        task.cache,
+                        &task.settings,
+                        found,
+                        &sketch,
+                        neighbours,
+                        &go_on,
+                    )
                 });
             report.map_err(|problem| problem.at(place))
         });
@@ -264,13 +273,14 @@ pub(crate) async fn check_and_insert(
             cache.rest_on(on_worker.scheme_states.of(&collection)?);
         }
         let outcomes = outcomes.into_iter().zip(&owns);
+        // However long it takes: the documents are inserted.
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
             WriteOutcome::Checked {
                 answer,
                 inserted,
                 known,
             } => Some(
-                report(cache, &settings, answer, sketch, neighbours).map(|report| {
+                report(cache, &settings, answer, sketch, neighbours, &|| Ok(())).map(|report| {
                     CheckAndInsertResponse {
                         report,
                         inserted,
@@ -442,11 +452,15 @@ fn report(
     found: QueryResult,
     sketch: &QuerySketch,
     neighbours: NeighbourOptions,
+    go_on: &dyn Fn() -> Result<(), ProblemDetails>,
 ) -> Result<QueryResponse, ProblemDetails> {
     let verified = neighbours.verifies(settings).then(|| {
         let near = found.neighbours.iter();
-        near.map(|near| verify(cache, settings, sketch, near, neighbours.diff))
-            .collect::<Result<Vec<_>, ProblemDetails>>()
+        near.map(|near| {
+            go_on()?;
+            verify(cache, settings, sketch, near, neighbours.diff)
+        })
+        .collect::<Result<Vec<_>, ProblemDetails>>()
     });
     Ok(QueryResponse::new(
         found,
@@ -457,15 +471,6 @@ fn report(
 }
 
 impl CollectionTask<'_> {
-    fn report(
-        &mut self,
-        found: QueryResult,
-        sketch: &QuerySketch,
-        neighbours: NeighbourOptions,
-    ) -> Result<QueryResponse, ProblemDetails> {
-        report(self.cache, &self.settings, found, sketch, neighbours)
-    }
-
     /// Sketches the content as far as the comparison with neighbours needs it.
     fn sketch(
         &mut self,

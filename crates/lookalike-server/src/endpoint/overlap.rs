@@ -119,6 +119,7 @@ pub(crate) async fn rerank(
         let mut chunker = task.cache.chunker(&task.settings.scheme, chunking)?;
         let (mut ids, mut sets, mut room) = (Vec::new(), Vec::new(), MOST_CHUNKS);
         let listed = task.items::<ChunkedItem>()?.try_map(|item, place| {
+            task.limit.check()?;
             let document = item.checked();
             let chunked = document.and_then(|document| {
                 let set = task.chunks(&document, &mut chunker)?;

@@ -211,10 +211,7 @@ fn rebuild(
     };
     let mut cache = SketchCache::new(app.limits.request_memory.saturating_mul(2));
     let mut convert = |document: StoredDocument| {
-        if app.is_stopping() {
-            return Err(ProblemDetails::busy("stopping", "the service is stopping").into());
-        }
-        if progress.is_cancelled() {
+        if app.is_stopping() || progress.is_cancelled() {
             return Err(ResketchError::Cancelled);
         }
         progress.count();

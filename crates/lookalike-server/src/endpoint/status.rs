@@ -62,16 +62,26 @@ fn unready(health: &CollectionHealth) -> Option<&'static str> {
     }
 }
 
+/// Looks at the service, however busy its workers are, one look at a time.
+///
+/// On a thread of its own: a collection that is being made may hold the lock of the store, and the threads of connections never wait.
+async fn beside_workers<T: Send + 'static>(
+    app: &Arc<AppState>,
+    look: impl FnOnce(&AppState) -> T + Send + 'static,
+) -> Result<T, ProblemDetails> {
+    let _turn = app.status_turn.lock().await;
+    let app = Arc::clone(app);
+    let looked = tokio::task::spawn_blocking(move || look(&app)).await;
+    looked.map_err(|_| ProblemDetails::panic())
+}
+
 /// `GET /readyz`: all collections are open and take writes, and the clock is believed.
 pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
     if app.is_stopping() {
         return Err(ProblemDetails::busy("stopping", "the service is stopping"));
     }
-    let on_worker = Arc::clone(&app);
-    // On a worker: a service is ready if one of them is free in time.
-    // The lock of the store may be held by a creation; this thread must not wait for it.
-    let wrong = app.workers.run(move |_| {
-        let all = on_worker.store.collections().into_iter();
+    let wrong = beside_workers(&app, |app| {
+        let all = app.store.collections().into_iter();
         let wrong = all.filter_map(|(name, opened)| {
             let state = match opened {
                 Err(_) => "damaged",
@@ -82,7 +92,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
                 state,
             })
         });
-        Ok(wrong.collect::<Vec<_>>())
+        wrong.collect::<Vec<_>>()
     });
     let wrong = wrong.await?;
     let held = app.is_clock_held();
@@ -101,9 +111,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
-    let on_worker = Arc::clone(&app);
-    let text = app.workers.run(move |_| {
-        let app = on_worker;
+    let text = beside_workers(&app, |app| {
         // What has expired by now is not to count as living.
         app.observe_time();
         let all = app.store.collections().into_iter();
@@ -118,13 +126,13 @@ pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response
                 }),
             )
         });
-        Ok(app.metrics.text(&GaugeValues {
+        app.metrics.text(&GaugeValues {
             waiting: app.workers.waiting(),
             request_memory: app.memory.taken(),
             clock_held: app.is_clock_held(),
             time_ahead: app.time_ahead(),
             collections: &collections.collect::<Vec<_>>(),
-        }))
+        })
     });
     let mut response = Response::new(Body::from(text.await?));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -43,6 +43,14 @@ pub(crate) async fn receive(
     app: &AppState,
     request: Request,
 ) -> Result<ReceivedBody, ProblemDetails> {
+    if is_encoded(request.headers()) {
+        return Err(ProblemDetails::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content-encoding",
+            "bodies of requests are not decompressed",
+            "send the body as it is, without Content-Encoding",
+        ));
+    }
     let format = match body_format(request.headers()) {
         // Nothing needs no type.
         Err(_) if is_absent(&request) => BodyFormat::Json,
@@ -199,6 +207,14 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ProblemDeta
         "the body is not declared as JSON",
         "send JSON in UTF-8 with the header `Content-Type: application/json`, or a batch in the compact format with its own",
     ))
+}
+
+/// True if the body is not what it means (RFC 9110 section 8.4).
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let codings = headers.get_all(CONTENT_ENCODING).iter();
+    codings
+        .into_iter()
+        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// The length that the header declares.

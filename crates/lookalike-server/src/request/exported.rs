@@ -15,9 +15,10 @@ use super::fields::{HASH, HEX, HexFingerprint, HexTextHash, check_id, metadata_b
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
 use super::least_equal::places_name;
-use super::packed::PackedReader;
 use crate::content::{ContentPlace, kept_length};
+use crate::paragraph::MOST_PARAGRAPHS;
 use crate::problem::ProblemDetails;
+use crate::sketch_cache::MINIMA;
 
 /// Pattern of 16 or 32 hexadecimal digits.
 const PARAGRAPH: &str = "^([0-9a-fA-F]{16}){1,2}$";
@@ -159,6 +160,7 @@ impl ExportedDocument {
     ) -> Result<StoredDocument, ProblemDetails> {
         check_id(&self.id)?;
         self.check_sketch(settings.sketch_form())?;
+        self.check_parts(settings)?;
         let traits = self.traits(&settings.pairs)?;
         let expires = match self.expires_ms {
             Some(end) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
@@ -226,6 +228,25 @@ impl ExportedDocument {
         }
     }
 
+    /// Refuses parts that no export has: a signature that cannot be compared with others, and too many paragraphs.
+    fn check_parts(&self, settings: &CollectionSettings) -> Result<(), ProblemDetails> {
+        let is_sketch = matches!(settings.sketch_form(), SketchForm::Minima(_));
+        let minima = self.signature.as_ref().and_then(|told| told.as_ref());
+        let wrong = minima.map(HexWords::len).filter(|&found| found != MINIMA);
+        let (what, remedy) = match (wrong, self.paragraphs.len()) {
+            (Some(found), _) if settings.keep.signatures && !is_sketch => (
+                format!("signatures have {MINIMA} minima, and the exported document has {found}"),
+                "insert its text, or leave out `signature`",
+            ),
+            (_, paragraphs) if paragraphs > MOST_PARAGRAPHS => (
+                format!("the document has {paragraphs} paragraphs, more than {MOST_PARAGRAPHS}"),
+                "insert its text in parts, or use a collection that keeps no paragraphs",
+            ),
+            _ => return Ok(()),
+        };
+        Err(ProblemDetails::invalid(what, remedy))
+    }
+
     /// Category and length, which decide with which documents it is compared.
     fn traits(&self, pairs: &PairRule) -> Result<PairTraits, ProblemDetails> {
         let missing = |what: &str| {
@@ -254,8 +275,5 @@ impl ExportedDocument {
 }
 
 impl RequestItem for ExportedDocument {
-    /// Whole documents have no compact form.
-    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
-        None
-    }
+    const IS_PACKABLE: bool = false;
 }

@@ -333,7 +333,10 @@ impl ExpiringDocument {
     ) -> Result<(String, Option<UnixMillis>), ProblemDetails> {
         check_id(&self.id)?;
         match (self.ttl_seconds, self.expires_ms) {
-            (Some(seconds), None) => Ok((self.id, Some(from.after(life(seconds)?)))),
+            (Some(seconds), None) => {
+                let remedy = "use delete to remove a document at once";
+                Ok((self.id, Some(from.after(life(seconds, remedy)?))))
+            }
             (None, Some(end)) => Ok((self.id, end.map(UnixMillis))),
             _ => Err(ProblemDetails::invalid(
                 "an item has exactly one of ttl_seconds and expires_ms",
@@ -344,10 +347,7 @@ impl ExpiringDocument {
 }
 
 impl RequestItem for ExpiringDocument {
-    /// Expiry has no compact form.
-    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
-        None
-    }
+    const IS_PACKABLE: bool = false;
 }
 
 /// A collection to be made.
@@ -615,7 +615,8 @@ impl NewDocument {
         time_to_live: Option<Duration>,
     ) -> Result<(RequestContent, DocumentMeta), ProblemDetails> {
         check_id(&self.id)?;
-        let own = self.ttl_seconds.map(life).transpose()?;
+        let own = self.ttl_seconds.map(|seconds| life(seconds, OF_DOCUMENT));
+        let own = own.transpose()?;
         let expires = match (own, self.expires_ms) {
             (Some(_), Some(_)) => {
                 return Err(ProblemDetails::invalid(
@@ -659,10 +660,7 @@ impl ChunkedItem {
 }
 
 impl RequestItem for ChunkedItem {
-    /// Texts have no compact form.
-    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
-        None
-    }
+    const IS_PACKABLE: bool = false;
 }
 
 /// Paragraphs to look up.
@@ -699,10 +697,7 @@ impl PageItem {
 }
 
 impl RequestItem for PageItem {
-    /// Pages have no compact form.
-    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
-        None
-    }
+    const IS_PACKABLE: bool = false;
 }
 
 impl RequestItem for DocumentId {
@@ -743,7 +738,7 @@ impl NewCollection {
         settings.scheme = StoredScheme::from(&scheme);
         let form = settings.sketch_form();
         settings.radius = checked_distance(form, told_distance(form, self.radius, self.equal)?)?;
-        settings.time_to_live = self.ttl_seconds.map(life).transpose()?;
+        settings.time_to_live = collection_life(self.ttl_seconds)?;
         settings.pairs = pair_rule(self.within, self.across, self.lengths)?;
         let KeptParts {
             text_hashes,
@@ -798,8 +793,13 @@ fn pair_rule(
 
 impl ChangedCollection {
     pub(crate) fn time_to_live(self) -> Result<Option<Duration>, ProblemDetails> {
-        self.ttl_seconds.flatten().map(life).transpose()
+        collection_life(self.ttl_seconds.flatten())
     }
+}
+
+fn collection_life(seconds: Option<u64>) -> Result<Option<Duration>, ProblemDetails> {
+    let life = |seconds| life(seconds, OF_COLLECTION);
+    seconds.map(life).transpose()
 }
 
 pub(crate) fn check_id(id: &str) -> Result<(), ProblemDetails> {
@@ -809,12 +809,18 @@ pub(crate) fn check_id(id: &str) -> Result<(), ProblemDetails> {
     })
 }
 
-pub(crate) fn life(seconds: u64) -> Result<Duration, ProblemDetails> {
+/// Remedies for the lifetime of a document that is inserted, and for that of a collection.
+pub(crate) const OF_DOCUMENT: &str =
+    "leave it out to use the lifetime of the collection; use delete to remove a document at once";
+const OF_COLLECTION: &str = "send null for documents that never expire";
+
+/// A lifetime of so many seconds.
+pub(crate) fn life(seconds: u64, remedy: &'static str) -> Result<Duration, ProblemDetails> {
     if (1..=LONGEST_LIFE).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));
     }
     Err(ProblemDetails::invalid(
         format!("ttl_seconds is {seconds}, not 1 to {LONGEST_LIFE}"),
-        "leave it out to use the lifetime of the collection; use delete to remove a document at once",
+        remedy,
     ))
 }

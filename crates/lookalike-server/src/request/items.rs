@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use axum::http::StatusCode;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize};
 use serde_json::error::Category;
@@ -24,8 +25,13 @@ pub(crate) enum RequestItems<T> {
 
 /// An item of a body.
 pub(crate) trait RequestItem: DeserializeOwned {
+    /// False if it has no compact form.
+    const IS_PACKABLE: bool = true;
+
     /// Reads one in the compact form.
-    fn unpack(from: &mut PackedReader<'_>) -> Option<Self>;
+    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
+        None
+    }
 }
 
 /// The answer to an item.
@@ -43,7 +49,8 @@ impl<T: RequestItem> RequestItems<T> {
     ) -> Result<Self, ProblemDetails> {
         match format {
             BodyFormat::Json => Self::parse(body, most),
-            BodyFormat::Packed => unpack(body, most, T::unpack).map(Self::Packed),
+            BodyFormat::Packed if T::IS_PACKABLE => unpack(body, most, T::unpack).map(Self::Packed),
+            BodyFormat::Packed => Err(no_compact_form()),
         }
     }
 }
@@ -79,6 +86,16 @@ impl<T: DeserializeOwned> RequestItems<T> {
 /// True if a body is JSON and an array, if it is JSON.
 fn is_array(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"[")
+}
+
+/// Refuses a compact body where there is no such form.
+pub(crate) fn no_compact_form() -> ProblemDetails {
+    ProblemDetails::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "media-type",
+        "this operation has no compact form",
+        "send JSON",
+    )
 }
 
 /// Reads a body that is one object.

@@ -19,7 +19,7 @@ pub(crate) use fields::{
 };
 pub(crate) use hex_words::HexBits;
 pub(crate) use items::{
-    EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, parse_one,
+    EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, no_compact_form, parse_one,
 };
 pub(crate) use least_equal::{ShownNearness, places_name};
 pub(crate) use options::{

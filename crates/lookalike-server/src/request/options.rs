@@ -11,7 +11,7 @@ use lookalike_store::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::fields::{HEX, LONGEST_LIFE, life};
+use super::fields::{HEX, LONGEST_LIFE, OF_DOCUMENT, life};
 use super::least_equal::{LeastEqualOption, told_distance};
 use crate::problem::ProblemDetails;
 
@@ -101,9 +101,10 @@ pub(crate) struct InsertScope {
 
 impl InsertOptions {
     pub(crate) fn checked(&self) -> Result<InsertScope, ProblemDetails> {
+        let time_to_live = self.ttl_seconds.map(|seconds| life(seconds, OF_DOCUMENT));
         Ok(InsertScope {
             scope: SearchScope::new(self.radius, self.scheme.as_deref())?,
-            time_to_live: self.ttl_seconds.map(life).transpose()?,
+            time_to_live: time_to_live.transpose()?,
         })
     }
 }
@@ -347,11 +348,11 @@ impl SearchScope {
     }
 }
 
-fn checked_limit(limit: Option<usize>) -> Result<usize, ProblemDetails> {
+fn checked_limit(limit: Option<usize>, remedy: &'static str) -> Result<usize, ProblemDetails> {
     match limit {
         Some(limit) if limit > MOST_NEIGHBOURS => Err(ProblemDetails::invalid(
             format!("limit {limit} is larger than {MOST_NEIGHBOURS}"),
-            "ask for fewer, and for others with the cursor `next` of the answer as `after`",
+            remedy,
         )),
         limit => Ok(limit.unwrap_or(NEIGHBOURS)),
     }
@@ -368,7 +369,10 @@ impl QueryOptions {
         })?;
         Ok(NeighbourOptions {
             page: NeighbourPage {
-                limit: checked_limit(self.limit)?,
+                limit: checked_limit(
+                    self.limit,
+                    "ask for fewer, and for others with the cursor `next` of the answer as `after`",
+                )?,
                 after,
             },
             verify: self.verify,
@@ -380,7 +384,11 @@ impl QueryOptions {
 impl CheckAndInsertOptions {
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
         Ok(NeighbourOptions {
-            page: checked_limit(self.limit)?.into(),
+            page: checked_limit(
+                self.limit,
+                "ask for fewer; query gives the others, page by page",
+            )?
+            .into(),
             verify: self.verify,
             diff: self.diff,
         })
@@ -435,6 +443,6 @@ impl PageOptions {
     }
 
     pub(crate) fn limit(&self) -> Result<usize, ProblemDetails> {
-        checked_limit(self.limit)
+        checked_limit(self.limit, "ask for fewer")
     }
 }

@@ -17,7 +17,7 @@ use crate::id_hash::IdHasher;
 use crate::log::{
     LogContents, LogEnd, LogHeader, LogWriter, read_log, read_log_header, salvage_log,
 };
-use crate::manifest::{CollectionManifest, RunEntry};
+use crate::manifest::{CollectionManifest, ReplaceError, RunEntry};
 use crate::memtable::MemTable;
 use crate::run::StoredRun;
 use crate::scheme_part::{self, SchemePart, check_parts};
@@ -93,7 +93,7 @@ impl CollectionEngine {
         } else {
             remove_orphans(&*fs, folder, &opened.manifest)
         };
-        let (mut opened, log, unrecovered) = opened.into_writing(&*fs, folder, &tuning)?;
+        let (mut opened, log, no_room) = opened.into_writing(&*fs, folder, &tuning)?;
         opened.recovery.removed = removed;
         let OpenedFiles {
             manifest,
@@ -120,7 +120,7 @@ impl CollectionEngine {
                 log,
                 manifest,
                 listed,
-                manifest_uncertain: full || unrecovered,
+                manifest_uncertain: full || no_room == Some(NoRoom::ManifestUncertain),
                 recorded_time: time,
             }),
             stopped: OnceLock::new(),
@@ -128,7 +128,7 @@ impl CollectionEngine {
             journal: Mutex::default(),
             time: AtomicU64::new(time.0),
             shutdown_recorded: AtomicBool::new(recovery.clean),
-            disk_full: AtomicBool::new(full || unrecovered),
+            disk_full: AtomicBool::new(full || no_room.is_some()),
             cancelled: AtomicBool::new(false),
         };
         Ok((engine, recovery))
@@ -142,6 +142,15 @@ enum AfterCrash {
     BeginLog,
     /// In the log that is there: the disk is full, or nothing is to be written.
     KeepLog,
+}
+
+/// No new log could begin, for the disk is full: what is known of the manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoRoom {
+    /// It is the one that was read.
+    ManifestStands,
+    /// It is this one or the one that names the new log.
+    ManifestUncertain,
 }
 
 /// A collection as it was read.
@@ -235,23 +244,28 @@ impl OpenedFiles {
         fs: &dyn FileSystem,
         folder: &Path,
         tuning: &StoreTuning,
-    ) -> Result<(Self, LogWriter, bool)> {
-        let mut full = false;
+    ) -> Result<(Self, LogWriter, Option<NoRoom>)> {
+        let mut no_room = None;
         if self.begins_log {
             match self.begin_log(fs, folder, tuning) {
-                Ok(log) => return Ok((self, log, false)),
-                Err(StoreError::DiskFull { .. }) => {
-                    // The memory was divided for a log that cannot be made: read all again, with the last frame
-                    // in its own log.
-                    self = Self::read(fs, folder, AfterCrash::KeepLog)?;
-                    full = true;
+                Ok(log) => return Ok((self, log, None)),
+                Err(ReplaceError::Before(error)) if error.is_disk_full() => {
+                    // Nothing names what there is of the new log, and deletes need its room.
+                    let begun = file_path(folder, self.manifest.next_file, "log");
+                    let _ = fs.remove(&begun);
+                    no_room = Some(NoRoom::ManifestStands);
                 }
-                Err(error) => return Err(error),
+                Err(ReplaceError::Unknown(error)) if error.is_disk_full() => {
+                    no_room = Some(NoRoom::ManifestUncertain);
+                }
+                Err(error) => return Err(error.into()),
             }
+            // The memory was divided for a log that cannot be made: read all again, with the last frame in its own log.
+            self = Self::read(fs, folder, AfterCrash::KeepLog)?;
         }
         let path = file_path(folder, self.last.header.file, "log");
         let log = LogWriter::resume(fs, &path, &self.last, tuning.log_step)?;
-        Ok((self, log, full))
+        Ok((self, log, no_room))
     }
 
     /// Writes of a killed process can be read, but may not be durable yet, and after a failed sync the system may
@@ -261,7 +275,7 @@ impl OpenedFiles {
         fs: &dyn FileSystem,
         folder: &Path,
         tuning: &StoreTuning,
-    ) -> Result<LogWriter> {
+    ) -> Result<LogWriter, ReplaceError> {
         let mut manifest = self.manifest.clone();
         let number = manifest.next_file;
         let LogContents { header, last, .. } = &self.last;
@@ -278,10 +292,11 @@ impl OpenedFiles {
         let path = file_path(folder, number, "log");
         // The copy is synced before the manifest names it. A crash in between leaves an orphan, and recovery
         // starts over.
-        let log = LogWriter::recover(fs, &path, header, last.as_ref(), tuning.log_step)?;
+        let log = LogWriter::recover(fs, &path, header, last.as_ref(), tuning.log_step);
+        let log = log.map_err(ReplaceError::Before)?;
         manifest.next_file += 1;
         manifest.logs.push(number);
-        manifest.write(fs, folder).map_err(StoreError::from)?;
+        manifest.write(fs, folder)?;
         self.manifest = manifest;
         Ok(log)
     }
