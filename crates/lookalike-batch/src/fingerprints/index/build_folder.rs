@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{open_regular, parent_directory, sync_directory};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::hashing_stream::HashingStream;
@@ -48,6 +49,13 @@ struct DoneBuild {
     index: FileIdentity,
     /// Content of [`JOB`].
     job: String,
+}
+
+/// Content of [`JOB`]: the identity of the build, and what was gathered.
+#[derive(Serialize, Deserialize)]
+struct JobFile<G> {
+    settings: String,
+    gathered: G,
 }
 
 /// A file, whatever its name.
@@ -121,16 +129,40 @@ pub(super) fn failed(folder: &Path, resumed: bool, error: BatchError) -> BatchEr
     error
 }
 
-/// Returns the content of [`JOB`] if an interrupted build of these settings was done but for the removal of its folder.
-pub(super) fn done_before(
+/// Returns what an interrupted build of these settings gathered, or gathers it now.
+pub(super) fn gathered<G: Serialize + DeserializeOwned>(
+    folder: &Path,
+    settings: String,
+    gather: impl FnOnce() -> Result<G, BatchError>,
+) -> Result<G, BatchError> {
+    let path = folder.join(JOB);
+    if let Ok(kept) = fs::read(&path) {
+        let job = serde_json::from_slice::<JobFile<G>>(&kept).ok();
+        let job = job.filter(|job| job.settings == settings);
+        return job
+            .map(|job| job.gathered)
+            .ok_or_else(|| other_build(folder));
+    }
+    let gathered = gather()?;
+    let job = JobFile { settings, gathered };
+    // Last: where this file is, the copy of the inputs is whole.
+    save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
+    Ok(job.gathered)
+}
+
+/// Returns what was gathered if an interrupted build of these settings was done but for the removal of its folder.
+pub(super) fn done_before<G: DeserializeOwned>(
     folder: &Path,
     output: &Path,
     settings: &str,
-) -> Result<Option<String>, BatchError> {
+) -> Result<Option<G>, BatchError> {
     let done = fs::read(folder.join(DONE)).ok();
     let done = done.and_then(|text| serde_json::from_slice::<DoneBuild>(&text).ok());
     match done.filter(|done| FileIdentity::of(output).is_ok_and(|found| found == done.index)) {
-        Some(done) if done.settings == settings => Ok(Some(done.job)),
+        Some(done) if done.settings == settings => {
+            let job = serde_json::from_str::<JobFile<G>>(&done.job).ok();
+            Ok(job.map(|job| job.gathered))
+        }
         Some(_) => Err(other_build(folder)),
         None => Ok(None),
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
 use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile, Word};
+use serde::{Deserialize, Serialize};
 
 use super::build_folder::{CODES, ENDS, TEXTS};
 use super::{is_index, open, width};
@@ -42,11 +43,12 @@ impl LoadedIds {
 }
 
 /// Things that were gathered.
+#[derive(Serialize, Deserialize)]
 pub(super) struct GatheredInput {
     /// Width of the fingerprints.
     pub(super) bits: u32,
     pub(super) count: u64,
-    pub(super) scheme: Option<SchemeId>,
+    pub(super) scheme: Option<u64>,
     pub(super) id_bytes: Option<u64>,
     pub(super) summaries: Vec<CodesSummary>,
 }
@@ -157,7 +159,7 @@ impl GatheredFile {
         let gathering = GatheredInput {
             bits: reading.bits(),
             count: reading.out.count,
-            scheme: reading.scheme.map(|(_, scheme)| scheme),
+            scheme: reading.scheme.map(|(_, scheme)| scheme.0),
             id_bytes: reading.ids.filter(|(_, has)| *has).map(|_| reading.out.end),
             summaries: reading.summaries,
         };

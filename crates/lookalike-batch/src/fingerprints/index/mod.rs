@@ -21,7 +21,7 @@ use lookalike_hamming::{
     BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
     Layout, PlanLimits, Word, plan,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use super::mapped::{map, read};
 pub use sketch_build::{SketchIndexBuild, SketchIndexSummary};
@@ -30,11 +30,12 @@ use super::mapped::{begins_with, damaged, map_file, unreadable};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::fingerprints::sketches::stored_bytes;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::settings::JobLimits;
-use crate::unfinished::{JOB, JobFolder, save};
-use build_folder::{PART, PROGRESS, identity, other_build};
+use crate::unfinished::{JobFolder, save};
+use build_folder::{PART, PROGRESS, identity};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
 /// The job: what to index and how.
@@ -90,17 +91,6 @@ pub struct IndexBuildSummary {
     pub bytes_per_fingerprint: f64,
     /// Tables that an interrupted build had left.
     pub tables_resumed: usize,
-}
-
-/// Content of `job.json`: the identity of the build, and what was gathered.
-#[derive(Serialize, Deserialize, PartialEq)]
-struct JobFile {
-    settings: String,
-    bits: u32,
-    count: u64,
-    scheme: Option<u64>,
-    id_bytes: Option<u64>,
-    inputs: Vec<CodesSummary>,
 }
 
 /// Bytes of an index that tell its width, and those at its end that depend on all others.
@@ -166,13 +156,11 @@ impl IndexBuild<'_> {
     /// The summary, if an interrupted build did all of it.
     fn done_before(&self, folder: &Path) -> Result<Option<IndexBuildSummary>, BatchError> {
         let settings = self.settings(Some(self.output));
-        let job = build_folder::done_before(folder, self.output, &settings)?;
-        let Some(job) =
-            job.and_then(|text| serde_json::from_slice::<JobFile>(text.as_bytes()).ok())
-        else {
+        let gathering = build_folder::done_before(folder, self.output, &settings)?;
+        let Some(gathering): Option<GatheredInput> = gathering else {
             return Ok(None);
         };
-        let gathering = job.gathered(self.losses)?;
+        check_losses(self.losses, &gathering.summaries)?;
         let summary = match gathering.bits {
             32 => self.summary::<u32>(self.output, gathering, None)?,
             128 => self.summary::<u128>(self.output, gathering, None)?,
@@ -198,33 +186,13 @@ impl IndexBuild<'_> {
     }
 
     fn gather(&self, folder: &Path, gathered: &GatheredFile) -> Result<GatheredInput, BatchError> {
-        let path = folder.join(JOB);
-        let settings = self.settings(None);
-        let kept = fs::read(&path)
-            .ok()
-            .and_then(|text| serde_json::from_slice::<JobFile>(&text).ok());
-        if let Some(job) = kept {
-            if job.settings == settings {
-                return job.gathered(self.losses);
-            }
-            return Err(other_build(folder));
-        }
-        let sizes = self
-            .inputs
-            .iter()
-            .map(|source| fs::metadata(source.path()).map_or(0, |of| of.len()));
-        self.observer.stage(JobStage::Scan, sizes.sum());
-        let gathering = gathered.gather(self.inputs, self.with_ids, self.losses, self.observer)?;
-        let job = JobFile {
-            settings,
-            bits: gathering.bits,
-            count: gathering.count,
-            scheme: gathering.scheme.map(|scheme| scheme.0),
-            id_bytes: gathering.id_bytes,
-            inputs: gathering.summaries.clone(),
-        };
-        // Last: where this file is, the copy of the inputs is whole.
-        save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
+        let gathering = build_folder::gathered(folder, self.settings(None), || {
+            self.observer
+                .stage(JobStage::Scan, stored_bytes(self.inputs));
+            gathered.gather(self.inputs, self.with_ids, self.losses, self.observer)
+        })?;
+        // Those of an interrupted build too, under the policy of this one.
+        check_losses(self.losses, &gathering.summaries)?;
         Ok(gathering)
     }
 
@@ -352,13 +320,7 @@ impl IndexBuild<'_> {
         }
         let file = File::create(&part).map_err(&failed)?;
         let out = BufWriter::with_capacity(1 << 20, file);
-        IndexFileWriter::new(
-            out,
-            gathering.scheme.map(|id| id.0),
-            &costed.design,
-            costed.layout,
-        )
-        .map_err(&failed)
+        IndexFileWriter::new(out, gathering.scheme, &costed.design, costed.layout).map_err(&failed)
     }
 
     fn summary<W: Word>(
@@ -383,19 +345,6 @@ impl IndexBuild<'_> {
             bytes: index.bytes(),
             bytes_per_fingerprint: index.bytes() as f64 / distinct.max(1) as f64,
             tables_resumed: resumed.unwrap_or(tables),
-        })
-    }
-}
-
-impl JobFile {
-    fn gathered(self, losses: LossPolicy) -> Result<GatheredInput, BatchError> {
-        check_losses(losses, &self.inputs)?;
-        Ok(GatheredInput {
-            bits: self.bits,
-            count: self.count,
-            scheme: self.scheme.map(SchemeId),
-            id_bytes: self.id_bytes,
-            summaries: self.inputs,
         })
     }
 }
@@ -534,6 +483,7 @@ mod tests {
     use super::*;
     use crate::folder_lock::FolderLock;
     use crate::observer::NoProgress;
+    use crate::unfinished::JOB;
 
     /// Builds an index of some fingerprints in `folder`.
     fn build(folder: &Path) -> Result<IndexBuildSummary, BatchError> {

@@ -5,7 +5,7 @@
 //! from the plain file of sketches, and `part` gets its name. The result does not depend on the order of the inputs, the memory
 //! limit, threads or interruptions.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -29,7 +29,7 @@ use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::frame_sort::FrameSort;
-use crate::unfinished::{JOB, JobFolder, save};
+use crate::unfinished::JobFolder;
 
 /// Bytes that are read or written at once.
 const STEP: usize = 1 << 20;
@@ -80,17 +80,11 @@ pub struct SketchIndexSummary {
     pub bytes_per_sketch: f64,
 }
 
-/// Content of `job.json`: the identity of the build, and what was gathered.
-#[derive(Serialize, Deserialize)]
-struct SketchJobFile {
-    settings: String,
-    head: Vec<u8>,
-    inputs: Vec<CodesSummary>,
-}
-
 /// The inputs as they were gathered.
+#[derive(Serialize, Deserialize)]
 struct GatheredSketches {
-    head: SketchIndexHead,
+    /// The bytes of a [`SketchIndexHead`].
+    head: Vec<u8>,
     summaries: Vec<CodesSummary>,
 }
 
@@ -116,13 +110,12 @@ impl SketchIndexBuild<'_> {
     pub fn run(&self, folder: &JobFolder) -> Result<SketchIndexSummary, BatchError> {
         let folder = folder.path();
         let settings = self.settings(Some(self.output));
-        let job = build_folder::done_before(folder, self.output, &settings)?;
-        let job =
-            job.and_then(|text| serde_json::from_slice::<SketchJobFile>(text.as_bytes()).ok());
-        let summary = match job {
-            Some(job) => {
-                check_losses(self.losses, &job.inputs)?;
-                summary(self.output, job.inputs)?
+        let gathered = build_folder::done_before(folder, self.output, &settings)?;
+        let gathered: Option<GatheredSketches> = gathered;
+        let summary = match gathered {
+            Some(gathered) => {
+                check_losses(self.losses, &gathered.summaries)?;
+                summary(self.output, gathered.summaries)?
             }
             None => self
                 .install(folder)
@@ -135,12 +128,16 @@ impl SketchIndexBuild<'_> {
     /// Does all of it but for the removal of the folder.
     fn install(&self, folder: &Path) -> Result<SketchIndexSummary, BatchError> {
         let scratch = self.scratch()?;
-        let gathered = self.gather(folder, scratch)?;
-        let (head, part) = (&gathered.head, folder.join(PART));
+        let read = || self.read(folder, scratch);
+        let gathered = build_folder::gathered(folder, self.settings(None), read)?;
+        // Those of an interrupted build too, under the policy of this one.
+        check_losses(self.losses, &gathered.summaries)?;
+        let head = SketchIndexHead::read(&gathered.head).map_err(|_| other_build(folder))?;
+        let part = folder.join(PART);
         let too_large = || BatchError::result(&part)(io::ErrorKind::FileTooLarge.into());
         let part_build = PartBuild {
             folder,
-            head,
+            head: &head,
             sections: head.sections().ok_or_else(too_large)?,
             part: create_readable(&part).map_err(BatchError::result(&part))?,
             observer: self.observer,
@@ -174,35 +171,7 @@ impl SketchIndexBuild<'_> {
         Ok(least.map_err(FingerprintSettingsError::from)?)
     }
 
-    /// The sketches of all inputs in plain files, unless an interrupted build left them.
-    fn gather(&self, folder: &Path, scratch: u64) -> Result<GatheredSketches, BatchError> {
-        let path = folder.join(JOB);
-        let settings = self.settings(None);
-        let kept = fs::read(&path).ok();
-        if let Some(kept) = kept {
-            let job: Option<SketchJobFile> = serde_json::from_slice(&kept).ok();
-            let job = job.filter(|job| job.settings == settings);
-            let head = job.as_ref().map(|job| SketchIndexHead::read(&job.head));
-            return match (job, head) {
-                (Some(job), Some(Ok(head))) => {
-                    check_losses(self.losses, &job.inputs)?;
-                    let summaries = job.inputs;
-                    Ok(GatheredSketches { head, summaries })
-                }
-                _ => Err(other_build(folder)),
-            };
-        }
-        let gathered = self.read(folder, scratch)?;
-        let job = SketchJobFile {
-            settings,
-            head: gathered.head.bytes().to_vec(),
-            inputs: gathered.summaries.clone(),
-        };
-        // Last: where this file is, the plain files are whole.
-        save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
-        Ok(gathered)
-    }
-
+    /// Reads the sketches of all inputs into plain files.
     fn read(&self, folder: &Path, scratch: u64) -> Result<GatheredSketches, BatchError> {
         let failed = BatchError::result(folder);
         self.observer
@@ -241,6 +210,7 @@ impl SketchIndexBuild<'_> {
             ids: has_ids.then_some(ids),
             position_bytes: position_bytes(distinct.max(ids.ids)),
         };
+        let head = head.bytes().to_vec();
         Ok(GatheredSketches { head, summaries })
     }
 
