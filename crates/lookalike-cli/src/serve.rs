@@ -85,12 +85,13 @@ pub(crate) struct ServeArguments {
         long,
         value_name = "ADDRESS:PORT",
         env = "LOOKALIKE_LISTEN",
-        default_value = "127.0.0.1:7280"
+        default_value = "127.0.0.1:7280",
+        value_parser = socket_address
     )]
     listen: SocketAddr,
 
     /// Extra address for /healthz and /readyz only, without TLS and outside --max-connections
-    #[arg(long, value_name = "ADDRESS:PORT", env = "LOOKALIKE_HEALTH_LISTEN")]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LOOKALIKE_HEALTH_LISTEN", value_parser = socket_address)]
     health_listen: Option<SocketAddr>,
 
     /// File with the hashes of API keys, one per line; without it, anyone who can reach the address may do everything
@@ -199,6 +200,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
             "{text:?} is not a duration: write seconds above 0 and up to {DAY}, for example 0.5"
         )),
     }
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = "write an IP address and a port, for example 127.0.0.1:7280 or [::1]:7280";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {

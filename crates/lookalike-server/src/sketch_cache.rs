@@ -359,6 +359,7 @@ fn ready_key(
     if wanted != found {
         let shown = |form: SketchForm| match form.places() {
             Some(places) => format!("{places} {}", places_name(form)),
+            None if form == SketchForm::Fingerprint => "fingerprints of 64 bits".to_owned(),
             None => places_name(form).to_owned(),
         };
         return Err(ProblemDetails::invalid(

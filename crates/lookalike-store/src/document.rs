@@ -402,13 +402,14 @@ fn numbers<const BYTES: usize, T>(bytes: &[u8], number: impl Fn([u8; BYTES]) -> 
 /// # Errors
 /// [`StoreError::Invalid`]: the id is empty, or longer than [`LONGEST_ID`].
 pub fn check_id(id: &str) -> Result<()> {
-    if id.is_empty() || id.len() > LONGEST_ID {
-        let bytes = id.len();
-        return Err(StoreError::Invalid(format!(
-            "an id of {bytes} bytes is not allowed: ids have 1 to {LONGEST_ID} bytes"
-        )));
-    }
-    Ok(())
+    let wrong = match id.len() {
+        0 => "the id is empty".to_owned(),
+        1..=LONGEST_ID => return Ok(()),
+        bytes => format!("the id has {bytes} bytes"),
+    };
+    Err(StoreError::Invalid(format!(
+        "{wrong}: ids have 1 to {LONGEST_ID} bytes"
+    )))
 }
 
 impl<'a> DocumentOutline<'a> {

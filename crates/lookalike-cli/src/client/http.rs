@@ -281,6 +281,10 @@ impl ServiceClient {
     ) -> Result<Response<Body>, Failure> {
         let url = format!("{}{path}", self.url);
         let failed = |error: String| {
+            // What the first bytes of a server without TLS are to a client that expects it.
+            if error.contains("InvalidContentType") {
+                return Failure::Failed(format!("{url}: nobody speaks TLS there: use http://"));
+            }
             Failure::Failed(format!(
                 "{url}: {error}; check that the service is running, or name another with --url"
             ))

@@ -221,7 +221,8 @@ struct CreateArguments {
     boilerplate: Option<PathBuf>,
 
     /// Parts of documents to store besides sketches and hashes of texts: texts, signatures, paragraphs
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true,
+        value_parser = ["texts", "signatures", "paragraphs", "text_hashes"])]
     keep: Vec<String>,
 
     /// End stored paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines if no line is blank]

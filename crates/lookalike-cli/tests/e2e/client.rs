@@ -793,6 +793,16 @@ fn remedies_named_what_an_operation_does_not_have() {
         ready.contains("not the address of a lookalike service"),
         "{ready}"
     );
+    let unsecured = format!("https://{}", service.address);
+    let told = lookalike("client")
+        .args(["--url", &unsecured, "--retry-for", "0.1", "ready"])
+        .fail(1)
+        .err;
+    assert!(told.contains("nobody speaks TLS there"), "{told}");
+    let told = client(&service, &["create", "other", "--keep", "foo"])
+        .fail(2)
+        .err;
+    assert!(told.contains("invalid value 'foo'"), "{told}");
     service.stop();
 }
 

@@ -37,7 +37,7 @@ fn one_record_without_an_id_ended_the_whole_command() {
         client(&service, &["create", name]).succeed();
         let words = [operation, name, path(&input)];
         let done = client(&service, &words).lose();
-        done.says(&["3 records", "in.jsonl, record 2: an id of 0 bytes"]);
+        done.says(&["3 records", "in.jsonl, record 2: the id is empty"]);
         let ids: Vec<Value> = done.lines().iter().map(|line| line["id"].clone()).collect();
         assert_eq!(ids, ["a", "b", "c"]);
         assert_eq!(stored(&service, name), ["a", "b", "c"]);
@@ -130,7 +130,7 @@ fn a_store_was_loaded_with_ids_that_no_service_takes() {
         command.args(flags);
         command
     };
-    let told = ["codes.jsonl, fingerprint 2: an id of 3000 bytes"];
+    let told = ["codes.jsonl, fingerprint 2: the id has 3000 bytes"];
     load(&["--strict"]).fail(1).says(&told);
     load(&["--max-skipped", "2"]).succeed();
     let done = load(&[]).lose();

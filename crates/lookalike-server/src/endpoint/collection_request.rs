@@ -54,8 +54,12 @@ impl<O: DeserializeOwned> FromRequest<Arc<AppState>> for CollectionRequest<O> {
         let path = Path::<String>::from_request_parts(&mut parts, &()).await;
         let Path(name) = path.map_err(|refused| ProblemDetails::malformed(refused.body_text()))?;
         let options = Query::try_from_uri(&parts.uri);
-        let Query(options) =
-            options.map_err(|refused| ProblemDetails::malformed(refused.body_text()))?;
+        let Query(options) = options.map_err(|refused| {
+            // Of the source: the words around it are the library's.
+            let reason = std::error::Error::source(&refused);
+            let reason = reason.map_or_else(|| refused.body_text(), ToString::to_string);
+            ProblemDetails::malformed(format!("the options after `?`: {reason}"))
+        })?;
         Ok(Self {
             app: Arc::clone(app),
             name,

@@ -153,7 +153,7 @@ impl ParagraphLookup {
         let Some(left) = self.hashes.checked_sub(hashes) else {
             return Err(ProblemDetails::invalid(
                 format!("the request has more than {HASHES} hashes"),
-                "ask in parts",
+                "send them in several requests",
             ));
         };
         self.hashes = left;

@@ -429,7 +429,7 @@ impl CopiesOptions {
             CopyScope { min_shared: 0, .. } => "min_shared is 0, not 1 or more",
             CopyScope { limit, .. } if limit > MOST_COPIES => "limit is larger than 1000",
             _ if !(0.0..=1.0).contains(&scope.min_containment) => {
-                "min_containment is no share from 0 to 1"
+                "min_containment is not from 0 to 1"
             }
             _ => return Ok(scope),
         };
