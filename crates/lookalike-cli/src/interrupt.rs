@@ -184,9 +184,7 @@ pub(crate) fn warn_of_nothing_in(folder: &Path) {
 /// Says before a job when it is to be resumed and there is nothing to go on from, and when there is and it is not to be resumed.
 pub(crate) fn tell_of_progress(resume: bool, is_there: bool) {
     let told = match (resume, is_there) {
-        (true, false) => {
-            "there is nothing to resume: no earlier job got far enough; this one starts from the beginning"
-        }
+        (true, false) => "there is nothing to resume: no earlier job got far enough",
         (false, true) => {
             "an interrupted job left its progress here, which --resume would have continued from; this one starts from the beginning"
         }

@@ -208,3 +208,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     interrupt::give_way();
     failure::exit_status(done)
 }
+
+/// The programs of the guide, as tests.
+#[cfg(all(doctest, feature = "full"))]
+#[doc = include_str!("../../../docs/reference/rust.md")]
+pub struct RustGuide;

@@ -50,7 +50,7 @@ Examples:
 
 http://localhost:7280/ in a browser lists all operations and lets you try them. Flags with
 [env: ..] can also be set in the environment. SIGHUP reloads the files of keys and of TLS.
-docs/how-to/operations.md describes the operations, monitoring and backup.";
+docs/reference/http.md lists the operations; docs/how-to/operations.md explains them.";
 
 #[derive(clap::Args)]
 #[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]

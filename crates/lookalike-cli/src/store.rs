@@ -180,7 +180,7 @@ fn say(summary: &serde_json::Value) -> Result<(), Failure> {
 
 fn verify_all(data: &Path) -> Result<(), Failure> {
     let found = verify(&RealFs::default(), data).map_err(failed)?;
-    let (mut damaged, mut torn) = (0, 0);
+    let (mut damaged, mut foreign, mut torn) = (0, 0, 0);
     for (name, found) in &found {
         let line = match found {
             Ok(recovery) => {
@@ -194,6 +194,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
             }
             Err(error) => {
                 damaged += 1;
+                foreign += u64::from(matches!(error, StoreError::Version { .. }));
                 json!({"collection": name, "state": "damaged", "reason": error.to_string()})
             }
         };
@@ -208,8 +209,13 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
     if damaged == 0 {
         return Ok(());
     }
+    let remedy = if foreign == damaged {
+        "of a version that this program does not read: use the command that wrote them"
+    } else {
+        "damaged: restore a snapshot, or copy what is readable with `lookalike store salvage`"
+    };
     Err(Failure::Failed(format!(
-        "{damaged} of {} collections are damaged: restore a snapshot, or copy what is readable with `lookalike store salvage`",
+        "{damaged} of {} collections are {remedy}",
         found.len()
     )))
 }

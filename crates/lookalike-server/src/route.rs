@@ -106,7 +106,7 @@ fn no_route() -> ProblemDetails {
         StatusCode::NOT_FOUND,
         "no-route",
         "this path does not exist",
-        "docs/how-to/operations.md lists the paths; documents are named by `id` in the body",
+        "docs/reference/http.md lists the paths; documents are named by `id` in the body",
     )
 }
 

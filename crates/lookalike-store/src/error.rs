@@ -63,13 +63,13 @@ pub enum StoreError {
         what: &'static str,
     },
     /// A file of a version that this program does not know.
-    #[error("{path}: this is version {found} of the format, but this program reads version {known}", path = path.display())]
+    #[error("{path}: this is version {found} of the format, but this program reads versions up to {known}", path = path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// Version of the file.
         found: u32,
-        /// Version that this program reads.
+        /// Latest version that this program reads.
         known: u32,
     },
     /// Another process has the store open.

@@ -9,7 +9,7 @@ use lookalike_store::{
     CollectionSettings, DocumentSketch, LARGEST_RADIUS, LONGEST_ID, PairRule, RebuildTarget,
     RetainedParts, SchemePart, SketchForm, StoredScheme, TextHash, UnixMillis,
 };
-use schemars::{JsonSchema, Schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -435,13 +435,18 @@ impl Default for KeptParts {
     }
 }
 
+/// A field of `Option` that is required loses its `null`.
+fn lifetime_or_null(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["integer", "null"], "minimum": 1, "maximum": LONGEST_LIFE})
+}
+
 /// Changes of a collection.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ChangedCollection {
     /// Lifetime of documents inserted from now on without one of their own; `null` means forever.
     #[serde(deserialize_with = "there")]
-    #[schemars(with = "Option<u64>", required, range(min = 1, max = LONGEST_LIFE))]
+    #[schemars(schema_with = "lifetime_or_null")]
     ttl_seconds: Option<Option<u64>>,
 }
 
