@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Preset;
 use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::fingerprints::files::{ArchiveScratch, CodeImport, FingerprintSource};
+use lookalike_batch::fingerprints::files::{
+    ArchiveScratch, CodeFormat, CodeImport, FingerprintSource,
+};
 use lookalike_batch::{FingerprintJob, JobObserver};
-use lookalike_corpus::InputOptions;
+use lookalike_corpus::{Compression, InputOptions};
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, fingerprint_sources,
@@ -14,7 +16,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{files_of, refuse_input, write_standard_output};
+use crate::output_file::{begin_file, files_of, is_special, refuse_input, write_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf, WarnedFeatures};
 
 #[derive(clap::Args)]
@@ -114,6 +116,13 @@ impl FingerprintJobArguments {
             memory: self.run.limits().memory,
         }
     }
+
+    /// File of the output; none if lines go to a stream.
+    fn file(&self) -> Option<&Path> {
+        let lines = Some((CodeFormat::JsonLines, Compression::None));
+        let takes_lines = |path: &Path| is_special(path) && CodeFormat::of(path) == lines;
+        self.output.as_deref().filter(|path| !takes_lines(path))
+    }
 }
 
 pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
@@ -156,9 +165,9 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         scheme,
         terms,
     };
-    let summary = console.ended(match &arguments.output {
-        Some(path) => job.write_file(path, arguments.scratch()),
-        None => write_standard_output(|out| job.write(out)),
+    let summary = console.ended(match arguments.file() {
+        Some(path) => Ok(job.write_file(path, begin_file, arguments.scratch())?),
+        None => write_output(arguments.output.as_deref(), |out| job.write(out)),
     })?;
     arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     if arguments.run.json {
@@ -182,14 +191,16 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
     let job = CodeImport {
         inputs: &inputs,
-        output: arguments.output.as_deref(),
+        output: arguments.file(),
+        begin: begin_file,
         scratch: arguments.scratch(),
         losses: arguments.input.losses.policy(),
         observer: &console,
     };
-    // Also with `-o`: then the job writes the file itself and nothing to `out`, for some formats need more than
-    // a stream.
-    let summary = console.ended(write_standard_output(|out| job.run(out)))?;
+    let stream = arguments.output.as_deref();
+    let stream = stream.filter(|_| job.output.is_none());
+    // Also for a file: the job writes it itself and nothing to `out`, for some formats need more than a stream.
+    let summary = console.ended(write_output(stream, |out| job.run(out)))?;
     if arguments.run.json {
         console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {

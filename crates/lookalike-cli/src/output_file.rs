@@ -62,11 +62,11 @@ pub(crate) fn write_output<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
     match path {
-        Some(path) => {
-            let target = behind_links(path);
-            let create = || AtomicFile::create(&target, compression(path));
-            write_created(&target, create, write)
-        }
+        Some(path) => write_created(
+            path,
+            |target| AtomicFile::create(target, compression(path)),
+            write,
+        ),
         None => Ok(write_standard_output(write)?),
     }
 }
@@ -88,10 +88,9 @@ pub(crate) fn write_rows<T>(
     match path.filter(|path| is_table(path)) {
         Some(path) => {
             let table = output_format("parquet").map_err(Failure::Usage)?;
-            let target = behind_links(path);
             write_created(
-                &target,
-                || AtomicFile::lines(&target, table, example),
+                path,
+                |target| AtomicFile::lines(target, table, example),
                 write,
             )
         }
@@ -99,22 +98,31 @@ pub(crate) fn write_rows<T>(
     }
 }
 
-/// Begins a file, which vanishes when the command is interrupted.
+/// Begins a file, behind a link if the path is one; it vanishes when the command is interrupted.
 fn begin(
     path: &Path,
-    create: impl FnOnce() -> io::Result<AtomicFile>,
-) -> Result<AtomicFile, Failure> {
+    create: impl FnOnce(&Path) -> io::Result<AtomicFile>,
+) -> io::Result<AtomicFile> {
+    let target = behind_links(path);
     // What a killed command left of this file. A directory that cannot be listed can be written to all the same.
-    let _ = remove_leftovers_of(path);
-    interrupt::unfinished_file(create).map_err(unwritable(path))
+    let _ = remove_leftovers_of(&target);
+    interrupt::unfinished_file(|| create(&target))
 }
 
-/// A stream to a pipe or a device, if that has this name: a file in its place would reach nobody.
+/// As [`AtomicFile::create`], for jobs that write files in formats of their own.
+pub(crate) fn begin_file(path: &Path, compression: Compression) -> io::Result<AtomicFile> {
+    begin(path, |target| AtomicFile::create(target, compression))
+}
+
+/// True if a path leads to a pipe or a device: a file in its place would reach nobody.
+pub(crate) fn is_special(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// A stream to a pipe or a device, if that has this name.
 fn special_file(path: &Path) -> Result<Option<BufWriter<File>>, Failure> {
-    let is_special = path
-        .metadata()
-        .is_ok_and(|found| !found.is_file() && !found.is_dir());
-    if !is_special {
+    if !is_special(path) {
         return Ok(None);
     }
     if is_table(path) {
@@ -137,9 +145,9 @@ pub(crate) fn behind_links(path: &Path) -> Cow<'_, Path> {
 }
 
 /// Writes to a file that `create` begins; it vanishes when the command is interrupted.
-pub(crate) fn write_created<T>(
+fn write_created<T>(
     path: &Path,
-    create: impl FnOnce() -> io::Result<AtomicFile>,
+    create: impl FnOnce(&Path) -> io::Result<AtomicFile>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
     if let Some(mut stream) = special_file(path)? {
@@ -147,7 +155,7 @@ pub(crate) fn write_created<T>(
         stream.flush().map_err(unwritable(path))?;
         return Ok(written);
     }
-    let mut file = begin(path, create)?;
+    let mut file = begin(path, create).map_err(unwritable(path))?;
     // An error drops the file, which vanishes: what was there before stays.
     let written = write(&mut file)?;
     file.commit().map_err(unwritable(path))?;
@@ -155,7 +163,7 @@ pub(crate) fn write_created<T>(
 }
 
 /// Writes to standard output.
-pub(crate) fn write_standard_output<T>(
+fn write_standard_output<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, BatchError> {
     // Standard output is flushed at each line by itself, which would be a system call for each pair.
@@ -176,9 +184,7 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         let written = stream.write_all(bytes).and_then(|()| stream.flush());
         return written.map_err(unwritable(path));
     }
-    let target = behind_links(path);
-    let create = || AtomicFile::create(&target, Compression::None);
-    let mut file = begin(&target, create)?;
+    let mut file = begin_file(path, Compression::None).map_err(unwritable(path))?;
     file.write_all(bytes).map_err(unwritable(path))?;
     file.commit().map_err(unwritable(path))
 }

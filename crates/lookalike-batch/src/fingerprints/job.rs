@@ -15,8 +15,8 @@ use crate::boilerplate::BoilerplateCounts;
 use crate::document_memory::DocumentUse;
 use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{
-    ArchiveScratch, CodeWriter, FingerprintName, SizedFingerprint, SketchShape, SketchWriter,
-    write_code, write_sketch,
+    ArchiveScratch, CodeWriter, FileBegin, FingerprintName, SizedFingerprint, SketchShape,
+    SketchWriter, write_code, write_sketch,
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::record_scan::{RecordScan, RecordWorker};
@@ -209,20 +209,21 @@ impl FingerprintJob<'_> {
         })
     }
 
-    /// Writes a file in the format that its name asks for, whole or not at all. What must be in order for it goes through `scratch`.
+    /// Writes a file in the format that its name asks for, whole or not at all; `begin` begins it. What must be in order for it goes through `scratch`.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the file cannot be written.
     pub fn write_file(
         &self,
         path: &Path,
+        begin: FileBegin,
         scratch: ArchiveScratch<'_>,
     ) -> Result<FingerprintSummary, BatchError> {
         let maker = SketchMaker::new(&self.scheme)?;
         let (id, words) = (self.scheme.id(), maker.words());
         match maker {
             SketchMaker::Fingerprint(bits) => {
-                let mut out = CodeWriter::create(path, Some(id), bits, scratch)?;
+                let mut out = CodeWriter::create(path, begin, Some(id), bits, scratch)?;
                 let summary = self.run(false, maker, &mut |made| {
                     let mut columns = made.columns(words);
                     columns.try_for_each(|(id, sketch)| {
@@ -232,7 +233,7 @@ impl FingerprintJob<'_> {
                 out.commit().map(|()| summary)
             }
             SketchMaker::Places(shape, _) => {
-                let mut out = SketchWriter::create(path, shape, id)?;
+                let mut out = SketchWriter::create(path, begin, shape, id)?;
                 let summary = self.run(false, maker, &mut |made| {
                     let mut columns = made.columns(words);
                     columns.try_for_each(|(id, sketch)| out.push(id, sketch))

@@ -21,7 +21,7 @@ use crate::console::{self, Console};
 use crate::design::design_of_name;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::refuse_input;
+use crate::output_file::{behind_links, refuse_input};
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
@@ -109,6 +109,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     if !arguments.resume {
         refuse_existing(&arguments.output, arguments.overwrite)?;
     }
+    let output = &*behind_links(&arguments.output);
     let limits = arguments.run.limits();
     let console = Console::new(arguments.run.quiet);
     // For inputs from elsewhere only; the tables are in INDEX.building beside the output, where the rename is
@@ -118,11 +119,11 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     // An index may take the place of one that it was made of.
     let lost = inputs.iter().map(FingerprintSource::path);
     let lost = lost.filter(|path| !is_index(path) && !is_sketch_index(path));
-    refuse_input(Some(&arguments.output), lost)?;
+    refuse_input(Some(output), lost)?;
     if let Some(equal) = arguments.equal {
         let job = SketchIndexBuild {
             inputs: &inputs,
-            output: &arguments.output,
+            output,
             equal,
             with_ids: !arguments.no_ids,
             resume: arguments.resume,
@@ -145,7 +146,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         .transpose()?;
     let job = IndexBuild {
         inputs: &inputs,
-        output: &arguments.output,
+        output,
         distance: arguments.distance,
         tables: arguments.tables,
         design,

@@ -15,6 +15,7 @@ use super::build;
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::output_file::behind_links;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -81,7 +82,7 @@ pub(crate) struct IndexMergeArguments {
 }
 
 pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
-    let path = arguments.index.as_path();
+    let path = &*behind_links(&arguments.index);
     let properties = RebuiltIndex::of(path)?;
     let spool = arguments.run.spool(std::env::temp_dir())?;
     // The index is the first of its own inputs; it is replaced by a rename, so it stays readable to the end.
@@ -114,7 +115,7 @@ pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
     let properties = properties_of_merged(&inputs)?;
     IndexRebuild {
         inputs: &inputs,
-        output: &arguments.output,
+        output: &behind_links(&arguments.output),
         resume: arguments.resume,
         losses: &arguments.losses,
         run: &arguments.run,

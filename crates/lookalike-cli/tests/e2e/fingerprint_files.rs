@@ -1,12 +1,13 @@
 //! Fingerprints in every format and from each to every other, through the real binary.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Finish, Folder, STORY, lookalike};
+use crate::support::{Finish, Folder, STORY, interrupt, lookalike};
 
 /// A folder with texts, of which one is without features; and their fingerprints as JSON Lines.
 fn documents() -> (Folder, PathBuf, PathBuf) {
@@ -269,5 +270,52 @@ fn an_empty_collection_is_one_in_every_format() {
         let output = folder.path(name);
         fingerprint(&[&empty], &output, &["--import"]);
         assert_eq!(printed(&output), "", "{name}");
+    }
+}
+
+/// An import of standard input, which goes on, once its file is begun; and that input.
+fn begun(folder: &Folder, lines: &Path, output: &str) -> (Child, ChildStdin) {
+    let mut command = import(Path::new("-"));
+    command.arg("-o").arg(folder.path(output));
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let lines = fs::read(lines).unwrap();
+    // More than is read before the file is begun, whatever it begins with.
+    stdin.write_all(&lines.repeat(1000)).unwrap();
+    while temporary(folder).is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    (child, stdin)
+}
+
+/// Names of unfinished files.
+fn temporary(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(folder.path("")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.contains(".tmp-")).collect()
+}
+
+#[test]
+fn an_interrupted_command_left_half_a_file_of_fingerprints_for_good() {
+    let (folder, input, lines) = documents();
+    for output in ["x.lkfp", "x.jsonl.gz", "x.parquet"] {
+        let (child, stdin) = begun(&folder, &lines, output);
+        let (code, said) = interrupt(child);
+        drop(stdin);
+        assert_eq!(code, Some(130), "{said}");
+        assert_eq!(temporary(&folder), [""; 0], "{output}");
+        let (mut killed, _stdin) = begun(&folder, &lines, output);
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        assert_eq!(temporary(&folder).len(), 1);
+        for flags in [&[][..], &["--sketch", "minhash:8"]] {
+            fingerprint(&[&input], &folder.path(output), flags);
+            assert_eq!(temporary(&folder), [""; 0], "{output} {flags:?}");
+            // As a killed command leaves it.
+            folder.add(format!("{output}.tmp-abcdef"), "half a file");
+        }
+        fs::remove_file(folder.path(format!("{output}.tmp-abcdef"))).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Readers that leave, and signals: no panic, no half result.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::hostile_files::{fifo, long_and_short, wait_for};
@@ -174,11 +174,12 @@ fn a_pipe_that_was_to_be_written_to_was_replaced() {
     assert!(link.is_symlink());
     assert_eq!(std::fs::read(&target).unwrap(), expected);
     // What cannot be written in one go says so.
+    let table = folder.path("pipe.parquet");
+    fifo(&table);
     let mut sketch = lookalike("fingerprint");
-    sketch.arg(&input).arg("-o").arg(&pipe);
-    sketch
-        .fail(1)
-        .says(&["a pipe or a device, which no file can replace"]);
+    sketch.arg(&input).arg("-o").arg(&table);
+    let refused = sketch.fail(1);
+    refused.says(&["a pipe or a device, which no file can replace: choose another file\n"]);
     let codes = folder.path("codes.jsonl");
     lookalike("fingerprint")
         .arg(&input)
@@ -193,4 +194,61 @@ fn a_pipe_that_was_to_be_written_to_was_replaced() {
         .arg(&pipe)
         .arg("--overwrite");
     build.fail(2).says(&["is a pipe or a device, and no index"]);
+}
+
+#[test]
+fn fingerprints_were_refused_to_a_pipe_that_other_commands_wrote_to() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let lines = lookalike("fingerprint").arg(&input).succeed().out;
+    let codes = folder.add("codes.jsonl", &lines);
+    let pipe = folder.path("pipe.jsonl");
+    fifo(&pipe);
+    for (input, flags) in [(&input, &[][..]), (&codes, &["--import"])] {
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read(pipe).unwrap()
+        });
+        let mut command = lookalike("fingerprint");
+        command.arg(input).args(flags).arg("-o").arg(&pipe);
+        command.succeed();
+        assert_eq!(reader.join().unwrap(), lines);
+    }
+}
+
+#[test]
+fn fingerprints_and_indexes_replaced_a_link_and_left_the_file_behind_it_old() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", "another")]);
+    let link = |name: &str| {
+        let (target, link) = (folder.add(format!("real/{name}"), "old"), folder.path(name));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        (target, link)
+    };
+    let written = |(target, link): &(PathBuf, PathBuf)| {
+        assert!(link.is_symlink());
+        std::fs::read(target).unwrap()
+    };
+    let codes = link("codes.lkfp");
+    let mut fingerprint = lookalike("fingerprint");
+    fingerprint.arg(&input).arg("-o").arg(&codes.1).succeed();
+    assert!(written(&codes).len() > "old".len());
+    let copy = link("copy.lkfp");
+    let mut import = lookalike("fingerprint");
+    import.arg("--import").arg(&codes.1).arg("-o").arg(&copy.1);
+    import.succeed();
+    assert_eq!(written(&copy), written(&codes));
+    let index = link("pages.lkix");
+    let mut build = lookalike("index");
+    build.arg("build").arg(&codes.1).arg("--overwrite");
+    build.arg("-o").arg(&index.1).succeed();
+    let built = written(&index);
+    let mut extend = lookalike("index");
+    extend.arg("extend").arg(&index.1).arg(&codes.1).succeed();
+    assert_ne!(written(&index), built);
+    let merged = link("merged.lkix");
+    let mut merge = lookalike("index");
+    merge.arg("merge").args([&index.1, &index.1]);
+    merge.arg("--overwrite").arg("-o").arg(&merged.1).succeed();
+    assert!(written(&merged).len() > "old".len());
 }

@@ -57,7 +57,7 @@ pub(crate) use sketch_writer::{SketchWriter, write_sketch};
 pub use source::FingerprintSource;
 use table::TableReader;
 pub(crate) use write::write_code;
-pub use write::{CodeFormat, CodeImport, CodeWriter, ImportSummary};
+pub use write::{CodeFormat, CodeImport, CodeWriter, FileBegin, ImportSummary};
 
 use crate::error::BatchError;
 use crate::losses::LossPolicy;

@@ -8,7 +8,7 @@ use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
 use lookalike_hamming::{FileError, FingerprintWriter};
 
 use super::sketch_shape::SketchShape;
-use super::write::{CodeFormat, unwritable};
+use super::write::{CodeFormat, FileBegin, unwritable};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -48,10 +48,11 @@ impl SketchWriter {
     /// [`BatchError`]: the name asks for no format of such sketches, or the file cannot be made.
     pub(crate) fn create(
         path: &Path,
+        begin: FileBegin,
         shape: SketchShape,
         scheme: SchemeId,
     ) -> Result<Self, BatchError> {
-        let begin = |packing| AtomicFile::create(path, packing).map_err(unwritable(path));
+        let begin = |packing| begin(path, packing).map_err(unwritable(path));
         let wrong = |error: FileError| unwritable(path)(io::Error::other(error));
         let out = match CodeFormat::of(path) {
             Some((CodeFormat::JsonLines, packing)) => SketchOutput::Lines(begin(packing)?),

@@ -1,6 +1,6 @@
 //! Writing collections of fingerprints, in the format that the name of the file asks for.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
@@ -59,6 +59,9 @@ impl CodeFormat {
         (packs || packing == Compression::None).then_some((format, packing))
     }
 }
+
+/// Begins the file that gets a name: [`AtomicFile::create`], or what also has its temporary file removed when the process is interrupted.
+pub type FileBegin = fn(&Path, Compression) -> io::Result<AtomicFile>;
 
 /// A collection in the making. It is there whole or not at all: [`CodeWriter::commit`].
 pub struct CodeWriter {
@@ -119,7 +122,7 @@ pub(crate) fn write_code(
     out: &mut dyn Write,
     name: Option<FingerprintName<'_>>,
     code: Option<SizedFingerprint>,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let id = match name {
         None | Some(FingerprintName::Fingerprint(_)) => None,
         Some(FingerprintName::Number(number)) => Some(WrittenId::Number(number)),
@@ -146,11 +149,12 @@ fn write_words(
 }
 
 /// For `map_err`: a file of fingerprints that cannot be written.
-pub(super) fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> BatchError + '_ {
+pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     move |source| BatchError::File {
         path: path.to_owned(),
         remedy: match source.kind() {
-            std::io::ErrorKind::Unsupported => "choose another file",
+            // A pipe or a device, or what this build cannot write.
+            io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => "choose another file",
             _ => "choose another file, or free some space",
         },
         source,
@@ -164,6 +168,7 @@ impl CodeWriter {
     /// [`BatchError`]: the name asks for no format, or for one that does not hold such fingerprints, or the file cannot be made.
     pub fn create(
         path: &Path,
+        begin: FileBegin,
         scheme: Option<SchemeId>,
         bits: u32,
         scratch: ArchiveScratch<'_>,
@@ -180,7 +185,7 @@ impl CodeWriter {
             let path = path.to_owned();
             return Err(FingerprintSettingsError::FormatOfOtherWidth { path, holds, bits }.into());
         }
-        let file = AtomicFile::create(path, packing).map_err(unwritable(path))?;
+        let file = begin(path, packing).map_err(unwritable(path))?;
         let out = match format {
             CodeFormat::JsonLines => FingerprintOutput::Lines(file),
             CodeFormat::Raw(_) => FingerprintOutput::Raw(file),
@@ -297,7 +302,7 @@ impl CodeWriter {
     fn failed(&self, error: FileError) -> BatchError {
         match error {
             FileError::Io(source) => unwritable(&self.path)(source),
-            other => unwritable(&self.path)(std::io::Error::other(other)),
+            other => unwritable(&self.path)(io::Error::other(other)),
         }
     }
 
@@ -334,6 +339,8 @@ pub struct CodeImport<'a> {
     pub inputs: &'a [FingerprintSource],
     /// The file to write; standard output, as JSON Lines, when there is none.
     pub output: Option<&'a Path>,
+    /// Begins that file.
+    pub begin: FileBegin,
     /// For what an output must have in order.
     pub scratch: ArchiveScratch<'a>,
     /// Policy for lines that cannot be read.
@@ -380,7 +387,7 @@ impl CodeImport<'_> {
         self.observer.stage(JobStage::Scan, total);
         let mut out = self
             .output
-            .map(|path| CodeWriter::create(path, scheme, W::BITS, self.scratch))
+            .map(|path| CodeWriter::create(path, self.begin, scheme, W::BITS, self.scratch))
             .transpose()?;
         let mut summary = ImportSummary {
             inputs: Vec::new(),
@@ -460,6 +467,7 @@ mod tests {
         let import = CodeImport {
             inputs: &inputs,
             output: None,
+            begin: AtomicFile::create,
             scratch: ArchiveScratch {
                 folder: folder.path(),
                 memory: 1 << 30,

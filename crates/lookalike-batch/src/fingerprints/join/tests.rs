@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::SchemeId;
+use lookalike_corpus::AtomicFile;
 use lookalike_hamming::FingerprintWriter;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -79,7 +80,14 @@ impl TestFile {
             folder,
             memory: 1 << 20,
         };
-        let mut writer = CodeWriter::create(&path, Some(SchemeId(7)), self.bits, scratch).unwrap();
+        let mut writer = CodeWriter::create(
+            &path,
+            AtomicFile::create,
+            Some(SchemeId(7)),
+            self.bits,
+            scratch,
+        )
+        .unwrap();
         for (id, (name, code)) in self.documents.iter().map(|(id, _)| *id).zip(self.named()) {
             let name = match (&name, self.ids) {
                 (_, TestIds::Nothing) => None,
@@ -424,7 +432,8 @@ impl SketchTestFile {
             other => other.to_owned(),
         };
         let path = folder.join(format!("{name}.{ending}"));
-        let mut writer = SketchWriter::create(&path, shape, SchemeId(7)).unwrap();
+        let mut writer =
+            SketchWriter::create(&path, AtomicFile::create, shape, SchemeId(7)).unwrap();
         for (id, values) in &self.documents {
             writer
                 .push(&format!("{id:08}"), Some(&Self::words(values, kind)))
