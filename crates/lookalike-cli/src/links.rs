@@ -100,17 +100,6 @@ impl LinksArguments {
     }
 
     fn invert(&self, console: &Console<'_>) -> Result<LinksSummary, Failure> {
-        // Records differ in their other fields, which stay as they came: they are no rows of one table.
-        let table = self.output.as_ref().filter(|path| {
-            let ending = path.extension().unwrap_or_default();
-            ending.eq_ignore_ascii_case("parquet")
-        });
-        if let Some(path) = table {
-            return Err(Failure::Usage(format!(
-                "{}: records with links are written as JSON lines: name the file .jsonl, .jsonl.gz or .jsonl.zst",
-                path.display()
-            )));
-        }
         let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
@@ -141,6 +130,7 @@ impl LinksArguments {
             most: self.most as usize,
             folder: spool.path(),
         };
+        // No table: records differ in their other fields, which stay as they came.
         console.ended(write_output(self.output.as_deref(), |out| job.write(out)))
     }
 }

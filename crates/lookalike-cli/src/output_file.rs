@@ -18,7 +18,9 @@ const BUFFER: usize = 1 << 18;
 /// Compression of a file of this name.
 fn compression(path: &Path) -> Compression {
     let name = path.to_string_lossy().to_ascii_lowercase();
-    [Compression::Gzip, Compression::Zstd]
+    // The last two are only read: a file of such a name is refused.
+    use Compression::{Bzip2, Gzip, Xz, Zstd};
+    [Gzip, Zstd, Bzip2, Xz]
         .into_iter()
         .find(|compression| name.ends_with(compression.suffix()))
         .unwrap_or(Compression::None)
@@ -56,12 +58,16 @@ pub(crate) fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
     inputs.sources.iter().filter_map(Source::path)
 }
 
-/// Writes to a file, packed if its name says so, or to standard output.
+/// Writes lines to a file, packed if its name says so, or to standard output.
 pub(crate) fn write_output<T>(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
     match path {
+        Some(path) if is_table(path) => Err(Failure::Usage(format!(
+            "{}: what is written are JSON lines and no table: name the file .jsonl, .jsonl.gz or .jsonl.zst",
+            path.display()
+        ))),
         Some(path) => write_created(
             path,
             |target| AtomicFile::create(target, compression(path)),

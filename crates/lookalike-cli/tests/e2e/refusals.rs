@@ -280,3 +280,30 @@ fn a_job_that_failed_before_it_had_results_is_not_in_the_way() {
     assert_eq!(std::fs::read_dir(folder.path("out")).unwrap().count(), 0);
     dedup().args(["--text", "body"]).succeed();
 }
+
+#[test]
+fn names_of_other_formats_got_plain_lines() {
+    let (folder, input) = two();
+    let codes = folder.path("codes.lkfp");
+    let mut make = lookalike("fingerprint");
+    make.arg(&input).arg("-o").arg(&codes).succeed();
+    let all = |subcommand: &str, output: &str| {
+        let mut command = lookalike(subcommand);
+        let read = if subcommand == "join" { &codes } else { &input };
+        command.arg(read).arg("-o").arg(folder.path(output));
+        command
+    };
+    for subcommand in ["join", "links"] {
+        let refused = all(subcommand, "z.parquet").fail(2);
+        refused.says(&["z.parquet: what is written are JSON lines and no table"]);
+    }
+    for (subcommand, output) in [
+        ("join", "z.xz"),
+        ("pairs", "z.jsonl.XZ"),
+        ("extract", "z.bz2"),
+    ] {
+        let refused = all(subcommand, output).fail(1);
+        refused.says(&[output, "bzip2 and xz are read, not written"]);
+    }
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 2);
+}
