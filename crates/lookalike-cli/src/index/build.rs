@@ -84,7 +84,7 @@ pub(crate) struct IndexBuildArguments {
     no_ids: bool,
 
     /// Resume an interrupted build: finished tables are kept. A build that was still reading starts from the beginning
-    #[arg(long, conflicts_with = "overwrite")]
+    #[arg(long)]
     resume: bool,
 
     /// Replace an existing index
@@ -104,12 +104,12 @@ fn layout(text: &str) -> Result<Layout, String> {
 }
 
 pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
+    let output = &*behind_links(&arguments.output);
     // Before anything is read: a job of hours must not end with this. An index in the way of a build that goes on was there when that
     // began: with --overwrite, or it would not have.
     if !arguments.resume {
-        refuse_existing(&arguments.output, arguments.overwrite)?;
+        refuse_existing(output, arguments.overwrite)?;
     }
-    let output = &*behind_links(&arguments.output);
     let limits = arguments.run.limits();
     let console = Console::new(arguments.run.quiet);
     // For inputs from elsewhere only; the tables are in INDEX.building beside the output, where the rename is
@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
             observer: &console,
         };
         if arguments.resume {
-            refuse_existing(&arguments.output, can_resume(&job.folder()))?;
+            refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
         }
         let inputs = finish_sketches(&job, &console, &arguments.run)?;
         return end(&inputs, &arguments.losses);
@@ -158,7 +158,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         observer: &console,
     };
     if arguments.resume {
-        refuse_existing(&arguments.output, can_resume(&job.folder()))?;
+        refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
     }
     let summary = finish(&job, &console, &arguments.run)?;
     if arguments.run.warns() {
@@ -182,16 +182,13 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
     let Ok(found) = output.metadata() else {
         return Ok(());
     };
-    let shown = output.display();
-    match may_replace {
-        true if found.is_file() || found.is_dir() => Ok(()),
-        true => Err(Failure::Usage(format!(
-            "{shown}: is a pipe or a device, and no index can take its place: choose another name"
-        ))),
-        false => Err(Failure::Usage(format!(
-            "{shown}: already exists: choose another name, or replace it with --overwrite"
-        ))),
-    }
+    let reason = match (found.is_file(), may_replace) {
+        (true, true) => return Ok(()),
+        (true, false) => "already exists: choose another name, or replace it with --overwrite",
+        (false, _) if found.is_dir() => "is a directory: choose another name",
+        (false, _) => "is a pipe or a device, and no index can take its place: choose another name",
+    };
+    Err(Failure::Usage(format!("{}: {reason}", output.display())))
 }
 
 /// A failure that tells what is left of the build in `folder`, where a setting that may change was too small.

@@ -67,7 +67,7 @@ pub(crate) struct IndexMergeArguments {
     output: PathBuf,
 
     /// Resume an interrupted merge
-    #[arg(long, conflicts_with = "overwrite")]
+    #[arg(long)]
     resume: bool,
 
     /// Replace an existing index

@@ -1,11 +1,13 @@
 //! `index`: built, searched and examined through the real binary.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::hostile_files::wait_for;
 use crate::support::{Finish, Folder, Numbers, interrupt, lookalike};
 
 fn index(subcommand: &str) -> Command {
@@ -206,6 +208,18 @@ fn raw_numbers_have_no_ids_and_the_order_of_inputs_leaves_no_trace() {
     assert!(fs::read(without).unwrap() == fs::read(forward).unwrap());
 }
 
+/// Stops a build of standard input at its last step, with everything built: a folder gets into the way of the final name meanwhile.
+fn stop_at_the_end(mut build: Command, input: &Path, output: &Path) {
+    let mut child = build.stdin(Stdio::piped()).spawn().unwrap();
+    wait_for(&output.with_extension("building"), &mut child);
+    fs::create_dir_all(output.join("occupied")).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&fs::read(input).unwrap()).unwrap();
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    fs::remove_dir_all(output).unwrap();
+}
+
 #[test]
 fn a_build_that_was_killed_goes_on() {
     let folder = Folder::new();
@@ -215,15 +229,11 @@ fn a_build_that_was_killed_goes_on() {
     let path = folder.path("index");
     let build = || {
         let mut command = index("build");
-        command.arg(&input).arg("-o").arg(&path);
+        command.args(["-", "-o"]).arg(&path);
         command
     };
-    // A folder in the way of the final name stops the build at its last step, with everything built.
-    fs::create_dir_all(path.join("occupied")).unwrap();
-    let stopped = build().arg("--overwrite").fail(1);
-    stopped.says(&["index"]);
+    stop_at_the_end(build(), &input, &path);
     assert!(folder.path("index.building/progress").exists());
-    fs::remove_dir_all(&path).unwrap();
     let part = folder.path("index.building/part");
     let mut bytes = fs::read(&part).unwrap();
     bytes.truncate(bytes.len() - 7);
@@ -237,7 +247,10 @@ fn a_build_that_was_killed_goes_on() {
     let anew = build().args(["--resume"]).fail(2);
     anew.says(&["--overwrite"]);
     fs::remove_file(&path).unwrap();
-    build().arg("--resume").succeed();
+    let anew = build()
+        .arg("--resume")
+        .finish_with(&fs::read(&input).unwrap());
+    anew.says(&["there is nothing to resume"]);
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
 }
 
@@ -249,24 +262,22 @@ fn a_build_that_was_to_replace_an_index_could_not_go_on() {
     let path = folder.path("index");
     let build = || {
         let mut command = index("build");
-        command.arg(&input).arg("-o").arg(&path);
+        command.args(["-", "-o"]).arg(&path);
         command
     };
-    // Stopped at its last step, as above, while an older index lies there.
-    fs::create_dir_all(path.join("occupied")).unwrap();
-    build().arg("--overwrite").fail(1);
-    fs::remove_dir_all(&path).unwrap();
-    fs::write(&path, "an older index").unwrap();
-    let resumed = build().args(["--resume", "--json"]).succeed();
-    assert_ne!(resumed.json()["tables_resumed"], 0);
-    assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
+    for flags in [&["--resume"][..], &["--resume", "--overwrite"]] {
+        stop_at_the_end(build(), &input, &path);
+        fs::write(&path, "an older index").unwrap();
+        let resumed = build().args(flags).arg("--json").succeed();
+        assert_ne!(resumed.json()["tables_resumed"], 0);
+        assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
+        fs::remove_file(&path).unwrap();
+    }
     // Who does not resume is told what that costs.
-    fs::remove_file(&path).unwrap();
-    fs::create_dir_all(path.join("occupied")).unwrap();
-    build().arg("--overwrite").fail(1);
-    fs::remove_dir_all(&path).unwrap();
+    stop_at_the_end(build(), &input, &path);
     let left = "an interrupted job left its progress";
-    build().succeed().says(&[left, "from the beginning"]);
+    let anew = build().finish_with(&fs::read(&input).unwrap());
+    anew.says(&[left, "from the beginning"]);
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
 }
 
@@ -283,10 +294,7 @@ fn an_interrupted_build_says_what_goes_on_with_it() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let building = folder.path("index.building");
-    while !building.exists() && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    wait_for(&folder.path("index.building"), &mut child);
     // Its input goes on meanwhile.
     let input = child.stdin.take();
     let (code, said) = interrupt(child);
@@ -302,20 +310,13 @@ fn other_settings_do_not_resume_an_interrupted_build() {
     let folder = Folder::new();
     let input = json_lines(&folder, "in.jsonl", &codes(100), 0);
     let path = folder.path("index");
-    fs::create_dir_all(path.join("occupied")).unwrap();
-    index("build")
-        .arg(&input)
-        .arg("-o")
-        .arg(&path)
-        .arg("--overwrite")
-        .fail(1);
-    fs::remove_dir_all(&path).unwrap();
-    let refused = index("build")
-        .arg(&input)
-        .arg("-o")
-        .arg(&path)
-        .args(["--resume", "--distance", "5"])
-        .fail(2);
+    let build = || {
+        let mut command = index("build");
+        command.args(["-", "-o"]).arg(&path);
+        command
+    };
+    stop_at_the_end(build(), &input, &path);
+    let refused = build().args(["--resume", "--distance", "5"]).fail(2);
     refused.says(&[
         "index.building",
         "other inputs or settings",
@@ -749,4 +750,20 @@ fn what_cannot_be_put_into_an_index_is_refused_and_leaves_it_as_it_was() {
     damaged[middle] ^= 1;
     fs::write(&of_lines, damaged).unwrap();
     refuse(index("extend").arg(&of_lines).arg(&lines), 1, &["damaged"]);
+}
+
+#[test]
+fn a_folder_in_place_of_the_index_was_found_when_everything_was_built() {
+    let folder = Folder::new();
+    let input = json_lines(&folder, "in.jsonl", &codes(100), 0);
+    let path = folder.path("index");
+    fs::create_dir(&path).unwrap();
+    for flags in [&[][..], &["--overwrite"], &["--resume"]] {
+        let mut build = index("build");
+        build.arg(&input).arg("-o").arg(&path).args(flags);
+        build
+            .fail(2)
+            .says(&["index: is a directory: choose another name"]);
+        assert!(!folder.path("index.building").exists());
+    }
 }
