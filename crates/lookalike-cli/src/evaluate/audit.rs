@@ -9,12 +9,12 @@ use lookalike::{Banding, FeatureExtractor, Scheme, Sketch, Sketcher};
 use lookalike_batch::{DistanceFor, DocumentUse, Method};
 use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{
-    AuditProgress, AuditReport, AuditedMethod, DocumentSampler, EvaluatedDocument, RecallAudit,
-    SampleTooLarge,
+    AuditProgress, AuditReport, AuditedMethod, DocumentSampler, DocumentSetError,
+    EvaluatedDocument, RecallAudit, SampleTooLarge,
 };
 
 use super::checkpoint::{Checkpoint, CheckpointArguments};
-use super::{EvaluationInput, document, print, shown, told_copies};
+use super::{EvaluationInput, document, print, shown, told_copies, unusable_documents};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
 };
@@ -43,7 +43,7 @@ pub(crate) struct AuditArguments {
     fingerprints: bool,
 
     /// Number of documents in the sample
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     sample: u64,
 
     #[command(flatten)]
@@ -198,6 +198,10 @@ impl AuditArguments {
             // Chained: what is resumed skips the first documents, whose order therefore matters.
             digest = xxh3_64(&document.text_hash().to_le_bytes(), digest);
         })?;
+        if documents < 2 {
+            let found = documents as usize;
+            return Err(unusable_documents(&DocumentSetError::TooFew { found }));
+        }
         let sample = sampler.finish().map_err(too_large)?;
         if (sample.len() as u64) < self.sample && !self.run.quiet {
             let whole = sample.len() as u64;

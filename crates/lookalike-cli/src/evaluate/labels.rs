@@ -64,7 +64,9 @@ pub(crate) struct LabelFileArguments {
     #[arg(long, value_name = "MEASURE", default_value = "resemblance")]
     measure: SetMeasure,
 
-    /// Clusters and CORE: minimum score of a pair: its resemblance, equal bits, or equal hashes [default: 0.8, all but 3 bits, 2]
+    /// Clusters and CORE: minimum score of a pair: resemblance, share (minhash), equal bits or equal hashes [default: 0.8, all but 3 bits, 2]
+    ///
+    /// Of fingerprints of 64 bits, 61 equal bits are a distance of 3.
     #[arg(long, value_name = "SCORE")]
     cut: Option<f64>,
 
@@ -94,6 +96,34 @@ impl LabelFileArguments {
                 bits => f64::from(bits - Method::Simhash.default_distance()),
             },
         })
+    }
+
+    /// Refuses a cut that no pair can have for a score.
+    fn ensure_cut_fits(&self, sketch: Sketch) -> Result<(), Failure> {
+        let Some(cut) = self.cut else {
+            return Ok(());
+        };
+        let counted = |low: u32, high: u32, what: &str| {
+            let is_count = cut.fract() == 0.0 && (low.into()..=high.into()).contains(&cut);
+            let wanted = format!("a whole number of equal {what}, {low} to {high}");
+            (is_count, wanted)
+        };
+        let (fits, wanted) = match (sketch, sketch.fingerprint_bits()) {
+            (Sketch::SuperShingle { groups: hashes, .. }, _)
+            | (Sketch::Buckets { buckets: hashes }, _)
+            | (Sketch::IMatch { lexicons: hashes }, _) => counted(1, hashes.into(), "hashes"),
+            (_, 0) => (
+                cut > 0.0 && cut <= 1.0,
+                "a share above 0 and at most 1".to_owned(),
+            ),
+            (_, bits) => counted(bits / 2, bits, "bits"),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(Failure::Usage(format!(
+                "--cut {cut}: the score of {sketch} is {wanted}"
+            ))),
+        }
     }
 
     /// Says which options are for labels of another kind.
@@ -305,6 +335,7 @@ impl<'a> LabelledInput<'a> {
         if arguments.fingerprints {
             let input = &arguments.input;
             let given = GivenSketches::read(&input.inputs, input, &arguments.run, 0, console)?;
+            arguments.ensure_cut_fits(given.sketch)?;
             return Ok(Self {
                 collection: documents_of(given.set.ids().iter())?,
                 scheme: given.setting().scheme,
@@ -313,6 +344,7 @@ impl<'a> LabelledInput<'a> {
                 reading: None,
             });
         }
+        arguments.ensure_cut_fits(arguments.sketch)?;
         let reading = EvaluationInput::of_scheme(
             &arguments.input,
             &arguments.run,

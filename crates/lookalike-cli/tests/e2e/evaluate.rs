@@ -357,3 +357,60 @@ fn a_fingerprint_and_the_length_find_what_resembles() {
     wrong.arg("sweep").arg(&documents).args(["--lengths", "0"]);
     assert_eq!(wrong.finish().status, Some(2));
 }
+
+#[test]
+fn values_that_mean_nothing_gave_figures() {
+    let (folder, input) = crate::refusals::two();
+    let clusters = "{\"id\":\"a\",\"cluster\":1}\n{\"id\":\"b\",\"cluster\":1}\n";
+    let clusters = folder.add("clusters.jsonl", clusters);
+    let cut = |sketch: &str, cut: &str| {
+        let mut command = lookalike("evaluate");
+        command.arg("labels").arg(&input).arg("--labels");
+        command
+            .arg(&clusters)
+            .args(["--sketch", sketch, "--cut", cut]);
+        command
+    };
+    let bits = "a whole number of equal bits, 32 to 64";
+    let hashes = "a whole number of equal hashes, 1 to 6";
+    let share = "a share above 0 and at most 1";
+    let impossible = [
+        ("simhash:64", "3", bits),
+        ("simhash:64", "0.8", bits),
+        ("simhash:64", "60.5", bits),
+        ("simhash:64", "65", bits),
+        ("super-shingle:6x2", "7", hashes),
+        ("super-shingle:6x2", "0", hashes),
+        ("minhash:32", "20", share),
+        ("none", "1.5", share),
+        ("none", "nan", share),
+    ];
+    for (sketch, score, wanted) in impossible {
+        cut(sketch, score).fail(2).says(&["--cut", wanted]);
+    }
+    for (sketch, score) in [
+        ("simhash:64", "32"),
+        ("super-shingle:6x2", "6"),
+        ("none", "1"),
+    ] {
+        cut(sketch, score).succeed();
+    }
+    let codes = folder.path("codes.lkfp");
+    let mut make = lookalike("fingerprint");
+    make.arg(&input).arg("-o").arg(&codes).succeed();
+    let mut given = lookalike("evaluate");
+    given.args(["labels", "--fingerprints", "--cut", "3", "--labels"]);
+    given.arg(&clusters).arg(&codes).fail(2).says(&[bits]);
+    for words in [
+        ["sweep", "--precision", "7"],
+        ["sweep", "--recall", "nan"],
+        ["audit", "--sample", "0"],
+    ] {
+        let refused = lookalike("evaluate").args(words).arg(&input).fail(2);
+        refused.says(&[words[1], words[2]]);
+    }
+    let mut empty = lookalike("evaluate");
+    empty.args(["audit", "--method", "simhash"]);
+    let none = empty.arg(folder.add("empty.jsonl", "")).fail(1);
+    none.says(&["0 documents; a pair needs at least two"]);
+}

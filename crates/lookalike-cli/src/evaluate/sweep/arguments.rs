@@ -124,12 +124,12 @@ pub(crate) struct SweepArguments {
     #[arg(long, value_name = "SHARE", value_parser = crate::arguments::positive_share, hide_short_help = true)]
     pub(super) lengths: Option<f64>,
 
-    /// Minimum precision to reach
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    /// Minimum precision to reach, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", default_value = "0.9", value_parser = crate::arguments::positive_share)]
     pub(super) precision: f64,
 
-    /// Minimum recall to reach
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    /// Minimum recall to reach, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", default_value = "0.9", value_parser = crate::arguments::positive_share)]
     pub(super) recall: f64,
 
     /// Write a self-contained HTML page with plots
