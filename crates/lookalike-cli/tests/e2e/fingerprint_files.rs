@@ -319,3 +319,20 @@ fn an_interrupted_command_left_half_a_file_of_fingerprints_for_good() {
         fs::remove_file(folder.path(format!("{output}.tmp-abcdef"))).unwrap();
     }
 }
+
+#[test]
+fn a_packed_file_that_ends_early_was_a_matter_of_its_path() {
+    let (folder, input, _) = documents();
+    for name in ["x.lkfp.gz", "x.jsonl.zst"] {
+        let path = folder.path(name);
+        fingerprint(&[&input], &path, &[]);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.truncate(bytes.len() / 2);
+        fs::write(&path, bytes).unwrap();
+        let refused = lookalike("join").arg(&path).fail(1);
+        refused.says(&[name, "make the file again, or restore it from a copy"]);
+        assert!(!refused.err.contains("check the path"), "{}", refused.err);
+    }
+    let missing = lookalike("join").arg(folder.path("missing")).fail(1);
+    missing.says(&["missing", "check the path"]);
+}

@@ -13,7 +13,7 @@ use super::sketch_shape::SketchShape;
 #[non_exhaustive]
 pub enum CodesError {
     /// The file cannot be read.
-    #[error("{name}: {source}: check the path, or read standard input with -")]
+    #[error("{name}: {source}: {remedy}", remedy = remedy(source))]
     Io {
         /// The file.
         name: String,
@@ -143,6 +143,16 @@ pub enum CodesError {
         /// Fault of the first line.
         first: String,
     },
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        // What unpacks a file finds these, not the system.
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            "it ends early or is damaged; make the file again, or restore it from a copy"
+        }
+        _ => "check the path, or read standard input with -",
+    }
 }
 
 impl CodesError {
