@@ -31,8 +31,10 @@ pub struct ExpectedAccuracy {
     pub choice: String,
     /// Number of settings, or of combinations of two.
     pub settings: usize,
-    /// Families of labelled pairs; each pair is one where documents connect nearly all.
+    /// Families of labelled pairs.
     pub families: usize,
+    /// True if each pair is taken for a family though pairs share documents, which connect nearly all of them: the true limits are wider.
+    pub pairs_alone: bool,
     /// Share of the found pairs that are true.
     pub precision: f64,
     /// Share of the true pairs that are found.
@@ -49,6 +51,8 @@ pub struct ExpectedAccuracy {
 struct LabelFamilies {
     of_pair: Vec<usize>,
     count: usize,
+    /// See [`ExpectedAccuracy::pairs_alone`].
+    pairs_alone: bool,
 }
 
 impl LabelFamilies {
@@ -76,10 +80,15 @@ impl LabelFamilies {
         };
         let of_pair: Vec<usize> = judged.iter().map(&mut number).collect();
         match numbers.len() {
-            count if count >= FOLDS => Self { of_pair, count },
+            count if count >= FOLDS => Self {
+                of_pair,
+                count,
+                pairs_alone: false,
+            },
             _ => Self {
                 of_pair: (0..judged.len()).collect(),
                 count: judged.len(),
+                pairs_alone: true,
             },
         }
     }
@@ -275,6 +284,7 @@ impl JudgedScores {
             choice,
             settings,
             families: families.count,
+            pairs_alone: families.pairs_alone,
             precision,
             recall,
             f1,

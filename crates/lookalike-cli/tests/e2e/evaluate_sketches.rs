@@ -330,6 +330,40 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
     }
 }
 
+#[test]
+fn pairs_that_all_share_documents_were_called_families() {
+    let folder = Folder::new();
+    let (documents, labels) = (families(&folder), labels(&folder));
+    let shown = |labels: &Path| {
+        let mut command = lookalike("evaluate");
+        command.arg("sweep").arg(&documents).arg("--labels");
+        command
+            .arg(labels)
+            .args(["--sketches", "none", "--shingles", "words:2"]);
+        command.succeed().text().to_owned()
+    };
+    // Each family is connected with the next one, in a circle.
+    let text = shown(&labels);
+    let alone = "of 240 labelled pairs, each alone because fewer than five groups of them share no documents, tested";
+    assert!(text.contains(alone), "{text}");
+    assert!(
+        text.contains("by resampling pairs; the true limits are wider"),
+        "{text}"
+    );
+    let apart = fs::read_to_string(&labels).unwrap();
+    let apart = apart.lines().filter(|line| {
+        let pair: Value = serde_json::from_str(line).unwrap();
+        let [a, b] = ["a", "b"].map(|side| pair[side].as_str().unwrap()[..3].to_owned());
+        a == b
+    });
+    let apart = apart.map(|line| line.to_owned() + "\n").collect::<String>();
+    let text = shown(&folder.add("apart.jsonl", apart));
+    assert!(
+        text.contains("of 20 families of labelled pairs, tested"),
+        "{text}"
+    );
+}
+
 /// The join of signatures, and what their bands find of it: both by comparing all with all.
 #[test]
 fn an_audit_of_signatures_counts_what_the_bands_miss() {

@@ -167,14 +167,23 @@ pub(super) fn expectation_of<'a>(
     halves: Option<&'a [HalvedAccuracy]>,
 ) -> Option<SweepExpectation<'a>> {
     let (elsewhere, basis) = match (labels.first(), halves) {
-        (Some(first), _) => (
-            "labels",
-            format!(
-                "settings and cuts chosen on four fifths of {} families of labelled pairs, tested on the last fifth;\n\
-                 95 % limits by resampling families",
-                first.families
-            ),
-        ),
+        (Some(first), _) => {
+            let (of, resampled) = match first.pairs_alone {
+                true => (
+                    "labelled pairs, each alone because fewer than five groups of them share no documents",
+                    "pairs; the true limits are wider",
+                ),
+                false => ("families of labelled pairs", "families"),
+            };
+            (
+                "labels",
+                format!(
+                    "settings and cuts chosen on four fifths of {} {of}, tested on the last fifth;\n\
+                     95 % limits by resampling {resampled}",
+                    first.families
+                ),
+            )
+        }
         (None, Some(halves)) => {
             let known = match halves.first() {
                 Some(first) => format!(
