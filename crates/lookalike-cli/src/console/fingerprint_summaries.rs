@@ -166,17 +166,20 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
                 "verified",
                 "{removed} removed, each with a text that resembles that of a kept one by {least} or more"
             );
-            line!(
-                "",
-                "{} kept after all: their texts do not",
-                grouped(counts.kept_after_all)
-            );
-            if counts.missing > 0 {
-                let missing = counted(counts.missing, "document");
-                line!(
-                    "note",
-                    "{missing} without a text there: not removed, nor others in its favour"
-                );
+            let without = counts.without_text;
+            for (count, why) in [
+                (
+                    counts.kept_after_all - without,
+                    "their texts do not resemble those of their survivors",
+                ),
+                (
+                    without,
+                    "their texts, or those of their survivors, are in none of the --verify files",
+                ),
+            ] {
+                if count > 0 {
+                    line!("", "{} kept after all: {why}", grouped(count));
+                }
             }
             skipped(&texts.skipped);
         }

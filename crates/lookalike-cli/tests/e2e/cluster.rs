@@ -558,6 +558,7 @@ fn removals_of_a_corpus_are_verified_with_the_similarity_that_dedup_gives() {
         all.len() - found.len()
     );
     assert_eq!(summary["verification"]["counts"]["missing"], 0);
+    assert_eq!(summary["verification"]["counts"]["without_text"], 0);
     let again = folder.path("again");
     let more = [&flags[..], &["--threads", "1", "--memory", "200M"]].concat();
     cluster(&[&lines], &more, &again);
@@ -578,8 +579,9 @@ fn texts_decide_about_removals_one_by_one() {
     let finished = cluster(&[&chain], &verify, &out);
     finished.says(&[
         "1 removed, each with a text that resembles that of a kept one by 0.8 or more",
-        "1 kept after all",
+        "1 kept after all: their texts do not resemble those of their survivors",
     ]);
+    assert!(!finished.err.contains("--verify files"), "{}", finished.err);
     let clusters = json_lines(&fs::read(out.join("clusters.jsonl")).unwrap());
     let expected = json!({"cluster": 1, "survivor": "c", "members": [
         {"id": "copy", "distance": 0, "similarity": 1.0, "reason": "same-fingerprint"},
@@ -587,11 +589,13 @@ fn texts_decide_about_removals_one_by_one() {
     assert_eq!(clusters, [expected]);
     assert_eq!(ids(&out.join("kept.jsonl")), ["c", "b", "a", "far"]);
 
-    // A text that is not there is no reason to remove anything.
+    // A text that is not there is no reason to remove anything, and says nothing about a resemblance.
     let few = folder.records("few.jsonl", &[("c", STORY), ("b", STORY)]);
     let out = folder.path("few");
     let finished = cluster(&[&chain], &["--verify", few.to_str().unwrap()], &out);
-    finished.says(&["1 document without a text there"]);
+    let unknown = "1 kept after all: their texts, or those of their survivors, are in none of the --verify files";
+    finished.says(&[unknown]);
+    assert!(!finished.err.contains("do not"), "{}", finished.err);
     assert_eq!(ids(&out.join("removed.jsonl")), ["b"]);
 
     let none = folder.records("none.jsonl", &[("x", STORY)]);

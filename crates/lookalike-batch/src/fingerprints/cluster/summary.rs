@@ -115,4 +115,6 @@ pub struct VerificationCounts {
     pub missing: u64,
     /// Documents that fingerprints would remove, and that are kept: the texts do not resemble each other, or one was not there.
     pub kept_after_all: u64,
+    /// Those among them of which a text was not there.
+    pub without_text: u64,
 }

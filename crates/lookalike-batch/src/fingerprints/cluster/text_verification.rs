@@ -215,11 +215,15 @@ impl FingerprintClustering<'_> {
             missing: sets.places.iter().filter(|place| place.is_none()).count() as u64,
             ..VerificationCounts::default()
         };
-        for (&[_, survivor], similarity) in claimed.removed.iter().zip(similarities.iter()) {
-            match similarity.is_nan() {
-                true => counts.kept_after_all += 1,
-                false => sizes[survivor as usize] += 1,
+        let is_there = |number: u32| sets.places[number as usize].is_some();
+        for (&[number, survivor], similarity) in claimed.removed.iter().zip(similarities.iter()) {
+            if !similarity.is_nan() {
+                sizes[survivor as usize] += 1;
+                continue;
             }
+            counts.kept_after_all += 1;
+            let survivor = claimed.survivors[survivor as usize];
+            counts.without_text += u64::from(!is_there(number) || !is_there(survivor));
         }
         Ok(VerifiedRemovals {
             similarities,
