@@ -20,7 +20,7 @@ use crate::arguments::{
     ConvertArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
     SchemeArguments, TestArguments, command_line,
 };
-use crate::console::ColorOption;
+use crate::console::{self, ColorOption};
 use crate::failure::Failure;
 use crate::output_file::{files_of, refuse_input, write_bytes};
 use crate::size;
@@ -400,16 +400,17 @@ fn describe(e: &Explanation, color: bool) -> String {
         None => e.found.chance_of.clone(),
     };
     let visible = diff::visible;
+    let features = |count: usize| console::counted(count as u64, "feature");
     let rows = [
         ("chance over all seeds", chance),
         ("", String::new()),
         (
             "a",
-            format!("{}  ({} features)", visible(&e.a), e.features_a),
+            format!("{}  ({})", visible(&e.a), features(e.features_a)),
         ),
         (
             "b",
-            format!("{}  ({} features)", visible(&e.b), e.features_b),
+            format!("{}  ({})", visible(&e.b), features(e.features_b)),
         ),
         ("shared features", e.shared.to_string()),
         ("resemblance", format!("{:.6}", e.resemblance)),

@@ -38,6 +38,8 @@ pub struct Explanation {
     pub method: String,
     /// True if the texts are equal as a reader sees them, byte for byte, and the fields that the scheme looks at.
     pub equal_text: bool,
+    /// True if both texts are empty: such texts are duplicates of none.
+    pub empty_texts: bool,
     /// True if the texts that were chosen of them are equal, byte for byte, while a reader sees different ones.
     pub equal_main_text: bool,
     /// Resemblance of all that a reader sees, where a part of it was compared.
@@ -187,7 +189,9 @@ pub fn explain(
     let looks = !scheme.fields.is_none();
     let differ = looks && a.fields != b.fields;
     // As in a job: empty texts equal nothing.
-    let equal = |a: &str, b: &str| a == b && !a.trim().is_empty() && !differ;
+    let is_empty = |text: &str| text.trim().is_empty();
+    let equal = |a: &str, b: &str| a == b && !is_empty(a) && !differ;
+    let empty_texts = is_empty(seen(&a)) && is_empty(seen(&b));
     let equal_text = equal(seen(&a), seen(&b));
     let equal_main_text = equal(a.text, b.text) && !equal_text;
     let shared = intersection_size(own.set, other.set);
@@ -214,6 +218,9 @@ pub fn explain(
     found.found =
         // Every job finds equal texts before its method looks for anything.
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
+    if equal_text {
+        (found.chance, found.chance_of) = (Some(1.0), "as the texts are equal".to_owned());
+    }
     let times = [times(&own), times(&other)];
     let list = |features: &Features<'_>, side: usize, wanted: &dyn Fn(u64) -> bool| {
         // A feature is listed once, where it stands first.
@@ -247,6 +254,7 @@ pub fn explain(
         scheme: scheme.to_string(),
         method: settings.method.to_string(),
         equal_text,
+        empty_texts,
         equal_main_text,
         visible_resemblance: pages.map(|(resemblance, _)| resemblance),
         pages_differ,
@@ -322,7 +330,11 @@ impl Explanation {
             return "exact copies: the texts are equal byte for byte".to_owned();
         }
         if self.features_a == 0 || self.features_b == 0 {
-            return "not comparable: a text without words can only be an exact copy".to_owned();
+            let why = match self.empty_texts {
+                true => "both texts are empty, and an empty text is never a duplicate",
+                false => "a text without words can only be an exact copy",
+            };
+            return format!("not comparable: {why}");
         }
         if let (true, Some(visible)) = (self.pages_differ, self.visible_resemblance) {
             return format!(

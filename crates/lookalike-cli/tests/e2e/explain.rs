@@ -352,3 +352,34 @@ fn a_pair_that_was_listed_could_not_be_explained() {
         .fail(1)
         .says(&["no record of --in has the id \"p#3\""]);
 }
+
+/// What `explain` says of two files.
+fn explained(texts: [&str; 2]) -> (String, Value) {
+    let folder = Folder::new();
+    let files =
+        [("a.txt", texts[0]), ("b.txt", texts[1])].map(|(name, text)| folder.add(name, text));
+    let explain = |flags: &[&str]| lookalike("explain").args(&files).args(flags).succeed();
+    (explain(&[]).text().to_owned(), explain(&["--json"]).json())
+}
+
+#[test]
+fn two_empty_texts_were_told_that_they_might_be_copies() {
+    let (said, row) = explained(["", "\n"]);
+    let verdict = "not comparable: both texts are empty, and an empty text is never a duplicate\n";
+    assert!(said.starts_with(verdict), "{said}");
+    assert_eq!(
+        (&row["empty_texts"], &row["equal_text"]),
+        (&Value::Bool(true), &Value::Bool(false))
+    );
+}
+
+#[test]
+fn equal_texts_without_words_were_found_with_no_chance() {
+    let (said, row) = explained(["!!!", "!!!"]);
+    assert!(said.starts_with("exact copies"), "{said}");
+    assert!(said.contains("1.000000, as the texts are equal"), "{said}");
+    assert!(said.contains("(0 features)"), "{said}");
+    assert_eq!(row["found"]["chance"], 1.0);
+    let (said, _) = explained(["one", "!!!"]);
+    assert!(said.contains("(1 feature)"), "{said}");
+}
