@@ -34,6 +34,8 @@ enum TemporaryPath {
     Results { folder: PathBuf, is_new: bool },
     /// Nothing, if the folder is what `--resume` goes on with.
     Begun(PathBuf),
+    /// Nothing: a checkpoint that `--resume` goes on with.
+    Checkpoint(PathBuf),
     /// The unfinished file of a collection that is being built in a folder.
     Build(PathBuf),
 }
@@ -57,6 +59,7 @@ impl TemporaryPath {
                 CollectionWriter::remove_unfinished(folder);
                 Ok(())
             }
+            Self::Checkpoint(_) => Ok(()),
             Self::Begun(folder) if can_resume(folder) => Ok(()),
             // Nothing that a job could go on from, and nothing of anybody else's: the job would not have begun.
             Self::Begun(folder) => std::fs::remove_dir_all(folder),
@@ -81,6 +84,7 @@ impl TemporaryPath {
             Self::Build(folder) => {
                 CollectionWriter::is_begun(folder).then(|| continues_from(folder))
             }
+            Self::Checkpoint(file) => file.exists().then(|| continues_from(file)),
             Self::Begun(folder) if can_resume(folder) => Some(continues_from(folder)),
             Self::Begun(folder) => folder.exists().then(anew),
         }
@@ -168,6 +172,11 @@ pub(crate) fn remove_unfinished_build(folder: &Path) {
 pub(crate) fn remove_results(folder: &Path, is_new: bool) {
     let folder = folder.to_owned();
     watch(TemporaryPath::Results { folder, is_new });
+}
+
+/// Has it told, when the command is interrupted, that it can be resumed from a checkpoint.
+pub(crate) fn keep_checkpoint(path: &Path) {
+    watch(TemporaryPath::Checkpoint(path.to_owned()));
 }
 
 /// Says before a job that is to be resumed when there is nothing in its folder to go on from.

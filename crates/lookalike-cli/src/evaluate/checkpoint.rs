@@ -79,6 +79,7 @@ impl CheckpointArguments {
                 Vec::new()
             }
         };
+        interrupt::keep_checkpoint(path);
         // Begun anew, without a line that was not finished.
         checkpoint.replace(&measured)?;
         Ok(Some((checkpoint, measured)))

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::{Finish, Folder, Numbers, lookalike, path, record, table_below};
+use crate::hostile_files::{fifo, wait_for};
+use crate::support::{Finish, Folder, Numbers, interrupt, lookalike, path, record, table_below};
 
 fn evaluate(what: &str, input: &Path, flags: &[&str]) -> Value {
     let mut command = lookalike("evaluate");
@@ -445,6 +447,34 @@ fn a_sweep_goes_on_from_its_checkpoint() {
     let mut alone = lookalike("evaluate");
     alone.arg("sweep").arg(&documents).arg("--resume");
     alone.fail(2).says(&["--checkpoint"]);
+}
+
+#[test]
+fn an_interrupted_sweep_did_not_say_that_it_can_go_on() {
+    let folder = Folder::new();
+    let (documents, kept) = (families(&folder), folder.path("kept"));
+    // Nobody reads the page, so the sweep waits when all is measured.
+    let page = folder.path("page.html");
+    fifo(&page);
+    let mut command = lookalike("evaluate");
+    command
+        .arg("sweep")
+        .arg(&documents)
+        .args(["--sketches", "none", "--shingles", "words:1"]);
+    command
+        .arg("--checkpoint")
+        .arg(&kept)
+        .arg("--page")
+        .arg(&page);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&kept, &mut child);
+    let (status, said) = interrupt(child);
+    assert_eq!(status, Some(130), "{said}");
+    assert!(
+        said.contains("interrupted: --resume continues from"),
+        "{said}"
+    );
+    assert!(kept.exists());
 }
 
 /// Documents that were compared before an end are not compared again.
