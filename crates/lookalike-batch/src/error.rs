@@ -60,7 +60,7 @@ pub enum BatchError {
         remedy: &'static str,
     },
     /// Two records have one id and the job was told to refuse that.
-    #[error("{count} records repeat the id of another, the first being {id:?}")]
+    #[error("records that repeat the id of another: {count}, the first being {id:?}")]
     RepeatedId {
         /// The first repeated id.
         id: String,
@@ -357,6 +357,17 @@ impl BatchError {
                 source,
             },
         }
+    }
+
+    /// The error, with the name of the output if it is one of that: jobs do not know it.
+    #[must_use]
+    pub fn of_output(mut self, output: &Path) -> Self {
+        if let Self::File { path, .. } = &mut self
+            && path.as_path() == Path::new(OUTPUT)
+        {
+            output.clone_into(path);
+        }
+        self
     }
 
     /// For `map_err`: an error of a result file, told with the place that the file would have got.

@@ -79,6 +79,7 @@ pub(crate) struct FingerprintJobArguments {
         long,
         value_name = "SKETCH",
         default_value = "simhash:64",
+        value_parser = stored_sketch,
         conflicts_with = "import",
         help_heading = "Features"
     )]
@@ -102,6 +103,14 @@ pub(crate) struct FingerprintJobArguments {
 
     #[command(flatten)]
     run: RunArguments,
+}
+
+/// A sketch; the message about one that is not known names those that files hold.
+fn stored_sketch(text: &str) -> Result<Sketch, String> {
+    text.parse().map_err(|_| {
+        "use simhash:64 (or 32 or 128), super-shingle:GxR (each 1 to 255, such as super-shingle:6x14) or minhash:N (1 to 65535)"
+            .to_owned()
+    })
 }
 
 impl FingerprintJobArguments {

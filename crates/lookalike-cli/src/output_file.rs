@@ -157,13 +157,13 @@ fn write_created<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
     if let Some(mut stream) = special_file(path)? {
-        let written = write(&mut stream)?;
+        let written = write(&mut stream).map_err(|error| error.of_output(path))?;
         stream.flush().map_err(unwritable(path))?;
         return Ok(written);
     }
     let mut file = begin(path, create).map_err(unwritable(path))?;
     // An error drops the file, which vanishes: what was there before stays.
-    let written = write(&mut file)?;
+    let written = write(&mut file).map_err(|error| error.of_output(path))?;
     file.commit().map_err(unwritable(path))?;
     Ok(written)
 }

@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(Vec::from_iter(names), ["\"x\"", "\"x#2\"", "\"x#3\""]);
         let refused = pairs(&documents, RepeatedIds::Refuse).expect_err("one id");
         assert!(
-            refused.to_string().contains("1 records repeat"),
+            refused.to_string().contains("repeat the id of another: 1"),
             "{refused}"
         );
     }

@@ -23,7 +23,7 @@ use super::sort::{SortEngine, SortFailure};
 use crate::contents;
 use crate::dedup::counts::InputCounts;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
-use crate::error::{BatchError, FieldSetting, MissingField};
+use crate::error::{BatchError, FieldSetting, MissingField, OUTPUT};
 use crate::fields::{FieldTally, LinkedRecords, first_names};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::overlap::settings_error::OverlapSettingsError;
@@ -145,6 +145,8 @@ impl OverlapJob<'_> {
     /// [`BatchError`]: settings that mean nothing, input that cannot be read, memory that does not do, output that cannot
     /// be written.
     pub fn write_rows(&self, out: &mut dyn Write) -> Result<OverlapSummary, BatchError> {
+        // First: a chunking that is given twice is one too many in any output.
+        self.settings.check()?;
         if self.settings.chunkings.len() > 1 {
             return Err(OverlapSettingsError::ChunkingsOfRows.into());
         }
@@ -152,7 +154,7 @@ impl OverlapJob<'_> {
         let count = ChunkingCount {
             number: 0,
             by: self.settings.by,
-            path: Path::new("the output"),
+            path: Path::new(OUTPUT),
             log: None,
         };
         let (summary, _) = self.chunking(&prepared, &count, out, &mut |_, _| ())?;

@@ -11,7 +11,9 @@ use lookalike_batch::fingerprints::sketches::EqualPlaces;
 
 use crate::size::show;
 
-use super::lines::{boilerplate, cost, counted, grouped, line, on_disk, share, skipped};
+use super::lines::{
+    boilerplate, bytes_each, cost, counted, grouped, line, on_disk, share, skipped,
+};
 
 /// Prints the summary of `fingerprint`.
 pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &MeasuredCost) {
@@ -205,9 +207,9 @@ pub(crate) fn index_summary(
         .for_each(|input| skipped(&input.skipped));
     line!(
         "index",
-        "{}, {:.2} bytes a fingerprint{}",
+        "{}{}{}",
         show(summary.bytes),
-        summary.bytes_per_fingerprint,
+        bytes_each(summary.bytes_per_fingerprint, summary.distinct),
         if summary.ids { " with its ids" } else { "" }
     );
     line!(

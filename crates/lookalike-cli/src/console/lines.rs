@@ -40,6 +40,14 @@ pub(crate) fn counted(number: u64, name: &str) -> String {
     format!("{} {name}{ending}", grouped(number))
 }
 
+/// Bytes for each of some fingerprints, as the end of a list; nothing where there are none.
+pub(crate) fn bytes_each(bytes: f64, fingerprints: u64) -> String {
+    match fingerprints {
+        0 => String::new(),
+        _ => format!(", {bytes:.2} bytes a fingerprint"),
+    }
+}
+
 /// A part of a whole: `18.7%`; nothing is no part of nothing.
 pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)

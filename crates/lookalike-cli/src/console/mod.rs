@@ -28,7 +28,7 @@ pub(crate) use fingerprint_summaries::{
     cluster_summary, counted_sketches, fingerprint_summary, import_summary, index_summary,
     join_summary, merge_summary, sketch_index_summary,
 };
-pub(crate) use lines::{counted, grouped, skipped};
+pub(crate) use lines::{bytes_each, counted, grouped, skipped};
 pub(crate) use overlap_summaries::{atlas_summary, overlap_summary};
 
 /// Condition on which output is coloured.

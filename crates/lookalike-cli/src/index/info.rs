@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo};
 use super::page;
-use crate::console::{counted, grouped};
+use crate::console::{bytes_each, counted, grouped};
 use crate::failure::Failure;
 use crate::output_file::{refuse_input, write_bytes};
 use crate::size::show;
@@ -133,11 +133,11 @@ impl IndexInfo {
     fn text(&self) -> String {
         let repeated = self.documents - self.fingerprints;
         let mut text = format!(
-            "{}: {}, {:.2} bytes a fingerprint{}\n{} of {} bits, {} of them different, {} another\n\
+            "{}: {}{}{}\n{} of {} bits, {} of them different, {} another\n\
              distance up to {}: {} ({}), {}{}\nscheme {}\n",
             self.file,
             show(self.bytes),
-            self.bytes_per_fingerprint,
+            bytes_each(self.bytes_per_fingerprint, self.fingerprints),
             if self.verified {
                 ", every byte checked"
             } else {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::findings::{
     Distribution, IndexInfo, RepeatedFingerprints, SketchDistribution, SketchIndexInfo,
 };
-use crate::console::{counted, counted_sketches, grouped, harmless};
+use crate::console::{bytes_each, counted, counted_sketches, grouped, harmless};
 use crate::size::show;
 
 const STYLE: &str = include_str!("page.css");
@@ -84,7 +84,7 @@ fn bands(page: &mut String, distribution: &SketchDistribution) {
 
 fn summary(info: &IndexInfo) -> String {
     format!(
-        "{} of {} bits, {} distinct. {} ({}, {}) for distances up to {}; {}, {:.2} bytes a fingerprint. \
+        "{} of {} bits, {} distinct. {} ({}, {}) for distances up to {}; {}{}. \
          Scheme {}.",
         counted(info.documents, "fingerprint"),
         info.bits,
@@ -94,7 +94,7 @@ fn summary(info: &IndexInfo) -> String {
         info.layout,
         info.distance,
         show(info.bytes),
-        info.bytes_per_fingerprint,
+        bytes_each(info.bytes_per_fingerprint, info.fingerprints),
         escaped(info.scheme_id.as_deref().unwrap_or("unknown")),
     )
 }

@@ -169,7 +169,12 @@ fn row_17_ids_missing_null_repeated_numbers_and_strings() {
         .args(["--repeated-ids", "refuse", "-o"])
         .arg(folder.path("no"))
         .fail(1);
-    refused.says(&["2 records repeat", "\"1\"", "--id", "--repeated-ids number"]);
+    refused.says(&[
+        "repeat the id of another: 2",
+        "\"1\"",
+        "--id",
+        "--repeated-ids number",
+    ]);
 }
 
 #[test]

@@ -477,10 +477,12 @@ fn wrong_use_is_refused_with_a_remedy() {
             .out
             .is_empty()
     );
-    index("info")
+    let info = index("info")
         .arg(&path)
         .args(["--verify", "--analyse"])
         .succeed();
+    let first = info.text().lines().next().unwrap().to_owned();
+    assert!(first.ends_with("B, every byte checked"), "{first}");
 }
 
 #[test]

@@ -307,3 +307,29 @@ fn names_of_other_formats_got_plain_lines() {
     }
     assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 2);
 }
+
+#[test]
+fn an_output_that_was_named_is_named_when_it_is_full() {
+    let (folder, input) = two();
+    let codes = folder.path("codes.jsonl");
+    let mut make = lookalike("fingerprint");
+    make.arg(&input).arg("-o").arg(&codes).succeed();
+    for (subcommand, read) in [("join", &codes), ("pairs", &input)] {
+        let mut command = lookalike(subcommand);
+        let full = command.arg(read).args(["-o", "/dev/full"]).fail(1);
+        full.says(&[
+            "/dev/full: ",
+            "check where it goes and the free space there",
+        ]);
+        assert!(!full.err.contains("the output"), "{}", full.err);
+    }
+}
+
+#[test]
+fn sketches_that_no_file_holds_were_offered_in_place_of_a_wrong_one() {
+    let (_folder, input) = two();
+    let mut command = lookalike("fingerprint");
+    let refused = command.arg(&input).args(["--sketch", "simhash:16"]).fail(2);
+    refused.says(&["simhash:16", "simhash:64 (or 32 or 128)", "minhash:N"]);
+    assert!(!refused.err.contains("oph"), "{}", refused.err);
+}

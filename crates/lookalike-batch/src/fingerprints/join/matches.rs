@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::checkpoint::{JoinState, KeptPairs, checked_run};
 use super::stream_position::StreamedPart;
-use crate::error::BatchError;
+use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::FingerprintName;
 use crate::parallel::on_items;
 use crate::parallel_sort::sort_unequal_by;
@@ -618,11 +618,7 @@ impl MatchLines<'_> {
 }
 
 pub(super) fn unwritten(source: io::Error) -> BatchError {
-    BatchError::File {
-        path: "the output".into(),
-        source,
-        remedy: "check its permissions and the free space, or write elsewhere with -o",
-    }
+    BatchError::result(Path::new(OUTPUT))(source)
 }
 
 #[cfg(test)]
