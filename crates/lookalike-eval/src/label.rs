@@ -53,7 +53,9 @@ pub enum LabelError {
         reason: String,
     },
     /// An id that no document has.
-    #[error("labels, line {line}: no document has the id {id:?} ({count} labels name unknown ids)")]
+    #[error(
+        "labels, line {line}: no document has the id {id:?} (labels with unknown ids: {count})"
+    )]
     UnknownId {
         /// The first line with one.
         line: usize,
@@ -73,7 +75,7 @@ pub enum LabelError {
         what: String,
     },
     /// Precision and recall need both classes.
-    #[error("all {count} labels are {class}, but precision and recall need true and false pairs")]
+    #[error("all labels ({count}) are {class}, but precision and recall need true and false pairs")]
     OneClass {
         /// Number of known labels.
         count: usize,

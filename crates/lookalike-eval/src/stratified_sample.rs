@@ -61,7 +61,7 @@ pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandErro
             if !numbers.iter().all(|n| *n >= 1.0 && whole(most)(n)) {
                 return refused("hashes that agree are whole numbers from 1 to their number");
             }
-            Ok(similarities(numbers, f64::INFINITY))
+            Ok(counts(numbers, most))
         }
         (bits, _) => {
             let bits = f64::from(bits);
@@ -95,6 +95,18 @@ fn similarities(numbers: &[f64], top: f64) -> Vec<ScoreBand> {
     };
     let mut bands: Vec<ScoreBand> = numbers.iter().zip(ends).map(band).collect();
     bands.reverse();
+    bands
+}
+
+/// Bands of whole numbers, of which the last is `most`.
+fn counts(numbers: &[f64], most: f64) -> Vec<ScoreBand> {
+    let mut bands = similarities(numbers, most + 1.0);
+    for band in &mut bands {
+        band.name = match (band.low, band.high - 1.0) {
+            (low, last) if low == last => format!("equal = {last}"),
+            (low, last) => format!("equal = {low} to {last}"),
+        };
+    }
     bands
 }
 

@@ -47,6 +47,7 @@ impl SweepArguments {
                 self.threshold
             )));
         }
+        self.ensure_each_once()?;
         if self.labels.is_none() && self.measures != [SetMeasure::Resemblance] {
             return Err(Failure::Usage(
                 "--measures applies to labelled pairs: give --labels".to_owned(),

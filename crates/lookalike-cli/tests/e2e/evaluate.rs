@@ -157,7 +157,7 @@ fn bad_labels_are_refused_with_their_lines() {
     );
     refused(
         "{\"a\":\"a\",\"b\":\"b\",\"label\":1}\n",
-        &["all 1 labels are true", "--positive"],
+        &["all labels (1) are true", "--positive"],
     );
     let clusters = folder.add(
         "clusters.jsonl",

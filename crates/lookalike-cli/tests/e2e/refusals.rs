@@ -333,3 +333,19 @@ fn sketches_that_no_file_holds_were_offered_in_place_of_a_wrong_one() {
     refused.says(&["simhash:16", "simhash:64 (or 32 or 128)", "minhash:N"]);
     assert!(!refused.err.contains("oph"), "{}", refused.err);
 }
+
+#[test]
+fn a_sweep_measured_and_counted_a_setting_twice() {
+    let (_folder, input) = two();
+    for (option, values) in [
+        ("--shingles", "words:2,words:2"),
+        ("--sketches", "none,simhash:64,none"),
+        ("--weights", "tf,tf"),
+        ("--masks", "none,none"),
+        ("--html-modes", "main,main"),
+    ] {
+        let mut sweep = lookalike("evaluate");
+        sweep.arg("sweep").arg(&input).args([option, values]);
+        sweep.fail(2).says(&[option, "names a value twice"]);
+    }
+}

@@ -105,6 +105,12 @@ fn numbers_that_are_no_bands_are_refused() {
         names(Sketch::None, &[0.5, 0.9]),
         ["0.9 or more", "0.5 to 0.9"]
     );
+    let shingles = Sketch::SuperShingle { groups: 6, rows: 2 };
+    assert_eq!(
+        names(shingles, &[1.0, 2.0, 5.0]),
+        ["equal = 5 to 6", "equal = 2 to 4", "equal = 1"]
+    );
+    assert_eq!(names(shingles, &[6.0]), ["equal = 6"]);
 }
 
 /// Is the truth of these tests: a pair of one family.

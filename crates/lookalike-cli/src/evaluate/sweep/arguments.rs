@@ -167,7 +167,28 @@ pub(super) fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
     all
 }
 
+/// Refuses a list that names a value twice: its settings would be measured and counted twice.
+fn ensure_once<T: PartialEq>(option: &str, values: &[T]) -> Result<(), Failure> {
+    let repeats = (1..values.len()).any(|at| values[..at].contains(&values[at]));
+    match repeats {
+        true => Err(Failure::Usage(format!(
+            "{option} names a value twice: give each once"
+        ))),
+        false => Ok(()),
+    }
+}
+
 impl SweepArguments {
+    /// Refuses lists that repeat a value.
+    pub(super) fn ensure_each_once(&self) -> Result<(), Failure> {
+        ensure_once("--shingles", &self.shingles)?;
+        ensure_once("--weights", &self.weights)?;
+        ensure_once("--sketches", &self.sketches)?;
+        ensure_once("--masks", &self.masks)?;
+        ensure_once("--html-modes", &self.html_modes)?;
+        ensure_once("--measures", &self.measures)
+    }
+
     /// All settings of every mask.
     pub(super) fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let masks = each_once(base.mask, &self.masks).into_iter();
