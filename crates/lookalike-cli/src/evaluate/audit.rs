@@ -200,6 +200,8 @@ impl AuditArguments {
         })?;
         if documents < 2 {
             let found = documents as usize;
+            // Records that could not be read may be why.
+            reading.end()?;
             return Err(unusable_documents(&DocumentSetError::TooFew { found }));
         }
         let sample = sampler.finish().map_err(too_large)?;

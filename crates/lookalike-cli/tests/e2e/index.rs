@@ -210,7 +210,11 @@ fn raw_numbers_have_no_ids_and_the_order_of_inputs_leaves_no_trace() {
 
 /// Stops a build of standard input at its last step, with everything built: a folder gets into the way of the final name meanwhile.
 fn stop_at_the_end(mut build: Command, input: &Path, output: &Path) {
-    let mut child = build.stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = build
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     wait_for(&output.with_extension("building"), &mut child);
     fs::create_dir_all(output.join("occupied")).unwrap();
     let mut stdin = child.stdin.take().unwrap();
