@@ -70,9 +70,10 @@ def found_lines(result) -> bytes:
         member = {"id": row["id"], "similarity": row["similarity"], "reason": row["reason"]}
         clusters.setdefault((row["is_new"], row["survivor"].encode()), []).append(member)
     lines = []
-    for number, ((_, survivor), members) in enumerate(sorted(clusters.items(), key=lambda cluster: cluster[0]), 1):
+    for number, ((is_new, survivor), members) in enumerate(sorted(clusters.items(), key=lambda cluster: cluster[0]), 1):
         members.sort(key=lambda member: member["id"].encode())
-        line = {"cluster": number, "survivor": survivor.decode(), "members": members}
+        against = {} if is_new else {"against": True}
+        line = {"cluster": number, "survivor": survivor.decode(), **against, "members": members}
         lines.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n")
     return "".join(lines).encode()
 

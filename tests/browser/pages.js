@@ -96,7 +96,7 @@ export function makePages(binary, dir) {
   make.sweep("sweep-alone", copied, [], ["one of the halves has no true pair"]);
   make.run("fingerprint", hostile, "-o", `${FILE}.lkfp`, "--quiet");
   const labels = ["--fingerprints", "--labels", make.write("labels.jsonl", lines(hostileLabels()))];
-  make.sweep("sweep-labels", `${FILE}.lkfp`, labels, ["Expected on other labels", "by resampling families"]);
+  make.sweep("sweep-labels", `${FILE}.lkfp`, labels, ["Expected on other labels", "by resampling pairs; the true limits are wider"]);
 
   make.index("index-hostile", make.write("hostile.fp.jsonl", lines(fingerprints(5000))), shown);
   make.index("index-alone", make.write("alone.fp.jsonl", lines(fingerprints(1))), []);

@@ -106,6 +106,15 @@ impl ProblemDetails {
         )
     }
 
+    /// The same of a request whose documents are written: only the answer failed.
+    pub(crate) fn of_written(self) -> Self {
+        Self {
+            remedy: "the documents are written; query for their neighbours".into(),
+            retry_after: None,
+            ..self
+        }
+    }
+
     /// The item of a batch that it was, in a batch.
     pub(crate) fn at(mut self, item: Option<usize>) -> Self {
         self.item = item;

@@ -269,10 +269,11 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, skipped
     # By both columns: a survivor and a document to compare with may have one id.
     clusters = result.decided.groupBy(*both).agg(members)
     numbered = result.numbers.select(*both, (F.col("cluster_id") + 1).alias("cluster"))
+    against = F.when(~F.col("is_new"), True).alias("against")
     for name, frame in [
         ("kept", result.survivors),
         ("removed", result.removed),
-        ("clusters", clusters.join(numbered, both).select("cluster", "survivor", "members").orderBy("cluster")),
+        ("clusters", clusters.join(numbered, both).select("cluster", "survivor", against, "members").orderBy("cluster")),
         ("pairs", result.pairs.orderBy("a", "b")),
         ("skipped", lost),
     ]:

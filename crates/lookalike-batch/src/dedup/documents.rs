@@ -54,6 +54,11 @@ impl DocumentTable {
         self.ids.push(id);
     }
 
+    /// True of a document that is only compared with, and never removed.
+    pub(crate) fn is_against(&self, document: u32) -> bool {
+        (document as usize) < self.against
+    }
+
     pub(crate) fn id(&self, document: usize) -> &str {
         self.ids.get(document)
     }

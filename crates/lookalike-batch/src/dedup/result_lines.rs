@@ -25,6 +25,9 @@ struct PairLine<'a> {
     visible_similarity: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
+    /// The one that was only compared with: its id may be that of a new document, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<&'static str>,
 }
 
 /// Writes a pair, the smaller id first. The distance is there when `classes` holds fingerprints; `names` are those of the documents
@@ -60,6 +63,11 @@ pub(crate) fn write_pair(
         similarity: pair.similarity,
         visible_similarity: pair.visible,
         distance,
+        against: match [first, second].map(|document| documents.is_against(document)) {
+            [true, _] => Some("a"),
+            [_, true] => Some("b"),
+            _ => None,
+        },
     };
     write_line(out, &line)
 }
@@ -77,6 +85,9 @@ fn distance(documents: &DocumentTable, classes: &TextClasses, a: u32, b: u32) ->
 struct ClusterLine<'a> {
     cluster: u64,
     survivor: &'a str,
+    /// True if the survivor was only compared with: its id may be that of a new document, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<bool>,
     members: Vec<MemberLine<'a>>,
 }
 
@@ -109,12 +120,12 @@ pub(crate) fn write_cluster(
             reason: outcome.reason(),
         }
     };
-    let survivor = documents.id(survivor as usize);
     write_line(
         out,
         &ClusterLine {
             cluster: number,
-            survivor,
+            survivor: documents.id(survivor as usize),
+            against: documents.is_against(survivor).then_some(true),
             members: members.iter().map(member).collect(),
         },
     )

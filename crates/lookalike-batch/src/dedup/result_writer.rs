@@ -31,10 +31,11 @@ use crate::settings_error::SettingsError;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 
 /// Lines whose fields tables have even where no line does.
-pub(super) const PAIR: &str = r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5}"#;
+pub(super) const PAIR: &str =
+    r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5,"against":""}"#;
 pub(super) const PAIR_WITH_DISTANCE: &str =
-    r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5,"distance":0}"#;
-const CLUSTER: &str = r#"{"cluster":1,"survivor":"","members":[{"id":"","similarity":0.5,"visible_similarity":0.5,"reason":""}]}"#;
+    r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5,"distance":0,"against":""}"#;
+const CLUSTER: &str = r#"{"cluster":1,"survivor":"","against":true,"members":[{"id":"","similarity":0.5,"visible_similarity":0.5,"reason":""}]}"#;
 
 /// The part of the memory that chunks on their way to the results have.
 const CHUNKS_SHARE: u64 = 16;

@@ -91,3 +91,44 @@ fn standard_input_was_read_for_one_side_and_lost_for_the_other() {
     }
     assert!(!out.exists());
 }
+
+#[test]
+fn an_earlier_and_a_new_document_of_one_id_could_not_be_told_apart() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY), ("z", FAR)]);
+    let new = [
+        ("a", STORY),
+        ("b", &*format!("{STORY} indeed")),
+        ("c", FAR),
+        ("d", "!!!"),
+        ("e", "!!!"),
+    ];
+    let new = folder.records("new.jsonl", &new);
+    for pairs in ["all", "deciding"] {
+        dedup(&folder, &new, &old)
+            .args(["--pairs", pairs])
+            .succeed();
+        let lines = |name: &str| json_lines(&fs::read(folder.path("out").join(name)).unwrap());
+        let clusters = lines("clusters.jsonl");
+        let told =
+            |cluster: &serde_json::Value| (cluster["survivor"].clone(), cluster["against"].clone());
+        let clusters: Vec<_> = clusters.iter().map(told).collect();
+        assert_eq!(
+            clusters,
+            [
+                ("a".into(), true.into()),
+                ("z".into(), true.into()),
+                ("d".into(), ().into())
+            ]
+        );
+        for pair in lines("pairs.jsonl") {
+            let is_old = |side: &str| pair["against"] == side;
+            match (pair["a"].as_str().unwrap(), pair["b"].as_str().unwrap()) {
+                ("a", "a" | "b") => assert!(is_old("a") || pairs == "all", "{pair}"),
+                ("c", "z") => assert!(is_old("b"), "{pair}"),
+                ("d", "e") => assert!(pair.get("against").is_none(), "{pair}"),
+                _ => panic!("{pair}"),
+            }
+        }
+    }
+}

@@ -295,7 +295,8 @@ pub(crate) async fn check_and_insert(
     };
     let answers = if verifies {
         // It reads texts, which takes time.
-        app.workers.run(done).await?
+        let compared = app.workers.run(done).await;
+        compared.map_err(ProblemDetails::of_written)?
     } else {
         // Nothing is sketched, so that an empty cache does.
         done(&mut SketchCache::default())?
