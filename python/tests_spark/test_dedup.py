@@ -97,7 +97,7 @@ def test_what_is_compared_with_is_never_removed_and_all_pairs_are_listed(frame_o
     expected = command_lines(new, *words, against=old)
     assert len(expected) > 300
     assert found_lines(result) == expected
-    pairs = [tuple(json.loads(line).values()) for line in command_lines(new, *words, against=old, name="pairs").splitlines()]
+    pairs = [tuple(json.loads(line).values())[:3] for line in command_lines(new, *words, against=old, name="pairs").splitlines()]
     assert sorted(tuple(row) for row in result.pairs.collect()) == sorted(pairs)
     assert result.counts["documents"] == len(new)
 

@@ -53,7 +53,7 @@ def test_what_is_compared_with_is_never_removed_and_all_pairs_are_listed(frame_o
     words = [f"--{name}={value}" for name, value in options.items()]
     result = lks.dedup(frame_of(new, SCHEMA), id="id", against=frame_of(old, SCHEMA), work_dir=tmp_path / "job", **options)
     assert found_lines(result) == command_lines(new, *words, against=old)
-    pairs = [tuple(json.loads(line).values()) for line in command_lines(new, *words, against=old, name="pairs").splitlines()]
+    pairs = [tuple(json.loads(line).values())[:3] for line in command_lines(new, *words, against=old, name="pairs").splitlines()]
     assert sorted(tuple(row) for row in result.pairs.collect()) == sorted(pairs)
 
 
