@@ -161,7 +161,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_QUEUE_TIMEOUT", default_value = "1", value_parser = seconds, help_heading = "Limits")]
     queue_timeout: Duration,
 
-    /// Maximum time that a thread spends on one request to `query` or `rerank`; then it gets 422
+    /// Maximum time that a thread spends on one request to `query` or `rerank` with several documents; then it gets 413
     #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_WORK_TIMEOUT", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     work_timeout: Duration,
 

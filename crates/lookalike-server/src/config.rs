@@ -36,7 +36,7 @@ pub struct ServiceLimits {
     pub body_rate: usize,
     /// Longest time that a request waits for memory and for a worker. After it the request is refused with 503.
     pub queue_timeout: Duration,
-    /// Longest time that a worker spends on one request that compares texts. After it the request is refused with 422.
+    /// Longest time that a worker spends on one request that compares texts. After it a request of several is refused with 413.
     pub work_timeout: Duration,
     /// Time limit on requests in progress when the service stops.
     pub drain: Duration,

@@ -22,7 +22,7 @@ use crate::sync::lock;
 /// Stack of a worker: pages of any shape are parsed on it.
 const STACK: usize = 8 << 20;
 
-/// The end of the work on a request: work that can be long asks between its steps.
+/// The end of the work on a request: work that can be long asks between its items.
 pub(crate) struct WorkLimit<'w> {
     is_wanted: &'w dyn Fn() -> bool,
     begun: Instant,
@@ -41,13 +41,11 @@ impl WorkLimit<'_> {
         if self.begun.elapsed() < self.most {
             return Ok(());
         }
-        Err(ProblemDetails::invalid(
-            format!(
-                "the request takes a worker more than {} s",
-                self.most.as_secs_f64()
-            ),
-            "send fewer documents in one request, or ask for less of each",
-        ))
+        // Of no item: clients send halves of what is too large.
+        Err(ProblemDetails::too_large(format!(
+            "the request takes a worker more than {} s",
+            self.most.as_secs_f64()
+        )))
     }
 }
 
@@ -364,7 +362,7 @@ mod tests {
             }
         };
         let long = workers.run_within_limit(endless).await;
-        assert_eq!(long.expect_err("it takes too long").status.as_u16(), 422);
+        assert_eq!(long.expect_err("it takes too long").status.as_u16(), 413);
         let workers = WorkerPool::start(&limits.work_timeout(Duration::MAX)).expect("threads");
         let left = timeout(Duration::from_millis(30), workers.run_within_limit(endless)).await;
         assert!(left.is_err());

@@ -170,7 +170,7 @@ struct ExpireArguments {
     lifetime: LifetimeArguments,
 }
 
-/// How long documents live; without `ttl` it is `never`.
+/// Lifetime of documents; without `ttl` it is `never`.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct LifetimeArguments {

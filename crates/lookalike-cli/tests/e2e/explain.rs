@@ -353,7 +353,7 @@ fn a_pair_that_was_listed_could_not_be_explained() {
         .says(&["no record of --in has the id \"p#3\""]);
 }
 
-/// What `explain` says of two files.
+/// The text that `explain` prints about two files.
 fn explained(texts: [&str; 2]) -> (String, Value) {
     let folder = Folder::new();
     let files =

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::client::client;
 use crate::serve::Service;
 use crate::support::{Finish as _, Folder, SmallDisk, lookalike};
 
@@ -256,6 +257,17 @@ fn the_log_says_whose_key_changed_something() {
     assert!(!service.stop().contains(&key[3..]), "never the key itself");
 }
 
+/// The metrics of a service, with the head of the answer.
+fn metrics(service: &Service) -> String {
+    let mut stream = service.connect();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut metrics = String::new();
+    stream.read_to_string(&mut metrics).unwrap();
+    metrics
+}
+
 /// A text of the same words in an order of its own.
 fn shuffled(seed: u64) -> String {
     let mut words: Vec<String> = (0..4000).map(|n| format!("w{n:x}")).collect();
@@ -269,12 +281,9 @@ fn shuffled(seed: u64) -> String {
     words.join(" ")
 }
 
-/// A service with a hundred documents, at work for half a minute, and more where the machine is slow: it compares texts that have no order in
-/// common with what was inserted, however long that takes.
-fn busy_service(folder: &Folder, drain: &str) -> (Service, TcpStream) {
-    let service = Service::start(&folder.path("data"), &["--drain", drain]);
+/// Makes a collection of texts under single words, so that any order of them has the same fingerprint.
+fn make_pages(service: &Service) {
     let (_, shown) = service.ask("PUT", "/v1/collections/other", &json!({}));
-    // Single words, so that any order of them has the same fingerprint.
     let scheme = shown["scheme"].as_str().unwrap().split(' ');
     let scheme: Vec<&str> = scheme
         .map(|part| {
@@ -285,6 +294,13 @@ fn busy_service(folder: &Folder, drain: &str) -> (Service, TcpStream) {
     let settings = json!({"scheme": scheme.join(" "), "keep": {"texts": true}});
     let (made, answer) = service.ask("PUT", "/v1/collections/pages", &settings);
     assert_eq!(made, 201, "{answer}");
+}
+
+/// A service with a hundred documents, at work for half a minute, and more where the machine is slow: it compares texts that have no order in
+/// common with what was inserted, however long that takes.
+fn busy_service(folder: &Folder, drain: &str) -> (Service, TcpStream) {
+    let service = Service::start(&folder.path("data"), &["--drain", drain]);
+    make_pages(&service);
     let documents = |first: u64, count| -> Value {
         let numbers = first..first + count;
         numbers
@@ -375,7 +391,7 @@ fn two_long_requests_kept_all_others_waiting_and_hid_the_status() {
         assert!(took < Duration::from_secs(3), "{took:?}");
         for asked in asked {
             let (status, answer) = asked.join().unwrap();
-            assert_eq!(status, 422, "{answer}");
+            assert_eq!(status, 413, "{answer}");
             let detail = answer["detail"].as_str().unwrap();
             assert!(detail.contains("takes a worker more than 4 s"), "{answer}");
         }
@@ -387,6 +403,49 @@ fn two_long_requests_kept_all_others_waiting_and_hid_the_status() {
             .0,
         200
     );
+    service.stop();
+}
+
+#[test]
+fn documents_of_a_batch_that_takes_too_long_were_refused_one_by_one() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &["--work-timeout", "0.2"]);
+    make_pages(&service);
+    let documents: Value = (0..5)
+        .map(|n| json!({"id": format!("{n}"), "text": shuffled(n)}))
+        .collect();
+    assert_eq!(
+        service
+            .ask("POST", "/v1/collections/pages/insert", &documents)
+            .0,
+        200
+    );
+    let texts: Vec<(String, String)> = (0..6)
+        .map(|n| (format!("new {n}"), shuffled(1000 + n)))
+        .collect();
+    let input = folder.records("in.jsonl", &texts);
+    let words = [
+        "query",
+        "pages",
+        input.to_str().unwrap(),
+        "--limit",
+        "100",
+        "--diff",
+    ];
+    let answers = client(&service, &words).succeed().lines();
+    assert_eq!(answers.len(), 6);
+    for answer in answers {
+        let neighbours = answer["neighbours"].as_array().unwrap();
+        assert!(
+            neighbours.len() == 5
+                && neighbours
+                    .iter()
+                    .all(|near| near["verified"]["diff"].is_object())
+        );
+    }
+    let refused = "lookalike_requests_total{operation=\"query\",status=\"413\"}";
+    let metrics = metrics(&service);
+    assert!(metrics.contains(refused), "{metrics}");
     service.stop();
 }
 
@@ -427,12 +486,7 @@ fn a_full_disk_is_seen_by_readiness_and_metrics() {
         ready["collections"],
         json!([{"collection": "pages", "state": "disk-full"}])
     );
-    let mut stream = service.connect();
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let mut metrics = String::new();
-    stream.read_to_string(&mut metrics).unwrap();
+    let metrics = metrics(&service);
     let line = "lookalike_collection_disk_full{collection=\"pages\"} 1";
     assert!(metrics.lines().any(|found| found == line), "{metrics}");
     // What is there is still to be had.

@@ -179,15 +179,7 @@ pub(crate) async fn query(
                     let found = task
                         .collection
                         .query(sketch.key.clone(), scope, now, page)?;
-                    let go_on = || task.limit.check();
-                    report(
-                        task.cache,
-                        &task.settings,
-                        found,
-                        &sketch,
-                        neighbours,
-                        &go_on,
-                    )
+                    report(task.cache, &task.settings, found, &sketch, neighbours)
                 });
             report.map_err(|problem| problem.at(place))
         });
@@ -273,14 +265,13 @@ pub(crate) async fn check_and_insert(
             cache.rest_on(on_worker.scheme_states.of(&collection)?);
         }
         let outcomes = outcomes.into_iter().zip(&owns);
-        // However long it takes: the documents are inserted.
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
             WriteOutcome::Checked {
                 answer,
                 inserted,
                 known,
             } => Some(
-                report(cache, &settings, answer, sketch, neighbours, &|| Ok(())).map(|report| {
+                report(cache, &settings, answer, sketch, neighbours).map(|report| {
                     CheckAndInsertResponse {
                         report,
                         inserted,
@@ -453,15 +444,11 @@ fn report(
     found: QueryResult,
     sketch: &QuerySketch,
     neighbours: NeighbourOptions,
-    go_on: &dyn Fn() -> Result<(), ProblemDetails>,
 ) -> Result<QueryResponse, ProblemDetails> {
     let verified = neighbours.verifies(settings).then(|| {
         let near = found.neighbours.iter();
-        near.map(|near| {
-            go_on()?;
-            verify(cache, settings, sketch, near, neighbours.diff)
-        })
-        .collect::<Result<Vec<_>, ProblemDetails>>()
+        near.map(|near| verify(cache, settings, sketch, near, neighbours.diff))
+            .collect::<Result<Vec<_>, ProblemDetails>>()
     });
     Ok(QueryResponse::new(
         found,
