@@ -96,6 +96,13 @@ pub(crate) enum ReplaceError {
     Unknown(StoreError),
 }
 
+impl ReplaceError {
+    pub(crate) fn is_disk_full(&self) -> bool {
+        let (Self::Before(error) | Self::Unknown(error)) = self;
+        error.is_disk_full()
+    }
+}
+
 impl From<ReplaceError> for StoreError {
     fn from(error: ReplaceError) -> Self {
         match error {

@@ -13,11 +13,10 @@ use crate::batch_writer::BatchWriter;
 use crate::collection::Collection;
 use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
-use crate::fs::FileSystem;
 use crate::manifest::ReplaceError;
 use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoredScheme};
-use crate::store::{Store, StoreCatalog};
+use crate::store::Store;
 use crate::sync::lock;
 use crate::time::UnixMillis;
 
@@ -281,11 +280,14 @@ impl<'s> Rebuild<'s> {
         }
         catalog.removing.remove(&self.spare);
         catalog.removing.insert(left.clone(), old);
-        self.replace_catalog(&state.catalog, &catalog)
-            .inspect_err(|error| {
-                self.is_uncertain = matches!(error, StoreError::Stopped(_));
-            })?;
-        state.catalog = catalog;
+        match store.replace_catalog(&mut state, catalog) {
+            // The old collection takes no more writes: the next start might not find them.
+            Err(ReplaceError::Unknown(error)) => {
+                self.is_uncertain = true;
+                return Err(self.old.engine().stop(&error));
+            }
+            replaced => replaced?,
+        }
         state
             .collections
             .insert(name.to_owned(), Ok(Arc::clone(&self.new)));
@@ -293,20 +295,6 @@ impl<'s> Rebuild<'s> {
         state.busy_folders.insert(left.clone());
         self.spare = left;
         Ok(())
-    }
-
-    /// Replaces the catalog. Should it remain unknown which of the two is on disk, the old collection takes no more writes: the next
-    /// start might not find them.
-    fn replace_catalog(&self, old: &StoreCatalog, new: &StoreCatalog) -> Result<()> {
-        let (fs, folder): (&dyn FileSystem, _) = (&**self.store.fs(), self.store.folder());
-        match new.replace(fs, folder) {
-            Ok(()) => Ok(()),
-            Err(ReplaceError::Before(error)) => Err(error),
-            Err(ReplaceError::Unknown(error)) => match old.replace(fs, folder) {
-                Ok(()) => Err(error),
-                Err(_) => Err(self.old.engine().stop(&error)),
-            },
-        }
     }
 }
 

@@ -138,7 +138,7 @@ pub struct Store {
 #[derive(Debug)]
 pub(crate) struct StoreState {
     pub(crate) catalog: StoreCatalog,
-    pub(crate) collections: BTreeMap<String, std::result::Result<Arc<Collection>, StoreError>>,
+    pub(crate) collections: BTreeMap<String, Result<Arc<Collection>>>,
     /// Folders that a thread is removing, or in which it rebuilds a collection.
     pub(crate) busy_folders: BTreeSet<String>,
 }
@@ -524,18 +524,25 @@ impl Store {
         open_collection(fs, &folder, name, identity, tuning, lock)
     }
 
+    /// Replaces the catalog. Should that fail, the old one is in place, unless the failure is [`ReplaceError::Unknown`].
     pub(crate) fn replace_catalog(
         &self,
         state: &mut StoreState,
         catalog: StoreCatalog,
-    ) -> Result<()> {
-        let written = catalog.write(&*self.fs, &self.folder);
-        match written {
-            Ok(()) => state.catalog = catalog,
-            // The new one may stand all the same: what was refused must not be done after the next start.
-            Err(_) => drop(state.catalog.write(&*self.fs, &self.folder)),
+    ) -> Result<(), ReplaceError> {
+        let (fs, folder) = (&*self.fs, self.folder.as_path());
+        match catalog.replace(fs, folder) {
+            Ok(()) => {
+                state.catalog = catalog;
+                Ok(())
+            }
+            // What was refused must not be done after the next start.
+            Err(ReplaceError::Unknown(error)) => Err(match state.catalog.replace(fs, folder) {
+                Ok(()) => ReplaceError::Before(error),
+                Err(_) => ReplaceError::Unknown(error),
+            }),
+            Err(before) => Err(before),
         }
-        written
     }
 
     /// Identity and key of a new collection.
@@ -581,30 +588,10 @@ impl Store {
     /// Removes a collection and all that is in it.
     ///
     /// # Errors
-    /// [`StoreError::NoCollection`], and failures of the medium: then it is gone or not, as a whole.
+    /// [`StoreError::NoCollection`], and failures of the medium: then it is gone or not, as a whole. [`StoreError::Stopped`] if the next
+    /// start decides which: it takes no more writes until then.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
-        let (collection, folder) = {
-            let mut state = self.state();
-            let Some(&identity) = state.catalog.collections.get(name) else {
-                return Err(StoreError::NoCollection(name.chars().take(100).collect()));
-            };
-            let mut catalog = state.catalog.clone();
-            let folder = catalog.folder_name(name);
-            catalog.collections.remove(name);
-            catalog.moved.remove(name);
-            // The catalog gives the name up before the first file goes, so that no start opens half a
-            // collection.
-            catalog.removing.insert(folder.clone(), identity);
-            match self.replace_catalog(&mut state, catalog.clone()) {
-                Err(error) if error.is_disk_full() => {
-                    disk_reserve::give(&*self.fs, &self.folder);
-                    self.replace_catalog(&mut state, catalog)?;
-                }
-                replaced => replaced?,
-            }
-            state.busy_folders.insert(folder.clone());
-            (state.collections.remove(name), folder)
-        };
+        let (collection, folder) = self.give_up_name(name)?;
         // Others go on meanwhile: its threads may have to end first, and it may have many files.
         if let Some(Ok(collection)) = collection {
             // Outside of the lock of the store: joining three threads may take as long as a sync.
@@ -613,6 +600,40 @@ impl Store {
         let removed = self.remove_files(&folder);
         disk_reserve::keep(&*self.fs, &self.folder);
         removed
+    }
+
+    /// Takes a collection out of the catalog before its first file goes, so that no start opens half a collection. Returns it, if it could
+    /// be opened, and the name of its folder.
+    fn give_up_name(&self, name: &str) -> Result<(Option<Result<Arc<Collection>>>, String)> {
+        let mut state = self.state();
+        let Some(&identity) = state.catalog.collections.get(name) else {
+            return Err(StoreError::NoCollection(name.chars().take(100).collect()));
+        };
+        let mut catalog = state.catalog.clone();
+        let folder = catalog.folder_name(name);
+        catalog.collections.remove(name);
+        catalog.moved.remove(name);
+        catalog.removing.insert(folder.clone(), identity);
+        let mut replaced = self.replace_catalog(&mut state, catalog.clone());
+        if replaced.as_ref().is_err_and(ReplaceError::is_disk_full) {
+            disk_reserve::give(&*self.fs, &self.folder);
+            replaced = self.replace_catalog(&mut state, catalog);
+        }
+        let collection = match (&replaced, state.collections.get(name)) {
+            // Writes that are acknowledged from now on might be gone after the next start.
+            (Err(ReplaceError::Unknown(error)), Some(Ok(collection))) => {
+                let (collection, reason) = (Arc::clone(collection), error.to_string());
+                drop(state);
+                collection.engine().end_writes(&reason);
+                return Err(StoreError::Stopped(reason));
+            }
+            _ => {
+                replaced?;
+                state.collections.remove(name)
+            }
+        };
+        state.busy_folders.insert(folder.clone());
+        Ok((collection, folder))
     }
 
     /// Removes a busy folder that belongs to no collection.

@@ -27,6 +27,9 @@ pub enum InjectedFault {
     Full,
     /// Every call that opens a file fails, from this one on until [`SimulatedFs::heal`].
     OutOfFiles,
+    /// Every call but those that read fails, from this one on until [`SimulatedFs::heal`]: the system mounts the medium read-only after an
+    /// error.
+    ReadOnly,
     /// A write writes only some of the bytes and then fails.
     ShortWrite,
     /// A sync fails, and what it should have made durable never will be, though it can be read.
@@ -63,6 +66,7 @@ struct SimulatedMachine {
     fault: Option<(u64, InjectedFault)>,
     full: bool,
     out_of_files: bool,
+    read_only: bool,
     cut: bool,
     failed: bool,
     lie: Option<IgnoredSync>,
@@ -210,6 +214,7 @@ impl SimulatedFs {
         machine.fault = None;
         machine.full = false;
         machine.out_of_files = false;
+        machine.read_only = false;
     }
 
     /// From now on there is no room.
@@ -498,6 +503,7 @@ impl SimulatedMachine {
         {
             let applies = match fault {
                 InjectedFault::Io | InjectedFault::PowerCut => true,
+                InjectedFault::ReadOnly => !matches!(call, FsCall::Read | FsCall::Open),
                 InjectedFault::Full => {
                     !matches!(call, FsCall::Read | FsCall::Open | FsCall::Remove)
                 }
@@ -511,6 +517,7 @@ impl SimulatedMachine {
                 InjectedFault::Io => return Err(fault.error()),
                 InjectedFault::Full => self.full = true,
                 InjectedFault::OutOfFiles => self.out_of_files = true,
+                InjectedFault::ReadOnly => self.read_only = true,
                 InjectedFault::PowerCut => {
                     self.cut = true;
                     return Err(io::Error::other("the power is cut"));
@@ -520,6 +527,9 @@ impl SimulatedMachine {
         }
         if self.out_of_files && matches!(call, FsCall::Open | FsCall::Create) {
             return Err(InjectedFault::OutOfFiles.error());
+        }
+        if self.read_only && !matches!(call, FsCall::Read | FsCall::Open) {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
         Ok(None)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lookalike::{Fingerprint, Scheme};
 
 use crate::error::StoreError;
-use crate::fs::{FileSystem as _, SimulatedFs};
+use crate::fs::{FileSystem as _, InjectedFault, SimulatedFs};
 use crate::operations::WriteOp;
 use crate::time::UnixMillis;
 use crate::{CollectionSettings, Store, StoreOptions, StoredDocument};
@@ -66,4 +66,59 @@ fn a_removal_that_the_power_cuts_is_finished_at_the_next_start_or_was_never_begu
         }
     }
     assert!(finished > 0);
+}
+
+/// The sync of the folder fails once the new catalog has its name, and so does putting the old one back: whether the collection is removed
+/// is decided by the next start. Whatever it takes until then must be there if it is acknowledged.
+#[test]
+fn writes_after_a_removal_of_unknown_outcome_were_acknowledged_and_lost() {
+    let begin = || {
+        let fs = SimulatedFs::new();
+        let store = Store::open_on(Arc::new(fs.clone()), Path::new("/s"), options());
+        let store = store.expect("it opens");
+        store
+            .create_collection("pages", &settings())
+            .expect("a collection");
+        std::thread::sleep(Duration::from_millis(120));
+        (fs, store)
+    };
+    let calls = {
+        let (fs, store) = begin();
+        let before = fs.calls();
+        store.drop_collection("pages").expect("it is removed");
+        fs.calls() - before
+    };
+    let (mut stopped, mut acknowledged) = (0, 0);
+    for call in 0..calls {
+        let (fs, store) = begin();
+        fs.fail_at(fs.calls() + call, InjectedFault::ReadOnly);
+        let removed = store.drop_collection("pages");
+        fs.heal();
+        let Ok(pages) = store.collection("pages") else {
+            continue;
+        };
+        assert!(removed.is_err(), "call {call}");
+        let document = StoredDocument::new("a", Fingerprint(1));
+        let written = pages.write(vec![WriteOp::Insert(document)], NOW, 0);
+        drop(pages);
+        drop(store);
+        for seed in 0..8 {
+            let store = Store::open_on(Arc::new(fs.cut(seed)), Path::new("/s"), options());
+            let store = store.unwrap_or_else(|error| panic!("call {call}: {error}"));
+            let found = store.collection("pages").map(|open| open.stats().documents);
+            match (&written, found) {
+                (Ok(_), found) => {
+                    assert!(
+                        matches!(found, Ok(1)),
+                        "call {call}: an acknowledged write is gone"
+                    )
+                }
+                (Err(StoreError::Stopped(_)), _) => {}
+                (Err(error), _) => panic!("call {call}: {error}"),
+            }
+        }
+        stopped += u32::from(written.is_err());
+        acknowledged += u32::from(written.is_ok());
+    }
+    assert!(stopped > 0 && acknowledged > 0, "{stopped}, {acknowledged}");
 }
