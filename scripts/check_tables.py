@@ -164,6 +164,8 @@ def check_inputs(binary, folder):
         "lz4.parquet": lambda path: pq.write_table(table, path, compression="lz4", version="1.0"),
         "file.arrow": lambda path: write_ipc(pa.ipc.new_file, path, table),
         "stream.arrows": lambda path: write_ipc(pa.ipc.new_stream, path, table),
+        # A stream under a name that says nothing was passed over as a binary file.
+        "stream.arrow-00000-of-00001": lambda path: write_ipc(pa.ipc.new_stream, path, table),
     }
     decided = lines(folder / "lines" / "clusters.jsonl")
     kept = {row["id"] for row in lines(folder / "lines" / "kept.jsonl")}
@@ -182,6 +184,10 @@ def check_inputs(binary, folder):
         typed = folder / f"typed-{name}"
         dedup(binary, folder / name, typed)
         check_typed(name, typed, read_table(folder / name), kept)
+    pq.write_table(table, folder / "brotli.parquet", compression="brotli")
+    dedup(binary, folder / "brotli.parquet", folder / "out-brotli")
+    (skipped,) = rows(folder / "out-brotli" / "skipped.parquet")
+    check("codec that is not read", "pages compressed with BROTLI" in skipped["reason"], True)
 
 
 def read_table(path):

@@ -90,7 +90,7 @@ def test_a_column_of_nulls_of_polars_was_broken_arrow_data():
     with pytest.raises(lk.BadInput, match="row 0: the id is missing"):
         lk.dedup(frame, id="id")
     # As with rows of a list, whose values are None.
-    with pytest.raises(lk.BadInput, match="none of the 3 records has a field score"):
+    with pytest.raises(lk.BadInput, match="none of the 3 records has a value in the field score"):
         lk.dedup(frame, keep="max:score")
     table = lk.Table(frame[1:])
     assert table["id"].type == "null" and table.to_pylist() == frame[1:].to_dicts()

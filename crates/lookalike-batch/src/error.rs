@@ -96,7 +96,7 @@ pub enum BatchError {
     NoText {
         /// Records read.
         records: u64,
-        /// Names of the fields of the first record, as a sentence.
+        /// Names of the fields of the first record, and what came of records that could not be read, as a sentence.
         fields: String,
     },
     /// A field that was named and that no record has.
@@ -319,7 +319,7 @@ impl fmt::Display for FieldSetting {
 pub enum MissingField {
     /// A URL, in the field `url` or as the id.
     Url,
-    /// The field of this name.
+    /// A value, not null, in the field of this name.
     Named(String),
     /// Something in the field of this name.
     Filled(&'static str),
@@ -329,7 +329,7 @@ impl fmt::Display for MissingField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url => f.write_str("URL"),
-            Self::Named(name) => write!(f, "field {name}"),
+            Self::Named(name) => write!(f, "value in the field {name}"),
             Self::Filled(name) => write!(f, "field {name} with something in it"),
         }
     }

@@ -133,24 +133,40 @@ fn are_documents(inputs: &Inputs) -> bool {
 
 /// The fields of the first record that has some, as many as a message can hold.
 pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
-    let mut names = None;
+    match first_object(inputs, options) {
+        Some(object) => format!("the first record has the fields {}", some_names(&object)),
+        None if are_documents(inputs) => "files that are one document have no fields".to_owned(),
+        None => "no record has fields".to_owned(),
+    }
+}
+
+/// True if the first record that has fields has one for its text, with a value or without.
+pub(crate) fn first_has_text_field(inputs: &Inputs, options: &InputOptions) -> bool {
+    let Some(object) = first_object(inputs, options) else {
+        return false;
+    };
+    match &options.text_field {
+        Some(path) => object.contains_key(&path.names()[0]),
+        None => object.contains_key("text") || object.contains_key("html"),
+    }
+}
+
+/// The first record that has fields.
+fn first_object(inputs: &Inputs, options: &InputOptions) -> Option<Map<String, Value>> {
+    let mut found = None;
     let first = &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
-        match serde_json::from_slice::<Map<String, Value>>(record.bytes) {
+        match serde_json::from_slice(record.bytes) {
             Ok(object) => {
-                names = Some(some_names(&object));
+                found = Some(object);
                 // Any error ends the reading; nobody sees this one.
                 Err(BatchError::Cancelled)
             }
             Err(_) => Ok(()),
         }
     };
-    // The visitor stops at the first record that is an object; only the names it left behind matter.
+    // The visitor stops at the first record that is an object; only what it left behind matters.
     let _ = raw_records(inputs, options, first);
-    match names {
-        Some(names) => format!("the first record has the fields {names}"),
-        None if are_documents(inputs) => "files that are one document have no fields".to_owned(),
-        None => "no record has fields".to_owned(),
-    }
+    found
 }
 
 fn some_names(object: &Map<String, Value>) -> String {

@@ -9,7 +9,7 @@ mod cutter;
 mod rows;
 
 use crate::buffer_pool::BufferPool;
-use crate::decode::{DecodeStep, SourceDecoder};
+use crate::decode::{self, DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
 use crate::limits::ReadLimits;
@@ -379,6 +379,6 @@ fn bomb(source: &Source, length: usize, limits: ReadLimits) -> FileState {
 }
 
 fn damaged(length: u64, reason: &str) -> FileState {
-    let reason = format!("compressed data ends early or is corrupt after {length} bytes: {reason}");
-    FileState::Bad(BadKind::Damaged, reason)
+    let place = format!(" after {length} bytes");
+    FileState::Bad(BadKind::Damaged, decode::damage(&place, reason))
 }

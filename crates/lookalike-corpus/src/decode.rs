@@ -1,11 +1,11 @@
 //! One open source: its bytes, decompressed, and the proof that it did not change meanwhile.
 
 use std::fs::{File, Metadata};
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use bzip2::bufread::MultiBzDecoder;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -102,7 +102,7 @@ impl Read for SteppedStream {
 
 enum DecodedStream {
     Plain(CountedFile),
-    Gzip(Box<MultiGzDecoder<BufReader<CountedFile>>>),
+    Gzip(Box<GzipDecoder<BufReader<CountedFile>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountedFile>>>),
     Bzip2(Box<MultiBzDecoder<BufReader<CountedFile>>>),
     Xz(Box<XzDecoder<BufReader<CountedFile>>>),
@@ -205,7 +205,7 @@ impl DecodedStream {
         Ok(match compression {
             // `None` returned above.
             Compression::None | Compression::Gzip => {
-                DecodedStream::Gzip(Box::new(MultiGzDecoder::new(packed)))
+                DecodedStream::Gzip(Box::new(GzipDecoder::new(packed)))
             }
             Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed)?)),
             Compression::Bzip2 => DecodedStream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
@@ -255,7 +255,7 @@ pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u
     let filled = match compression {
         // A slice, not a copy of all of the head filled up with zeros.
         Compression::None => return head[..head.len().min(bytes)].to_vec(),
-        Compression::Gzip => fill(&mut MultiGzDecoder::new(head), &mut out).0,
+        Compression::Gzip => fill(&mut GzipDecoder::new(head), &mut out).0,
         Compression::Zstd => match zstd_decoder(head) {
             Ok(mut decoder) => fill(&mut decoder, &mut out).0,
             Err(_) => 0,
@@ -270,12 +270,79 @@ pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u
     out
 }
 
+/// Members of gzip, one after another. Zeros between them and behind the last are padding, as of blocks of a tape: gzip(1) passes over the
+/// latter in silence, Python over both.
+struct GzipDecoder<R> {
+    /// None only while the next member is begun.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipDecoder<R> {
+    fn new(packed: R) -> Self {
+        let member = Some(GzDecoder::new(packed));
+        Self { member }
+    }
+
+    fn member(&self) -> &GzDecoder<R> {
+        self.member.as_ref().expect("a member is begun at once")
+    }
+
+    fn get_ref(&self) -> &R {
+        self.member().get_ref()
+    }
+}
+
+impl<R: BufRead> Read for GzipDecoder<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let member = self.member.as_mut().expect("a member is begun at once");
+            let count = member.read(out)?;
+            if count > 0 || out.is_empty() || pass_zeros(member.get_mut())? {
+                return Ok(count);
+            }
+            let member = self.member.take();
+            self.member = member.map(|member| GzDecoder::new(member.into_inner()));
+        }
+    }
+}
+
+/// Passes over zeros; true at the end.
+fn pass_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = packed.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let is_over = zeros < bytes.len();
+        packed.consume(zeros);
+        if is_over {
+            return Ok(false);
+        }
+    }
+}
+
+/// Reason why compressed data is not read on, from the reason of the library. `place` follows what is damaged.
+pub(crate) fn damage(place: &str, reason: &str) -> String {
+    // Whole data, which these decoders are told not to take.
+    match reason {
+        "Frame requires too much memory for decoding" => {
+            "its zstd window is larger than 128 MiB: pack it anew (zstd -dc --long=31 FILE | zstd)"
+                .to_owned()
+        }
+        "memory limit reached" => {
+            "its xz dictionary takes more than 128 MiB: compress it again with a smaller one"
+                .to_owned()
+        }
+        _ => format!("compressed data ends early or is corrupt{place}: {reason}"),
+    }
+}
+
 pub(crate) fn zstd_decoder<R: io::BufRead>(
     reader: R,
 ) -> io::Result<zstd::stream::read::Decoder<'static, R>> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
-    // Frames with larger windows (`zstd --ultra --long=31`) would take 2 GiB each; they are refused with the
-    // library's word.
+    // Frames with larger windows (`zstd --ultra --long=31`) would take 2 GiB each: they are refused.
     decoder.window_log_max(ZSTD_WINDOW_LOG)?;
     Ok(decoder)
 }

@@ -10,7 +10,7 @@ use crate::error::OptionError;
 pub enum Format {
     /// One JSON object a line, one record each.
     Jsonl,
-    /// A JSON array of objects, one record each.
+    /// JSON objects in an array or one after another, spread over lines or not, one record each.
     Json,
     /// One document a file: plain text or source code.
     Text,

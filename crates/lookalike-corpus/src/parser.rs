@@ -370,12 +370,14 @@ impl<'i> Parser<'i> {
         buffers: &mut TextBuffers,
         visit: &mut RecordVisitor<'_>,
     ) {
+        // Replacing broken UTF-8 makes another string; untouched text is the line itself.
+        let replaced = !std::ptr::eq(text.as_ptr(), raw.as_ptr());
+        // Files with marks may have been joined.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         // First, because the fast walk takes objects only, and the message should say what there is instead.
         if !text.trim_start_matches(JSON_BLANKS).starts_with('{') {
             return visit(Err(not_an_object(text, place)));
         }
-        // Replacing broken UTF-8 makes another string; untouched text is the line itself.
-        let replaced = !std::ptr::eq(text.as_ptr(), raw.as_ptr());
         let error = match json::pick(text, &self.selection, buffers) {
             Ok(mut found) => return visit(self.record(raw, place, &mut found, replaced)),
             Err(error) => error,

@@ -1,6 +1,9 @@
 //! Format and compression of a file, from its name and the first bytes.
 
 use std::path::Path;
+use std::{fmt, iter};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::convert::{Converter, converter_of};
 use crate::decode;
@@ -126,7 +129,7 @@ fn compression(name: &str, head: &[u8]) -> Compression {
 
 /// The name without the suffix of the compression.
 fn inner_name(name: &str) -> &str {
-    [".gz", ".zst", ".zstd", ".bz2", ".xz"]
+    [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"]
         .iter()
         .find_map(|suffix| name.strip_suffix(suffix))
         .unwrap_or(name)
@@ -144,57 +147,141 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
         "csv" | "psv" => Format::Csv,
         "tsv" | "tab" => Format::Tsv,
         _ if head.starts_with(b"PAR1") => Format::Parquet,
-        _ if head.starts_with(b"ARROW1") => Format::Arrow,
+        _ if head.starts_with(b"ARROW1") || is_arrow_stream(head) => Format::Arrow,
         "parquet" => Format::Parquet,
-        "arrow" | "arrows" | "feather" => Format::Arrow,
+        "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
         // Behind the magic numbers: a Parquet file that is called .jsonl is Parquet. Before the content: a
         // first line that is broken does not make plain text of the rest.
-        "jsonl" | "ndjson" | "jl" => Format::Jsonl,
+        "jsonl" | "ndjson" | "jl" | "jsonlines" | "ldjson" => Format::Jsonl,
         "html" | "htm" | "xhtml" => Format::Html,
         "pdf" => Format::Pdf,
         _ if head.starts_with(b"%PDF-") => Format::Pdf,
         "json" | "" => by_content(head, options),
-        _ if is_html(head) => Format::Html,
-        _ => Format::Text,
+        // Numbered parts are called `a.jsonl.00` or `a.jsonl-00000-of-00004`.
+        _ => match json(head) {
+            Some(format) if has_text_field(head, options) => format,
+            _ if is_html(head) => Format::Html,
+            _ => Format::Text,
+        },
     }
 }
 
 /// For names that say nothing: standard input, files without extension, `.json`.
 fn by_content(head: &[u8], options: &InputOptions) -> Format {
+    match json(head) {
+        // An object that is spread over lines is a record if it has a text. Of source code, it is a file like others.
+        Some(Format::Json) if !is_array(head) && !has_text_field(head, options) => Format::Text,
+        Some(format) => format,
+        None if is_html(head) => Format::Html,
+        None if table::is_table(head, options) => Format::Csv,
+        None => Format::Text,
+    }
+}
+
+/// The format of JSON objects.
+fn json(head: &[u8]) -> Option<Format> {
     // An array first: its lines may be objects, too.
     if is_array(head) {
-        Format::Json
+        Some(Format::Json)
     } else if is_jsonl(head) {
-        Format::Jsonl
-    } else if is_html(head) {
-        Format::Html
-    } else if table::is_table(head, options) {
-        Format::Csv
+        Some(Format::Jsonl)
     } else {
-        Format::Text
+        begins_object(without_mark(head).trim_ascii_start()).then_some(Format::Json)
     }
+}
+
+fn without_mark(head: &[u8]) -> &[u8] {
+    head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)
+}
+
+/// Returns true for the first bytes of a JSON object.
+fn begins_object(bytes: &[u8]) -> bool {
+    let rest = bytes.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    matches!(rest.and_then(<[u8]>::first), Some(b'"' | b'}'))
+}
+
+/// Returns true if an object that begins a line, the head or its array has the field of the text, as far as it is seen.
+fn has_text_field(head: &[u8], options: &InputOptions) -> bool {
+    let head = without_mark(head).trim_ascii_start();
+    let first = head.strip_prefix(b"[").unwrap_or(head).trim_ascii_start();
+    let lines = head.split(|byte| *byte == b'\n').skip(1);
+    iter::once(first)
+        .chain(lines.map(<[u8]>::trim_ascii_start))
+        .filter(|bytes| begins_object(bytes))
+        .any(|bytes| {
+            let mut found = false;
+            let wanted = TextFieldSeed {
+                options,
+                found: &mut found,
+            };
+            // Until the head ends, if not before.
+            let _ = wanted.deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+            found
+        })
+}
+
+/// Goes through an object and notes whether it has the field of the text.
+struct TextFieldSeed<'a> {
+    options: &'a InputOptions,
+    found: &'a mut bool,
+}
+
+impl<'de> DeserializeSeed<'de> for TextFieldSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TextFieldSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            *self.found |= match &self.options.text_field {
+                Some(path) => path.names()[0] == name,
+                None => name == "text" || name == "html",
+            };
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for the first message of a stream of Arrow IPC, a schema: a mark that is no UTF-8, the length of the message, and the
+/// offset of its table.
+fn is_arrow_stream(head: &[u8]) -> bool {
+    let Some(rest) = head.strip_prefix(b"\xff\xff\xff\xff") else {
+        return false;
+    };
+    let number = |at: usize| {
+        let bytes = rest.get(at..at + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    matches!((number(0), number(4)), (Some(length), Some(table)) if table >= 4 && table < length && length % 8 == 0)
 }
 
 /// Returns true for a JSON array of objects, or an empty one.
 fn is_array(head: &[u8]) -> bool {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let Some(rest) = head.trim_ascii_start().strip_prefix(b"[") else {
+    let Some(rest) = without_mark(head).trim_ascii_start().strip_prefix(b"[") else {
         return false;
     };
     let rest = rest.trim_ascii_start();
-    match rest.strip_prefix(b"{") {
-        // A list of objects. Lists of numbers or texts are no records, and neither is `[{x` of some other
-        // language.
-        Some(rest) => matches!(rest.trim_ascii_start().first(), None | Some(b'"' | b'}')),
-        None => rest.trim_ascii_end() == b"]",
-    }
+    // A list of objects. Lists of numbers or texts are no records, and neither is `[{x` of some other language.
+    begins_object(rest) || matches!(rest.trim_ascii_end(), b"{" | b"]")
 }
 
 /// Returns true for lines of JSON objects, as far as they are seen. The first may be damaged where most of the others are whole: a
 /// stream that begins within a record is no plain text.
 fn is_jsonl(head: &[u8]) -> bool {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let lines = without_mark(head)
+        .split(|byte| *byte == b'\n')
+        .map(<[u8]>::trim_ascii);
     let lines = lines.filter(|line| !line.is_empty()).map(JsonLine::of);
     let lines: Vec<JsonLine> = lines.collect();
     let Some((first, others)) = lines.split_first() else {
@@ -227,12 +314,11 @@ enum JsonLine {
 
 impl JsonLine {
     fn of(line: &[u8]) -> Self {
-        let rest = line.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
-        if !matches!(rest.and_then(<[u8]>::first), Some(b'"' | b'}')) {
+        if !begins_object(line) {
             return Self::Other;
         }
         // `IgnoredAny` takes what is broken UTF-8 in strings.
-        match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
+        match serde_json::from_slice::<IgnoredAny>(line) {
             Ok(_) => Self::Object,
             Err(error) if error.is_eof() => Self::Begun,
             Err(_) => Self::Other,
@@ -241,10 +327,7 @@ impl JsonLine {
 }
 
 pub(crate) fn is_html(head: &[u8]) -> bool {
-    let head = head
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(head)
-        .trim_ascii_start();
+    let head = without_mark(head).trim_ascii_start();
     let begins = |tag: &[u8]| {
         head.len() > tag.len()
             && head[..tag.len()].eq_ignore_ascii_case(tag)
@@ -265,7 +348,7 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
         return Some(FormatRefusal {
             // Its name says that there are records in it, and all of them are missing.
             kind: SkipKind::Unreadable,
-            reason: "records in UTF-16 are not supported".to_owned(),
+            reason: "records in UTF-16 or UTF-32 are not supported".to_owned(),
             remedy: "convert the file to UTF-8 first",
         });
     }
@@ -320,17 +403,29 @@ mod tests {
         let object = b"{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
         let pretty = b"{\n  \"text\": \"a\"\n}\n";
         let cut = b"{\"text\": \"a\n{\"text\": \"b\"}\n{\"text\": \"c";
-        let cases: [(&str, &[u8], Format); 28] = [
+        let spread = b"{\n  \"id\": 1,\n  \"text\": \"a";
+        let cases: [(&str, &[u8], Format); 39] = [
             ("a.jsonl", b"", Jsonl),
             ("a.NDJSON", b"not json", Jsonl),
             ("a.json", object, Jsonl),
-            ("a.json", pretty, Text),
+            ("a.json", pretty, Json),
+            ("a.json", spread, Json),
+            ("stdin", spread, Json),
+            ("a.json", b"{\n  \"name\": \"a package\"\n}\n", Text),
+            ("a.json", b"{\n  \"name\": {\n    \"text\": 1}\n}\n", Text),
+            ("a.jsonl.00", object, Jsonl),
+            ("a.jsonl-00000-of-00004", object, Jsonl),
+            ("a.jsonl.01", &object[3..], Jsonl),
+            ("a.json.part", spread, Json),
+            ("a.bak", b"[{\"text\": 1},\n{\"text\": 2}\n]", Json),
+            ("a.map", b"{\"version\": 3}\n", Text),
+            ("a.log", b"{\"level\": 3}\n{\"level\": 4}\n", Text),
             ("stdin", object, Jsonl),
             ("stdin", cut, Jsonl),
             ("stdin", &cut[..11], Jsonl),
             ("stdin", b"null\n{\"text\": 1}\n", Jsonl),
             ("stdin", b"end of it\"}\n{\"text\": \"long", Jsonl),
-            ("a.json", b"{\"text\":\n1}\n", Text),
+            ("a.json", b"{\"text\":\n1}\n", Json),
             ("notes", b"So it is:\n{\"text\": 1}\nThe end.\n", Text),
             ("notes", b"{\"a\" b\n", Text),
             ("a.json", b"[{\"text\": 1},\n{\"text\": 2}\n]", Json),
@@ -347,7 +442,7 @@ mod tests {
             ("main.rs", b"fn main() {}", Text),
             ("page.HTM", b"", Html),
             ("page.php", b"<html>", Html),
-            ("a.txt", object, Text),
+            ("a.txt", object, Jsonl),
             ("a.txt", b"\xff\xfea\0b\0", Text),
         ];
         for (name, head, format) in cases {

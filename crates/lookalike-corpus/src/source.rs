@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::decode;
 use crate::format::{Compression, Format};
 use crate::name;
 use crate::remote;
@@ -186,8 +187,7 @@ pub struct SkippedPart {
 impl SkippedPart {
     /// Compressed data of a source that cannot be unpacked from `offset` on.
     pub(crate) fn damaged(source: &Source, offset: u64, reason: &str) -> SkippedPart {
-        let reason = format!("compressed data ends early or is corrupt: {reason}");
-        SkippedPart::lost(source, offset, reason)
+        SkippedPart::lost(source, offset, decode::damage("", reason))
     }
 
     /// Something of a source that cannot be read.

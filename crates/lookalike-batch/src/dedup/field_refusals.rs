@@ -2,10 +2,11 @@
 
 use lookalike_corpus::Category;
 
+use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
 use crate::error::{BatchError, FieldSetting, MissingField};
-use crate::fields::{FieldTally, first_names};
+use crate::fields::{FieldTally, first_has_text_field, first_names};
 use crate::settings::{KeepRule, PairScope};
 
 impl DedupJob<'_> {
@@ -15,8 +16,25 @@ impl DedupJob<'_> {
         if records == 0 || scanned.tally.missing < records {
             return Ok(());
         }
-        let fields = first_names(self.inputs, &self.options);
+        // A day without any text is one.
+        if self.is_against_documents() && first_has_text_field(self.inputs, &self.options) {
+            return Ok(());
+        }
+        let mut fields = first_names(self.inputs, &self.options);
+        if let Some(first) = scanned.bad.first() {
+            let unread = scanned.bad.len();
+            fields += &format!(
+                "; {unread} more could not be read, the first: {}",
+                first.reason
+            );
+        }
         Err(BatchError::NoText { records, fields })
+    }
+
+    /// True if the job has a collection with documents: as its settings are those of the job, fields that it names are the right ones.
+    fn is_against_documents(&self) -> bool {
+        let documents = |collection: &DocumentCollection| collection.documents() > 0;
+        self.collection.is_some_and(documents)
     }
 
     /// Refuses fields that were named and that no record has.
@@ -28,10 +46,17 @@ impl DedupJob<'_> {
         let named = FieldTally {
             records: scanned.documents.len() as u64,
             ids: tally.named_ids,
-            texts: scanned.documents.len() as u64 - tally.missing,
+            texts: match self.is_against_documents() {
+                // As `refuse_no_text` has it.
+                true => scanned.documents.len() as u64,
+                false => scanned.documents.len() as u64 - tally.missing,
+            },
             linked: tally.linked,
         };
         named.check(self.inputs, options)?;
+        if self.is_against_documents() {
+            return Ok(());
+        }
         let unknown = |setting: FieldSetting, value: String, field: MissingField, records: u64| {
             Err(BatchError::NoField {
                 setting,

@@ -29,7 +29,7 @@ use crate::{console, size};
 pub(crate) struct InputArguments {
     /// Files, directories or globs to read, or - for standard input
     ///
-    /// Formats: JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, WAT (with --format wat), ARC, CSV and TSV, plain
+    /// Formats: JSONL, other JSON objects (in an array or one after another), text, source code, HTML, PDF, WARC, WET, WAT (with --format wat), ARC, CSV and TSV, plain
     /// or compressed (.gz, .zst, .bz2, .xz); Parquet and Arrow. Builds with the feature cloud also read s3://BUCKET/PATH, gs://, az:// and
     /// https://.
     #[arg(required = true, value_name = "INPUT")]

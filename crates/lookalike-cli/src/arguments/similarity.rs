@@ -206,10 +206,9 @@ impl ScopeArguments {
             _ => "they form a category of their own",
         };
         if let (Some(category), 1..) = (self.category(method), without) {
-            console::warning(&format!(
-                "{} records have no {category}: {meaning}",
-                console::grouped(without)
-            ));
+            let verb = if without == 1 { "has" } else { "have" };
+            let records = console::counted(without, "record");
+            console::warning(&format!("{records} {verb} no {category}: {meaning}"));
         }
     }
 }

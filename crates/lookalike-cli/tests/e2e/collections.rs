@@ -308,6 +308,58 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     assert_eq!(documents(&new), 1);
 }
 
+/// Fields that are null on a quiet day were said to be misnamed, though the collection was made with them.
+#[test]
+fn a_day_without_a_value_was_refused_against_a_collection_only() {
+    let folder = Folder::new();
+    let story = |id: &str, lang: &str| {
+        format!("{{\"id\":\"{id}\",\"lang\":{lang},\"text\":\"{STORY}\"}}\n")
+    };
+    let old = folder.add("old.jsonl", story("old", "\"de\""));
+    let new = folder.add("new.jsonl", story("new", "null"));
+    let silent = folder.add("silent.jsonl", "{\"id\":\"a\",\"text\":null}\n");
+    for (flags, day) in [
+        (&["--within", "lang"][..], &new),
+        (&["--across", "lang"], &new),
+        (&[], &silent),
+        (&["--text", "text"], &silent),
+    ] {
+        let name = flags.concat();
+        let kept = folder.path(format!("{name}.seen"));
+        let into = &mut dedup(&old, &folder.path(format!("{name}.first")));
+        into.args(flags).arg("--into").arg(&kept).succeed();
+        let outs = ["collection", "files"].map(|with| folder.path(format!("{name}.{with}")));
+        for (out, against) in outs.iter().zip([&kept, &old]) {
+            let mut job = dedup(day, out);
+            job.args(flags).arg("--against").arg(against).succeed();
+        }
+        assert_eq!(
+            fs::read(outs[0].join("clusters.jsonl")).unwrap(),
+            fs::read(outs[1].join("clusters.jsonl")).unwrap(),
+            "{name}"
+        );
+    }
+    let mut job = dedup(&new, &folder.path("latest"));
+    job.args(["--keep", "latest:lang", "--against"]);
+    let kept = folder.path("latest.seen");
+    let into = &mut dedup(&old, &folder.path("latest.first"));
+    into.args(["--keep", "latest:lang", "--into"])
+        .arg(&kept)
+        .succeed();
+    job.arg(&kept).succeed();
+    // A field that is not there is misnamed.
+    let renamed = folder.add("renamed.jsonl", "{\"id\":\"a\",\"body\":\"b\"}\n");
+    let mut job = dedup(&renamed, &folder.path("renamed"));
+    job.arg("--against").arg(folder.path(".seen"));
+    job.fail(1)
+        .says(&["none of the 1 record", "fields body, id"]);
+    let lists = "{\"text\":[1]}\n{\"id\":\"a\"}\n";
+    let mut job = dedup(&folder.add("lists.jsonl", lists), &folder.path("lists"));
+    job.args(["--max-skipped", "9"])
+        .fail(1)
+        .says(&["1 more could not be read, the first: the text field holds an array"]);
+}
+
 /// Its manifest was read as a text, and its segments were told as files that could not be read.
 #[test]
 fn a_collection_among_the_inputs_is_left_out_and_told() {

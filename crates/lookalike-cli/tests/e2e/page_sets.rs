@@ -300,7 +300,11 @@ fn a_field_of_addresses_that_no_record_has_is_refused() {
     command.arg(&input).arg("-o").arg(&out);
     command.args(["--address", "IP"]);
     let refused = command.fail(1);
-    refused.says(&["6 records has a field", "--address", "ip, peer"]);
+    refused.says(&[
+        "6 records has a value in the field",
+        "--address",
+        "ip, peer",
+    ]);
     assert!(!out.join("aliases.jsonl").exists());
 }
 

@@ -60,17 +60,18 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
     Some(HttpResponse {
         status,
         mime: all("content-type").next(),
-        // Chunked is the last coding if it is there at all (RFC 9112, section 6.1); other transfer codings do
-        // not occur in archives.
+        // Chunked is the last coding if it is there at all (RFC 9112, section 6.1).
         chunked: all("transfer-encoding").any(|value| value.contains("chunked")),
+        // The other codings of the transfer were applied to an encoded body.
         encodings: all("content-encoding")
+            .chain(all("transfer-encoding"))
             .flat_map(|value| {
                 value
                     .split(',')
                     .map(|e| e.trim().to_owned())
                     .collect::<Vec<_>>()
             })
-            .filter(|encoding| !encoding.is_empty() && encoding != "identity")
+            .filter(|encoding| !matches!(encoding.as_str(), "" | "identity" | "chunked"))
             .collect(),
         stored: &block[body..],
     })
@@ -232,7 +233,16 @@ mod tests {
     fn encodings_are_undone_or_the_body_is_taken_as_it_is() {
         let chunked = "Transfer-Encoding: chunked\r\n";
         let gzipped = "Content-Encoding: gzip\r\n";
-        let cases: [(&str, Vec<u8>, &[u8], bool); 9] = [
+        let sent_packed = "Transfer-Encoding: gzip, chunked\r\n";
+        let packed = gzip(b"text");
+        let in_chunks = [
+            format!("{:x}\r\n", packed.len()).as_bytes(),
+            &packed,
+            b"\r\n0\r\n\r\n",
+        ]
+        .concat();
+        let cases: [(&str, Vec<u8>, &[u8], bool); 10] = [
+            (sent_packed, in_chunks, b"text", false),
             ("", b"plain".to_vec(), b"plain", false),
             (
                 chunked,

@@ -1,4 +1,4 @@
-//! A JSON array of objects on its way into chunks, element by element.
+//! JSON objects on their way into chunks, one by one: the elements of an array, or objects that follow each other.
 //!
 //! Each element becomes a line. White space between its tokens that holds a line break is dropped, all else stays byte
 //! for byte; so an element that stands on one line leaves as it came. Only strings and brackets are looked at here: what
@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 1 << 10;
 /// Longer white space between two tokens is dropped, and no margin.
 const MAX_SPACE: usize = 1 << 12;
 
-/// An array that is being read.
+/// An array, or a sequence of objects, that is being read.
 pub(super) struct ArrayCutter<'a> {
     number: u32,
     source: &'a Source,
@@ -37,6 +37,8 @@ pub(super) struct ArrayCutter<'a> {
     is_at_end: bool,
     is_damaged: bool,
     state: ArrayState,
+    /// True if there are no brackets around the objects.
+    is_sequence: bool,
     /// Number of the element at hand, or of the next one.
     record: u64,
     element: ArrayElement,
@@ -103,6 +105,7 @@ impl<'a> ArrayCutter<'a> {
             is_at_end: false,
             is_damaged: false,
             state: ArrayState::Start,
+            is_sequence: false,
             record: 0,
             element: ArrayElement::default(),
             margin: Some(Vec::new()),
@@ -209,7 +212,13 @@ impl<'a> ArrayCutter<'a> {
     fn token(&mut self, byte: u8, margin: Option<Vec<u8>>, chunk: &mut RecordChunk) {
         let next = match (self.state, byte) {
             (ArrayState::Start, b'[') | (ArrayState::Behind, b',') => ArrayState::Before,
-            (ArrayState::Before | ArrayState::Behind, b']') => ArrayState::Over,
+            (ArrayState::Start, b'{') => {
+                self.is_sequence = true;
+                return self.begin(margin);
+            }
+            (ArrayState::Before | ArrayState::Behind, b']') if !self.is_sequence => {
+                ArrayState::Over
+            }
             // Pretty printers indent all elements alike, and what is within an element deeper. A brace at the
             // same depth as that of the broken element is the next element, whatever quotes are open by then.
             (ArrayState::Seek, b'{') if margin == self.element.margin => {
@@ -219,13 +228,14 @@ impl<'a> ArrayCutter<'a> {
             // Without a comma between them, elements are elements.
             (ArrayState::Before, _) | (ArrayState::Behind, b'{') => return self.begin(margin),
             (ArrayState::Start, _) => {
-                return self.give_up(
-                    chunk,
-                    "it is not an array: it does not begin with [".to_owned(),
-                );
+                return self.give_up(chunk, "it begins with neither [ nor {".to_owned());
             }
             (ArrayState::Behind, _) => {
-                let reason = format!("there is no comma after element {}", self.record);
+                let missing = match self.is_sequence {
+                    true => "no object",
+                    false => "no comma",
+                };
+                let reason = format!("there is {missing} after element {}", self.record);
                 return self.give_up(chunk, reason);
             }
             (ArrayState::Over, _) => {
@@ -468,7 +478,7 @@ impl<'a> ArrayCutter<'a> {
         });
     }
 
-    /// The end of the input: an array that is not closed is told of, unless it was for another reason.
+    /// The end of the input: an array that is not closed is told of, unless it was for another reason. A sequence has no end of its own.
     fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
         match self.state {
             ArrayState::Over => {}
@@ -496,7 +506,7 @@ impl<'a> ArrayCutter<'a> {
 
     fn told_open(&mut self, chunk: &mut RecordChunk) {
         self.state = ArrayState::Over;
-        if !self.is_damaged {
+        if !self.is_damaged && !self.is_sequence {
             let reason = format!("the array is not closed behind element {}", self.record);
             chunk
                 .skips

@@ -211,6 +211,11 @@ struct PageLevels {
 impl CheckedPages {
     fn new(file: &File, group: &RowGroupMetaData, column: usize) -> Result<CheckedPages> {
         let chunk: &ColumnChunkMetaData = group.column(column);
+        if let codec @ (Compression::BROTLI(_) | Compression::LZO) = chunk.compression() {
+            return refused(format!(
+                "pages compressed with {codec} are not read: write the table with zstd"
+            ));
+        }
         let file = CheckedFile {
             file: file.try_clone()?,
             compression: chunk.compression(),

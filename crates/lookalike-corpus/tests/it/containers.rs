@@ -376,3 +376,78 @@ fn progress_adds_up_to_the_bytes_on_disk() {
         .sum();
     assert_eq!(consumed, inputs.total_bytes());
 }
+
+#[test]
+fn zeros_behind_and_between_gzip_members_were_damage() {
+    let options = InputOptions::default();
+    let [first, last] = [1, 2].map(|n| gzip(format!("{{\"text\":\"text {n}\"}}\n").as_bytes()));
+    for padding in [1, 7, 4096, 300_000] {
+        let zeros = vec![0; padding];
+        let packed = [&first[..], &zeros, &last, &zeros].concat();
+        let corpus = Corpus::with("a.jsonl.gz", &packed);
+        let reading = read(&corpus.inputs("a.jsonl.gz", &options), &options);
+        assert_eq!(reading.texts(), ["text 1", "text 2"], "{padding}");
+        assert!(reading.skips.is_empty(), "{padding}");
+    }
+    let corpus = Corpus::with("a.jsonl.gz", &[&first[..], &[0, 0, 1]].concat());
+    let reading = read(&corpus.inputs("a.jsonl.gz", &options), &options);
+    assert_eq!(reading.texts(), ["text 1"]);
+    assert_eq!(reading.skips[0].kind, SkipKind::Damaged);
+}
+
+#[test]
+fn a_frame_with_a_large_window_was_said_to_be_corrupt() {
+    let options = InputOptions::default();
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.long_distance_matching(true).unwrap();
+    encoder.window_log(28).unwrap();
+    encoder.write_all(b"{\"text\":\"a text\"}\n").unwrap();
+    let corpus = Corpus::with("a.jsonl.zst", &encoder.finish().unwrap());
+    let reading = read(&corpus.inputs("a.jsonl.zst", &options), &options);
+    let reason = &reading.skips[0].reason;
+    assert!(reason.starts_with("its zstd window is larger"), "{reason}");
+}
+
+#[test]
+fn objects_that_are_spread_over_lines_were_one_text() {
+    let options = InputOptions::default();
+    let objects = "\u{feff}{\n  \"id\": 1,\n  \"text\": \"one }\"\n}\n\n{ \"id\": 2, \"text\": \"two\" }{\"id\": 3,\n\"text\": \"three\"}";
+    for (name, more, reasons) in [
+        ("a.json", "", &[][..]),
+        ("a.json.part", "\n", &[]),
+        (
+            "b.json",
+            "\n]",
+            &["there is no object after element 3: the rest is not read"],
+        ),
+        (
+            "c.json",
+            "\n{\n\"id\": 4",
+            &["invalid JSON: the data ends within it"],
+        ),
+    ] {
+        let corpus = Corpus::with(name, format!("{objects}{more}").as_bytes());
+        let reading = read(&corpus.inputs(name, &options), &options);
+        assert_eq!(reading.texts(), ["one }", "two", "three"], "{name}");
+        assert_eq!(reading.ids(), ["1", "2", "3"], "{name}");
+        assert_eq!(
+            reading.reasons().len() + reading.skips.len(),
+            reasons.len(),
+            "{name}"
+        );
+        let skips = reading.skips.iter().map(|skip| skip.reason.as_str());
+        let told: Vec<_> = reading.reasons().into_iter().chain(skips).collect();
+        assert_eq!(told, reasons, "{name}");
+    }
+}
+
+#[test]
+fn a_mark_within_a_file_cost_its_record() {
+    let options = InputOptions::default();
+    let lines = "\u{feff}{\"text\":\"a\"}\n\u{feff}{\"text\":\"b\"}\n";
+    let corpus = Corpus::with("a.jsonl", lines.as_bytes());
+    let inputs = corpus.inputs("a.jsonl", &options);
+    assert_eq!(read(&inputs, &options).texts(), ["a", "b"]);
+    let raw = read_raw(&inputs, &options);
+    assert_eq!(raw.len(), 2);
+}
