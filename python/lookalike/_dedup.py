@@ -81,7 +81,7 @@ def dedup(
     >>> result
     <lookalike.DedupResult: 3 documents, 2 kept, 0 exact copies, 1 near-duplicates>
     >>> result.clusters.to_pylist()
-    [{'survivor': '1', 'id': '0', 'similarity': 1.0, 'reason': 'near'}]
+    [{'survivor': '1', 'id': '0', 'similarity': 1.0, 'reason': 'near', 'against': None}]
     """
     told = {
         "threshold": threshold,
@@ -104,15 +104,15 @@ def dedup(
 
 
 def pairs(data: Any, *, unit: str = "documents", **options: Any) -> Table:
-    """Find all pairs of documents that resemble each other: ``a``, ``b``, ``similarity``, in the order of ids, the smaller id first.
+    """Find all pairs of documents that resemble each other: ``a``, ``b``, ``similarity``, ``against``, in the order of ids, the smaller id first.
 
-    ``data`` and the options are as in :func:`dedup`. A family of n documents has n (n - 1) / 2 pairs. With
+    ``against`` is ``a`` or ``b``, whichever was only compared with, else null. ``data`` and the options are as in :func:`dedup`. A family of n documents has n (n - 1) / 2 pairs. With
     ``unit="paragraphs"`` the pairs are paragraphs of different documents, with ``a_position`` and ``b_position`` (int64): the number of
     paragraphs before them in their documents. ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``; the
     options are then those of ``lookalike pairs``. A :class:`LookalikeWarning` tells of records and files that could not be read.
 
     >>> pairs(["a rose is a rose", "A rose is a rose!", "something else"]).to_pylist()
-    [{'a': '0', 'b': '1', 'similarity': 1.0}]
+    [{'a': '0', 'b': '1', 'similarity': 1.0, 'against': None}]
     """
     if unit == "documents":
         return dedup(data, **{**options, "pairs": "all"}).pairs

@@ -56,16 +56,17 @@ class DedupResult:
     @property
     def clusters(self) -> Table:
         """A row for each removed document: ``survivor`` and ``id`` (large_string), ``similarity`` (double, the exact resemblance, in
-        [0, 1]), ``reason`` (string).
+        [0, 1]), ``reason`` (string), ``against`` (bool: true if the survivor was only compared with, else null).
 
         Reasons are ``exact``, ``near``, and ``same-main-text`` for HTML pages that differ outside their main text. Rows are in the order
-        of the survivors' ids, then of their own ids.
+        of the survivors' ids, then of their own ids. A document of ``against`` may have the id of a new one.
         """
         raise NotImplementedError
 
     @property
     def pairs(self) -> Table:
-        """Pairs of similar documents: ``a``, ``b`` (ids, the smaller first), ``similarity`` (double, in [0, 1]), in the order of ids.
+        """Pairs of similar documents: ``a``, ``b`` (ids, the smaller first), ``similarity`` (double, in [0, 1]), ``against`` (string:
+        ``a`` or ``b``, whichever was only compared with, else null), in the order of ids.
 
         They are each removed document with its survivor; for a job with ``pairs="all"``, all pairs that reach the threshold.
         """
@@ -422,15 +423,14 @@ class PathResult(DedupResult):
 
     @property
     def pairs(self) -> Table:
-        # The files have more columns, and these in other types.
-        names = [("a", "string"), ("b", "string"), ("similarity", "double")]
+        # The files have more columns, these in other types, and pairs with documents of `against` first.
+        names = ("a", "b", "similarity", "against")
         self._owner.ensure()
         parquet = self._folder / "pairs.parquet"
-        if parquet.exists():
-            table = _lookalike.read_parquet(os.fspath(parquet))
-            return _lookalike.table([(name, kind, table[name].to_pylist()) for name, kind in names])
-        rows = list(Records([self._folder / "pairs.jsonl"], None))
-        return _lookalike.table([(name, kind, [row[name] for row in rows]) for name, kind in names])
+        rows = _lookalike.read_parquet(os.fspath(parquet)) if parquet.exists() else Records([self._folder / "pairs.jsonl"], None)
+        pairs = sorted(([row.get(name) for name in names] for row in rows), key=lambda pair: pair[:2])
+        kinds = ("string", "string", "double", "string")
+        return _lookalike.table([(name, kind, [pair[at] for pair in pairs]) for at, (name, kind) in enumerate(zip(names, kinds))])
 
     def annotated(self) -> Table:
         decisions, rows = self._decided()

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use arrow_array::builder::{Float64Builder, LargeStringBuilder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{
+    BooleanBuilder, Float64Builder, LargeStringBuilder, StringBuilder, UInt64Builder,
+};
 use arrow_array::{ArrayRef, BooleanArray, LargeStringArray, UInt64Array};
 use lookalike_batch::{
     BatchError, DedupCluster, DedupDecisions, DocumentDecision, DocumentDedup, SavedDecisions,
@@ -111,7 +113,7 @@ fn given_back(error: BatchError) -> CallError {
     error.into()
 }
 
-/// Pairs of similar documents, the smaller id first, in the order of both ids.
+/// Pairs of similar documents, the smaller id first, in the order of both ids, and which of the two was only compared with.
 fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
     let mut pairs = Vec::new();
     let visited = decided.take_pairs(|pair| {
@@ -119,24 +121,31 @@ fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
         Ok(())
     });
     visited.map_err(|error| CallError::Failed(error.to_string()))?;
-    // Documents to compare with have the first numbers, whatever their ids.
+    // Documents to compare with have the first numbers, whatever their ids; of two with one id they come first.
     for pair in &mut pairs {
-        if decided.id(pair.a) > decided.id(pair.b) {
+        if (decided.id(pair.a), pair.a) > (decided.id(pair.b), pair.b) {
             std::mem::swap(&mut pair.a, &mut pair.b);
         }
     }
-    pairs.sort_by_key(|pair| (decided.id(pair.a), decided.id(pair.b)));
+    pairs.sort_by_key(|pair| (decided.id(pair.a), decided.id(pair.b), pair.a, pair.b));
     let (mut a, mut b) = (LargeStringBuilder::new(), LargeStringBuilder::new());
-    let mut similarities = Float64Builder::new();
+    let (mut similarities, mut against) = (Float64Builder::new(), StringBuilder::new());
+    let is_against = |document: u32| (document as usize) < decided.against();
     for pair in pairs {
         a.append_value(decided.id(pair.a));
         b.append_value(decided.id(pair.b));
         similarities.append_value(pair.similarity);
+        against.append_option(match (is_against(pair.a), is_against(pair.b)) {
+            (true, _) => Some("a"),
+            (_, true) => Some("b"),
+            _ => None,
+        });
     }
     ArrowTable::of(vec![
         ("a", Arc::new(a.finish())),
         ("b", Arc::new(b.finish())),
         ("similarity", Arc::new(similarities.finish())),
+        ("against", Arc::new(against.finish())),
     ])
 }
 
@@ -335,10 +344,12 @@ impl DocumentDecisions {
                 })
             };
             let (mut similarities, mut reasons) = (Float64Builder::new(), StringBuilder::new());
-            for (_, member) in members() {
+            let mut against = BooleanBuilder::new();
+            for (survivor, member) in members() {
                 let decision = self.outcomes[member as usize];
                 similarities.append_value(decision.similarity());
                 reasons.append_option(decision.reason());
+                against.append_option(((survivor as usize) < self.against).then_some(true));
             }
             ArrowTable::of(vec![
                 (
@@ -348,6 +359,7 @@ impl DocumentDecisions {
                 ("id", self.ids_of(members().map(|(_, member)| member))),
                 ("similarity", Arc::new(similarities.finish())),
                 ("reason", Arc::new(reasons.finish())),
+                ("against", Arc::new(against.finish())),
             ])
         })
     }

@@ -833,3 +833,31 @@ def test_a_comma_in_a_name_is_escaped_as_for_the_command():
 def test_keys_that_are_no_strings_are_told():
     with pytest.raises(TypeError, match=r"the keys of rows must be strings, not int \(1\)"):
         lk.dedup([{"text": "a", 1: 2}], id=1)
+
+
+def test_a_document_to_compare_with_could_not_be_told_from_a_new_one_of_its_id(tmp_path):
+    new = [{"id": "1", "text": "a rose is a rose"}, {"id": "2", "text": "A rose is a rose"}, {"id": "0", "text": "a rose is a rose!"}]
+    old = [{"id": "1", "text": "a rose is a rose"}]
+    for name, rows in [("new", new), ("old", old)]:
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    # The command marks them in its lines, in JSON and in Parquet.
+    for at, (data, against, more) in enumerate([
+        (new, old, {}),
+        (tmp_path / "new.jsonl", tmp_path / "old.jsonl", {}),
+        (tmp_path / "new.jsonl", tmp_path / "old.jsonl", {"output_format": "parquet"}),
+        (new, tmp_path / "old.jsonl", {}),
+        (tmp_path / "new.jsonl", old, {}),
+    ]):
+        result = lk.dedup(data, id="id", against=against, pairs="all", **more)
+        assert [(row["survivor"], row["id"], row["against"]) for row in result.clusters.to_pylist()] == [("1", at, True) for at in "012"]
+        marks = {"type": result.pairs["against"].type, "rows": [(row["a"], row["b"], row["against"]) for row in result.pairs.to_pylist()]}
+        both = [("0", "1", None), ("0", "1", "b"), ("0", "2", None), ("1", "1", "a"), ("1", "2", None), ("1", "2", "a")]
+        assert (marks["type"].removeprefix("large_"), sorted(marks["rows"], key=str)) == ("string", sorted(both, key=str))
+        folder = result.save(tmp_path / f"saved-{at}")
+        if not more:
+            lines = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
+            # Stable: of two pairs of the same ids the file has that with the document to compare with first.
+            assert sorted(((pair["a"], pair["b"], pair.get("against")) for pair in lines), key=lambda pair: pair[:2]) == marks["rows"]
+            assert [json.loads(line)["against"] for line in (folder / "clusters.jsonl").read_text().splitlines()] == [True]
+    alone = lk.dedup(new, id="id")
+    assert set(alone.clusters["against"].to_pylist()) == set(alone.pairs["against"].to_pylist()) == {None}

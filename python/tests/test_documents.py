@@ -525,7 +525,7 @@ def test_results_of_files_warned_that_nobody_closed_them(tmp_path):
 def test_pairs_of_parquet_had_another_column(tmp_path):
     pq.write_table(pa.table({"id": ["a", "b"], "text": [ROSE, ROSE]}), tmp_path / "t.parquet")
     pairs = lk.pairs(tmp_path / "t.parquet")
-    assert pairs.column_names == ["a", "b", "similarity"]
+    assert pairs.column_names == ["a", "b", "similarity", "against"]
     assert pairs["a"].type == "large_string"
 
 

@@ -66,9 +66,10 @@ def corpus(name: str) -> list[dict[str, str]]:
 def found_lines(result) -> bytes:
     """The clusters of a result as the command writes them in `clusters.jsonl`."""
     clusters: dict[tuple[bool, bytes], list[dict]] = {}
-    for row in result.decided.collect():
+    for row in result.clusters.collect():
         member = {"id": row["id"], "similarity": row["similarity"], "reason": row["reason"]}
-        clusters.setdefault((row["is_new"], row["survivor"].encode()), []).append(member)
+        # Survivors that were only compared with are numbered first.
+        clusters.setdefault((row["against"] is None, row["survivor"].encode()), []).append(member)
     lines = []
     for number, ((is_new, survivor), members) in enumerate(sorted(clusters.items(), key=lambda cluster: cluster[0]), 1):
         members.sort(key=lambda member: member["id"].encode())
@@ -76,6 +77,15 @@ def found_lines(result) -> bytes:
         line = {"cluster": number, "survivor": survivor.decode(), **against, "members": members}
         lines.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n")
     return "".join(lines).encode()
+
+
+def pair_lines(result) -> list[bytes]:
+    """The pairs of a result as the command writes them in `pairs.jsonl`, in the order of their bytes."""
+    lines = []
+    for row in result.pairs.collect():
+        line = {name: value for name, value in row.asDict().items() if value is not None}
+        lines.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode())
+    return sorted(lines)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import corpus, found_lines
+from conftest import corpus, found_lines, pair_lines
 
 import lookalike as lk
 import lookalike.spark as lks
@@ -97,9 +97,28 @@ def test_what_is_compared_with_is_never_removed_and_all_pairs_are_listed(frame_o
     expected = command_lines(new, *words, against=old)
     assert len(expected) > 300
     assert found_lines(result) == expected
-    pairs = [tuple(json.loads(line).values())[:3] for line in command_lines(new, *words, against=old, name="pairs").splitlines()]
-    assert sorted(tuple(row) for row in result.pairs.collect()) == sorted(pairs)
+    assert pair_lines(result) == sorted(command_lines(new, *words, against=old, name="pairs").splitlines())
     assert result.counts["documents"] == len(new)
+    decided = lks.dedup(frame_of(new, SCHEMA), id="id", against=frame_of(old, SCHEMA), **options)
+    lines = command_lines(new, *words[:2], against=old, name="pairs").splitlines()
+    assert pair_lines(decided) == sorted(lines)
+    # Documents on both sides, and both sides of a pair.
+    assert all(any(mark in line for line in lines) for mark in (b'"against":"a"', b'"against":"b"'))
+
+
+def test_a_document_to_compare_with_could_not_be_told_from_a_new_one_of_its_id(spark, frame_of):
+    new, old = [{"id": "1", "text": "a rose is a rose"}, {"id": "2", "text": "a rose is a rose"}], [{"id": "1", "text": "a rose is a rose"}]
+    of_rows = lk.dedup(new, id="id", against=old, pairs="all")
+    result = lks.dedup(frame_of(new), id="id", against=frame_of(old), pairs="all")
+    for name in ("clusters", "pairs"):
+        key = lambda row: tuple(str(value) for value in row.values())  # noqa: E731
+        found = sorted((row.asDict() for row in getattr(result, name).collect()), key=key)
+        assert found == sorted(getattr(of_rows, name).to_pylist(), key=key)
+    assert [tuple(row) for row in result.pairs.orderBy("a", "b", "against").collect()] == [
+        ("1", "1", 1.0, "a"),
+        ("1", "2", 1.0, None),
+        ("1", "2", 1.0, "a"),
+    ]
 
 
 def test_results_are_frames_of_the_data(frame_of):
@@ -112,7 +131,7 @@ def test_results_are_frames_of_the_data(frame_of):
     assert as_dicts(result.removed) == sorted(expected.removed, key=key)
     annotated = [{**row, "cluster_size": row["cluster_size"]} for row in sorted(expected.annotated(), key=key)]
     assert as_dicts(result.annotated()) == annotated
-    pairs = sorted((row["a"], row["b"], row["similarity"]) for row in expected.pairs.to_pylist())
+    pairs = sorted(tuple(row.values()) for row in expected.pairs.to_pylist())
     assert sorted(tuple(row) for row in result.pairs.collect()) == pairs
     told = expected.counts
     assert result.counts == {**{name: told[name] for name in ("documents", "kept", "removed", "exact", "near", "clusters")}, "texts": result.counts["texts"], "keep_missing": 0, "keep_unusable": 0}
@@ -126,7 +145,7 @@ def test_numbers_as_ids_several_texts_and_no_rows(spark, frame_of):
     rows = [{"id": at, "title": "a rose", "body": "is a rose is a rose"} for at in (10, 9)] + [{"id": 3, "title": None, "body": None}]
     frame = frame_of(rows, "id int, title string, body string")
     result = lks.dedup(frame, id="id", text=["title", "body"])
-    assert [tuple(row) for row in result.clusters.collect()] == [("10", "9", 1.0, "exact")]
+    assert [tuple(row) for row in result.clusters.collect()] == [("10", "9", 1.0, "exact", None)]
     assert sorted(row["id"] for row in result.survivors.collect()) == [3, 10]
     none = lks.dedup(frame.where("false"), id="id", text="body")
     assert none.counts["documents"] == none.counts["kept"] == 0

@@ -525,12 +525,17 @@ class _Stages:
                 pairs.append(same.where(first < second))
             if not pairs:
                 none = documents.where(F.lit(False))
-                return none.select(F.col("id").alias("a"), F.col("id").alias("b"), F.lit(1.0).alias("similarity"))
+                return none.select(F.col("id").alias("a"), F.col("id").alias("b"), F.lit(1.0).alias("similarity"), F.lit("a").alias("against"))
             found = pairs[0] if len(pairs) == 1 else pairs[0].unionByName(pairs[1].select(pairs[0].columns))
             found = found.where(~(F.col("against_x") & F.col("against_y")))
-            return found.select(F.least("id_x", "id_y").alias("a"), F.greatest("id_x", "id_y").alias("b"), "similarity")
+            # Of two documents with one id the one that was only compared with comes first.
+            is_first = (F.col("id_x") < F.col("id_y")) | ((F.col("id_x") == F.col("id_y")) & F.col("against_x"))
+            against = F.when(F.col("against_x"), F.when(is_first, "a").otherwise("b")).when(
+                F.col("against_y"), F.when(is_first, "b").otherwise("a")
+            )
+            return found.select(F.least("id_x", "id_y").alias("a"), F.greatest("id_x", "id_y").alias("b"), "similarity", against.alias("against"))
 
-        return self.work.stage("pairs", "a string, b string, similarity double", make)
+        return self.work.stage("pairs", "a string, b string, similarity double, against string", make)
 
 
 #: A class, and no copies, that edges lead to.

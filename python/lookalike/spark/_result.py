@@ -51,25 +51,32 @@ class SparkDedupResult:
 
     @property
     def clusters(self) -> DataFrame:
-        """A row for each removed document: ``survivor``, ``id``, ``similarity``, ``reason`` (``exact`` or ``near``)."""
-        return self.decided.drop("is_new")
+        """A row for each removed document: ``survivor``, ``id``, ``similarity``, ``reason`` (``exact`` or ``near``), and ``against``: true if
+        the survivor was only compared with, else null. Such a document may have the id of a new one."""
+        from pyspark.sql import functions as F
+
+        return self.decided.select("survivor", "id", "similarity", "reason", F.when(~F.col("is_new"), True).alias("against"))
 
     @property
     def decided(self) -> DataFrame:
-        """The same with ``is_new``: false if the survivor was only compared with, because an id may occur on both sides."""
+        """The same with ``is_new`` in place of ``against``: false if the survivor was only compared with."""
         return self._clusters.rows
 
     @property
     def pairs(self) -> DataFrame:
         """Pairs of similar documents, ``a``, ``b``, ``similarity``, the smaller id first: each removed document with its survivor, or,
-        with ``pairs="all"``, all of them.
+        with ``pairs="all"``, all of them. ``against`` is ``a`` or ``b``, whichever was only compared with, else null.
         """
         from pyspark.sql import functions as F
 
         if self._pairs is not None:
             return self._pairs.rows
         both = [F.col("id"), F.col("survivor")]
-        return self.clusters.select(F.least(*both).alias("a"), F.greatest(*both).alias("b"), "similarity")
+        # Of two documents with one id the one that was only compared with comes first.
+        against = F.when(F.col("survivor") <= F.col("id"), "a").otherwise("b")
+        return self.decided.select(
+            F.least(*both).alias("a"), F.greatest(*both).alias("b"), "similarity", F.when(~F.col("is_new"), against).alias("against")
+        )
 
     @property
     def survivors(self) -> DataFrame:
