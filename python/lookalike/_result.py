@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lookalike import _lookalike
 from lookalike._errors import LookalikeError
@@ -143,6 +143,13 @@ class DedupResult:
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:
         """Ids and texts of the largest clusters, the survivor first."""
         raise NotImplementedError
+
+    def __copy__(self) -> DedupResult:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        # Else Python says that it cannot pickle some part of it, which its user has never heard of.
+        raise TypeError("a result of dedup cannot be pickled, as it reads the data again: pickle its clusters, mask or annotated(), or save() it")
 
     def __repr__(self) -> str:
         counts = self.counts

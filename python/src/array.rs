@@ -1,5 +1,6 @@
 //! Arrays and tables that the engine hands out: Arrow data, which every frame library takes without a copy.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -300,7 +301,8 @@ impl ArrowTable {
                 "the data is a column, not a table".to_owned(),
             ));
         };
-        let schema = Arc::new(Schema::new(fields.clone()));
+        let metadata = producer.field.metadata().clone();
+        let schema = Arc::new(Schema::new_with_metadata(fields.clone(), metadata));
         let mut batches = Vec::new();
         while let Some(array) = producer.next(data.py())? {
             let columns = array.as_struct().columns().to_vec();
@@ -345,6 +347,17 @@ impl ArrowTable {
         let schema = schema.ok_or_else(|| CallError::Value("there is no table".to_owned()))?;
         let batches = tables.into_iter().flat_map(|table| table.batches).collect();
         Ok(Self { schema, batches })
+    }
+
+    /// A name that several columns have: in a dict all but one of them would be lost.
+    fn repeated_name(&self) -> Option<&str> {
+        let mut seen = HashSet::new();
+        let names = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str());
+        names.into_iter().find(|name| !seen.insert(*name))
     }
 
     /// A table of one batch.
@@ -432,10 +445,25 @@ impl ArrowTable {
         })
     }
 
-    /// The same rows with the columns of another table appended.
+    /// The same rows with the columns of another table appended, whose names must be new; metadata is that of this table.
     fn with_columns(&self, other: &Self) -> PyResult<Self> {
         let fields = self.schema.fields().iter().chain(other.schema.fields());
-        let schema = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
+        let fields: Vec<_> = fields.cloned().collect();
+        let metadata = self.schema.metadata().clone();
+        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        let mut own: HashSet<&String> = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| field.name())
+            .collect();
+        let mut added = other.schema.fields().iter().map(|field| field.name());
+        if let Some(name) = added.find(|name| !own.insert(name)) {
+            return Err(CallError::Value(format!(
+                "two columns would be called {name:?}: rename one of them first"
+            ))
+            .into());
+        }
         // The batches of the two tables end at different rows; in one piece they can be cut as the first ones
         // are.
         let others = concat_batches(&other.schema, &other.batches).map_err(CallError::value)?;
@@ -457,7 +485,9 @@ impl ArrowTable {
                 .chain(beside.columns())
                 .cloned()
                 .collect();
-            RecordBatch::try_new(schema.clone(), columns).map_err(CallError::value)
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+                .map_err(CallError::value)
         });
         Ok(Self {
             batches: batches.collect::<Result<_, _>>()?,
@@ -501,12 +531,19 @@ impl ArrowTable {
 
     /// The column of this name; of strings that exceed 2 GiB, as `large_string`.
     pub(crate) fn __getitem__(&self, name: &str) -> PyResult<ArrowArray> {
-        let at = self.schema.index_of(name).map_err(|_| {
+        let fields = self.schema.fields().iter().enumerate();
+        let mut places = fields.filter_map(|(at, field)| (field.name() == name).then_some(at));
+        let at = places.next().ok_or_else(|| {
             PyKeyError::new_err(format!(
                 "there is no column {name:?}: the columns are {}",
                 self.column_names().join(", ")
             ))
         })?;
+        if places.next().is_some() {
+            return Err(PyKeyError::new_err(format!(
+                "several columns are called {name:?}: rename them first"
+            )));
+        }
         let chunks: Vec<&dyn Array> = self
             .batches
             .iter()
@@ -522,7 +559,7 @@ impl ArrowTable {
 
     /// The rows as dicts.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut rows = self.__iter__();
+        let mut rows = self.__iter__()?;
         let list = PyList::empty(py);
         while let Some(row) = rows.__next__(py)? {
             list.append(row)?;
@@ -530,10 +567,15 @@ impl ArrowTable {
         Ok(list)
     }
 
-    fn __iter__(&self) -> RowIterator {
+    fn __iter__(&self) -> PyResult<RowIterator> {
+        if let Some(name) = self.repeated_name() {
+            return Err(PyValueError::new_err(format!(
+                "several columns are called {name:?}, and a dict has room for one of them: rename them first"
+            )));
+        }
         let batches = self.batches.iter();
         let rows = batches.map(|batch| -> ArrayRef { Arc::new(StructArray::from(batch.clone())) });
-        RowIterator::over(rows.collect())
+        Ok(RowIterator::over(rows.collect()))
     }
 
     fn __repr__(&self) -> String {

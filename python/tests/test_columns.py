@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
+import pickle
 
 import pytest
 
@@ -219,3 +221,40 @@ class Producer:
 
     def __arrow_c_array__(self, requested_schema=None):
         return self.both
+
+
+def test_a_table_lost_the_metadata_of_its_data():
+    field = pa.field("number", pa.int64(), metadata={b"unit": b"cm"})
+    schema = pa.schema([field, pa.field("text", pa.string())], metadata={b"source": b"a crawl"})
+    table = lk.Table(pa.table({"number": [1, 2, 3, 4], "text": TEXTS}, schema=schema))
+    mask = lk.dedup(table).mask
+    rows = lk.Table(pa.table({"row": pa.array([3, 0], pa.uint64())}))["row"]
+    for part in (table, table.filter(mask), table.take(rows), pickle.loads(pickle.dumps(table))):
+        assert pa.table(part).schema.equals(schema, check_metadata=True)
+    found = pa.table(table.with_columns(lk.Table(pa.table({"more": TEXTS}))))
+    assert found.schema.equals(schema.append(pa.field("more", pa.string())), check_metadata=True)
+
+
+def test_one_of_two_columns_of_a_name_was_lost():
+    table = lk.Table(pa.table({"number": [1, 2]}))
+    for other in (["number"], ["more", "more"]):
+        with pytest.raises(ValueError, match=f"two columns would be called \"{other[-1]}\""):
+            table.with_columns(lk.Table(pa.table([[3, 4]] * len(other), names=other)))
+    twice = lk.Table(pa.table([[1, 2], [3, 4], [5, 6]], names=["x", "y", "x"]))
+    for read in (twice.to_pylist, lambda: list(twice)):
+        with pytest.raises(ValueError, match='several columns are called "x"'):
+            read()
+    with pytest.raises(KeyError, match="several columns are called"):
+        twice["x"]
+    assert twice["y"].to_pylist() == [3, 4]
+
+
+def test_a_result_that_was_pickled_blamed_its_parts(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "text": "x"}\n')
+    for result in (lk.dedup(TEXTS), lk.dedup(tmp_path)):
+        for used in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match="a result of dedup cannot be pickled.*pickle its clusters"):
+                used(result)
+        assert copy.copy(result) is result
+        for part in (result.clusters, result.mask, result.scheme):
+            assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
