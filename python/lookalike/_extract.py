@@ -30,7 +30,8 @@ def extract(
     ``html`` is a page (``str``, or ``bytes`` in any character set), Arrow data, or an iterable of pages; or a path (``pathlib.Path``), or a
     list or iterator of them, of files in any format that the command reads. For a file that is one document the result is its text; for anything
     else, such as folders, archives and tables, it is a table with ``id``, ``source``, ``record``, ``offset``, ``charset`` and ``text``.
-    ``mode`` is ``visible`` (all visible text), ``fast`` (blocks of text, no menus) or ``main`` (the main content). For paths, other
+    ``mode`` is ``visible`` (all visible text), ``fast`` (blocks of text, no menus) or ``main`` (the main content), or ``quality`` (the same,
+    slower and more careful), if the package was built with the Cargo feature ``quality``. For paths, other
     options are those of ``lookalike extract``: ``text="body"``, ``language=True``. Columns of texts are as long as ``html``, with null for
     missing pages.
 
