@@ -10,7 +10,7 @@ from typing import Any
 from lookalike import _lookalike
 from lookalike._errors import warn, warn_of_losses
 from lookalike._lookalike import Table
-from lookalike._options import paths, positional, with_paths, words
+from lookalike._options import paths, positional, refuse_none, with_paths, words
 
 __all__ = ["extract"]
 
@@ -40,6 +40,7 @@ def extract(
     >>> extract("<title>t</title><h1>Caf&eacute;</h1><p>Open <b>all</b> day", mode="visible")
     'Café\\n\\nOpen all day'
     """
+    refuse_none(mode=mode)
     html = with_paths(html)
     named = None if isinstance(html, str) else paths(html)
     if named is not None:

@@ -37,6 +37,13 @@ def words(options: Mapping[str, Any]) -> list[str]:
     return said
 
 
+def refuse_none(**settings: Any) -> None:
+    """Refuse None where it does not mean the default of the signature: the command has another, or none."""
+    for name, value in settings.items():
+        if value is None:
+            raise TypeError(f"{name} must not be None")
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple))
 

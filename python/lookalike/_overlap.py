@@ -11,6 +11,7 @@ from lookalike import _lookalike
 from lookalike._documents import input_words
 from lookalike._errors import LookalikeError, warn, warn_of_losses
 from lookalike._lookalike import Table
+from lookalike._options import refuse_none
 from lookalike._page import Page
 from lookalike._progress import observer
 from lookalike._saved import TemporaryFolder, copy_results
@@ -119,6 +120,7 @@ def overlap(
     >>> overlap(rows, id="id", chunk="sentences").pairs.to_pylist()[0]["shared"]
     2
     """
+    refuse_none(chunk=chunk)
     said = {"chunk": chunk, "min_shared": min_shared, "by": by, "memory": memory, "threads": threads, **options}
     for name in ("output_format", "overwrite", "resume", "rerank", "copies_of"):
         if said.get(name) is not None:

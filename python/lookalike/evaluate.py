@@ -15,9 +15,9 @@ from typing import Any
 from lookalike import _lookalike
 from lookalike._documents import input_words, written
 from lookalike._errors import BadInput, LookalikeError, warn
-from lookalike._frames import rows_of
+from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
-from lookalike._options import paths
+from lookalike._options import paths, refuse_none
 from lookalike._progress import observer
 
 __all__ = [
@@ -185,6 +185,7 @@ def audit(
     >>> audit(rows, method="simhash", distance=3, threshold=0.9, sample=3).recall.value
     1.0
     """
+    refuse_none(method=method)
     said = {"method": method, "threshold": threshold, "sample": sample, **options}
     answer, _ = _answer("audit", data, text, id, said, progress)
     return Audit(
@@ -215,6 +216,7 @@ def labels(
     >>> found.best.f1, found.best.cut
     (1.0, 1.0)
     """
+    refuse_none(labels=labels)
     with _labels_file(labels, options.get("tmp")) as file:
         answer, _ = _answer("labels", data, text, id, {"labels": file, "sketch": sketch, **options}, progress)
     if answer["labels"] == "clusters":
@@ -296,7 +298,7 @@ def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=tmp) as folder:
-        file = written(rows_of(labels).dicts(), os.path.join(folder, "labels.jsonl"))
+        file = _written_labels(rows_of(labels), os.path.join(folder, "labels.jsonl"))
         try:
             yield file
         except (LookalikeError, ValueError) as error:
@@ -305,6 +307,16 @@ def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
             if isinstance(error, BadInput) and error.source == file:
                 error.source = None
             raise
+
+
+def _written_labels(rows: Rows, file: str) -> str:
+    """Write the rows in the same way as data, and return the path: ids that frames keep as floats are whole numbers on both sides."""
+    names = rows.columns()
+    data = rows.arrow(names) if names else rows.dicts()
+    if not names or isinstance(data, list):
+        return written(data, file)
+    _lookalike.write_lines(data, file)
+    return file
 
 
 def _point(point: Mapping[str, Any]) -> CurvePoint:

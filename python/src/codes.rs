@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 
 use crate::capsule::ArrowProducer;
 use crate::error::{CallError, type_name};
@@ -53,7 +53,7 @@ impl<W> CodeColumn<W> {
     }
 }
 
-/// Fingerprints of a caller: integers of 64 bits, or strings of the digits of 128, as `lookalike fingerprint` prints them.
+/// Fingerprints of a caller: integers of 64 bits, or strings of the digits of 64 or 128, as `lookalike fingerprint` prints them.
 #[derive(Debug)]
 pub(crate) enum FingerprintColumn {
     Narrow(CodeColumn<u64>),
@@ -130,7 +130,7 @@ impl FingerprintColumn {
         }
     }
 
-    /// Appends a number; false if the others are strings.
+    /// Appends a number; false if the others have 128 bits.
     fn push_number(&mut self, number: u64) -> bool {
         match self {
             Self::Narrow(column) => {
@@ -141,10 +141,15 @@ impl FingerprintColumn {
         }
     }
 
-    /// Appends the fingerprint that a string has the digits of; false if it is none, or the others are integers.
+    /// Appends the fingerprint that a string has the digits of; false if it is none, or the others have another width.
     fn push_digits(&mut self, text: &str) -> bool {
-        let code = text.parse::<SizedFingerprint>().ok();
-        let Some(code) = code.and_then(SizedFingerprint::code::<u128>) else {
+        let Ok(code) = text.parse::<SizedFingerprint>() else {
+            return false;
+        };
+        if let Some(narrow) = code.code::<u64>() {
+            return self.push_number(narrow);
+        }
+        let Some(code) = code.code::<u128>() else {
             return false;
         };
         self.widen();
@@ -160,7 +165,7 @@ impl FingerprintColumn {
     /// The error of the next row.
     fn refused(&self, value: &str) -> CallError {
         CallError::Type(format!(
-            "fingerprints must all be integers from 0 to 2**64 - 1, or all strings of 32 hexadecimal digits, not {value} (row {})",
+            "fingerprints must all be integers from 0 to 2**64 - 1 or strings of 16 hexadecimal digits, or all strings of 32, not {value} (row {})",
             self.rows()
         ))
     }
@@ -192,7 +197,7 @@ impl FingerprintColumn {
             other => {
                 let texts = TextColumn::of(array).map_err(|_| {
                     CallError::Type(format!(
-                        "fingerprints must be integers of 64 bits, or strings of 32 hexadecimal digits, not {}",
+                        "fingerprints must be integers of 64 bits, or strings of 16 or 32 hexadecimal digits, not {}",
                         named(other)
                     ))
                 })?;
@@ -237,8 +242,10 @@ impl FingerprintColumn {
                 self.push_null();
                 true
             } else {
-                let number = item.extract::<u64>();
-                number.is_ok_and(|number| self.push_number(number))
+                // True and False are answers, not fingerprints, though Python counts with them.
+                let number = item.extract::<u64>().ok();
+                let number = number.filter(|_| !item.is_instance_of::<PyBool>());
+                number.is_some_and(|number| self.push_number(number))
             };
             if !is_taken {
                 let shown = item.repr();

@@ -248,3 +248,29 @@ def test_a_row_that_cannot_be_read_again_was_left_out_of_the_overlap(monkeypatch
     with pytest.raises(lk.BadInput, match="row 1 cannot be written"):
         lk.overlap(rows, chunk="sentences")
     assert lk.overlap(rows, chunk="sentences", max_skipped=1).counts["counts"]["documents"] == 1
+
+
+def test_labels_of_a_frame_with_floats_as_ids_named_no_document():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    texts = ["a rose is a rose", "A rose is a rose!", "something else"]
+    labels = pd.DataFrame({"a": [1, 1, 2], "b": [2, 3, 3], "label": [1, 0, 0]})
+    # As a merge with a missing row leaves them: whole numbers, and floats for want of a missing integer.
+    floats = labels.astype({"a": float, "b": float})
+    for ids in ([1, 2, 3], [1.0, 2.0, 3.0]):
+        rows = pd.DataFrame({"id": ids, "text": texts})
+        for given in (labels, floats, pa.table(floats)):
+            found = lk.evaluate.labels(rows, given, id="id")
+            assert (found.labelled, found.unknown, found.best.f1) == (3, 0, 1)
+    clusters = pd.DataFrame({"id": [1.0, 2.0, 3.0], "cluster": [7.0, 7.0, 8.0]})
+    assert lk.evaluate.labels(rows, clusters, id="id", cut=0.5).adjusted_rand_index == 1
+
+
+def test_none_meant_another_method_chunk_or_mode():
+    for call, name in [
+        (lambda: lk.evaluate.audit(["a"], method=None), "method"),
+        (lambda: lk.evaluate.labels(["a"], None), "labels"),
+        (lambda: lk.overlap(["a"], chunk=None), "chunk"),
+        (lambda: lk.extract("a", mode=None), "mode"),
+    ]:
+        with pytest.raises(TypeError, match=f"{name} must not be None"):
+            call()

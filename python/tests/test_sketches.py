@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import pytest
 from conftest import pages
@@ -221,9 +222,28 @@ def test_wide_fingerprints_are_found_as_comparing_all_finds_them():
         lk.join([1], ["0" * 32])
     with pytest.raises(ValueError, match="128 bits, the queries are of 64"):
         lk.Index.build(["0" * 32]).search([1])
-    for mixed in ([1, "0" * 32], ["0" * 32, 1], ["0" * 16], ["g" * 32]):
-        with pytest.raises(TypeError, match="32 hexadecimal digits"):
+    for mixed in ([1, "0" * 32], ["0" * 32, 1], ["0" * 16, "0" * 32], ["0" * 15], ["g" * 32], [True]):
+        with pytest.raises(TypeError, match="16 hexadecimal digits, or all strings of 32"):
             lk.join(mixed)
+
+
+def test_fingerprints_of_64_bits_in_the_digits_of_the_command_were_refused(tmp_path):
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    texts = ["a rose is a rose", "a rose is a rose is a rose", "something else", "a rose is a rose"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)))
+    assert lk._lookalike.command(["lookalike", "fingerprint", str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "codes.jsonl"), "--quiet"]) == 0
+    digits = [json.loads(line)["fingerprint"] for line in (tmp_path / "codes.jsonl").read_text().splitlines()]
+    codes = lk.simhash(texts)
+    assert [int(code, 16) for code in digits] == codes.to_pylist()
+    for given in (digits, pa.array(digits), pl.Series(digits)):
+        assert lk.join(given, codes, 3).to_pylist() == lk.join(codes, codes, 3).to_pylist()
+        assert lk.Index.build(given).search(codes).to_pylist() == lk.Index.build(codes).search(given).to_pylist()
+
+
+@pytest.mark.parametrize("call", [partial(lk.simhash, ["a"]), partial(lk.join, [1]), partial(lk.Index.build, [1]), partial(lk.extract, ["a"])])
+def test_true_was_one_thread(call):
+    with pytest.raises(TypeError, match="a whole number is wanted, not True"):
+        call(threads=True)
 
 
 def test_a_preset_is_refused_beside_what_it_decides():
