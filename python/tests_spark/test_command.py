@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import json
+import subprocess
+import sys
 import threading
 import urllib.parse
 
@@ -160,6 +162,63 @@ def test_rows_that_could_not_be_read_were_left_out_untold(spark, tmp_path, capsy
         assert told["counts"]["unreadable"] == len(rows)
     assert main([str(lines), "-o", str(tmp_path / "strict"), "--strict"]) == 1
     assert "run without --strict" in capsys.readouterr().err
+
+
+def test_texts_and_ids_of_other_types_became_documents(spark, tmp_path, capsys):
+    values = ['"a rose"', "5", "-0.5", "true", '["a"]', "[]", '{"a": "b"}', "null", '"5"', '"-"', '"true"', '"[\\"a\\"]"', '"{}"']
+    rows = [f'{{"id": "{at}", "text": {value}}}' for at, value in enumerate(values)]
+    rows += [f'{{"id": {value}, "text": "x"}}' for value in ("7000", "[1]", '{"a": 1}', "false", '"[1]"')]
+    nested = [f'{{"id": "{at}", "page": {{"body": {value}}}}}' for at, value in enumerate(values)]
+    for lines, words in [(rows, []), (nested, ["--text", "page.body"])]:
+        source, out, other = tmp_path / "rows.jsonl", tmp_path / "out", tmp_path / "other"
+        source.write_text("".join(f"{line}\n" for line in lines))
+        assert main([str(source), "-o", str(out), "--method", "copies", "--overwrite", *words]) == 3
+        told = capsys.readouterr().err
+        command = [sys.executable, "-m", "lookalike", "dedup", str(source), "-o", str(other), "--method", "copies", "--overwrite", "--quiet"]
+        assert subprocess.run([*command, *words], check=False, capture_output=True).returncode == 3
+        expected = [json.loads(line) for line in (other / "skipped.jsonl").read_text().splitlines()]
+        assert len(expected) == (9 if lines is rows else 6)
+        found = {(row["row"], row["reason"]) for row in spark.read.parquet(str(out / "skipped.parquet")).collect()}
+        assert found == {(lines[row["line"] - 1], f"{row['kind']}: {row['reason']}") for row in expected}
+        assert f"skipped: 2 in {source.as_uri()}: wrong-type: the text field holds a number, not a string" in told
+        kept = [json.loads(line)["id"] for line in (other / "kept.jsonl").read_text().splitlines()]
+        assert sorted(row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()) == sorted(map(str, kept))
+
+
+def test_empty_cells_of_tables_were_missing_values(spark, tmp_path, capsys):
+    source, out, other = tmp_path / "rows.csv", tmp_path / "out", tmp_path / "other"
+    source.write_text('id,text,a.b\n1,a rose is a rose,""\n2,a rose is a rose,\n3,a rose is a rose,x\n,"",x\n')
+    assert main([str(source), "-o", str(out), "--within", "a.b"]) == 0, capsys.readouterr().err
+    command = [sys.executable, "-m", "lookalike", "dedup", str(source), "-o", str(other), "--within", "a\\.b", "--quiet"]
+    subprocess.run(command, check=True)
+    kept = [json.loads(line) for line in (other / "kept.jsonl").read_text().splitlines()]
+    assert sorted((row.asDict() for row in spark.read.parquet(str(out / "kept.parquet")).collect()), key=str) == sorted(kept, key=str)
+    assert [row["id"] for row in kept] == ["", "1", "3"]
+
+
+def test_wrong_columns_were_told_after_the_rows_were_written(spark, tmp_path, capsys):
+    lines, page = tmp_path / "rows.jsonl", tmp_path / "page.html"
+    lines.write_text('{"id": "a", "text": "x", "rank": 1}\n{"id": "a", "text": "y", "rank": 2}\n')
+    page.write_text("<p>x</p>")
+    for source, words, told in [
+        (lines, ["--repeated-ids", "number", "--text", "body"], "no column 'body'"),
+        (lines, ["--repeated-ids", "number", "--within", "site"], "no column 'url'"),
+        (lines, ["--repeated-ids", "number", "--text", "rank"], "texts must be strings"),
+        (lines, ["--repeated-ids", "number", "--against", str(lines), "--keep", "first"], "--position"),
+        (page, ["--format", "warc", "--text", "body"], "no column 'body'"),
+    ]:
+        out = tmp_path / "out"
+        assert main([str(source), "-o", str(out), *words]) == 1
+        assert told in capsys.readouterr().err
+        assert not list(out.rglob("*.parquet"))
+
+
+def test_numbers_of_repeated_ids_met_other_ids(tmp_path, capsys):
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text("".join(f'{{"id": "{id}", "text": "x"}}\n' for id in ("a", "a", "a#2")))
+    assert main([str(lines), "-o", str(tmp_path / "out"), "--repeated-ids", "number"]) == 1
+    assert "for example 'a#2' (column \"numbered_id\")" in (told := capsys.readouterr().err)
+    assert "some have a number, and other rows already had that name" in told
 
 
 def test_damage_of_an_archive_was_untold_and_a_folder_was_one_task(spark, tmp_path, capsys):

@@ -252,6 +252,7 @@ def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
         ({"id": "id", "html_links": True}, TypeError, "html_links is no option here"),
         ({"id": "id", "method": "henzinger", "distance_for": "site"}, ValueError, "no column 'url', which distance_for asks for"),
         ({"id": "id", "against": "old"}, TypeError, "against must be a DataFrame"),
+        ({"id": "id", "progress": "yes"}, TypeError, "progress must be"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong_before_a_task_runs(frame_of, options, error, told):
@@ -291,6 +292,23 @@ def test_columns_of_different_types_were_compared(spark):
         lks.dedup(new, id="id", against=fractions, across="rank")
     larger = new.selectExpr("id", "text", "cast(rank as bigint) as rank")
     assert lks.dedup(new, id="id", against=larger, within="rank").counts["removed"] == 1
+
+
+@pytest.mark.parametrize("option", ["within", "across"])
+def test_a_category_that_no_row_has_made_all_rows_of_one(frame_of, option):
+    frame = frame_of([{"id": at, "text": "a rose is a rose"} for at in "ab"], "id string, text string, language string")
+    with pytest.raises(lk.BadInput, match=f'none of the 2 rows has a value in the column "language", as {option} requires'):
+        lks.dedup(frame, id="id", **{option: "language"})
+
+
+def test_columns_that_differ_by_case_ended_in_words_of_spark(spark, frame_of):
+    frame = frame_of([{"id": "a", "text": "x"}])
+    for names in (["id", "text", "Text"], ["id", "text", "ID"], ["id", "text", "text"]):
+        with pytest.raises(ValueError, match="Spark cannot tell the columns .* apart: rename one"):
+            lks.dedup(frame.selectExpr("id", "text", "'x'").toDF(*names), id="id", text="text")
+    # Columns that are not read may be alike.
+    unread = frame.selectExpr("id", "text", "1", "2").toDF("id", "text", "Rank", "rank")
+    assert lks.dedup(unread, id="id", method="copies").counts["kept"] == 1
 
 
 def test_an_annotation_clashed_with_a_column_in_capitals(frame_of):

@@ -11,7 +11,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lookalike._errors import BadInput, LookalikeError
-from lookalike.spark._dedup import NOT_HERE, DedupJob, bytes_of, ensure_partitions, kernel_of
+from lookalike.spark._dedup import NOT_HERE, DedupJob, bytes_of, columns_of, ensure_partitions, kernel_of
+from lookalike.spark._documents import DocumentColumns, ensure_distinct_names
 from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_finished, numbered_ids, or_kept, read_files, with_urls
 from lookalike.spark._types import DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob
@@ -145,14 +146,20 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     _ensure_apart(folder, asked)
     # The folder of stages below the results by default, since it must be seen by all machines, too.
     work_dir = (asked.work_dir or f"{folder}/work").rstrip("/")
-    is_by_site = kernel_of(options).category_field == "url"
-    rows = _rows(session, asked.inputs, asked.format, asked, work_dir, is_by_site=is_by_site)
+    columns = columns_of(kernel_of(options), options, text=asked.text, id=asked.id, position=asked.position)
+    rows = _read(session, asked.inputs, asked.format, asked, work_dir, columns)
     against = None
     if asked.against is not None:
         paths = [or_kept(session, path) for path in asked.against]
         # Results are Parquet, whatever the inputs are.
         kind = asked.format if paths == asked.against else None
-        against = _rows(session, paths, kind, asked, f"{work_dir}/against", is_by_site=is_by_site)
+        try:
+            against = _read(session, paths, kind, asked, f"{work_dir}/against", columns)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"against: {error}") from None
+        columns.ensure_same_types(rows.data, against.data)
+        against = _numbered(against, asked, paths, f"{work_dir}/against")
+    rows = _numbered(rows, asked, asked.inputs, work_dir)
     skipped = [side.skipped for side in (rows, against) if side is not None and side.skipped is not None]
     if asked.strict:
         _ensure_whole(skipped)
@@ -170,9 +177,10 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     try:
         result = job.run(work_dir, discards_others=asked.overwrite)
     except BadInput as error:
-        if "ids belong to several rows" not in str(error) or is_numbered:
+        if "ids belong to several rows" not in str(error):
             raise
-        raise BadInput(f"{error}; --repeated-ids number gives them numbers") from None
+        remedy = "some have a number, and other rows already had that name: rename these" if is_numbered else "--repeated-ids number gives them numbers"
+        raise BadInput(f"{error}; {remedy}") from None
     lost = _write(session, result, folder, skipped)
     print(repr(result), file=sys.stderr)
     for row in lost:
@@ -180,10 +188,25 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     return 3 if lost else 0
 
 
-def _rows(session: SparkSession, paths: list[str], kind: str | None, asked: argparse.Namespace, work_dir: str, *, is_by_site: bool) -> SparkRows:
-    rows = read_files(session, paths, kind, work_dir, discards_others=asked.overwrite)
-    if is_by_site:
-        rows = with_urls(rows)
+def _read(
+    session: SparkSession, paths: list[str], kind: str | None, asked: argparse.Namespace, work_dir: str, columns: DocumentColumns
+) -> SparkRows:
+    """The rows of files. Columns are looked at first: work that takes hours must not end with a name that is wrong."""
+
+    def by_site(rows: SparkRows) -> SparkRows:
+        return with_urls(rows) if columns.category == "url" else rows
+
+    def check(data: DataFrame) -> None:
+        # Results have all columns.
+        ensure_distinct_names(data)
+        columns.documents(by_site(SparkRows(data)).data, is_against=False)
+
+    rows = read_files(session, paths, kind, work_dir, text=asked.text, id=asked.id, check=check, discards_others=asked.overwrite)
+    check(rows.data)
+    return by_site(rows)
+
+
+def _numbered(rows: SparkRows, asked: argparse.Namespace, paths: list[str], work_dir: str) -> SparkRows:
     if asked.repeated_ids != "number":
         return rows
     return numbered_ids(rows, asked.id, paths, work_dir, discards_others=asked.overwrite)

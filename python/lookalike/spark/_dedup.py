@@ -22,7 +22,7 @@ from lookalike.spark._result import SparkDedupResult
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import OtherJob, Stage, WorkDir, aggregates
 
-__all__ = ["NOT_HERE", "DedupJob", "bytes_of", "dedup", "ensure_partitions", "kernel_of"]
+__all__ = ["NOT_HERE", "DedupJob", "bytes_of", "columns_of", "dedup", "ensure_partitions", "kernel_of"]
 
 #: Options that mean files or one machine, and what to use instead.
 NOT_HERE = {
@@ -85,7 +85,8 @@ def dedup(
 
     ``partitions`` is the number of partitions of each shuffle, by default one per four million keys, but at least as many as Spark is
     configured for if there is enough work. ``memory`` limits the texts that a task holds outside the heap of Spark while it decides
-    about them, 512 MB by default; larger sets go through its local disk. All other options are those of ``lookalike dedup``.
+    about them, 512 MB by default; larger sets go through its local disk. It does not hold for the list of ``pairs="all"``: there a task
+    has all texts of its sets of similar documents in memory, and the pairs. All other options are those of ``lookalike dedup``.
     """
     told = {"threshold": threshold, "shingle": shingle, "method": method, "keep": keep, "within": within, "across": across, **options}
     job = DedupJob(data, text=text, id=id, against=against, position=position, told=told, partitions=partitions, memory=memory)
@@ -132,6 +133,24 @@ def kernel_of(told: dict[str, Any]) -> _lookalike.DedupKernel:
     return _lookalike.DedupKernel(["dedup", "-", "--output=-", *to_words({**told, "pairs": told.get("pairs") or "deciding"})])
 
 
+def columns_of(
+    kernel: _lookalike.DedupKernel, told: dict[str, Any], *, text: str | Sequence[str] | None, id: str | None, position: str | None
+) -> DocumentColumns:
+    """The columns that these options read."""
+    if kernel.needs_position and position is None:
+        raise ValueError("keep='first' wants the order of the rows, and a DataFrame has none: name a column that has it with position=")
+    if position is not None and not kernel.needs_position:
+        raise ValueError("position is looked at with keep='first' only: leave it out")
+    return DocumentColumns(
+        text=text,
+        id=id,
+        value=kernel.value_field,
+        category=kernel.category_field,
+        position=position,
+        category_option=next((name for name in ("within", "across", "distance_for") if told.get(name) is not None), "within or across"),
+    )
+
+
 class DedupJob:
     """A deduplication with checked arguments, before any task runs."""
 
@@ -162,18 +181,7 @@ class DedupJob:
         self.memory = bytes_of(memory)
         self.group_limit = group_limit
         self.edges_of_a_task = edges_of_a_task
-        if self.kernel.needs_position and position is None:
-            raise ValueError("keep='first' wants the order of the rows, and a DataFrame has none: name a column that has it with position=")
-        if position is not None and not self.kernel.needs_position:
-            raise ValueError("position is looked at with keep='first' only: leave it out")
-        self.columns = DocumentColumns(
-            text=text,
-            id=id,
-            value=self.kernel.value_field,
-            category=self.kernel.category_field,
-            position=position,
-            category_option=next((name for name in ("within", "across", "distance_for") if told.get(name) is not None), "within or across"),
-        )
+        self.columns = columns_of(self.kernel, told, text=text, id=id, position=position)
         self.data = data
         self.documents = self.columns.documents(data, is_against=False)
         self.against: DataFrame | None = None
@@ -194,8 +202,9 @@ class DedupJob:
         """Make the missing stages. Those of other settings or rows are refused, or discarded."""
         for warning in self.kernel.warnings:
             warnings.warn(warning, stacklevel=3)
-        cluster = Cluster(self.data.sparkSession)
+        # Before the cluster works: a wrong argument is told at once.
         call, clear = observer(progress)
+        cluster = Cluster(self.data.sparkSession)
         try:
             try:
                 return self._run(cluster, work_dir, call)
@@ -289,8 +298,7 @@ class _Stages:
 
         def make() -> DataFrame:
             nonlocal documents
-            # Of many formats the rows are counted without a look at them.
-            documents = self.job.documents.count()
+            documents = self._count()
             chosen = self.job.documents.where(F.col("id").isNotNull())
             # The stage has no rows then, but its measure is wanted: the number of documents decides about
             # partitions and keys.
@@ -308,6 +316,22 @@ class _Stages:
 
         schema = "frequencies binary, documents long, features long"
         return self.work.stage("sample", schema, make, measure)
+
+    def _count(self) -> int:
+        """Number of documents. A category that none of them has is refused: all of them would be of one."""
+        from pyspark.sql import functions as F
+
+        rows, columns = self.job.documents, self.job.columns
+        if columns.category is None:
+            # Of many formats the rows are counted without a look at them.
+            return rows.count()
+        number, found = rows.agg(F.count(F.lit(1)), F.count("category")).collect()[0]
+        if number and not found:
+            raise BadInput(
+                f'none of the {number} rows has a value in the column "{columns.category}", as {columns.category_option} requires: '
+                "name another column, or leave it out"
+            )
+        return int(number)
 
     def _texts(self) -> DataFrame:
         wanted = [name for name in ("id", "against", "text", "category") if name in self.job.documents.columns]

@@ -7,7 +7,7 @@ from typing import Any
 
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["DocumentColumns", "checksum_of_rows", "id_column", "text_column"]
+__all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "id_column", "text_by_default", "text_column"]
 
 
 def _kind(frame: DataFrame, name: str) -> str:
@@ -34,6 +34,17 @@ def _ensure_there(frame: DataFrame, name: Any, asked: str) -> None:
         raise TypeError(f"{asked} must name a column, not be {name!r}")
     if _type(frame, name) is None:
         raise ValueError(f"there is no column {name!r}, which {asked} asks for: the columns are {', '.join(frame.columns)}")
+    ensure_distinct_names(frame, name if name in frame.columns else name.split(".")[0])
+
+
+def ensure_distinct_names(frame: DataFrame, *wanted: str) -> None:
+    """Refuse columns that Spark cannot tell from others: their names are equal, or differ by case alone. All are looked at if none is named."""
+    is_exact = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    for name in wanted or frame.columns:
+        alike = [other for other in frame.columns if other == name or (not is_exact and other.lower() == name.lower())]
+        if len(alike) > 1:
+            remedy = "rename one" if len(set(alike)) == 1 else "rename one, or set spark.sql.caseSensitive"
+            raise ValueError(f"Spark cannot tell the columns {' and '.join(alike)} apart: {remedy}")
 
 
 def _own(frame: DataFrame, name: str) -> Column:
@@ -62,6 +73,13 @@ def _are_alike(one: str, other: str) -> bool:
     )
 
 
+def text_by_default(names: Sequence[str]) -> str | None:
+    """The column of texts where none is named."""
+    if "text" in names:
+        return "text"
+    return names[0] if len(names) == 1 else None
+
+
 def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
     """The column of texts; several are joined by line breaks.
 
@@ -75,11 +93,8 @@ def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
         raise TypeError("text must name columns: make a column of what the function gives, with a function of Spark")
     if text is None:
         names = frame.columns
-        if "text" in names:
-            text = "text"
-        elif len(names) == 1:
-            text = names[0]
-        else:
+        text = text_by_default(names)
+        if text is None:
             raise ValueError(
                 "none of the columns is called text: name the one of the texts with text=; the columns are " + ", ".join(names)
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from lookalike import _lookalike
 from lookalike._errors import BadInput
 from lookalike.spark._archives import read_archives
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._documents import id_column
+from lookalike.spark._documents import id_column, text_by_default
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
@@ -39,6 +40,8 @@ _STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 _BROKEN = "__lookalike_broken"
 _SOURCE = "__lookalike_source"
 _PARSED = "__lookalike_parsed"
+_FIRST = "__lookalike_first"
+_REASON = "__lookalike_reason"
 
 
 @dataclass
@@ -49,23 +52,35 @@ class SparkRows:
     skipped: DataFrame | None = None
 
 
-def read_files(session: SparkSession, paths: list[str], named: str | None, work_dir: str, *, discards_others: bool) -> SparkRows:
-    """The rows of files of one format.
+def read_files(
+    session: SparkSession,
+    paths: list[str],
+    named: str | None,
+    work_dir: str,
+    *,
+    text: Sequence[str] | None,
+    id: str,
+    check: Callable[[DataFrame], object],
+    discards_others: bool,
+) -> SparkRows:
+    """The rows of files of one format, whose ids and texts are in these columns.
 
-    Archives are read once: their texts are written to a folder of ``work_dir``.
+    Archives are read once: their texts are written to a folder of ``work_dir``. Before that, ``check`` looks at the columns.
     """
     formats = {named or _format_of(path) for path in paths}
     if len(formats) > 1:
         raise ValueError(f"the inputs are of several formats, {', '.join(sorted(formats))}: read one at a time")
     kind = formats.pop()
     if kind == "warc":
-        found = _written(session, read_archives(session, paths, losses=True), paths, work_dir, discards_others)
+        records = read_archives(session, paths, losses=True)
+        check(records.drop("reason", "count"))
+        found = _written(session, records, paths, work_dir, discards_others)
         lost = found.where("reason is not null").selectExpr("source", "reason", "cast(null as string) as row", "count")
         return SparkRows(found.where("reason is null").drop("reason", "count"), lost)
     _ensure_readable(paths)
     is_deep = _has_subfolders(session, paths)
     if kind == "json":
-        return _json_lines(session, paths, is_deep)
+        return _json_lines(session, paths, is_deep, text, id)
     reader = session.read.option("recursiveFileLookup", is_deep)
     if kind != "csv":
         # Files that were written at different times may have different columns: of those of one file alone nothing would be said.
@@ -78,7 +93,9 @@ def read_files(session: SparkSession, paths: list[str], named: str | None, work_
     reader = reader.options(header=True, multiLine=True, escape='"', enforceSchema=False, sep=separators.pop())
     schema = reader.csv(paths).schema
     number = len(schema.fields)
-    return _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
+    found = _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
+    # Spark reads an empty cell as null, quoted or not; for the command it is an empty text, category or id.
+    return SparkRows(found.data.fillna(""), found.skipped)
 
 
 def _ensure_readable(paths: list[str]) -> None:
@@ -123,8 +140,8 @@ def or_kept(session: SparkSession, path: str) -> str:
     return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
 
 
-def _json_lines(session: SparkSession, paths: list[str], is_deep: bool) -> SparkRows:
-    """Objects, one a line, and the lines that are something else.
+def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, text: Sequence[str] | None, id: str) -> SparkRows:
+    """Objects, one a line, and the lines that are something else, or whose text is no string.
 
     Spark's reader takes the first value of a line and says nothing of what is behind it. Between brackets that is no JSON, or several values.
     """
@@ -149,13 +166,62 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool) -> Spark
         raise BadInput(f"no row could be read ({reason}): is it the right --format?")
     lines = lines.where("trim(value) != ''").withColumn(_SOURCE, F.input_file_name())
     parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema), _STRICT)
-    lines = lines.withColumn(_PARSED, parsed)
-    is_object = F.coalesce((F.size(_PARSED) == 1) & F.get(_PARSED, 0).isNotNull() & F.ltrim("value").startswith("{"), F.lit(False))
-    rows = lines.where(is_object).select(F.get(_PARSED, 0).alias(_PARSED), *beside)
-    skipped = lines.where(~is_object).select(
-        F.col(_SOURCE).alias("source"), F.lit(reason).alias("reason"), F.col("value").alias("row"), F.lit(1).cast("long").alias("count")
+    lines = lines.withColumn(_PARSED, parsed).withColumn(_FIRST, F.get(_PARSED, 0))
+    is_object = F.coalesce((F.size(_PARSED) == 1) & F.col(_FIRST).isNotNull() & F.ltrim("value").startswith("{"), F.lit(False))
+    wrong = F.when(~is_object, F.lit(reason)).otherwise(_wrong_type(schema, text, id))
+    lines = lines.withColumn(_REASON, wrong)
+    rows = lines.where(F.col(_REASON).isNull()).select(F.col(_FIRST).alias(_PARSED), *beside)
+    skipped = lines.where(F.col(_REASON).isNotNull()).select(
+        F.col(_SOURCE).alias("source"), F.col(_REASON).alias("reason"), F.col("value").alias("row"), F.lit(1).cast("long").alias("count")
     )
     return SparkRows(rows.select(f"{_PARSED}.*", *beside), skipped)
+
+
+def _wrong_type(schema: Any, text: Sequence[str] | None, id: str) -> Column:
+    """The reason why a parsed line is no document for the command: its text is no string, or its id neither string nor number.
+
+    Where some values of a field are strings, Spark gives all others in their JSON form.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, BooleanType, DoubleType, MapType, StringType
+
+    by_default = text_by_default(schema.names)
+    texts = list(text) if text else [] if by_default is None else [by_default]
+    others = [
+        ("a number", "-0123456789", DoubleType()),
+        ("a boolean", "tf", BooleanType()),
+        ("an array", "[", ArrayType(StringType())),
+        ("an object", "{", MapType(StringType(), StringType())),
+    ]
+    reasons = [F.lit(None).cast("string")]
+    for field, what, wanted in [*((name, "text", "a string") for name in texts), (id, "id", "a string or number")]:
+        for kind, signs, other in others:
+            if what != "id" or kind != "a number":
+                is_other = _is_of_type(schema, field, signs, other)
+                reasons.append(F.when(is_other, F.lit(f"wrong-type: the {what} field holds {kind}, not {wanted}")))
+    return F.coalesce(*reasons)
+
+
+def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
+    """True where a field that has a column of strings is of another type in JSON, of which a value begins with one of these signs."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    path = [field] if field in schema.names else field.split(".")
+    found: Any = schema
+    for part in path:
+        if not isinstance(found, StructType) or part not in found.names:
+            return F.lit(False)
+        found = found[part].dataType
+    if not isinstance(found, StringType):
+        return F.lit(False)
+    for part in reversed(path):
+        other = StructType([StructField(part, other)])
+    # Read as the other type, a string is null. Few strings begin like a value of it, so few lines are parsed again.
+    value, again = F.col(_FIRST), F.from_json("value", other, _STRICT)
+    for part in path:
+        value, again = value.getField(part), again.getField(part)
+    return F.substring(value, 1, 1).isin(*signs) & again.isNotNull()
 
 
 def _parted(rows: DataFrame, reason: str) -> SparkRows:
