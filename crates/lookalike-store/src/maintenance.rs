@@ -68,14 +68,14 @@ impl Store {
         let _alone = lock(&self.snapshots);
         let fs = &**self.fs();
         if is_unfinished(fs, target) {
-            remove_snapshot(fs, target);
+            remove_copy(fs, target);
         }
         ensure_empty(fs, target)?;
         let made = self.snapshot_into(target);
         fs.release_dirs(target);
         if made.is_err() {
             // Its links would keep runs on the medium that the store has given up, and its name would be taken.
-            remove_snapshot(fs, target);
+            remove_copy(fs, target);
         }
         made
     }
@@ -88,7 +88,7 @@ impl Store {
         names.retain(|name| is_unfinished(fs, &folder.join(name)));
         names
             .iter()
-            .for_each(|name| remove_snapshot(fs, &folder.join(name)));
+            .for_each(|name| remove_copy(fs, &folder.join(name)));
         names
     }
 
@@ -175,7 +175,7 @@ fn is_unfinished(fs: &dyn FileSystem, folder: &Path) -> bool {
 }
 
 /// Removes what there is of a snapshot that failed, or of a store that was to be made of one, as far as that goes.
-fn remove_snapshot(fs: &dyn FileSystem, target: &Path) {
+fn remove_copy(fs: &dyn FileSystem, target: &Path) {
     let below = target.join("collections");
     let names = fs.list(&below).unwrap_or_default();
     let collections = names.into_iter().map(|name| below.join(name));
@@ -311,7 +311,7 @@ pub fn restore(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<Sn
     ensure_empty(fs, target)?;
     let made = restore_into(fs, snapshot, target, &list, &catalog);
     if made.is_err() {
-        remove_snapshot(fs, target);
+        remove_copy(fs, target);
     }
     made
 }
@@ -409,7 +409,7 @@ pub fn verify(
 /// What was deleted or replaced after what is lost may come back, and is not told apart from what lives.
 ///
 /// # Errors
-/// When not even names and settings of the collections can be read, or the target exists or cannot be written.
+/// When not even names and settings of the collections can be read, or the target exists or cannot be written: then nothing is left of it.
 pub fn salvage(
     fs: &Arc<dyn FileSystem>,
     folder: &Path,
@@ -442,27 +442,69 @@ pub fn salvage(
     };
     // Before anything is made: a salvage into a directory in use would mix two stores.
     ensure_empty(&**fs, target)?;
-    let store = Store::open_on(
-        Arc::clone(fs),
-        target,
-        StoreOptions {
-            create: true,
-            ..options
-        },
-    )?;
+    let options = options.create(true);
+    let salvaged = salvage_into(fs, collections, target, options, &mut salvage);
+    if let Err(error) = salvaged {
+        // Another process that has the directory keeps it.
+        if is_failure_at(&error, target) {
+            // It lacks what could be read, and nobody could tell it from a whole salvage.
+            fs.release_dirs(target);
+            remove_copy(&**fs, target);
+        }
+        return Err(error);
+    }
+    Ok(salvage)
+}
+
+/// Salvages collections into a new store.
+fn salvage_into(
+    fs: &Arc<dyn FileSystem>,
+    collections: Vec<(String, PathBuf)>,
+    target: &Path,
+    options: StoreOptions,
+    salvage: &mut SalvageReport,
+) -> Result<()> {
+    let store = Store::open_on(Arc::clone(fs), target, options)?;
+    let salvaged = salvage_collections(fs, collections, &store, target, salvage);
+    salvaged.and(store.close())
+}
+
+/// Salvages collections one after another, until the new store cannot be written.
+fn salvage_collections(
+    fs: &Arc<dyn FileSystem>,
+    collections: Vec<(String, PathBuf)>,
+    store: &Store,
+    target: &Path,
+    salvage: &mut SalvageReport,
+) -> Result<()> {
     for (name, folder) in collections {
-        let saved = salvage_collection(fs, &folder, &store, &name);
-        match saved {
+        let lost = match salvage_collection(fs, &folder, store, &name) {
             Ok((count, lost)) => {
-                salvage.lost.extend(lost);
                 salvage.saved.insert(name, count);
+                lost
             }
-            Err(error) => salvage.lost.push(error),
+            Err(error) => vec![error],
+        };
+        for error in lost {
+            if is_failure_at(&error, target) {
+                return Err(error);
+            }
+            salvage.lost.push(error);
         }
     }
-    // What was saved before a failure is there, and counts.
-    salvage.lost.extend(store.close().err());
-    Ok(salvage)
+    Ok(())
+}
+
+/// True if an error is a failure to write a store in this directory.
+fn is_failure_at(error: &StoreError, target: &Path) -> bool {
+    match error {
+        StoreError::Io { path, .. }
+        | StoreError::DiskFull { path }
+        | StoreError::OutOfFiles { path } => path.starts_with(target),
+        // Only a store that is open stops, and the damaged one is not.
+        StoreError::Stopped(_) => true,
+        _ => false,
+    }
 }
 
 /// Names for the collections in the folders of a store without a catalog. Of two of one name, one was being rebuilt or removed,

@@ -638,3 +638,33 @@ fn a_collection_that_is_rebuilt_during_a_snapshot_is_in_it() {
     let new = store.collection("pages").expect("it is there");
     assert_eq!(all(&restored), all(&new));
 }
+
+#[test]
+fn a_salvage_onto_a_full_disk_told_of_a_damaged_store_and_left_a_part() {
+    let (fs, store, _) = medium(10);
+    store.close().expect("an end");
+    let (from, to) = (Path::new("/s"), Path::new("/saved"));
+    let salvaged = |fs: &SimulatedFs| {
+        let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs.clone());
+        salvage(&shared, from, to, StoreOptions::default())
+    };
+    let whole = fs.copy();
+    let before = whole.calls();
+    salvaged(&whole).expect("there is room");
+    let calls = whole.calls() - before;
+    let mut refused = 0;
+    for call in 0..calls {
+        let fs = fs.copy();
+        fs.fail_at(fs.calls() + call, InjectedFault::Full);
+        match salvaged(&fs) {
+            Ok(saved) => assert_eq!((saved.saved["pages"], saved.lost.len()), (10, 0), "{call}"),
+            Err(error) => {
+                assert!(error.is_disk_full(), "call {call}: {error}");
+                let mut files = fs.files().into_keys();
+                assert_eq!(files.find(|path| path.starts_with(to)), None, "call {call}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 5, "{refused} of {calls}");
+}
