@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{ParagraphMatches, StoredParagraph, Verdict};
 use schemars::JsonSchema;
@@ -98,6 +99,15 @@ impl ItemResponse for PageResponse {
     }
 }
 
+fn no_paragraphs() -> ProblemDetails {
+    ProblemDetails::new(
+        StatusCode::CONFLICT,
+        "no-paragraphs",
+        "the collection keeps no paragraphs",
+        "use a collection with keep.paragraphs",
+    )
+}
+
 /// `POST /v1/collections/NAME/paragraphs`.
 pub(crate) async fn paragraphs(
     request: CollectionRequest<PageOptions>,
@@ -110,6 +120,9 @@ pub(crate) async fn paragraphs(
         ..RequestCost::default()
     };
     let work = move |mut task: CollectionTask<'_>| {
+        if !task.settings.keep.paragraphs {
+            return Err(no_paragraphs());
+        }
         let radius = scope.paragraph_radius_in(&task.collection)?;
         let mut lookup = ParagraphLookup {
             radius,

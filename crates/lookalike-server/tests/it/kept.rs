@@ -237,7 +237,7 @@ async fn a_collection_without_paragraphs_says_so() {
     service
         .ask("paragraphs", json!({"text": "a"}))
         .await
-        .refuses(422, "invalid");
+        .refuses(409, "no-paragraphs");
     let kept = service.get("/v1/collections/pages").await.is(200);
     let nothing =
         json!({"text_hashes": true, "texts": false, "signatures": false, "paragraphs": false});
