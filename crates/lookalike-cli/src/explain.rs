@@ -22,7 +22,7 @@ use crate::arguments::{
 };
 use crate::console::{self, ColorOption};
 use crate::failure::Failure;
-use crate::output_file::{files_of, refuse_input, write_bytes};
+use crate::output_file::{files_of, check_output, write_bytes};
 use crate::size;
 
 #[derive(clap::Args)]
@@ -217,7 +217,7 @@ impl ExplainArguments {
         self.convert.apply(&mut options);
         if self.inputs.is_empty() {
             let read = [&self.a, &self.b].map(Path::new).into_iter();
-            refuse_input(self.output.as_deref(), read.chain(self.scheme.files()))?;
+            check_output(self.output.as_deref(), read.chain(self.scheme.files()))?;
             // Each with inputs of its own: a folder or an archive in the place of a file is then told by its
             // name.
             let file = |path| file(path, &options, spool.path());
@@ -233,7 +233,7 @@ impl ExplainArguments {
         let mut found = wanted.each_ref().map(|id| WantedRecord::new(id));
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
         let read = files_of(&inputs).chain(self.scheme.files());
-        refuse_input(self.output.as_deref(), read)?;
+        check_output(self.output.as_deref(), read)?;
         let visited = visit(&inputs, &options, |record| {
             for found in &mut found {
                 found.look_at(record, settings, &options);

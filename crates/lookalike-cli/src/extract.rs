@@ -8,7 +8,7 @@ use lookalike_batch::{ExtractionSummary, JobObserver, TextExtraction, TextFormat
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{files_of, is_table, refuse_input, write_rows};
+use crate::output_file::{check_output, files_of, is_table, write_rows};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -94,7 +94,7 @@ impl ExtractArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
-        refuse_input(self.output.as_deref(), files_of(&inputs))?;
+        check_output(self.output.as_deref(), files_of(&inputs))?;
         self.boilerplate
             // Reads all inputs once before; those that can be read once only were put into the spool.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;

@@ -16,7 +16,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{begin_file, files_of, is_special, refuse_input, write_output};
+use crate::output_file::{begin_file, files_of, is_special, check_output, write_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf, WarnedFeatures};
 
 #[derive(clap::Args)]
@@ -162,7 +162,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         .input
         .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let read = files_of(&inputs).chain(arguments.scheme.files());
-    refuse_input(arguments.output.as_deref(), read)?;
+    check_output(arguments.output.as_deref(), read)?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let (scheme, terms) = match early {
@@ -196,7 +196,7 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.input.inputs, spool.path())?;
     let read = inputs.iter().map(FingerprintSource::path);
-    refuse_input(arguments.output.as_deref(), read)?;
+    check_output(arguments.output.as_deref(), read)?;
     let console = Console::new(arguments.run.quiet);
     let job = CodeImport {
         inputs: &inputs,

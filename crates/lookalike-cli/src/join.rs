@@ -15,7 +15,7 @@ use crate::arguments::{
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::{refuse_input, write_output};
+use crate::output_file::{check_output, write_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     let f = fingerprint_sources(f, spool.path())?;
     let q = fingerprint_sources(q, spool.path())?;
     let read = f.iter().chain(&q).map(FingerprintSource::path);
-    refuse_input(arguments.output.as_deref(), read)?;
+    check_output(arguments.output.as_deref(), read)?;
     if let Some(preset) = arguments.preset {
         ensure_preset_fits(preset, f.iter().chain(&q), arguments.run.quiet)?;
     }

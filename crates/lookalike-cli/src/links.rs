@@ -10,7 +10,7 @@ use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
 use crate::arguments::{LossArguments, RunArguments, store_settings};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{files_of, refuse_input, write_output};
+use crate::output_file::{check_output, files_of, write_output};
 use crate::size;
 
 #[derive(clap::Args)]
@@ -115,7 +115,7 @@ impl LinksArguments {
             ),
         };
         let read = files_of(&inputs).chain(from.iter().flat_map(files_of));
-        refuse_input(self.output.as_deref(), read)?;
+        check_output(self.output.as_deref(), read)?;
         let scan = |inputs, options| RecordScan {
             inputs,
             options,

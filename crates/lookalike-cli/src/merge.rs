@@ -9,7 +9,7 @@ use lookalike_batch::{JobObserver, PairMerge};
 use crate::arguments::fingerprint_sources;
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{refuse_input, write_output};
+use crate::output_file::{check_output, write_output};
 use crate::spool::Spool;
 
 #[derive(clap::Args)]
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &MergeArguments) -> Result<(), Failure> {
     let spool = Spool::new(&std::env::temp_dir())?;
     let lists = fingerprint_sources(&arguments.lists, spool.path())?;
     let output = arguments.output.as_deref();
-    refuse_input(output, lists.iter().map(FingerprintSource::path))?;
+    check_output(output, lists.iter().map(FingerprintSource::path))?;
     let console = Console::new(arguments.quiet);
     let job = PairMerge {
         lists: &lists,

@@ -6,7 +6,9 @@ use std::io::{self, BufWriter, Write, stdout};
 use std::path::Path;
 
 use lookalike_batch::BatchError;
-use lookalike_corpus::{AtomicFile, Compression, Inputs, Source, remove_leftovers_of};
+use lookalike_corpus::{
+    AtomicFile, CompressedStream, Compression, Inputs, Source, remove_leftovers_of,
+};
 
 use crate::arguments::output_format;
 use crate::failure::Failure;
@@ -34,11 +36,14 @@ fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     }
 }
 
-/// Refuses to write over a file that is read: it would be lost.
-pub(crate) fn refuse_input<'a>(
+/// Refuses an output that cannot or must not be written, before the work begins: a directory, or a file that is read and would be lost.
+pub(crate) fn check_output<'a>(
     output: Option<&Path>,
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), Failure> {
+    if let Some(output) = output.filter(|output| output.is_dir()) {
+        return Err(is_directory(output));
+    }
     // Canonical paths: the same file may be named from another directory, or by a link.
     let Some((output, Ok(place))) = output.map(|path| (path, path.canonicalize())) else {
         return Ok(());
@@ -51,6 +56,13 @@ pub(crate) fn refuse_input<'a>(
         ))),
         false => Ok(()),
     }
+}
+
+fn is_directory(output: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{}: is a directory: choose another name",
+        output.display()
+    ))
 }
 
 /// The files of inputs.
@@ -126,8 +138,11 @@ pub(crate) fn is_special(path: &Path) -> bool {
         .is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// A stream to a pipe or a device, if that has this name.
-fn special_file(path: &Path) -> Result<Option<BufWriter<File>>, Failure> {
+/// A stream to a pipe or a device, if that has this name; what is written passes through the compression.
+fn special_file(
+    path: &Path,
+    compression: Compression,
+) -> Result<Option<CompressedStream<BufWriter<File>>>, Failure> {
     if !is_special(path) {
         return Ok(None);
     }
@@ -138,8 +153,13 @@ fn special_file(path: &Path) -> Result<Option<BufWriter<File>>, Failure> {
         )));
     }
     let file = File::options().write(true).open(path);
-    let file = file.map_err(unwritable(path))?;
-    Ok(Some(BufWriter::with_capacity(BUFFER, file)))
+    let file = BufWriter::with_capacity(BUFFER, file.map_err(unwritable(path))?);
+    let stream = CompressedStream::new(file, compression);
+    Ok(Some(stream.map_err(unwritable(path))?))
+}
+
+fn finish_stream(stream: CompressedStream<BufWriter<File>>) -> io::Result<()> {
+    stream.finish()?.flush()
 }
 
 /// Target of a path: a link stays, and the file behind it is replaced.
@@ -156,9 +176,9 @@ fn write_created<T>(
     create: impl FnOnce(&Path) -> io::Result<AtomicFile>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
-    if let Some(mut stream) = special_file(path)? {
+    if let Some(mut stream) = special_file(path, compression(path))? {
         let written = write(&mut stream).map_err(|error| error.of_output(path))?;
-        stream.flush().map_err(unwritable(path))?;
+        finish_stream(stream).map_err(unwritable(path))?;
         return Ok(written);
     }
     let mut file = begin(path, create).map_err(unwritable(path))?;
@@ -186,9 +206,11 @@ fn write_standard_output<T>(
 
 /// Writes bytes to a file as they are.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    if let Some(mut stream) = special_file(path)? {
-        let written = stream.write_all(bytes).and_then(|()| stream.flush());
-        return written.map_err(unwritable(path));
+    if let Some(mut stream) = special_file(path, Compression::None)? {
+        let written = stream.write_all(bytes);
+        return written
+            .and_then(|()| finish_stream(stream))
+            .map_err(unwritable(path));
     }
     let mut file = begin_file(path, Compression::None).map_err(unwritable(path))?;
     file.write_all(bytes).map_err(unwritable(path))?;

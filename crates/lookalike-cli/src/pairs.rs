@@ -16,7 +16,7 @@ use crate::caller::is_program;
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::{files_of, refuse_input, write_rows};
+use crate::output_file::{check_output, files_of, write_rows};
 use crate::size;
 
 #[derive(clap::Args)]
@@ -193,7 +193,7 @@ impl PairsArguments {
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
         let read = files_of(&inputs).chain(self.similarity.scheme.files());
-        refuse_input(self.output.as_deref(), read)?;
+        check_output(self.output.as_deref(), read)?;
         let checkpoint = self.checkpoint()?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;

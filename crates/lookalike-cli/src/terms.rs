@@ -16,7 +16,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{files_of, refuse_input, write_bytes};
+use crate::output_file::{check_output, files_of, write_bytes};
 use crate::remedy;
 use crate::{machine, size};
 
@@ -287,7 +287,7 @@ impl ReadingArguments {
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
         let read = files_of(&inputs).chain(self.scheme.files());
-        refuse_input(Some(output), read)?;
+        check_output(Some(output), read)?;
         boilerplate.learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let scheme = match early {
             Some(scheme) => scheme,

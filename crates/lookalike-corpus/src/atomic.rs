@@ -45,10 +45,18 @@ pub struct AtomicFile {
 }
 
 enum FileEncoder {
-    Plain(BufWriter<WriteBehindFile>),
-    Frames(FrameWriter<BufWriter<WriteBehindFile>>),
+    Stream(CompressedStream<BufWriter<WriteBehindFile>>),
     #[cfg(feature = "parquet")]
     Table(PendingTable),
+}
+
+/// A stream that compresses what is written to it as [`AtomicFile::create`] does: the same bytes give the same stream. It is complete
+/// after [`CompressedStream::finish`].
+pub struct CompressedStream<W>(StreamEncoder<W>);
+
+enum StreamEncoder<W> {
+    Plain(W),
+    Frames(FrameWriter<W>),
 }
 
 /// Lines that wait for all of them to be known before they become a table.
@@ -123,26 +131,10 @@ impl AtomicFile {
     ) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_beside(path)?.into_parts();
         let file = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
-        let format = match compression {
-            Compression::None => None,
-            Compression::Gzip => Some(FrameFormat::Gzip),
-            Compression::Zstd => Some(FrameFormat::Zstd),
-            Compression::Bzip2 | Compression::Xz => {
-                // By now the temporary file exists; dropping it here removes it.
-                let reason = "bzip2 and xz are read, not written";
-                return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
-            }
-        };
-        let encoder = match format {
-            None => FileEncoder::Plain(file),
-            Some(format) => {
-                // Frames are cut by content length alone, so the number of threads does not show in the file.
-                let threads = format.threads_within(memory).min(threads);
-                FileEncoder::Frames(FrameWriter::new(file, format, threads))
-            }
-        };
+        // By now the temporary file exists; dropping it after an error removes it.
+        let stream = CompressedStream::on_threads(file, compression, threads, memory)?;
         Ok(AtomicFile {
-            encoder,
+            encoder: FileEncoder::Stream(stream),
             temporary,
             path: path.to_owned(),
         })
@@ -223,11 +215,69 @@ impl AtomicFile {
     }
 }
 
+impl<W: Write> CompressedStream<W> {
+    /// Begins a stream on `out`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] for bzip2 and xz, which are only read.
+    pub fn new(out: W, compression: Compression) -> io::Result<Self> {
+        Self::on_threads(out, compression, 1, 0)
+    }
+
+    fn on_threads(
+        out: W,
+        compression: Compression,
+        threads: usize,
+        memory: u64,
+    ) -> io::Result<Self> {
+        let format = match compression {
+            Compression::None => return Ok(Self(StreamEncoder::Plain(out))),
+            Compression::Gzip => FrameFormat::Gzip,
+            Compression::Zstd => FrameFormat::Zstd,
+            Compression::Bzip2 | Compression::Xz => {
+                let reason = "bzip2 and xz are read, not written";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+            }
+        };
+        // Frames are cut by content length alone, so the number of threads does not show in the output.
+        let threads = format.threads_within(memory).min(threads);
+        Ok(Self(StreamEncoder::Frames(FrameWriter::new(
+            out, format, threads,
+        ))))
+    }
+
+    /// Writes what is left and returns `out`, which is not flushed.
+    ///
+    /// # Errors
+    /// When `out` cannot be written to.
+    pub fn finish(self) -> io::Result<W> {
+        match self.0 {
+            StreamEncoder::Plain(out) => Ok(out),
+            StreamEncoder::Frames(frames) => frames.finish(),
+        }
+    }
+}
+
+impl<W: Write> Write for CompressedStream<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            StreamEncoder::Plain(out) => out.write(bytes),
+            StreamEncoder::Frames(frames) => frames.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            StreamEncoder::Plain(out) => out.flush(),
+            StreamEncoder::Frames(frames) => frames.flush(),
+        }
+    }
+}
+
 impl FileEncoder {
     fn finish(self) -> io::Result<File> {
         let buffered = match self {
-            FileEncoder::Plain(file) => file,
-            FileEncoder::Frames(encoder) => encoder.finish()?,
+            FileEncoder::Stream(stream) => stream.finish()?,
             #[cfg(feature = "parquet")]
             FileEncoder::Table(table) => return table.finish(),
         };
@@ -243,8 +293,7 @@ fn into_file(buffered: BufWriter<WriteBehindFile>) -> io::Result<File> {
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.encoder {
-            FileEncoder::Plain(writer) => writer.write(bytes),
-            FileEncoder::Frames(writer) => writer.write(bytes),
+            FileEncoder::Stream(writer) => writer.write(bytes),
             #[cfg(feature = "parquet")]
             FileEncoder::Table(table) => table.lines.write(bytes),
         }
@@ -252,8 +301,7 @@ impl Write for AtomicFile {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.encoder {
-            FileEncoder::Plain(writer) => writer.flush(),
-            FileEncoder::Frames(writer) => writer.flush(),
+            FileEncoder::Stream(writer) => writer.flush(),
             #[cfg(feature = "parquet")]
             FileEncoder::Table(table) => table.lines.flush(),
         }
@@ -317,7 +365,9 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
         let file = write_table(&mut columns, &mut lines, out)?;
         done.push(AtomicFile {
             // Complete by now: `commit` has nothing to do but to sync and to rename it.
-            encoder: FileEncoder::Plain(BufWriter::new(WriteBehindFile::new(file))),
+            encoder: FileEncoder::Stream(CompressedStream(StreamEncoder::Plain(BufWriter::new(
+                WriteBehindFile::new(file),
+            )))),
             temporary,
             path,
         });

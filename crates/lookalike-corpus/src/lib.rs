@@ -94,8 +94,8 @@ mod write_behind;
 
 pub use address::{linked_address, page_address};
 pub use atomic::{
-    AtomicFile, OutputFormat, parent_directory, remove_leftovers, remove_leftovers_of,
-    stop_new_files, sync_directory, sync_file_system, uninterrupted,
+    AtomicFile, CompressedStream, OutputFormat, parent_directory, remove_leftovers,
+    remove_leftovers_of, stop_new_files, sync_directory, sync_file_system, uninterrupted,
 };
 pub use boilerplate::{BoilerplateFileError, BoilerplateLines, line_keys, site_key};
 pub use buffer_pool::{BufferPool, PooledBytes};

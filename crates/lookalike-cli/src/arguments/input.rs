@@ -21,7 +21,7 @@ use lookalike_corpus::{
 use super::values::share;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::output_file::{files_of, refuse_input, write_bytes};
+use crate::output_file::{check_output, files_of, write_bytes};
 use crate::{console, size};
 
 /// Sources to read.
@@ -439,7 +439,7 @@ impl BoilerplateArguments {
             BoilerplateScopeOption::Site => BoilerplateScope::Site,
             BoilerplateScopeOption::Collection => BoilerplateScope::Collection,
         };
-        refuse_input(self.boilerplate_lines.as_deref(), files_of(inputs))?;
+        check_output(self.boilerplate_lines.as_deref(), files_of(inputs))?;
         let learning = BoilerplateLearner {
             inputs,
             options,

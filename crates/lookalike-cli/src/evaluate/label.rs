@@ -22,7 +22,7 @@ use crate::arguments::{InputArguments, RunArguments};
 use crate::console;
 use crate::console::{ColorOption, Console};
 use crate::failure::Failure;
-use crate::output_file::refuse_input;
+use crate::output_file::check_output;
 use tags::{LabelCounts, TagFile};
 
 #[derive(clap::Args)]
@@ -220,7 +220,7 @@ struct LabelResult {
 
 pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
     let read = arguments.input.inputs.iter().map(Path::new);
-    refuse_input(
+    check_output(
         Some(&arguments.output),
         read.chain([arguments.pairs.as_path()]),
     )?;

@@ -17,7 +17,7 @@ use super::{EvaluationInput, print, told_copies};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
-use crate::output_file::{files_of, refuse_input, write_bytes};
+use crate::output_file::{check_output, files_of, write_bytes};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -168,7 +168,7 @@ impl SampledInput<'_> {
 impl SampleArguments {
     fn sketches<'a>(&'a self, console: &'a Console<'a>) -> Result<SampledInput<'a>, Failure> {
         if self.fingerprints {
-            refuse_input(Some(&self.output), self.input.inputs.iter().map(Path::new))?;
+            check_output(Some(&self.output), self.input.inputs.iter().map(Path::new))?;
             let given =
                 GivenSketches::read(&self.input.inputs, &self.input, &self.run, 0, console)?;
             return Ok(SampledInput {
@@ -189,7 +189,7 @@ impl SampleArguments {
             console,
         )?;
         let read = files_of(&reading.inputs).chain(self.scheme.files());
-        refuse_input(Some(&self.output), read)?;
+        check_output(Some(&self.output), read)?;
         let scheme = self
             .scheme
             .measured(self.weight, self.sketch, &reading.options)?;

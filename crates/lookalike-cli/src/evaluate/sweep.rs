@@ -18,7 +18,7 @@ use super::swept_input::SweptInput;
 use super::{EvaluationInput, print};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{files_of, refuse_input};
+use crate::output_file::{check_output, files_of};
 use answer::{SweepOutput, describe};
 use arguments::each_once;
 use measurement::SweepMeasurement;
@@ -64,7 +64,7 @@ impl SweepArguments {
             console,
         )?;
         let read = files_of(&reading.inputs).chain(self.scheme.files());
-        refuse_input(self.page.as_deref(), read.chain(self.labels.as_deref()))?;
+        check_output(self.page.as_deref(), read.chain(self.labels.as_deref()))?;
         let base = self
             .scheme
             .measured(Weight::Set, Sketch::None, &reading.options)?;

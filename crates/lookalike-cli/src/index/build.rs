@@ -21,7 +21,7 @@ use crate::console::{self, Console};
 use crate::design::design_of_name;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::{behind_links, refuse_input};
+use crate::output_file::{behind_links, check_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     // An index may take the place of one that it was made of.
     let lost = inputs.iter().map(FingerprintSource::path);
     let lost = lost.filter(|path| !is_index(path) && !is_sketch_index(path));
-    refuse_input(Some(output), lost)?;
+    check_output(Some(output), lost)?;
     if let Some(equal) = arguments.equal {
         let job = SketchIndexBuild {
             inputs: &inputs,

@@ -14,7 +14,7 @@ use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, T
 use super::page;
 use crate::console::{bytes_each, counted, grouped};
 use crate::failure::Failure;
-use crate::output_file::{refuse_input, write_bytes};
+use crate::output_file::{check_output, write_bytes};
 use crate::size::show;
 
 #[derive(clap::Args)]
@@ -95,7 +95,7 @@ impl IndexInfoArguments {
         page: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         if let Some(path) = &self.html {
-            refuse_input(Some(path), [self.index.as_path()])?;
+            check_output(Some(path), [self.index.as_path()])?;
             write_bytes(path, page().as_bytes())?;
         }
         let text = if self.json {

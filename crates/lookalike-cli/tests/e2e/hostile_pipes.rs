@@ -1,5 +1,6 @@
 //! Readers that leave, and signals: no panic, no half result.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -251,4 +252,30 @@ fn fingerprints_and_indexes_replaced_a_link_and_left_the_file_behind_it_old() {
     merge.arg("merge").args([&index.1, &index.1]);
     merge.arg("--overwrite").arg("-o").arg(&merged.1).succeed();
     assert!(written(&merged).len() > "old".len());
+}
+
+#[test]
+fn pairs_were_written_uncompressed_to_a_pipe_with_the_name_of_a_packed_file() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let pairs = |output: &Path| {
+        let mut pairs = lookalike("pairs");
+        pairs.arg(&input).arg("--quiet").arg("-o").arg(output);
+        pairs
+    };
+    for name in ["gz", "zst", "jsonl"] {
+        let file = folder.path(format!("file.{name}"));
+        pairs(&file).succeed();
+        let pipe = folder.path(format!("pipe.{name}"));
+        fifo(&pipe);
+        // Both ends: neither side waits for the other to open it.
+        let reader = std::fs::File::options().read(true).write(true).open(&pipe);
+        let mut reader = reader.unwrap();
+        pairs(&pipe).succeed();
+        let wanted = std::fs::read(&file).unwrap();
+        // A pipe holds more than that. Its end would never come, for this end is a writer, too.
+        let mut bytes = vec![0; wanted.len()];
+        reader.read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, wanted, "{name}");
+    }
 }

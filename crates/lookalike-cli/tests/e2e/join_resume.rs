@@ -173,18 +173,22 @@ fn shingles(folder: &Folder, count: usize) -> PathBuf {
     folder.add("f.u64x6", bytes)
 }
 
-/// A directory under the name of the output stops a join at its last step, with everything found.
+/// Puts a full disk under the name of an output: it stops a join at its last step, with everything found.
+fn fill(output: &Path) {
+    std::os::unix::fs::symlink("/dev/full", output).unwrap();
+}
+
 #[test]
-fn a_join_whose_list_could_not_get_its_name_goes_on() {
+fn a_join_whose_list_could_not_be_written_goes_on() {
     let folder = Folder::new();
     let f = shingles(&folder, 40_000);
     let join = KilledJoin::new(folder, vec![f], &["--equal", "2"]);
     let output = join.folder.path("out.jsonl");
     let state = join.folder.path("out.jsonl.joining");
-    fs::create_dir_all(output.join("occupied")).unwrap();
+    fill(&output);
     join.command(&output).fail(1).says(&["out.jsonl"]);
     assert!(state.join("job.json").exists());
-    fs::remove_dir_all(&output).unwrap();
+    fs::remove_file(&output).unwrap();
     let mut other = lookalike("join");
     other
         .args(&join.inputs)
@@ -207,9 +211,9 @@ fn inputs_that_changed_since_the_interruption_are_refused() {
     let f = raw(&folder, "f.u64", 300_000, 7);
     let join = KilledJoin::new(folder, vec![f.clone()], &["--distance", "6"]);
     let output = join.folder.path("out.jsonl");
-    fs::create_dir_all(output.join("occupied")).unwrap();
+    fill(&output);
     join.command(&output).fail(1);
-    fs::remove_dir_all(&output).unwrap();
+    fs::remove_file(&output).unwrap();
     let mut changed = fs::read(&f).unwrap();
     changed[12_345] ^= 1;
     fs::write(&f, &changed).unwrap();
@@ -232,9 +236,9 @@ fn a_join_that_starts_again_removed_the_progress_of_another_without_a_word() {
         command.arg(&output);
         command
     };
-    fs::create_dir_all(output.join("occupied")).unwrap();
+    fill(&output);
     join().fail(1);
-    fs::remove_dir_all(&output).unwrap();
+    fs::remove_file(&output).unwrap();
     let left = "an interrupted job left its progress";
     join().succeed().says(&[left, "from the beginning"]);
     let again = join().succeed();

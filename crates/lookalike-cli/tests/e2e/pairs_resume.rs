@@ -114,12 +114,12 @@ impl KilledSearch {
         compared
     }
 
-    /// Everything found, and not written: a folder has the name of the output.
+    /// Everything found, and not written: the output is a full disk.
     fn stopped_at_its_last_step(&self) -> PathBuf {
         let output = self.folder.path("out.jsonl");
-        fs::create_dir_all(output.join("occupied")).unwrap();
+        std::os::unix::fs::symlink("/dev/full", &output).unwrap();
         self.command(&output).fail(1).says(&["out.jsonl"]);
-        fs::remove_dir_all(&output).unwrap();
+        fs::remove_file(&output).unwrap();
         assert!(has_entries(&self.state(&output).join("found.bin")));
         output
     }

@@ -349,3 +349,22 @@ fn a_sweep_measured_and_counted_a_setting_twice() {
         sweep.fail(2).says(&[option, "names a value twice"]);
     }
 }
+
+#[test]
+fn an_output_that_is_a_directory_was_refused_after_all_the_work() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let codes = folder.path("codes.jsonl");
+    let mut fingerprint = lookalike("fingerprint");
+    fingerprint.arg(&input).arg("-o").arg(&codes).succeed();
+    let output = folder.path("out.jsonl");
+    std::fs::create_dir(&output).unwrap();
+    for (subcommand, input) in [("pairs", &input), ("join", &codes), ("links", &input)] {
+        let mut command = lookalike(subcommand);
+        let refused = command.arg(input).arg("-o").arg(&output).fail(2);
+        refused.says(&["out.jsonl: is a directory: choose another name"]);
+    }
+    // Nothing was begun.
+    let entries = std::fs::read_dir(folder.path("")).unwrap();
+    assert_eq!(entries.count(), 3);
+}

@@ -13,7 +13,7 @@ use super::measurement::SweepMeasurement;
 use crate::console::{self, Console};
 use crate::evaluate::given::{GivenSketches, documents_of};
 use crate::failure::Failure;
-use crate::output_file::refuse_input;
+use crate::output_file::check_output;
 
 impl SweepArguments {
     /// Sweeps over the files and indexes of each input, and returns what `show` makes of the answer.
@@ -35,7 +35,7 @@ impl SweepArguments {
             ));
         }
         let read = inputs.iter().map(Path::new).chain([labels.as_path()]);
-        refuse_input(self.page.as_deref(), read)?;
+        check_output(self.page.as_deref(), read)?;
         let (mut all, mut taken) = (Vec::new(), 0);
         for input in inputs {
             let one = std::slice::from_ref(input);
