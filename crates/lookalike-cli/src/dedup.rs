@@ -22,7 +22,7 @@ use crate::console::{self, Console};
 use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::kept_documents::{has_added, kept_documents};
+use crate::kept_documents::{added_of, has_added, kept_documents};
 use crate::output_file::files_of;
 use crate::program::DocumentJob;
 use crate::size;
@@ -444,6 +444,7 @@ impl DedupArguments {
             interrupt::warn_of_nothing_in(&self.output);
         }
         let (inputs, against_sources) = self.inputs(&options, spool.path())?;
+        self.refuse_replacing_added(&inputs.sources[against_sources..])?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let settings = match early {
@@ -512,6 +513,29 @@ impl DedupArguments {
         }
     }
 
+    /// Refuses to repeat a job over its results when what it kept is in the collection: all of it would be removed as copies of itself,
+    /// and the list of it replaced by an empty one.
+    fn refuse_replacing_added(&self, new: &[Source]) -> Result<(), Failure> {
+        let is_repeated = |into: &&PathBuf| self.overwrite && DocumentCollection::is_in(into);
+        let Some(into) = self.into.as_ref().filter(is_repeated) else {
+            return Ok(());
+        };
+        // A fixed directory for the results of each day is overwritten every time: only the same input is refused.
+        let bytes = new.iter().map(|source| source.bytes).sum();
+        match added_of(&self.output, &self.input.inputs, bytes) {
+            None => Ok(()),
+            Some(added) => {
+                let (output, into) = (self.output.display(), into.display());
+                Err(Failure::Failed(format!(
+                    "{output}: these are the results of a job that read the same input and added {} to a collection: repeated with \
+                     --into {into}, it would find them there and keep none of them; choose another directory with -o, or build the \
+                     collection again without them",
+                    console::counted(added, "document")
+                )))
+            }
+        }
+    }
+
     /// Refuses to learn boilerplate where a collection takes part: the lines would be others every time.
     fn refuse_learning(&self, collections: &JobCollections) -> Result<(), Failure> {
         let has_collection = collections.against.is_some() || collections.into.is_some();
@@ -541,6 +565,16 @@ impl DedupArguments {
         let quiet = self.run.quiet;
         if !quiet {
             self.similarity.warn(summary.counts.without_category);
+        }
+        // Files that could not be read are linked, too.
+        if self.link
+            && !quiet
+            && summary.skipped.is_empty()
+            && !inputs.sources.iter().any(Source::is_document)
+        {
+            console::warning(
+                "--link had no effect: none of the documents read is a file of its own",
+            );
         }
         // A resumed job has not read the first part: whether there was HTML in it, this run does not know.
         if !summary.resumed {

@@ -18,16 +18,47 @@ const MOST_SUMMARY_BYTES: u64 = 64 << 20;
 #[derive(serde::Deserialize)]
 struct KeptView {
     program: String,
+    #[serde(default)]
+    command: String,
     kept_in: Vec<String>,
     #[serde(default)]
     decisions: KeptCount,
     /// There only where documents were added to a collection.
-    added: Option<serde::de::IgnoredAny>,
+    added: Option<AddedCount>,
+    #[serde(default)]
+    counts: ReadCounts,
+}
+
+#[derive(serde::Deserialize)]
+struct AddedCount {
+    added: u64,
+}
+
+#[derive(Default, serde::Deserialize)]
+struct ReadCounts {
+    input_bytes: u64,
+    against_bytes: u64,
 }
 
 /// Returns true if the job that wrote these results added what it kept to a collection.
 pub(crate) fn has_added(folder: &Path) -> bool {
     summary(folder).is_some_and(|summary| summary.added.is_some())
+}
+
+/// Returns the number of documents that the job which wrote these results added to a collection, if it read these inputs, of so many
+/// bytes.
+pub(crate) fn added_of(folder: &Path, inputs: &[OsString], input_bytes: u64) -> Option<u64> {
+    let summary = summary(folder)?;
+    let is_named = |input: &OsString| summary.command.contains(&*input.to_string_lossy());
+    if !inputs.iter().all(is_named) {
+        return None;
+    }
+    let ReadCounts {
+        input_bytes: all,
+        against_bytes,
+    } = summary.counts;
+    let added = summary.added?.added;
+    (added > 0 && all.checked_sub(against_bytes) == Some(input_bytes)).then_some(added)
 }
 
 #[derive(Default, serde::Deserialize)]

@@ -146,7 +146,10 @@ impl<'o> InputDiscovery<'o> {
     fn argument(&mut self, argument: &OsStr) -> Result<(), InputError> {
         let path = Path::new(argument);
         match fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => self.many(argument, vec![path.to_owned()]),
+            Ok(meta) if meta.is_dir() => {
+                self.refuse_results(path)?;
+                self.many(argument, vec![path.to_owned()])
+            }
             // A file that is really called `a[1].txt` wins over the glob.
             Err(error) if error.kind() == io::ErrorKind::NotFound && glob::is_glob(argument) => {
                 self.glob(argument)
@@ -161,6 +164,32 @@ impl<'o> InputDiscovery<'o> {
                 name: name::display(path).into_owned(),
             }),
             Err(error) => Err(io_error(path, error)),
+        }
+    }
+
+    /// Refuses a directory of results that the user names: only some of its files are documents. One that is also the output is read
+    /// without its results.
+    fn refuse_results(&self, path: &Path) -> Result<(), InputError> {
+        let is_output = || fs::canonicalize(path).is_ok_and(|path| self.is_output(&path));
+        let name = || name::display(path).into_owned();
+        if results::holds_results(path) && !is_output() {
+            let results = results::results_in(path);
+            let kept: Vec<String> = results
+                .iter()
+                .filter(|result| result.starts_with(KEPT) && path.join(result).exists())
+                .map(|result| name::display(&path.join(result)).into_owned())
+                .collect();
+            return Err(InputError::Results {
+                name: name(),
+                kept: match kept.is_empty() {
+                    true => String::new(),
+                    false => format!("; what was kept is in {}", kept.join(" and ")),
+                },
+            });
+        }
+        match path.join(results::COLLECTION_FILE).is_file() {
+            true => Err(InputError::Collection { name: name() }),
+            false => Ok(()),
         }
     }
 
@@ -193,7 +222,7 @@ impl<'o> InputDiscovery<'o> {
             Some(skip) => Err(InputError::Empty {
                 name,
                 skipped: self.skips.len() - before,
-                first: format!("{}: {}", skip.name, skip.reason),
+                first: Some(format!("{}: {}", skip.name, skip.reason)),
             }),
             None => Err(InputError::NoMatch { name }),
         }
@@ -239,10 +268,9 @@ impl<'o> InputDiscovery<'o> {
         Err(InputError::Empty {
             name: name::display(Path::new(argument)).into_owned(),
             skipped: new.len(),
-            first: match new.first() {
-                Some(skip) => format!("{}: {}", skip.name, skip.reason),
-                None => "none".to_owned(),
-            },
+            first: new
+                .first()
+                .map(|skip| format!("{}: {}", skip.name, skip.reason)),
         })
     }
 
@@ -622,6 +650,8 @@ impl<'o> InputDiscovery<'o> {
 
 const AGAIN: &str = "named before; it is read once";
 
+/// Beginning of the names of results that hold what was kept.
+const KEPT: &str = "kept";
 const IS_COLLECTION: &str = "is a collection of lookalike, which has no documents in it";
 const HOLDS_RESULTS: &str =
     "holds results of lookalike; to read what was kept, name kept.jsonl (or the folder kept) in it";

@@ -33,14 +33,31 @@ pub enum InputError {
         reason: String,
     },
     /// A directory or glob with files, none of which can be read as a document.
-    #[error("{name}: no document in it ({skipped} entries skipped; the first: {first})")]
+    #[error("{name}: no document in it{}", first_skip(*skipped, first.as_deref()))]
     Empty {
         /// The argument.
         name: String,
         /// Number of entries that were skipped.
         skipped: usize,
-        /// The reason of the first skip, or that there is none.
-        first: String,
+        /// The reason of the first skip.
+        first: Option<String>,
+    },
+    /// A directory named by the user whose files are results of a job: most of them are no documents, and the same document may be
+    /// in two of them.
+    #[error("{name}: holds results of an earlier job: name what is to be read in it{kept}")]
+    Results {
+        /// The argument.
+        name: String,
+        /// The names of the kept documents, to be read after the rest; empty where there are none.
+        kept: String,
+    },
+    /// The directory of a collection, named by the user.
+    #[error(
+        "{name}: is a collection, which has no documents that can be read: name the documents that it was made of"
+    )]
+    Collection {
+        /// The argument.
+        name: String,
     },
     /// A file named by the user in a format that is not read.
     #[error("{name}: {reason}; {remedy}")]
@@ -84,6 +101,14 @@ pub enum InputError {
     /// More than 2^32 - 1 files.
     #[error("more than 4294967295 input files")]
     TooMany,
+}
+
+/// The end of the sentence about a directory without documents.
+fn first_skip(skipped: usize, first: Option<&str>) -> String {
+    match first {
+        Some(first) => format!(" ({skipped} entries skipped; the first: {first})"),
+        None => ": it is empty".to_owned(),
+    }
 }
 
 /// Reason why reading had to stop.

@@ -156,17 +156,40 @@ fn results_of_another_job_are_left_out_and_told() {
 }
 
 #[test]
-fn results_that_are_named_are_read() {
+fn kept_documents_that_are_named_are_read() {
     let folder = Folder::new();
     documents(&folder);
     here(&folder.path(""), "dedup", "out").succeed();
     let named = folder.dedup_into("named", &folder.path("out/kept"), &[]);
     assert_eq!(named.count("decisions", "kept"), 2);
-    let whole = folder.dedup_into("whole", &folder.path("out"), &[]);
-    assert!(whole.count("counts", "documents") > 3, "the page and all");
     let mut against = here(&folder.path(""), "dedup", "new");
     against.args(["--against", "out"]).succeed();
     assert_eq!(kept(&folder.path("new")), [] as [Value; 0]);
+}
+
+#[test]
+fn clusters_and_removed_records_of_a_results_folder_were_read_as_documents() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    folder.dedup(&input, &[]);
+    let out = folder.path("out");
+    let kept = out.join("kept.jsonl");
+    let said = ["holds results of an earlier job", kept.to_str().unwrap()];
+    for subcommand in ["pairs", "extract", "links"] {
+        lookalike(subcommand).arg(&out).fail(1).says(&said);
+    }
+    let mut dedup = lookalike("dedup");
+    dedup.arg(&out).arg("-o").arg(folder.path("again"));
+    dedup.fail(1).says(&said);
+    assert!(!folder.path("again").exists());
+    assert_eq!(lookalike("extract").arg(&kept).succeed().lines().len(), 1);
+    let seen = folder.path("seen");
+    let mut build = lookalike("collection");
+    build.arg("build").arg(&seen).arg(&out).succeed();
+    lookalike("pairs")
+        .arg(&seen)
+        .fail(1)
+        .says(&["is a collection"]);
 }
 
 /// Somebody else's `run.json` marks nothing.
@@ -296,4 +319,55 @@ fn a_finished_job_that_filled_a_collection_was_to_be_repeated() {
     let again = job(&["--resume"]).fail(1);
     again.says(&["is finished", "nothing is left to do"]);
     assert!(!again.err.contains("--overwrite"), "{}", again.err);
+}
+
+#[test]
+fn a_job_repeated_over_its_results_replaced_what_it_had_kept_by_nothing() {
+    let folder = Folder::new();
+    let monday = folder.records("monday.jsonl", &[("a", STORY), ("b", STORY)]);
+    let tuesday = folder.records(
+        "tuesday.jsonl",
+        &[("c", "a mill by the river, and its miller")],
+    );
+    let (out, seen) = (folder.path("out"), folder.path("seen"));
+    let job = |input: &Path| {
+        let mut job = lookalike("dedup");
+        job.arg(input).arg("-o").arg(&out).arg("--into").arg(&seen);
+        job
+    };
+    job(&monday).succeed();
+    let repeated = |input: &Path| {
+        let mut job = job(input);
+        job.arg("--overwrite").arg("--against").arg(&seen);
+        job
+    };
+    repeated(&monday)
+        .fail(1)
+        .says(&["added 1 document", "would find them there", "-o"]);
+    assert_eq!(kept(&out).len(), 1);
+    // A directory that gets the results of each day.
+    repeated(&tuesday).succeed();
+    assert_eq!(kept(&out)[0]["id"], "c");
+    // A collection that begins anew.
+    fs::remove_dir_all(&seen).unwrap();
+    job(&tuesday).arg("--overwrite").succeed();
+    assert_eq!(kept(&out).len(), 1);
+}
+
+#[test]
+fn a_link_that_linked_nothing_was_not_told() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let dedup = |input: &Path, out: &str| {
+        let mut dedup = lookalike("dedup");
+        dedup
+            .arg(input)
+            .arg("-o")
+            .arg(folder.path(out))
+            .arg("--link");
+        dedup.succeed().err
+    };
+    let told = "--link had no effect";
+    assert!(dedup(&input, "records").contains(told));
+    assert!(!dedup(&folder.add("a.txt", STORY), "files").contains(told));
 }

@@ -164,10 +164,13 @@ fn what_names_nothing_is_an_error() {
         discover(&corpus, &["no.txt"]),
         Err(InputError::NotFound { .. })
     ));
-    assert!(matches!(
-        discover(&corpus, &["empty"]),
-        Err(InputError::Empty { skipped: 0, .. })
-    ));
+    let error = discover(&corpus, &["empty"]).unwrap_err();
+    assert!(matches!(error, InputError::Empty { skipped: 0, .. }));
+    assert!(
+        error
+            .to_string()
+            .ends_with("empty: no document in it: it is empty")
+    );
     let error = discover(&corpus, &["only"]).unwrap_err().to_string();
     assert!(
         error.contains("1 entries skipped") && error.contains("image.png"),
