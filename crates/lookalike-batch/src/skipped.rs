@@ -134,10 +134,15 @@ impl SkippedInput {
 
     /// A record of `inputs`.
     pub(crate) fn record(inputs: &Inputs, bad: &BadRecord) -> Self {
-        let name = inputs.sources[bad.source as usize].name();
+        let source = &inputs.sources[bad.source as usize];
+        let place = match source.is_document() {
+            // The file is the record: it has no place in itself.
+            true => source.name().into_owned(),
+            false => format!("{}, {}", source.name(), bad.place()),
+        };
         Self {
             kind: bad.kind.as_str(),
-            first: format!("{name}, {}: {}", bad.place(), bad.reason),
+            first: format!("{place}: {}", bad.reason),
             count: 1,
             extent: LossExtent::Records,
         }

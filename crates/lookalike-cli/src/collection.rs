@@ -154,6 +154,7 @@ impl CollectArguments {
         let settings = self.settings(&options)?;
         // Before the lock, which would make the folder of a misspelt name.
         match (DocumentCollection::is_in(&self.folder), build) {
+            (true, Some(build)) if build.resume => return Err(complete(&self.folder)),
             (true, Some(_)) => return Err(exists(&self.folder)),
             (false, Some(_)) => {}
             (_, None) => drop(DocumentCollection::open(&self.folder)?),
@@ -273,6 +274,17 @@ fn exists(folder: &Path) -> Failure {
     Failure::Usage(format!(
         "{}: already holds a collection: add to it with `lookalike collection add`, or choose another directory",
         folder.display()
+    ))
+}
+
+/// For a build that was interrupted after its last step, and is resumed.
+fn complete(folder: &Path) -> Failure {
+    // The lock removes what is left of the build's checkpoints. Another job that has it does the same.
+    let _ = CollectionWriter::lock(folder);
+    let folder = folder.display();
+    Failure::Failed(format!(
+        "{folder}: the collection is complete, so nothing is left to resume: see what it holds with `lookalike collection info \
+         {folder}`, or add to it with `lookalike collection add`"
     ))
 }
 

@@ -22,7 +22,7 @@ use crate::arguments::{
 };
 use crate::console::{self, ColorOption};
 use crate::failure::Failure;
-use crate::output_file::{files_of, check_output, write_bytes};
+use crate::output_file::{check_output, files_of, write_bytes};
 use crate::size;
 
 #[derive(clap::Args)]
@@ -337,18 +337,19 @@ fn file(
     options: &InputOptions,
     spool: &Path,
 ) -> Result<(ExplainedRecord, bool), Failure> {
-    let mut documents = Vec::new();
+    // The others are counted, not held: the file may be larger than the memory.
+    let (mut first, mut count) = (None, 0_u64);
     let inputs = Inputs::discover(std::slice::from_ref(path), options, spool)
         .map_err(Failure::of_meant_file)?;
     let VisitSummary { lost, has_html } = visit(&inputs, options, |record| {
-        documents.push(ExplainedRecord::new(&record.id, record, options))
+        first.get_or_insert_with(|| ExplainedRecord::new(&record.id, record, options));
+        count += 1;
     })?;
-    let count = documents.len();
     // The reason why there is none says more than that there is none.
     if let (0, Some(lost)) = (count, lost) {
         return Err(Failure::Failed(lost));
     }
-    match documents.pop() {
+    match first {
         Some(document) if count == 1 => Ok((document?, has_html)),
         _ => Err(Failure::Usage(format!(
             "{}: holds {count} documents: name two of them by id, as in `lookalike explain ID ID --in FILE`",

@@ -16,7 +16,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{begin_file, files_of, is_special, check_output, write_output};
+use crate::output_file::{begin_file, check_output, files_of, is_special, write_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf, WarnedFeatures};
 
 #[derive(clap::Args)]
@@ -32,7 +32,8 @@ The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, wi
 scheme and checksums; .u64, little-endian 64-bit numbers without ids (each also .gz or
 .zst); .parquet, with the columns id and fingerprint; .lkar, an archive: sorted, without
 ids, at 5 to 6 bytes per fingerprint, with the scheme. Only .jsonl and .parquet keep texts
-without features. With --import, any of them is read and written as any other.
+without features. With --import, any of them is read and written as any other; lines without
+ids, among others with ids, get their digits as ids.
 
 With --sketch simhash:32 or simhash:128, fingerprints have 8 or 32 digits, files of raw
 numbers have names such as .u32 or .u128, and there are no archives. The shorter fingerprint

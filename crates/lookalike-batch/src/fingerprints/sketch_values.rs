@@ -295,6 +295,6 @@ mod tests {
         }
         let neither = add("c.jsonl", b"{\"id\":\"x\",\"text\":\"a text\"}\n");
         let refused = read(&[neither]).unwrap_err().to_string();
-        assert!(refused.contains("no line of the file is one"), "{refused}");
+        assert!(refused.contains("nothing in the file is one"), "{refused}");
     }
 }

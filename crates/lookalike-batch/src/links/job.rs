@@ -41,6 +41,8 @@ pub struct LinksSummary {
     pub without_address: u64,
     /// Of these, longer than the limit: left out.
     pub too_long: u64,
+    /// Of these, with broken characters that were replaced.
+    pub characters_replaced: u64,
     /// Links to other pages.
     pub links: u64,
     /// Of these, to a page among the records.
@@ -88,6 +90,7 @@ type FirstSums = Option<Vec<ChunkSum>>;
 struct PageSeen {
     hash: Option<u128>,
     is_too_long: bool,
+    is_replaced: bool,
 }
 
 /// Findings of the second pass about a record.
@@ -199,6 +202,7 @@ impl LinkInversion<'_> {
         let visit = |record: &Record<'_>, format| PageSeen {
             hash: page::address(record, format).map(|address| address_hash(&address)),
             is_too_long: record.text_state == TextState::TooLong,
+            is_replaced: record.replaced,
         };
         let total = self.pages.inputs.total_bytes();
         self.pages.observer.stage(JobStage::Scan, total);
@@ -208,6 +212,7 @@ impl LinkInversion<'_> {
                 summary.pages += 1;
                 summary.without_address += u64::from(seen.hash.is_none());
                 summary.too_long += u64::from(seen.is_too_long);
+                summary.characters_replaced += u64::from(seen.is_replaced);
                 if let Some(hash) = seen.hash {
                     table.push(hash, page);
                 }

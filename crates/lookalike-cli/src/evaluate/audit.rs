@@ -89,7 +89,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
     };
     match (method.method, sketch) {
         (Method::AllPairs | Method::Copies, _) => Err(Failure::Usage(format!(
-            "--method {} is exact: an audit measures what an approximate method misses, so choose one of those",
+            "{} is exact and misses nothing: name the approximate method to audit, such as --method simhash or --method minhash",
             method.method
         ))),
         (Method::Henzinger, _) => Ok(match method.distance_for {

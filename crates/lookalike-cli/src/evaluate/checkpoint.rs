@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use lookalike::hash::xxh3_64;
-use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_corpus::{AtomicFile, Compression, remove_leftovers_of};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,8 @@ impl CheckpointArguments {
                 Vec::new()
             }
         };
+        // What a command that was killed while it replaced its checkpoint left. A directory that cannot be listed may be writable.
+        let _ = remove_leftovers_of(path);
         interrupt::keep_checkpoint(path);
         // Begun anew, without a line that was not finished.
         checkpoint.replace(&measured)?;

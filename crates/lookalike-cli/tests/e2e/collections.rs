@@ -565,6 +565,12 @@ fn a_build_that_is_killed_goes_on_from_what_it_had_read() {
     let mut told = lookalike("collection");
     told.arg("build").arg(&seen).arg(&input).arg("--resume");
     told.succeed().says(&["there is nothing to resume"]);
+    // Killed after its last step: the log of the build is there still.
+    let log = seen.join("begun.bin");
+    fs::write(&log, "a log").unwrap();
+    let complete = build(&seen, &input, &["--resume"]).fail(1);
+    complete.says(&["the collection is complete", "nothing is left to resume"]);
+    assert!(!log.exists());
 }
 
 #[test]

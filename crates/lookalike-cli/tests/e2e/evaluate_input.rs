@@ -522,6 +522,8 @@ fn an_audit_goes_on_from_its_checkpoint() {
             .unwrap(),
     );
     assert!(!full.status().unwrap().success());
+    // As a command that is killed while it replaces its checkpoint leaves it.
+    let half = folder.add("kept.tmp-abcdef", "half a checkpoint");
     let lines = std::fs::read_to_string(&kept).unwrap();
     let progress: Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
     assert_eq!(progress["documents"], 16_384);
@@ -533,7 +535,7 @@ fn an_audit_goes_on_from_its_checkpoint() {
     std::fs::write(&kept, &lines).unwrap();
     resumed = with(&["--resume"]).succeed().json();
     assert_eq!(resumed, plain);
-    assert!(!kept.exists());
+    assert!(!kept.exists() && !half.exists());
 }
 
 /// Of what was compared only the number is known: the same documents in another order are others.

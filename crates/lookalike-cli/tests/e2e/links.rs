@@ -328,3 +328,19 @@ fn a_long_base_took_the_square_of_its_length() {
         json!(["http://a.example/y"])
     );
 }
+
+#[test]
+fn characters_that_are_no_utf_8_were_replaced_without_a_word() {
+    let folder = Folder::new();
+    let lines = b"{\"url\":\"http://a.example/\",\"html\":\"<p>caf\xe9 au lait\"}\n";
+    let input = folder.add("crawl.jsonl", lines);
+    let done = lookalike("links").arg(&input).succeed();
+    done.says(&["1 with invalid characters"]);
+    assert_eq!(done.lines()[0]["html"], "<p>caf\u{fffd} au lait");
+    let json = lookalike("links")
+        .arg(&input)
+        .args(["--json", "-o"])
+        .arg(folder.path("out.jsonl"))
+        .succeed();
+    assert_eq!(json.json()["characters_replaced"], 1);
+}

@@ -368,3 +368,38 @@ fn an_output_that_is_a_directory_was_refused_after_all_the_work() {
     let entries = std::fs::read_dir(folder.path("")).unwrap();
     assert_eq!(entries.count(), 3);
 }
+
+#[test]
+fn an_audit_without_a_method_blamed_the_one_that_nobody_named() {
+    let (_folder, input) = two();
+    let mut audit = lookalike("evaluate");
+    let refused = audit.arg("audit").arg(&input).fail(2);
+    refused.says(&[
+        "allpairs is exact",
+        "name the approximate method",
+        "--method simhash",
+    ]);
+    assert!(
+        !refused.err.contains("--method allpairs"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn places_were_told_by_lines_where_there_are_none() {
+    let folder = Folder::new();
+    let file = folder.add("broken.pdf", "%PDF-1.4 broken");
+    let mut dedup = lookalike("dedup");
+    let told = dedup.arg(&file).arg("-o").arg(folder.path("out")).lose();
+    told.says(&["broken.pdf: not a PDF"]);
+    let pairs = folder.add("pairs.parquet", "PAR1");
+    let mut cluster = lookalike("cluster");
+    cluster
+        .arg("--pairs")
+        .arg(&pairs)
+        .arg("-o")
+        .arg(folder.path("out2"));
+    let refused = cluster.fail(1);
+    refused.says(&["pairs.parquet, line 1: not a pair: expected value, at character 1"]);
+}

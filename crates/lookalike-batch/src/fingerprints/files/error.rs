@@ -126,7 +126,7 @@ pub enum CodesError {
         second: SketchKind,
     },
     /// Not one line is a sketch.
-    #[error("{first}: no line of the file is one")]
+    #[error("{first}: nothing in the file is one")]
     UnknownSketch {
         /// Fault of the first line.
         first: String,
@@ -136,7 +136,7 @@ pub enum CodesError {
     Strict(String),
     /// Not one line is a fingerprint.
     #[error(
-        "{first}: no line of the file is one; give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
+        "{first}: nothing in the file is one; give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
          fingerprint`, or raw little-endian numbers in a file named .u64, .u32 or .u128"
     )]
     Unknown {

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::error::CodesError;
 use super::ids::FingerprintName;
+use super::json_lines::malformed;
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::source::FingerprintSource;
 
@@ -185,7 +186,8 @@ impl PairFile {
 
 /// The pair of a line, or what is wrong with it.
 fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
-    let read: JoinedLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let read: JoinedLine<'_> =
+        serde_json::from_slice(line).map_err(|error| malformed("pair", &error))?;
     let (a, b, sides) = match (read.a, read.b, read.f, read.q) {
         (Some(a), Some(b), None, None) => (a, b, "a and b"),
         (None, None, Some(f), Some(q)) => (f, q, "f and q"),
