@@ -254,7 +254,7 @@ impl BoilerplateLearner<'_> {
             keys: Vec::new(),
         };
         let (mut sites, mut read) = (SiteTable::default(), 0);
-        let readers = (0..self.limits.threads).map(|_| reader()).collect();
+        let readers = (0..self.limits.workers()).map(|_| reader()).collect();
         let memory = DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, &options);
         let readers = run_in_order(
             self.inputs.chunks(&options),

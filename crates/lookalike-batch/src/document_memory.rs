@@ -243,5 +243,5 @@ pub(crate) fn fixed_bytes(
 ) -> u64 {
     let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
     let data = documents.dictionary_bytes() + 26 * lines as u64;
-    16 * MIB + limits.threads as u64 * 10 * MIB + data
+    16 * MIB + limits.workers() as u64 * 10 * MIB + data
 }

@@ -266,8 +266,8 @@ pub enum BatchError {
     #[error("the job was cancelled")]
     Cancelled,
     /// Documents that a caller hands over could not be had.
-    #[error("{0}")]
-    Given(Box<dyn std::error::Error + Send + Sync>),
+    #[error("the documents could not be had: {0}")]
+    Given(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The output folder is not fit for this job.
     #[error("{path}: {reason}", path = path.display())]
     Folder {

@@ -133,6 +133,9 @@ fn are_documents(inputs: &Inputs) -> bool {
 
 /// The fields of the first record that has some, as many as a message can hold.
 pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
+    if inputs.are_given() {
+        return "they were handed over in memory, without it".to_owned();
+    }
     match first_object(inputs, options) {
         Some(object) => format!("the first record has the fields {}", some_names(&object)),
         None if are_documents(inputs) => "files that are one document have no fields".to_owned(),

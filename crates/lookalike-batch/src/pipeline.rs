@@ -198,9 +198,10 @@ impl<C: InputChunk> Pipeline<'_, C> {
             let collected = line.collect(&results, collect);
             // Nobody listens any more: workers end with what they have in hand.
             drop(results);
-            let read = reader.join().expect("the reader does not panic");
+            let read = reader.join();
             join_all(working);
-            collected.and(read)
+            // It runs what the caller gave: a panic there is the caller's.
+            collected.and(read.unwrap_or_else(|panic| resume_unwind(panic)))
         })
     }
 }

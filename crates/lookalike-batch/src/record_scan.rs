@@ -168,7 +168,7 @@ impl RecordScan<'_> {
         let (inputs, options) = (self.inputs, self.options);
         inputs.skips.iter().for_each(|skip| rows.add_part(skip));
         let mut read = ScanTotals::default();
-        let workers = (0..self.limits.threads).map(|_| ScanWorker {
+        let workers = (0..self.limits.workers()).map(|_| ScanWorker {
             inputs,
             parser: Parser::new(inputs, options),
             worker: worker(),

@@ -431,9 +431,10 @@ setting_words!(RepeatedIds, "choice", Number = "number", Refuse = "refuse");
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct JobLimits {
-    /// Worker threads, at least 1.
+    /// Worker threads; 0 counts as 1.
     pub threads: usize,
-    /// Bytes of resident memory for the whole process.
+    /// Bytes of resident memory for the whole process. Jobs at work at once in one process may take the sum of their limits, and the
+    /// temporary tables of one may lie in the folder of another.
     pub memory: u64,
 }
 
@@ -441,6 +442,13 @@ lookalike::setters! {
     JobLimits {
         threads: usize,
         memory: u64,
+    }
+}
+
+impl JobLimits {
+    /// Worker threads of a job, at least 1: one without workers would wait for them for ever.
+    pub(crate) fn workers(&self) -> usize {
+        self.threads.max(1)
     }
 }
 

@@ -184,6 +184,9 @@ pub enum SettingConflict {
         "distance_for site distinguishes pairs within a site from others, and the scopes within and across leave out one kind"
     )]
     SiteBesideScope,
+    /// Pairs within or across categories, and no document with a category.
+    #[error("the scopes within and across compare categories, and no document has one")]
+    ScopeWithoutCategory,
     /// A bound on features, and a method that proposes nothing by features.
     #[error(
         "stop_features applies only to the methods mod-p and winnow: the others do not propose candidates by features"

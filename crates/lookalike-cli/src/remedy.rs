@@ -288,6 +288,9 @@ fn of_conflict(conflict: SettingConflict, style: OptionStyle) -> String {
         SettingConflict::TestsOfCopies => {
             format!("leave {} out, or name another method", name("and"))
         }
+        SettingConflict::ScopeWithoutCategory => {
+            format!("name one with {} or {}", name("within"), name("across"))
+        }
         SettingConflict::SiteWithoutHenzinger => format!(
             "leave {} out, or use {}",
             name("distance-for"),

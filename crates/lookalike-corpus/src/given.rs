@@ -106,6 +106,12 @@ impl DocumentBatch for Vec<GivenDocument<'_>> {
 }
 
 impl Inputs {
+    /// True if a caller hands the documents over: there are no files.
+    pub fn are_given(&self) -> bool {
+        let mut origins = self.sources.iter().map(|source| &source.origin);
+        origins.all(|origin| matches!(origin, SourceOrigin::Given(_))) && !self.sources.is_empty()
+    }
+
     /// Inputs without files: one source for each name, of which a caller hands over the documents; see [`crate::Parser::parse_given`].
     /// Reading them finds nothing.
     pub fn given(names: &[&str]) -> Inputs {

@@ -307,7 +307,7 @@ impl DedupJob<'_> {
             bytes,
         };
         let temporary = BatchError::temporary(self.folder);
-        let threads = self.limits.threads;
+        let threads = self.limits.workers();
         let arranger = RecordArranger::new(self.folder, 1, &expected, budget, threads);
         let mut intake = RecordIntake {
             order,
@@ -362,7 +362,7 @@ impl DedupJob<'_> {
                 left,
                 least: fixed + (tables + each) / 3 * 4 + 4,
             })),
-            fitting => Ok(self.limits.threads.min(fitting as usize)),
+            fitting => Ok(self.limits.workers().min(fitting as usize)),
         }
     }
 }

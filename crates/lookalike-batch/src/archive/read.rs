@@ -272,7 +272,9 @@ impl CollectionArchive {
         // All threads may meet the most expensive block at once.
         let (own, each) = (self.own_memory(), self.block_memory());
         self.ensure_fits(limits.memory, own + each)?;
-        Ok(limits.threads.min(((limits.memory - own) / each) as usize))
+        Ok(limits
+            .workers()
+            .min(((limits.memory - own) / each) as usize))
     }
 
     fn ensure_fits(&self, limit: u64, needed: u64) -> Result<(), CollectionArchiveError> {

@@ -118,8 +118,7 @@ impl DedupJob<'_> {
 
     fn collect_with(&self, log: Option<&ScanLogPlace>) -> Result<CollectionSummary, BatchError> {
         let writer = self.addition.expect("the caller names a collection");
-        self.settings.check()?;
-        self.check_collections()?;
+        self.check()?;
         self.ensure_documents_fit()?;
         let _tables = self.open_tables();
         let temporary = BatchError::temporary(self.folder);
@@ -130,7 +129,7 @@ impl DedupJob<'_> {
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes);
-        let levels = old.unwrap_or_else(|| scanned.frequency.levels_by(self.limits.threads));
+        let levels = old.unwrap_or_else(|| scanned.frequency.levels_by(self.limits.workers()));
         self.push_keys(&scanned, &levels, &keys)
             .map_err(&temporary)?;
         self.observer.stage(JobStage::Write, 0);
@@ -180,7 +179,7 @@ impl DedupJob<'_> {
         // Keys of old and new documents meet only if prefixes are taken in one order.
         let levels = match self.collection {
             Some(collection) => Cow::Borrowed(&collection.levels),
-            None => Cow::Owned(scanned.frequency.levels_by(self.limits.threads)),
+            None => Cow::Owned(scanned.frequency.levels_by(self.limits.workers())),
         };
         self.push_keys(scanned, &levels, keys).map_err(&temporary)?;
         let kept = match self.addition {

@@ -100,7 +100,7 @@ impl DedupJob<'_> {
         prepared: &mut PreparedJob,
         log: Option<&DecisionLogPlace>,
     ) -> Result<ClassDecisions, BatchError> {
-        let (fixed, threads) = (prepared.ranking.fixed, self.limits.threads);
+        let (fixed, threads) = (prepared.ranking.fixed, self.limits.workers());
         let mut settled = SettledRanks::fixed(fixed, prepared.ranking.classes.len());
         let opened = log.map(|log| {
             log.open(prepared.order_hash(threads), &mut settled)
@@ -139,7 +139,7 @@ impl DedupJob<'_> {
         logs: Option<&JobLogs>,
     ) -> Result<DedupDecisions, BatchError> {
         let temporary = BatchError::temporary(self.folder);
-        let threads = self.limits.threads;
+        let threads = self.limits.workers();
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let fingerprints = self.settings.method.has_fingerprints();
@@ -235,7 +235,7 @@ impl DedupJob<'_> {
                 Some(_) => last_sampled(hashes[..new].iter().copied()),
                 None => u64::MAX,
             },
-            threads: self.limits.threads,
+            threads: self.limits.workers(),
             memory: prepared.budget.for_margin(),
             advance: &|| ensure_wanted(self.observer),
         };
@@ -257,7 +257,7 @@ impl DedupJob<'_> {
         let spool = PairSpool::new(self.folder, keys, prepared.scanned.documents.len());
         let spool = spool.map_err(&temporary)?;
         let opened = log.map(|log| {
-            let order = prepared.order_hash(self.limits.threads);
+            let order = prepared.order_hash(self.limits.workers());
             spool
                 .restored(log, order, prepared.rank_of.len())
                 .map_err(BatchError::result(&log.path))
@@ -272,7 +272,7 @@ impl DedupJob<'_> {
             copies: &copies,
             against: documents.against as u32,
             scope: self.settings.scope,
-            threads: self.limits.threads,
+            threads: self.limits.workers(),
             spool: &spool,
             log: log.as_ref(),
             advance: &|done| self.advance(done as u64),

@@ -84,7 +84,8 @@ impl DedupDecisions {
         self.scanned.documents.against
     }
 
-    /// The id of a document: the caller's, or with `#2` and so on behind it where an earlier document has the same.
+    /// The id of a document: the caller's, or with `#2` and so on behind it where another has the same. Which of them keeps the id as it is
+    /// depends on their contents, not on their order: join by the numbers of documents.
     ///
     /// # Panics
     /// If there is no such document.
@@ -114,7 +115,8 @@ impl DedupDecisions {
     }
 
     /// Shows pairs in the order of the numbers of documents, those to compare with first: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
-    /// all pairs at or above the threshold. All pairs are in temporary files and can be shown once: the second time there are none.
+    /// all pairs at or above the threshold. All pairs are in temporary files and can be shown once: the second time there are none. Deciding
+    /// pairs can be shown again.
     ///
     /// # Errors
     /// Of a temporary file, or of `visit`.

@@ -92,7 +92,8 @@ impl<'a> DocumentDedup<'a> {
         }
     }
 
-    /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`].
+    /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`]. Those of its documents that
+    /// were looked at count among [`DedupDecisions::against`], so the number of the caller's first document is known from there only.
     #[must_use]
     pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
         Self {
@@ -150,6 +151,10 @@ impl<'a> DocumentDedup<'a> {
                 KeySink::new(self.folder, keys).map_err(BatchError::temporary(self.folder))?;
             self.observer.stage(JobStage::Scan, 0);
             let scanned = scan(plan, chunks, &sink, None, self.observer)?;
+            let tally = &scanned.tally;
+            if tally.categorised == 0 && tally.uncategorised > 0 {
+                job.refuse_scope()?;
+            }
             Ok((scanned, sink))
         })?;
         let decided = job.choose_survivors(prepared, None)?;
@@ -240,6 +245,9 @@ impl<B: DocumentBatch> ScanChunk for GivenChunk<B> {
 mod tests {
     use std::convert::Infallible;
     use std::io;
+    use std::panic::AssertUnwindSafe;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     use lookalike_corpus::{GivenDocument, OrderField, OrderKey};
     use proptest::prelude::*;
@@ -247,7 +255,9 @@ mod tests {
 
     use super::*;
     use crate::dedup::decided::DedupCluster;
+    use crate::output_dir::OutputOptions;
     use crate::settings::{KeepRule, KeepRules, Method, PairScope};
+    use crate::settings_error::{SettingConflict, SettingsError};
 
     /// A row as a caller has it.
     #[derive(Clone, Debug)]
@@ -443,8 +453,91 @@ mod tests {
             ];
             let error = job.decide(none, batches).err().unwrap();
             assert!(matches!(error, BatchError::Given(_)), "{error:?}");
-            assert_eq!(error.to_string(), "column gone");
+            assert_eq!(
+                std::error::Error::source(&error).unwrap().to_string(),
+                "column gone"
+            );
         }
+    }
+
+    #[test]
+    fn a_panic_of_the_callers_batches_was_replaced_by_another() {
+        let folder = tempfile::tempdir().unwrap();
+        for threads in [1, 2] {
+            let job = DocumentDedup::new(folder.path());
+            let job = job.limits(JobLimits::default().threads(threads));
+            let none: [Result<Vec<GivenDocument<'static>>, Infallible>; 0] = [];
+            let batches = (0..3).map(|number| match number {
+                2 => panic!("column gone"),
+                _ => Ok(vec![GivenDocument::of_text("a b c")]),
+            });
+            let decided = AssertUnwindSafe(|| job.decide(none, batches).map(drop));
+            let panic = std::panic::catch_unwind(decided).unwrap_err();
+            assert_eq!(panic.downcast_ref(), Some(&"column gone"), "{threads}");
+        }
+    }
+
+    #[test]
+    fn a_job_of_no_threads_waited_for_them_for_ever() {
+        let (sender, receiver) = mpsc::channel();
+        let decided = std::thread::spawn(move || {
+            let folder = tempfile::tempdir().unwrap();
+            let limits = JobLimits::default().threads(0);
+            let job = DocumentDedup::new(folder.path()).limits(limits);
+            let given = decide(&job, &["x y", "x y", "z"]).unwrap();
+            let path = folder.path().join("rows.jsonl");
+            std::fs::write(&path, "{\"text\":\"x y\"}\n{\"text\":\"z\"}\n").unwrap();
+            let options = InputOptions::default();
+            let inputs = Inputs::discover(&[path.into()], &options, folder.path()).unwrap();
+            let job = DedupJob::new(&inputs, folder.path()).limits(JobLimits::default().threads(0));
+            let out = folder.path().join("out");
+            let summary = job.dedup(&out, &OutputOptions::default()).unwrap();
+            let told = (given.decision_counts().kept, summary.decisions.kept);
+            sender.send(told).unwrap();
+        });
+        let told = receiver.recv_timeout(Duration::from_secs(60));
+        assert_eq!(told, Ok((2, 2)));
+        decided.join().unwrap();
+    }
+
+    #[test]
+    fn categories_were_compared_where_no_document_had_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.jsonl");
+        std::fs::write(&path, "{\"text\":\"x y\",\"group\":\"a\"}\n").unwrap();
+        let inputs =
+            Inputs::discover(&[path.into()], &InputOptions::default(), folder.path()).unwrap();
+        for scope in [PairScope::Within, PairScope::Across] {
+            let settings = JobSettings::default().scope(scope);
+            let given = DocumentDedup::new(folder.path()).settings(settings.clone());
+            let of_files = DedupJob::new(&inputs, folder.path()).settings(settings);
+            let ends = [
+                decide(&given, &["x y", "x y"]).err(),
+                of_files.decide().err(),
+            ];
+            for end in ends {
+                let is_told = matches!(
+                    end,
+                    Some(BatchError::Settings(SettingsError::Conflict(
+                        SettingConflict::ScopeWithoutCategory
+                    )))
+                );
+                assert!(is_told, "{end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn documents_in_memory_were_called_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let none: [Result<Vec<GivenDocument<'static>>, Infallible>; 0] = [];
+        let batch = vec![GivenDocument::default()];
+        let decided = DocumentDedup::new(folder.path()).decide(none, [Ok::<_, Infallible>(batch)]);
+        let refused = decided.err().unwrap().to_string();
+        assert!(
+            refused.contains("in memory") && !refused.contains("file"),
+            "{refused}"
+        );
     }
 
     /// Cancels at a stage.

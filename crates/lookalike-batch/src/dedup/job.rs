@@ -11,8 +11,10 @@ use lookalike_corpus::{InputOptions, Inputs};
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::paragraphs::ParagraphRecords;
+use crate::error::BatchError;
 use crate::observer::{JobObserver, NoProgress, ensure_wanted};
-use crate::settings::{JobLimits, JobSettings};
+use crate::settings::{JobLimits, JobSettings, PairScope};
+use crate::settings_error::{SettingConflict, SettingsError};
 use crate::spill::table_memory::{self, TableShare};
 use crate::unfinished::JobFolder;
 
@@ -150,6 +152,26 @@ impl DedupJob<'_> {
     pub(crate) fn open_tables(&self) -> TableShare {
         let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         TableShare::open(budget.table_share(), self.folder)
+    }
+
+    /// Refuses what can be refused before anything is read.
+    pub(crate) fn check(&self) -> Result<(), BatchError> {
+        self.settings.check()?;
+        // Documents that a caller hands over tell their categories themselves.
+        if self.options.category.is_none() && !self.inputs.are_given() {
+            self.refuse_scope()?;
+        }
+        self.check_collections()
+    }
+
+    /// Refuses pairs within or across categories where there are none.
+    pub(crate) fn refuse_scope(&self) -> Result<(), BatchError> {
+        match self.settings.scope {
+            PairScope::Everything => Ok(()),
+            PairScope::Within | PairScope::Across => {
+                Err(SettingsError::from(SettingConflict::ScopeWithoutCategory).into())
+            }
+        }
     }
 
     /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.

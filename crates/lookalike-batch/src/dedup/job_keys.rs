@@ -55,7 +55,7 @@ impl DedupJob<'_> {
                 self.advance(segment as u64 + 1)?;
             }
         };
-        on_threads(self.limits.threads, work).map(drop)
+        on_threads(self.limits.workers(), work).map(drop)
     }
 }
 

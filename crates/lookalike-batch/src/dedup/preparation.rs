@@ -85,8 +85,7 @@ impl DedupJob<'_> {
         text_bytes: u64,
         read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<PreparedJob, BatchError> {
-        self.settings.check()?;
-        self.check_collections()?;
+        self.check()?;
         let temporary = BatchError::temporary(self.folder);
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let (mut scanned, sink) = self.scan_with(&mut budget, text_bytes, read)?;
@@ -102,7 +101,7 @@ impl DedupJob<'_> {
             false => None,
         };
         self.observer.stage(JobStage::Rank, 0);
-        let threads = self.limits.threads;
+        let threads = self.limits.workers();
         let repeated = self.settings.repeated_ids;
         let ids = IdOrder::new(&mut scanned.documents, &scanned.classes, repeated, threads)?;
         let repeated_ids = ids.renamed;
@@ -121,7 +120,7 @@ impl DedupJob<'_> {
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes);
         if !meets_collection {
-            let levels = scanned.frequency.levels_by(self.limits.threads);
+            let levels = scanned.frequency.levels_by(self.limits.workers());
             self.push_keys(&scanned, &levels, &sink)
                 .map_err(&temporary)?;
         }
@@ -146,7 +145,7 @@ impl DedupJob<'_> {
         };
         let by_text = budget.groups(groups, threads, all).map_err(&temporary)?;
         let wants_lengths = self.settings.lengths.is_some();
-        let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
+        let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.workers());
         if self.addition.is_none() {
             // There is a copy by rank; only an addition looks sets up by class again.
             scanned.classes.places = TableColumn::new();
@@ -191,7 +190,7 @@ impl DedupJob<'_> {
             by_category: self.settings.by_category(),
             field_rule: self.settings.keep.field_rule(),
             losses: self.settings.losses,
-            threads: self.limits.threads,
+            threads: self.limits.workers(),
             memory: DocumentMemory::new(
                 &self.limits,
                 DocumentUse::Features(&self.settings.scheme),
@@ -217,7 +216,7 @@ impl DedupJob<'_> {
 
     /// Groups pages that have their main text in common with many others by what else they show.
     fn group_pages(&self, prepared: &mut PreparedJob) -> io::Result<()> {
-        let (ranks, threads) = (prepared.rank_of.len(), self.limits.threads);
+        let (ranks, threads) = (prepared.rank_of.len(), self.limits.workers());
         let budget = &prepared.budget;
         // Columns of families and virtual ranks go first; the groups are in memory twice while weak members are sorted out.
         let columns = 64 * ranks as u64;

@@ -401,7 +401,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
             .map(|&(name, wall, cpu)| (name.to_owned(), wall, cpu))
             .collect(),
         peak_memory_bytes: summary.measured.peak_memory,
-        threads: summary.limits.threads,
+        threads: summary.limits.workers(),
         memory_limit_bytes: summary.limits.memory,
         skips: summary
             .skipped

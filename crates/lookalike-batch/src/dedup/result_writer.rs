@@ -91,7 +91,7 @@ impl ResultWriter<'_> {
             outcomes,
             ..
         } = self.verdicts;
-        let threads = self.job.limits.threads;
+        let threads = self.job.limits.workers();
         let id_ranks = inverse(by_id, threads);
         let clusters = ClusterTable::new(by_id, &id_ranks, outcomes, threads);
         let format = self.options.format;
@@ -154,7 +154,9 @@ impl ResultWriter<'_> {
         let beside_tables = self.options.format == OutputFormat::Parquet;
         let chunks = raw_chunks(&inputs, &self.job.options, beside_tables);
         let limits = &self.job.limits;
-        let workers = (0..limits.threads).map(|_| RouteWorker(&router)).collect();
+        let workers = (0..limits.workers())
+            .map(|_| RouteWorker(&router))
+            .collect();
         let memory = DocumentMemory::of_chunks(limits.memory / CHUNKS_SHARE);
         run_in_order(chunks, memory, observer, workers, |routed| {
             self.take_all(routed, &mut intake)
@@ -385,7 +387,7 @@ impl ResultWriter<'_> {
         };
         let temporary = self.place.folder.join(STATE);
         // What is kept, and what is removed.
-        RecordArranger::new(&temporary, 2, &expected, budget, limits.threads)
+        RecordArranger::new(&temporary, 2, &expected, budget, limits.workers())
             .map_err(BatchError::temporary(&temporary))
     }
 
@@ -396,7 +398,7 @@ impl ResultWriter<'_> {
             OutputFormat::JsonLines => {
                 let limits = &self.job.limits;
                 let memory = limits.memory / COMPRESSION_SHARE;
-                AtomicFile::create_on(&path, compression, limits.threads, memory)
+                AtomicFile::create_on(&path, compression, limits.workers(), memory)
             }
             OutputFormat::Parquet => AtomicFile::lines(&path, OutputFormat::Parquet, ""),
         };

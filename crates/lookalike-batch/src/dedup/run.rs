@@ -120,7 +120,7 @@ impl DedupJob<'_> {
         };
         self.settings.stated_recall()?;
         // All that can be refused is refused before the folder is touched.
-        self.check_collections()?;
+        self.check()?;
         self.check_tables(options.format)?;
         let _lock = place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
@@ -326,7 +326,7 @@ impl DedupJob<'_> {
         // too.
         contents::save(&place.state(CONTENTS), self.inputs)?;
         verdicts
-            .save(checkpoint, self.limits.threads)
+            .save(checkpoint, self.limits.workers())
             .map_err(BatchError::result(checkpoint))?;
         Ok((verdicts, is_resumed))
     }
@@ -355,7 +355,7 @@ impl DedupJob<'_> {
 
     /// The log of what a job, which is told from others by a text, reads.
     pub(super) fn scan_log_place(&self, path: PathBuf, job: &str) -> ScanLogPlace {
-        let threads = self.limits.threads as u64;
+        let threads = self.limits.workers() as u64;
         ScanLogPlace {
             path,
             job: xxh3_64(job.as_bytes()),

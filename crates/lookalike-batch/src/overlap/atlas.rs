@@ -157,7 +157,7 @@ pub(crate) fn page(
             .collect(),
         peak_memory: summary.measured.peak_memory,
         memory_limit: summary.limits.memory,
-        threads: summary.limits.threads,
+        threads: summary.limits.workers(),
         settings: settings(&summary.settings),
     })
 }

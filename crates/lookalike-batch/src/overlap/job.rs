@@ -192,7 +192,7 @@ impl OverlapJob<'_> {
             options: self.options,
             settings: self.settings,
             sites,
-            threads: self.limits.threads,
+            threads: self.limits.workers(),
             memory: DocumentMemory::new(self.limits, chunks, self.inputs, self.options),
             sets_budget: budget.all / 3,
             budget,
@@ -224,7 +224,7 @@ impl OverlapJob<'_> {
         let lines = read.lines.iter().map(SkippedLine::text_bytes);
         let lists = read.lists(lines.sum());
         let collection =
-            OverlapDocuments::new(&mut read, self.settings.repeated_ids, self.limits.threads)?;
+            OverlapDocuments::new(&mut read, self.settings.repeated_ids, self.limits.workers())?;
         let summary = self.summary(&read, &collection, distinct);
         if self.settings.by == OverlapUnit::Server
             && collection.servers.names.is_empty()
@@ -342,7 +342,7 @@ impl OverlapJob<'_> {
             .left
             .saturating_sub(postings.lists.resident_bytes())
             .max(MIB);
-        let needed = count::needed(&postings, &deferral, self.limits.threads);
+        let needed = count::needed(&postings, &deferral, self.limits.workers());
         // Rows have the last quarter: where equal texts are listed they are sorted while engines count.
         let plan = CountPlan::new(self.settings.engine, &postings, needed, left * 3 / 4);
         let chunking = self.settings.chunkings[what.number].to_string();
@@ -427,7 +427,7 @@ impl OverlapJob<'_> {
         self.observer.stage(JobStage::Group, steps(chunks));
         let means = CountResources {
             advance: &|done| self.advance(done),
-            threads: self.limits.threads,
+            threads: self.limits.workers(),
             keys: prepared.left / 3,
             lists: prepared.left / 3,
             folder: self.folder,
@@ -447,7 +447,7 @@ impl OverlapJob<'_> {
 
     /// Receiver of the news that rows are being written: with more threads than one they are while others count.
     fn observer_of_rows(&self) -> &dyn JobObserver {
-        match self.limits.threads {
+        match self.limits.workers() {
             1 => self.observer,
             _ => &NoProgress,
         }
@@ -479,7 +479,7 @@ impl OverlapJob<'_> {
             EngineChoice::Sort => sorted.rows(from, emit, &|lists| self.advance(lists)),
             EngineChoice::InMemory => {
                 let index = SharedLists::new(postings, deferral, min_shared).map_err(&temporary)?;
-                index.rows(from, self.limits.threads, emit, &done)
+                index.rows(from, self.limits.workers(), emit, &done)
             }
             EngineChoice::Coarse => {
                 let coarse = CoarseEngine {

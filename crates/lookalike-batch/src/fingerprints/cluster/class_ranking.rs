@@ -275,6 +275,6 @@ impl FingerprintClustering<'_> {
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
         ranked.check_met()?;
         ranked.ranking.digest = read.map(|read| read.digest);
-        Ok(ranked.finish(self.limits.threads))
+        Ok(ranked.finish(self.limits.workers()))
     }
 }

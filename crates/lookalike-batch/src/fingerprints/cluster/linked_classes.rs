@@ -130,7 +130,7 @@ impl FingerprintClustering<'_> {
         let shares = shares.beside_fingerprints::<W>(all.len() as u64)?;
         // Sorting on several threads takes a copy.
         let threads = match shares.join >= size_of_val(all.as_slice()) as u64 {
-            true => self.limits.threads,
+            true => self.limits.workers(),
             false => 1,
         };
         sort_unequal_by(&mut all, threads, W::cmp);
@@ -141,7 +141,7 @@ impl FingerprintClustering<'_> {
         let sorted = SortedKeys::new(all);
         let edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
         let limits = SelfJoinLimits::default()
-            .threads(self.limits.threads)
+            .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.join).unwrap_or(usize::MAX));
         let is_cancelled = || self.observer.is_cancelled();
         self_join_until(sorted.keys(), self.radius(), limits, &is_cancelled, || {

@@ -42,7 +42,7 @@ pub(super) struct MemoryShares {
 
 impl MemoryShares {
     pub(super) fn new(limits: &JobLimits) -> Self {
-        let fixed = 24 * MIB + limits.threads as u64 * 4 * MIB;
+        let fixed = 24 * MIB + limits.workers() as u64 * 4 * MIB;
         let left = limits.memory.saturating_sub(fixed);
         Self {
             limit: limits.memory,

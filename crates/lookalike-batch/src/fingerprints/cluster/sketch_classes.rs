@@ -86,7 +86,7 @@ impl FingerprintClustering<'_> {
         let least = least.map_err(FingerprintSettingsError::from)?;
         let bytes = size_of_val(words.as_slice()) as u64;
         let shares = shares.beside_sketches(bytes, count)?;
-        let grouped = GroupedSketches::new(shape, words, self.limits.threads, |a, b| a.cmp(&b));
+        let grouped = GroupedSketches::new(shape, words, self.limits.workers(), |a, b| a.cmp(&b));
         let sketches = grouped.by_documents(digest.digest());
         check(self.folder).map_err(&temporary)?;
         Ok(SketchClasses {
@@ -119,7 +119,7 @@ impl FingerprintClustering<'_> {
             sketches: distinct,
             least: classes.least,
             shard: FingerprintShard::ALL,
-            threads: self.limits.threads,
+            threads: self.limits.workers(),
             wanted: &|_, _| true,
             is_cancelled: &|| self.observer.is_cancelled(),
         };

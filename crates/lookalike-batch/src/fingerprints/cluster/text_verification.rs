@@ -199,7 +199,7 @@ impl FingerprintClustering<'_> {
         let mut similarities: TableColumn<f64> =
             std::iter::repeat_n(f64::NAN, claimed.removed.len()).collect();
         // Each thread writes into its own stretch: results need no lock, and their order is that of documents.
-        let share = claimed.removed.len().div_ceil(self.limits.threads).max(1);
+        let share = claimed.removed.len().div_ceil(self.limits.workers()).max(1);
         let shares_of_work = claimed.removed.chunks(share);
         let compared = on_each(
             shares_of_work.zip(similarities.chunks_mut(share)),

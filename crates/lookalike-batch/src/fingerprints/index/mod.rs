@@ -263,7 +263,7 @@ impl IndexBuild<'_> {
         self.observer.stage(JobStage::Tables, all as u64);
         let limits = BuildLimits::default()
             .scratch_bytes(scratch as usize)
-            .threads(self.limits.threads);
+            .threads(self.limits.workers());
         let mut ids: Option<LoadedIds> = None;
         // Ids are written with the first table, and their memory is free for sorting from the second on.
         if resumed == 0 && gathering.id_bytes.is_some() {

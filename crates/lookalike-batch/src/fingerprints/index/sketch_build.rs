@@ -142,7 +142,7 @@ impl SketchIndexBuild<'_> {
             part: create_readable(&part).map_err(BatchError::result(&part))?,
             observer: self.observer,
         };
-        part_build.write(scratch, self.limits.threads)?;
+        part_build.write(scratch, self.limits.workers())?;
         // Every byte is checked before a good index of that name goes.
         let summary = summary(&part, gathered.summaries)?;
         build_folder::install(folder, self.output, self.settings(Some(self.output)))?;

@@ -86,7 +86,7 @@ impl SketchQuery<'_> {
         let queries: Vec<(&str, &[u64])> = rows.each(self.shape).collect();
         let blocks: Vec<_> = queries.chunks(BLOCK).collect();
         let next = AtomicUsize::new(0);
-        on_threads(self.join.limits.threads.min(blocks.len()), || {
+        on_threads(self.join.limits.workers().min(blocks.len()), || {
             let mut found = handover();
             while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 for &(name, sketch) in *block {

@@ -48,7 +48,7 @@ pub(super) struct MemoryPlan {
 impl MemoryPlan {
     /// Before anything is read.
     pub(super) fn new(limits: &JobLimits) -> Self {
-        let threads = limits.threads as u64;
+        let threads = limits.workers() as u64;
         let fixed = 12 * MIB + threads * 4 * MIB;
         Self {
             limit: limits.memory,

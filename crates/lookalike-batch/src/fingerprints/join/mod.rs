@@ -176,7 +176,7 @@ impl FingerprintJoin<'_> {
 
     /// The pairs so far: those that an interrupted join left, if this one goes on with it. `held` tells what is in memory.
     fn matches(&self, budget: u64, held: u64) -> Result<JoinMatches, BatchError> {
-        let threads = self.limits.threads;
+        let threads = self.limits.workers();
         let Some(checkpoint) = self.checkpoint else {
             return Ok(JoinMatches::new(self.folder, budget, threads));
         };
@@ -251,7 +251,7 @@ impl FingerprintJoin<'_> {
         let limits = BatchLimits::default()
             .memory_bytes(shares.tables)
             .stream_codes(f.expected().unwrap_or(UNKNOWN))
-            .threads(self.limits.threads);
+            .threads(self.limits.workers());
         Ok(BatchJoin::new(queries.codes(), self.distance, limits)?)
     }
 
@@ -335,7 +335,7 @@ impl FingerprintJoin<'_> {
                 self.observer.advance(sum(&counters));
             }
         };
-        on_threads(self.limits.threads, || {
+        on_threads(self.limits.workers(), || {
             work().inspect_err(|_: &BatchError| lock(&source).close())
         })?;
         self.ensure_kept(failed)?;

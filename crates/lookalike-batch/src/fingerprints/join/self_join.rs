@@ -103,7 +103,7 @@ impl FingerprintJoin<'_> {
         let failed = Mutex::new(None);
         push_equal(&all, MatchHandover::new(&matches, &failed));
         let limits = SelfJoinLimits::default()
-            .threads(self.limits.threads)
+            .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.tables).unwrap_or(usize::MAX));
         let before = lock(&matches).state().tables();
         let mut kept = Ok(());
@@ -211,7 +211,7 @@ impl FingerprintJoin<'_> {
         let matches = Mutex::new(JoinMatches::new(
             self.folder,
             shares.matches,
-            self.limits.threads,
+            self.limits.workers(),
         ));
         let failed = Mutex::new(None);
         push_equal(&own, MatchHandover::new(&matches, &failed));

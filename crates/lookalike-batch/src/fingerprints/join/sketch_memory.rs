@@ -24,7 +24,7 @@ pub(super) struct SketchMemory {
 
 impl SketchMemory {
     pub(super) fn new(limits: &JobLimits) -> Self {
-        let fixed = 24 * MIB + limits.threads as u64 * 4 * MIB;
+        let fixed = 24 * MIB + limits.workers() as u64 * 4 * MIB;
         Self {
             limit: limits.memory,
             fixed,

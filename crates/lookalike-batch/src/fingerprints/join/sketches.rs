@@ -187,7 +187,7 @@ impl FingerprintJoin<'_> {
         let mut told = None;
         if let (Some(shape), Some(equal)) = (shape, equal) {
             told = Some((shape, equal));
-            let grouped = GroupedSketches::new(shape, words, self.limits.threads, |a, b| {
+            let grouped = GroupedSketches::new(shape, words, self.limits.workers(), |a, b| {
                 names.name(a).cmp(&names.name(b)).then(a.cmp(&b))
             });
             let joined = JoinedSketches {
@@ -248,7 +248,7 @@ impl FingerprintJoin<'_> {
             sketches: distinct,
             least,
             shard: self.shard,
-            threads: self.limits.threads,
+            threads: self.limits.workers(),
             wanted: &|a, b| joined.is_wanted(a, b),
             is_cancelled: &|| self.observer.is_cancelled(),
         };
