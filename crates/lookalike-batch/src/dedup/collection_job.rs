@@ -154,18 +154,37 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Refuses collections that other settings made, before anything is read.
+    /// Refuses collections that other settings made, and one that others have added to since it was opened, before anything is read.
     pub(crate) fn check_collections(&self) -> Result<(), BatchError> {
         if let Some(collection) = self.collection {
             collection.ensure_fits(&self.settings, &self.options)?;
         }
-        if let Some(writer) = self.addition
-            && let Some((manifest, _)) = writer.manifest()?
-        {
+        let Some(writer) = self.addition else {
+            return Ok(());
+        };
+        let now = writer.manifest()?;
+        if let Some((manifest, _)) = &now {
             let settings = settings_of(&self.settings, &self.options);
             manifest.ensure_same(writer.folder(), &settings)?;
         }
-        Ok(())
+        let state = now.map(|(_, checksum)| checksum);
+        let own = self
+            .collection
+            .filter(|collection| self.adds_to(&collection.folder));
+        match own {
+            // What was added since would be added again.
+            Some(collection) if state != Some(collection.checksum) => {
+                let folder = writer.folder().to_owned();
+                Err(CollectionError::Outdated { folder }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// True if the collection in a directory is the one that the job adds to.
+    fn adds_to(&self, folder: &Path) -> bool {
+        let added = self.addition.map(|writer| writer.folder().canonicalize());
+        added.is_some_and(|added| added.ok() == folder.canonicalize().ok())
     }
 
     /// Gives the new classes their keys, and puts the neighbourhood of the new documents before them. Returns what an addition will want.
@@ -264,12 +283,8 @@ impl DedupJob<'_> {
             (Some(staged), Some(writer)) => Some(staged.base(writer)?),
             _ => None,
         };
-        let is_same = |folder: &Path| {
-            let added = self.addition.map(|writer| writer.folder().canonicalize());
-            added.is_some_and(|added| added.ok() == folder.canonicalize().ok())
-        };
         let against = self.collection.map(|collection| match base {
-            Some(base) if is_same(&collection.folder) => base,
+            Some(base) if self.adds_to(&collection.folder) => base,
             _ => Some(collection.checksum),
         });
         let into = self

@@ -102,7 +102,8 @@ impl<'a> DocumentDedup<'a> {
         }
     }
 
-    /// Sets a collection that [`DocumentDedup::decide`] adds to what it keeps, in one step, when all is decided.
+    /// Sets a collection to which [`DocumentDedup::decide`] adds what it keeps, in one step, when all is decided. What is in it is compared
+    /// only as [`DedupJob::into_collection`] says.
     #[must_use]
     pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
         Self {

@@ -773,7 +773,7 @@ fn two_writers_at_once_are_refused_and_readers_are_not() {
     assert!(kill(child), "the first was still at work");
     drop(input);
     assert_eq!(second.status, Some(1), "{}", second.err);
-    second.says(&["another process is writing", "wait"]);
+    second.says(&["another job is writing", "wait"]);
     assert_eq!(reader.status, Some(0), "{}", reader.err);
     // The lock of a killed process is nobody's.
     collection("add", &seen, &[&small]).succeed();

@@ -238,7 +238,7 @@ impl CollectionWriter {
     /// Locks the collection in a directory, which is created. What a killed job left there, and no manifest names, may be replaced.
     ///
     /// # Errors
-    /// [`CollectionError::Locked`] if another process holds the lock, [`CollectionError::Foreign`] if the directory holds something else.
+    /// [`CollectionError::Locked`] if another job holds the lock, [`CollectionError::Foreign`] if the directory holds something else.
     pub fn lock(folder: &Path) -> Result<Self, CollectionError> {
         let unwritable = |path: PathBuf| {
             move |source| CollectionError::Unwritable {

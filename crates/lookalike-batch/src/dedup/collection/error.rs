@@ -57,8 +57,8 @@ pub enum CollectionError {
         /// The damage, in words.
         reason: String,
     },
-    /// Another process is adding to the collection.
-    #[error("{}: another process is writing to this collection: wait until it has finished, then repeat the command", .folder.display())]
+    /// Another job, of this process or another, is adding to the collection.
+    #[error("{}: another job is writing to this collection: wait until it has finished, then start this one again", .folder.display())]
     Locked {
         /// The directory.
         folder: PathBuf,
@@ -66,6 +66,12 @@ pub enum CollectionError {
     /// The collection has changed since an interrupted job was compared with it.
     #[error("{}: the collection has changed since the job to resume was compared with it: start that job again", .folder.display())]
     Changed {
+        /// The directory.
+        folder: PathBuf,
+    },
+    /// Others have added to the collection since the job, which compares with it and adds to it, opened it.
+    #[error("{}: the collection has changed since it was opened: lock it before it is opened, and start the job again", .folder.display())]
+    Outdated {
         /// The directory.
         folder: PathBuf,
     },

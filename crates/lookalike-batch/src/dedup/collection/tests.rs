@@ -837,6 +837,33 @@ fn a_staged_addition_is_committed_once_and_never_to_another_state() {
     first.commit(&writer).unwrap();
 }
 
+#[test]
+fn a_job_added_again_what_another_had_added_since_the_collection_was_opened() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &many_rows(10, 0)));
+    let old = DocumentCollection::open(&place.collection()).unwrap();
+    let more = place.file("more.jsonl", &many_rows(2, 101));
+    place.collect(&more);
+    let inputs = place.inputs(&[more]);
+    let writer = CollectionWriter::lock(&place.collection()).unwrap();
+    let job = place.job(&inputs).into_collection(&writer);
+    let out = place.folder.path().join("out");
+    let refused = job
+        .against_collection(&old)
+        .dedup(&out, &OutputOptions::default());
+    let refused = refused.unwrap_err();
+    let is_told = matches!(
+        &refused,
+        BatchError::Collection(CollectionError::Outdated { .. })
+    );
+    assert!(is_told, "{refused}");
+    let now = DocumentCollection::open(&place.collection()).unwrap();
+    let job = place.job(&inputs).into_collection(&writer);
+    let job = job.against_collection(&now);
+    let summary = job.dedup(&out, &OutputOptions::default()).unwrap();
+    assert_eq!(summary.decisions.kept, 0);
+}
+
 /// The addition of a resumed job named a file that another job had written since, and that came to nothing as well.
 #[test]
 fn a_staged_addition_was_committed_without_its_segment() {
