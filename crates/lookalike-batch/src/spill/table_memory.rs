@@ -5,7 +5,7 @@
 //! more of them are resident than the job allows: they stay in the cache of the system while it has room, and count to no process.
 //!
 //! Columns need no reference to their job: shares and mappings are those of the process. Where several jobs run at once, each adds its
-//! share, and the files are in the folder of one of them.
+//! share, and the files are in the folder of one of them that has room.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -242,23 +242,16 @@ impl TableMemory {
             return None;
         }
         let mut state = lock(&self.state);
-        let folder = state.shares.last()?.folder.clone();
         // Space is reserved within the lock: it takes the file system a moment, and large arrays are few.
-        let mapped = mapped_file(&folder, layout.size());
-        let share = state.shares.last_mut()?;
-        let mut region = match mapped {
-            Ok(region) => region,
-            Err(error) => {
-                share.failure.get_or_insert(error);
-                self.has_failed.store(true, Ordering::Relaxed);
-                return None;
-            }
+        let Some((share, mut region)) = map_for_some(&mut state.shares, layout.size()) else {
+            self.has_failed.store(true, Ordering::Relaxed);
+            return None;
         };
         let bytes = NonNull::from(&mut region[..]);
         state.mapped += region.len() as u64;
         state.regions.insert(bytes.addr().get(), region);
         let mapped = state.mapped;
-        let share = state.shares.last_mut()?;
+        let share = &mut state.shares[share];
         share.most_mapped = share.most_mapped.max(mapped);
         if state.before.is_none() {
             state.before = trim_in_background(self).ok();
@@ -296,6 +289,22 @@ impl TableMemory {
         let state = lock(&self.state);
         state.regions.contains_key(&start.addr().get())
     }
+}
+
+/// A file in the folder of the newest job that has room for it, and the place of that job. Nobody knows which job the array belongs to:
+/// where no folder has room, each job hears what was wrong with its own.
+fn map_for_some(shares: &mut [OpenShare], bytes: usize) -> Option<(usize, MmapMut)> {
+    let mut failures = Vec::new();
+    for (place, share) in shares.iter().enumerate().rev() {
+        match mapped_file(&share.folder, bytes) {
+            Ok(region) => return Some((place, region)),
+            Err(error) => failures.push(error),
+        }
+    }
+    for (share, error) in shares.iter_mut().rev().zip(failures) {
+        share.failure.get_or_insert(error);
+    }
+    None
 }
 
 /// A file without a name, mapped.
@@ -651,6 +660,21 @@ mod tests {
         assert!(memory.check(folder.path()).is_ok());
         drop(array);
         assert_eq!(memory.heap.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_job_failed_for_the_tables_of_another_that_had_no_room_in_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("gone");
+        let memory = memory();
+        let first = memory.open_share(sizes(0, 0), folder.path());
+        let _second = memory.open_share(sizes(0, 0), &gone);
+        let array = numbers(memory, LARGE);
+        assert!(are_whole(&array) && lock(&memory.state).mapped > 0);
+        assert!(memory.check(folder.path()).is_ok() && memory.check(&gone).is_ok());
+        drop(first);
+        assert!(are_whole(&numbers(memory, LARGE)));
+        assert!(memory.check(&gone).is_err());
     }
 
     #[test]
