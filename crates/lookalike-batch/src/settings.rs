@@ -476,7 +476,7 @@ pub struct JobSettings {
     pub distance: u32,
     /// For which candidates of [`Method::Henzinger`] the distance counts.
     pub distance_for: DistanceFor,
-    /// Super-shingles, checksums or selected shingles that candidates share; `None` for
+    /// Least number of super-shingles, checksums or selected shingles that candidates share, above 0; `None` for
     /// [`Method::default_equal`].
     pub equal: Option<u32>,
     /// Most different texts with a selected shingle that still proposes candidates, for [`Method::ModP`] and [`Method::Winnow`].
@@ -569,7 +569,7 @@ impl JobSettings {
         }
     }
 
-    /// Super-shingles, checksums or selected shingles that candidates share.
+    /// Least number of super-shingles, checksums or selected shingles that candidates share.
     pub fn least_equal(&self) -> u32 {
         self.equal.unwrap_or(self.method.default_equal())
     }
@@ -594,6 +594,10 @@ impl JobSettings {
     /// [`BatchError::Settings`], which says what to write instead.
     pub fn check(&self) -> Result<(), BatchError> {
         self.check_threshold()?;
+        // Of both ends the numbers of bands would be none and infinitely many.
+        if !(self.recall > 0.0 && self.recall < 1.0) {
+            return Err(BoundedSetting::Recall.error(self.recall).into());
+        }
         self.check_sketch()?;
         self.check_tests()?;
         let most = self.fingerprint_bits() / 4;
@@ -652,6 +656,7 @@ impl JobSettings {
         };
         let (equal, most) = (self.least_equal(), most.into());
         match self.equal {
+            Some(0) => Err(BoundedSetting::Equal.error(equal)),
             Some(_) if equal > most => Err(SettingsError::MoreThanAll {
                 equal,
                 most,
@@ -807,6 +812,26 @@ mod tests {
             ("max:q,min:r", "two fields"),
         ] {
             let refused = wrong.parse::<KeepRules>().unwrap_err().to_string();
+            assert!(refused.contains(said), "{refused}");
+        }
+    }
+
+    #[test]
+    fn numbers_outside_their_ranges_were_taken_or_called_something_else() {
+        let minhash = || JobSettings::of_method(Method::MinHash);
+        let shingles = || JobSettings::of_method(Method::SuperShingle);
+        let sketch = |sketch| shingles().scheme(Scheme::default().sketch(sketch));
+        for (settings, said) in [
+            (minhash().recall(1.0), "recall 1 is not"),
+            (minhash().recall(0.0), "recall 0 is not"),
+            (minhash().recall(f64::NAN), "recall NaN is not"),
+            (shingles().equal(Some(0)), "equal 0 is not"),
+            (
+                sketch(Sketch::SuperShingle { groups: 3, rows: 0 }),
+                "super-shingle:3x0",
+            ),
+        ] {
+            let refused = settings.check().unwrap_err().to_string();
             assert!(refused.contains(said), "{refused}");
         }
     }

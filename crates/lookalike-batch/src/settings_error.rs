@@ -117,6 +117,10 @@ pub enum BoundedSetting {
     Threshold,
     /// [`JobSettings::lengths`](crate::JobSettings::lengths).
     Lengths,
+    /// [`JobSettings::recall`](crate::JobSettings::recall).
+    Recall,
+    /// [`JobSettings::equal`](crate::JobSettings::equal).
+    Equal,
     /// [`JobSettings::stop_features`](crate::JobSettings::stop_features).
     StopFeatures,
     /// [`BoilerplateLearner::share`](crate::BoilerplateLearner::share).
@@ -136,8 +140,9 @@ impl BoundedSetting {
     fn range(self) -> &'static str {
         match self {
             Self::Threshold | Self::Lengths | Self::BoilerplateShare => "above 0 and at most 1",
+            Self::Recall => "above 0 and below 1",
             Self::StopFeatures => "at least 2",
-            Self::MinShared => "at least 1",
+            Self::Equal | Self::MinShared => "at least 1",
             Self::MinContainment => "a share from 0 to 1",
             Self::PageShare | Self::ServerShare => "a share from 0.5 to 1",
         }
@@ -158,6 +163,8 @@ impl fmt::Display for BoundedSetting {
         f.write_str(match self {
             Self::Threshold => "threshold",
             Self::Lengths => "lengths",
+            Self::Recall => "recall",
+            Self::Equal => "equal",
             Self::StopFeatures => "stop_features",
             Self::BoilerplateShare => "boilerplate share",
             Self::MinShared => "min_shared",

@@ -257,6 +257,11 @@ fn of_range(setting: BoundedSetting, value: f64, style: OptionStyle) -> String {
             "it is the minimum length of the shorter text relative to the longer one",
             style.with("lengths", 0.5),
         ),
+        BoundedSetting::Recall => (
+            "it is the share of the pairs at the threshold that are found",
+            style.with("recall", 0.999),
+        ),
+        BoundedSetting::Equal => ("candidates share something", style.with("equal", 2)),
         BoundedSetting::StopFeatures => ("a pair is two texts", style.with("stop-features", 1000)),
         BoundedSetting::BoilerplateShare => (
             "it is the least share of the pages of a site on which a line recurs",

@@ -77,6 +77,21 @@ pub enum Sketch {
 }
 
 impl Sketch {
+    /// Refuses parameters that no text of a sketch has, such as a signature of no functions.
+    ///
+    /// ```
+    /// use lookalike::Sketch;
+    ///
+    /// assert!(Sketch::BBit { functions: 64, bits: 4 }.check().is_ok());
+    /// assert!(Sketch::BBit { functions: 64, bits: 40 }.check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`ParseOptionError`], as of the text.
+    pub fn check(self) -> Result<(), ParseOptionError> {
+        self.to_string().parse::<Self>().map(drop)
+    }
+
     /// Number of min-hash functions the sketch needs; 0 where it needs none.
     #[must_use]
     pub const fn functions(self) -> usize {

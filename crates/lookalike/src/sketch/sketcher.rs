@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::band::Banding;
 use crate::feature::Features;
 use crate::hash::{avalanche, xxh3_64};
-use crate::scheme::{Scheme, Sketch};
+use crate::scheme::{ParseOptionError, Scheme, Sketch};
 use crate::sketch::{
     IMatch, MinHash, OnePermutation, Simhash, WideFingerprint, bucket_checksums, mod_p, winnow,
 };
@@ -27,6 +27,9 @@ pub enum SketcherError {
         /// Option that needs it.
         needs: String,
     },
+    /// The sketch has parameters that mean nothing.
+    #[error(transparent)]
+    Sketch(#[from] ParseOptionError),
     /// The table that was given is another one.
     #[error(transparent)]
     Terms(#[from] TermsMismatch),
@@ -94,8 +97,9 @@ impl Sketcher {
     /// The sketcher of `scheme`.
     ///
     /// # Errors
-    /// [`SketcherError`] when the sketch needs a table of terms other than the one given.
+    /// [`SketcherError`] when the sketch has parameters that mean nothing, or needs a table of terms other than the one given.
     pub fn new(scheme: &Scheme, terms: Option<&Arc<Terms>>) -> Result<Self, SketcherError> {
+        scheme.sketch.check()?;
         let seed = scheme.seed;
         let kind = match scheme.sketch {
             Sketch::None => SketcherKind::None,
@@ -200,18 +204,20 @@ impl SketchValue {
 
     /// Similarity of two sketches of one scheme, in the sketch's own measure, larger being more
     /// alike: the resemblance of sets, the number of equal bits, the share of equal places, the
-    /// number of equal hashes.
+    /// number of equal hashes; 0 for sketches of different kinds or lengths.
     #[must_use]
     pub fn score(&self, other: &Self) -> f64 {
         match (self, other) {
             (Self::Set(a), Self::Set(b)) => crate::resemblance::resemblance(a, b),
             // Equal bits, not the distance, so that a larger score is more alike for every sketch.
-            (Self::Bits(a, bits), Self::Bits(b, _)) => f64::from(bits - a.distance(*b)),
-            (Self::Signature(a), Self::Signature(b)) => {
-                let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
-                equal as f64 / a.len().max(b.len()).max(1) as f64
+            (Self::Bits(a, bits), Self::Bits(b, others)) if bits == others => {
+                f64::from(bits.saturating_sub(a.distance(*b)))
             }
-            (Self::Hashes(a), Self::Hashes(b)) => {
+            (Self::Signature(a), Self::Signature(b)) if a.len() == b.len() => {
+                let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+                equal as f64 / a.len().max(1) as f64
+            }
+            (Self::Hashes(a), Self::Hashes(b)) if a.len() == b.len() => {
                 let equal = a.iter().zip(b).filter(|(a, b)| a.is_some() && a == b);
                 equal.count() as f64
             }

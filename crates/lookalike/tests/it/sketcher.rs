@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use lookalike::hash::{avalanche, splitmix64, xxh3_64};
-use lookalike::sketch::{IMatch, SketchValue, Sketcher, SketcherError, bucket_checksums, winnow};
+use lookalike::sketch::{
+    IMatch, SketchValue, Sketcher, SketcherError, WideFingerprint, bucket_checksums, winnow,
+};
 use lookalike::{
     FeatureExtractor, Features, OnePermutation, Scheme, Sketch, TermCounts, Terms, resemblance,
 };
@@ -122,6 +124,54 @@ fn what_needs_a_table_is_refused_without_it() {
     let other = scheme.terms(None);
     let refused = Sketcher::new(&other, Some(&terms)).unwrap_err();
     assert!(matches!(refused, SketcherError::Terms(_)), "{refused}");
+}
+
+#[test]
+fn parameters_that_mean_nothing_made_sketchers_that_panicked_or_called_all_documents_equal() {
+    for sketch in [
+        Sketch::MinHash { functions: 0 },
+        Sketch::OnePermutation { bins: 0 },
+        Sketch::BBit {
+            functions: 64,
+            bits: 40,
+        },
+        Sketch::BBit {
+            functions: 64,
+            bits: 0,
+        },
+        Sketch::SuperShingle { groups: 3, rows: 0 },
+        Sketch::SuperShingle { groups: 0, rows: 3 },
+        Sketch::ModP { modulus: 0 },
+        Sketch::Winnowing { window: 0 },
+        Sketch::IMatch { lexicons: 0 },
+        Sketch::Buckets { buckets: 0 },
+    ] {
+        assert!(sketch.check().is_err(), "{sketch}");
+        let refused = Sketcher::new(&Scheme::default().sketch(sketch), None).unwrap_err();
+        assert!(matches!(refused, SketcherError::Sketch(_)), "{refused}");
+    }
+    for kind in KINDS {
+        let sketch: Sketch = kind.parse().unwrap();
+        assert_eq!(sketch.check(), Ok(()), "{kind}");
+    }
+}
+
+#[test]
+fn scores_of_sketches_of_different_lengths_overflowed_or_meant_nothing() {
+    let bits = |code, bits| SketchValue::Bits(WideFingerprint(code), bits);
+    let values = [
+        bits(0, 32),
+        bits(u128::MAX, 128),
+        SketchValue::Signature([1, 2].into()),
+        SketchValue::Signature([1, 2, 3, 4].into()),
+        SketchValue::Hashes([Some(1)].into()),
+        SketchValue::Hashes([Some(1), Some(2)].into()),
+    ];
+    for (at, a) in values.iter().enumerate() {
+        for (other, b) in values.iter().enumerate() {
+            assert_eq!(a.score(b) > 0.0, at == other, "{a:?}, {b:?}");
+        }
+    }
 }
 
 fn random_set(size: usize, state: &mut u64) -> Vec<u64> {
