@@ -22,7 +22,7 @@ use crate::document_set::EvaluatedDocument;
 use crate::interval::ShareEstimate;
 use crate::score::HeldSets;
 use crate::score::prefix::RoughCounts;
-use crate::sweep::close_lengths;
+use crate::sweep::may_match;
 pub use bands::audit_bands;
 use proposals::ProposalIndex;
 pub use proposals::ProposalRule;
@@ -379,7 +379,7 @@ impl AuditedSample {
                     return;
                 }
                 let is_found = rule.proposes(own.shared_keys(other), &own, other)
-                    && close_lengths(lengths, own.bytes, other.bytes);
+                    && may_match(lengths, own.bytes, other.bytes);
                 let tally = AuditTally {
                     true_pairs: 1,
                     found_true: u64::from(is_found),
@@ -395,7 +395,7 @@ impl AuditedSample {
             let is_itself = self.by_text.get(&documents[candidate.document].0) == Some(&at);
             let is_proposed = !is_itself
                 && rule.proposes(candidate.common, own, other)
-                && close_lengths(lengths, own.bytes, other.bytes);
+                && may_match(lengths, own.bytes, other.bytes);
             if is_proposed {
                 let tally = AuditTally {
                     proposed: 1,

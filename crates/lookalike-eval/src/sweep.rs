@@ -15,6 +15,7 @@ use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use lookalike::resemblance::close_lengths;
 use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{FeatureExtractor, Features, Scheme, Sketch, TermCounts, Terms};
 use lookalike_hamming::SelfJoinLimits;
@@ -208,7 +209,7 @@ impl SweepSetting {
     /// Tells whether the lengths of two documents allow them to be a pair.
     pub(crate) fn allows(&self, collection: &DocumentSet, a: u32, b: u32) -> bool {
         let length = |at| collection.text(at).len();
-        close_lengths(self.lengths, length(a), length(b))
+        may_match(self.lengths, length(a), length(b))
     }
 
     /// The sketch, and the measure where it is not the sketch's own.
@@ -480,9 +481,9 @@ fn sketcher_of(scheme: &Scheme, terms: Option<Arc<Terms>>) -> (FeatureExtractor,
     (extractor, sketcher)
 }
 
-/// Tells whether the shorter of two lengths is at least this share of the longer.
-pub(crate) fn close_lengths(least: Option<f64>, a: usize, b: usize) -> bool {
-    least.is_none_or(|share| a.min(b) as f64 >= share * a.max(b) as f64)
+/// Tells whether two lengths are as close as they must be, if they must.
+pub(crate) fn may_match(least: Option<f64>, a: usize, b: usize) -> bool {
+    least.is_none_or(|share| close_lengths(a as u64, b as u64, share))
 }
 
 /// The cuts of a setting. Judged pairs show what lies far out as well; all pairs of a collection within a large distance would be nearly
@@ -656,7 +657,7 @@ pub fn each_tally<D: SweptDocuments>(
 /// Tells whether the lengths of two documents allow them to be a pair.
 fn allows(setting: &SweepSetting, lengths: &[u64], a: u32, b: u32) -> bool {
     let length = |at: u32| lengths[at as usize] as usize;
-    close_lengths(setting.lengths, length(a), length(b))
+    may_match(setting.lengths, length(a), length(b))
 }
 
 /// A sweep at work.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use lookalike::resemblance::close_lengths;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{ByteDecoder, put_number};
@@ -225,8 +226,6 @@ impl PairFilter {
             CategoryScope::Across => !same,
         };
         // Documents of unknown length count as empty and resemble in length only each other.
-        let (a, b) = (self.traits.length, other.length);
-        // A quotient: a product would round .55 of 100 up, past 55.
-        by_category && (a == b || f64::from(a.min(b)) / f64::from(a.max(b)) >= self.share)
+        by_category && close_lengths(self.traits.length.into(), other.length.into(), self.share)
     }
 }

@@ -11,7 +11,19 @@ pub use measure::SetMeasure;
 
 use crate::kernel::intersect;
 
-/// Number of features the two sets share. Time is linear in both, or in the smaller times the
+/// Tells whether the shorter of two lengths is at least this share of the longer (Manku et al. 2007, section 6). Equal ones are.
+///
+/// ```
+/// use lookalike::resemblance::close_lengths;
+/// assert!(close_lengths(55, 100, 0.55) && !close_lengths(54, 100, 0.55));
+/// ```
+#[must_use]
+pub fn close_lengths(a: u64, b: u64, least: f64) -> bool {
+    // A quotient: a product would round .55 of 100 up, past 55.
+    a == b || a.min(b) as f64 / a.max(b) as f64 >= least
+}
+
+/// Number of features the two sets share, which ascend and repeat nothing. Time is linear in both, or in the smaller times the
 /// logarithm of the larger where one is more than 32 times the other.
 #[must_use]
 pub fn intersection_size(a: &[u64], b: &[u64]) -> usize {

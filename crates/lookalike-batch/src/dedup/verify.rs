@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::Range;
 
-use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_needed};
+use lookalike::resemblance::{close_lengths, intersection_at_least, resemblance_of, shared_needed};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::counts::ComparisonCounts;
@@ -222,11 +222,8 @@ impl<'a> Verifier<'a> {
         {
             return false;
         }
-        self.length_share.is_none_or(|share| {
-            let (a, b) = (self.lengths[x], self.lengths[y]);
-            // A quotient: a product would round .55 of 100 up, past 55.
-            a == b || a.min(b) as f64 / a.max(b) as f64 >= share
-        })
+        self.length_share
+            .is_none_or(|share| close_lengths(self.lengths[x], self.lengths[y], share))
     }
 
     /// Features that x, whose set is at hand, and y share, if they are at least `needed`.

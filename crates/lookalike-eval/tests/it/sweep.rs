@@ -152,7 +152,7 @@ fn by_hand(
             };
             let bytes = |at: usize| documents.text(at as u32).len() as f64;
             let (short, long) = (bytes(a).min(bytes(b)), bytes(a).max(bytes(b)));
-            let is_close = setting.lengths.is_none_or(|share| short >= share * long);
+            let is_close = setting.lengths.is_none_or(|share| short / long >= share);
             if x.score(y) >= least && is_close {
                 scores.push((x.score(y), truth.contains(&(a as u32, b as u32))));
             }
