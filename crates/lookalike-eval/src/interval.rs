@@ -21,6 +21,9 @@ pub struct ShareEstimate {
 
 impl ShareEstimate {
     /// Of so many trials, so many successes. Without trials nothing is known: limits 0 and 1.
+    ///
+    /// # Panics
+    /// If there are more successes than trials.
     #[must_use]
     pub fn of(successes: u64, trials: u64) -> Self {
         Self::with_effective(successes as f64, trials as f64, trials as f64)

@@ -564,6 +564,9 @@ fn tally(
 }
 
 /// One setting, measured on sketches that are there.
+///
+/// # Panics
+/// If a pair of the truth names a document that is not among them.
 #[must_use]
 pub fn measure(
     setting: &SweepSetting,
@@ -576,6 +579,9 @@ pub fn measure(
 
 /// Measures all settings on `threads` threads; `done` hears how many are finished, and may end the work: there is no result then.
 /// The result does not depend on the threads.
+///
+/// # Panics
+/// If a pair of the truth names a document beyond the set, or a sketch has parameters that mean nothing: see [`Sketch::check`].
 #[must_use]
 pub fn sweep(
     collection: &DocumentSet,

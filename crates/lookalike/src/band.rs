@@ -26,7 +26,7 @@ use crate::hash::xxh3_values;
 pub struct Banding {
     /// Number of bands.
     pub bands: usize,
-    /// Minima in each.
+    /// Minima in each; 0 counts as 1.
     pub rows: usize,
 }
 
@@ -38,7 +38,7 @@ impl Banding {
         if self.bands == 0 {
             return 0.0;
         }
-        let miss = -resemblance.powf(self.rows as f64);
+        let miss = -resemblance.powf(self.rows.max(1) as f64);
         // 1 - (1 + miss)^bands, exact also where the chance is tiny.
         -(self.bands as f64 * miss.ln_1p()).exp_m1()
     }

@@ -26,9 +26,10 @@ pub enum Decision {
 /// no drift along chains, and the result depends on nothing but the priorities and the pairs.
 ///
 /// `priority` lists document indexes, the most wanted first; `pairs` the similar documents with
-/// their similarity, in any order. Decisions stand at the document's index. A document that is not
-/// in `priority` survives without being anyone's survivor; a pair of a document with itself, or
-/// beyond the documents, means nothing. Time: (documents + pairs) times a logarithm.
+/// their similarity, in any order. Decisions stand at the document's index, up to the largest in
+/// `priority`; one below it that is not listed survives without being anyone's survivor. A pair of
+/// a document with itself, or beyond the documents, means nothing. Time: (documents + pairs) times
+/// a logarithm. Memory is that of the largest index.
 ///
 /// ```
 /// use lookalike::{Decision, survivors};
@@ -37,6 +38,9 @@ pub enum Decision {
 /// assert_eq!(decisions[1], Decision::Removed { survivor: 0, similarity: 0.9 });
 /// assert_eq!(decisions[2], Decision::Survivor);
 /// ```
+///
+/// # Panics
+/// If there is no memory for that many decisions.
 #[must_use]
 pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decision> {
     let mut similar: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
@@ -46,7 +50,7 @@ pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decis
     }
     let documents = priority
         .iter()
-        .map(|&document| document + 1)
+        .map(|&document| document.saturating_add(1))
         .max()
         .unwrap_or(0);
     let mut rank = vec![usize::MAX; documents];
@@ -133,6 +137,9 @@ impl StarClusters {
     }
 
     /// The survivor that a document is removed for, and their distance; none if it survives itself.
+    ///
+    /// # Panics
+    /// If there is no such document.
     #[must_use]
     pub fn survivor(&self, document: u32) -> Option<(u32, u8)> {
         let at = document as usize;
@@ -167,6 +174,9 @@ impl Components {
     }
 
     /// The first member of a document's component.
+    ///
+    /// # Panics
+    /// If there is no such document.
     pub fn first(&mut self, mut document: u32) -> u32 {
         while self.parents[document as usize] != document {
             let parent = self.parents[document as usize];
@@ -178,6 +188,9 @@ impl Components {
     }
 
     /// Makes one component of those of two documents; false if they are one already.
+    ///
+    /// # Panics
+    /// If there is no such document.
     pub fn join(&mut self, a: u32, b: u32) -> bool {
         let (a, b) = (self.first(a), self.first(b));
         // The smaller root stays a root, so that a component is called by its first member in whatever order

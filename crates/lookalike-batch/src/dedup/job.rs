@@ -46,7 +46,7 @@ const CHECKPOINT_BYTES: u64 = 128 << 20;
 pub struct DedupJob<'a> {
     pub(crate) settings: JobSettings,
     pub(crate) limits: JobLimits,
-    /// All sources, those given with `--against` first.
+    /// All sources, those that are only compared with first.
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: InputOptions,
     pub(crate) against_sources: usize,
@@ -68,8 +68,6 @@ lookalike::setters! {
         limits: JobLimits,
         /// Sets how sources are read: the options that [`Inputs::discover`] was given.
         options: InputOptions,
-        /// Says that the first so many sources are compared with, and never removed.
-        against_sources: usize,
         /// Sets after how many bytes of input, as it is once decompressed, for each thread [`DedupJob::dedup`], or a job with
         /// [`DedupJob::pairs_checkpoint`], leaves a checkpoint while it reads: 128 MiB, if nothing is said. Shorter inputs leave none.
         checkpoint_bytes: u64,
@@ -95,6 +93,15 @@ impl<'a> DedupJob<'a> {
             checkpoint_bytes: CHECKPOINT_BYTES,
             folder,
             observer: &NoProgress,
+        }
+    }
+
+    /// Says that the first so many sources are compared with, and never removed: all, if there are fewer.
+    #[must_use]
+    pub fn against_sources(self, against_sources: usize) -> Self {
+        Self {
+            against_sources: against_sources.min(self.inputs.sources.len()),
+            ..self
         }
     }
 

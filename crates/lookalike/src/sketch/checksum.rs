@@ -70,6 +70,9 @@ fn is_dropped(term: u64, lexicon: u64) -> bool {
 /// buckets, `floor(f * buckets / 2^64)`, and a bucket's checksum is the XXH3-64, with its number
 /// as seed, of its features, ascending and little-endian; a bucket without any has none. A changed
 /// feature changes the checksum of its bucket and of no other.
+///
+/// # Panics
+/// If there are features and no buckets.
 #[must_use]
 pub fn bucket_checksums(set: &[u64], buckets: usize) -> Vec<Option<u64>> {
     let bucket_of = |feature: u64| ((u128::from(feature) * buckets as u128) >> 64) as usize;

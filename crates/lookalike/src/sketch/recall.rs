@@ -23,15 +23,22 @@ pub fn simhash_recall(resemblance: f64, bits: u32, radius: u32) -> f64 {
 /// that word differs. `None` when the texts are too short for the word to be inside of as many runs as there can be.
 #[must_use]
 pub fn one_changed_word(words: u32, width: u32) -> Option<f64> {
-    let is_inside = width > 0 && words >= 2 * width - 1;
-    let runs = f64::from((words + 1).checked_sub(width)?);
-    let changed = f64::from(width);
+    let (words, width) = (u64::from(words), u64::from(width));
+    let is_inside = width > 0 && words + 1 >= 2 * width;
+    let runs = (words + 1).checked_sub(width)? as f64;
+    let changed = width as f64;
     is_inside.then(|| (runs - changed) / (runs + changed))
 }
+
+/// Numbers of events beyond which ways to choose some of them are too many for a number.
+const MOST_EVENTS: u32 = 512;
 
 /// Chance that at most `most` of `all` independent events of this chance happen. O(most^2) time.
 #[must_use]
 pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
+    if all > MOST_EVENTS {
+        return many_at_most(most, all, chance);
+    }
     let exactly = |count: u32| {
         let choose = (0..count).fold(1.0, |ways, taken| {
             ways * f64::from(all - taken) / f64::from(taken + 1)
@@ -42,6 +49,21 @@ pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
         .map(exactly)
         .sum::<f64>()
         .clamp(0.0, 1.0)
+}
+
+/// The same by logarithms.
+fn many_at_most(most: u32, all: u32, chance: f64) -> f64 {
+    let power = |base: f64, exponent: u32| match exponent {
+        0 => 0.0,
+        _ => f64::from(exponent) * base.ln(),
+    };
+    let mut choose = 0.0;
+    let mut sum = 0.0;
+    for count in 0..=most.min(all) {
+        sum += (choose + power(chance, count) + power(1.0 - chance, all - count)).exp();
+        choose += (f64::from(all - count) / f64::from(count + 1)).ln();
+    }
+    sum.clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -67,6 +89,33 @@ mod tests {
             (None, None)
         );
         assert_eq!(one_changed_word(9, 5), Some(0.0));
+    }
+
+    #[test]
+    fn chances_of_thousands_of_events_were_no_numbers() {
+        // Symmetric: as many ways below the middle as above it, and the middle itself has the chance sqrt(2 / (pi n)).
+        let half = binomial_at_most(1500, 3000, 0.5);
+        let middle = (2.0 / (std::f64::consts::PI * 3000.0)).sqrt();
+        assert!((half - (0.5 + middle / 2.0)).abs() < 1e-5, "{half}");
+        for chance in [0.0, 1.0] {
+            assert_eq!(binomial_at_most(1500, 3000, chance), 1.0 - chance);
+            assert_eq!(binomial_at_most(3000, 3000, chance), 1.0);
+        }
+        // The two ways agree where both work.
+        for most in [0, 3, 100, 512] {
+            let (one, other) = (
+                binomial_at_most(most, 512, 0.2),
+                many_at_most(most, 512, 0.2),
+            );
+            assert!((one - other).abs() < 1e-9, "{most}: {one} and {other}");
+        }
+    }
+
+    #[test]
+    fn lengths_at_the_end_of_their_range_overflowed() {
+        assert!(one_changed_word(u32::MAX, 1).is_some_and(|share| share > 0.99));
+        assert_eq!(one_changed_word(10, u32::MAX), None);
+        assert_eq!(one_changed_word(u32::MAX, u32::MAX), None);
     }
 
     #[test]
