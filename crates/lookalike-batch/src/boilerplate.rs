@@ -31,6 +31,7 @@ use crate::spill::partitions::PARTS;
 const FEWEST_PAGES: u64 = 5;
 
 /// Pages to learn from.
+#[derive(Debug)]
 pub struct BoilerplateLearner<'a> {
     /// Sources to read.
     pub inputs: &'a Inputs,

@@ -30,6 +30,7 @@ pub enum TextFormat {
 setting_words!(TextFormat, "format", Jsonl = "jsonl", Text = "text");
 
 /// The job: what to read and how to write it.
+#[derive(Debug)]
 pub struct TextExtraction<'a> {
     /// Sources to read, and how.
     pub scan: RecordScan<'a>,

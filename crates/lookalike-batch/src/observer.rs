@@ -1,5 +1,6 @@
 //! Progress of a job, and its end before its time. The library neither prints nor looks at a clock: whoever runs the job does.
 
+use std::fmt;
 use std::io;
 
 /// A part of a job, in the order in which they run.
@@ -116,7 +117,14 @@ pub(crate) fn ensure_wanted(observer: &dyn JobObserver) -> io::Result<()> {
 }
 
 /// An observer that does not care.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NoProgress;
+
+impl fmt::Debug for dyn JobObserver + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JobObserver")
+    }
+}
 
 impl JobObserver for NoProgress {
     fn stage(&self, _: JobStage, _: u64) {}

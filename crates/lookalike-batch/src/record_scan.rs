@@ -13,7 +13,7 @@ use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// The input of a job, and how its records are read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct RecordScan<'a> {
     /// Sources to read.
     pub inputs: &'a Inputs,

@@ -17,6 +17,7 @@ use crate::skipped::SkippedRow;
 use crate::spill::external_sort::SortedRuns;
 
 /// The job: what to read, and where counts go meanwhile.
+#[derive(Debug)]
 pub struct TermTable<'a> {
     /// Sources to read, and how.
     pub scan: RecordScan<'a>,

@@ -38,6 +38,7 @@ pub(crate) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
 }
 
 /// The folder beside an output in which a job keeps what it made so far, until the output is whole. No other job works in it meanwhile.
+#[derive(Debug)]
 pub struct JobFolder {
     path: PathBuf,
     was_resumable: bool,

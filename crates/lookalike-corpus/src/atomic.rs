@@ -1,6 +1,7 @@
 //! Files that are there whole or not at all.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{self, DirEntry, File};
 #[cfg(feature = "parquet")]
 use std::io::Seek;
@@ -100,6 +101,13 @@ impl OutputFormat {
             OutputFormat::JsonLines => ".jsonl",
             OutputFormat::Parquet => ".parquet",
         }
+    }
+}
+
+impl fmt::Debug for AtomicFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("AtomicFile");
+        shown.field("path", &self.path).finish_non_exhaustive()
     }
 }
 

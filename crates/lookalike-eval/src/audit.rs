@@ -11,6 +11,8 @@ mod bands;
 mod proposals;
 mod sampler;
 
+use std::fmt;
+
 use hashbrown::{HashMap, HashSet};
 use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{FeatureExtractor, Features, Simhash};
@@ -42,6 +44,7 @@ pub struct SampleTooLarge {
 }
 
 /// Method that is audited, and what a true pair is.
+#[derive(Debug)]
 pub struct AuditedMethod {
     /// Extractor of the features that are compared exactly.
     pub extractor: FeatureExtractor,
@@ -171,6 +174,15 @@ pub struct AuditReport {
     pub precision: ShareEstimate,
     /// True pairs in the whole collection, estimated, with limits.
     pub all_true_pairs: (f64, f64, f64),
+}
+
+impl fmt::Debug for RecallAudit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("RecallAudit");
+        shown
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RecallAudit {

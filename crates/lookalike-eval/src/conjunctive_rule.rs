@@ -5,6 +5,8 @@
 //! do them (`--and`). Tests and cuts that are chosen on the labels they are judged by flatter: what to expect elsewhere
 //! says [`JudgedScores::expectations`].
 
+use std::fmt;
+
 use lookalike::{Sketch, SketchValue};
 use serde::Serialize;
 
@@ -111,6 +113,15 @@ pub fn conjunctive_rules(
     let mut scores = JudgedScores::new(collection, judged);
     scores.add(collection, settings);
     scores.conjunctive_rules(most)
+}
+
+impl fmt::Debug for JudgedScores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("JudgedScores");
+        shown
+            .field("judged", &self.judged.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl JudgedScores {

@@ -434,6 +434,7 @@ pub fn cut_name(sketch: Sketch, cut: f64) -> String {
 }
 
 /// Makes sketches of documents one after another, and keeps no text.
+#[derive(Debug)]
 pub struct DocumentSketcher {
     extractor: FeatureExtractor,
     sketcher: Sketcher,

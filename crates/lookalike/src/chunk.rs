@@ -170,6 +170,7 @@ const SCRATCH_CHUNKS: usize = 1 << 20;
 /// assert_eq!(chunker.set(2).len(), 3);
 /// # Ok::<(), lookalike::chunk::ChunkingError>(())
 /// ```
+#[derive(Debug)]
 pub struct Chunker {
     chunkings: Vec<Chunking>,
     bits: ChunkBits,

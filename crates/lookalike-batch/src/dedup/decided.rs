@@ -3,6 +3,7 @@
 //! They come from [`DedupJob::decide`](crate::DedupJob::decide) for files and from [`DocumentDedup::decide`](crate::DocumentDedup::decide)
 //! for documents in memory; `dedup` writes its results from them.
 
+use std::fmt;
 use std::io;
 
 use crate::dedup::collection::addition::KeptFacts;
@@ -67,6 +68,15 @@ pub struct DedupPair {
 
 /// The pair of a removed document and its survivor, behind their places in the order of ids.
 pub(crate) type DecidingPair = ((u32, u32), DocumentPair);
+
+impl fmt::Debug for DedupDecisions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DedupDecisions")
+            .field("documents", &self.len())
+            .field("decisions", &self.decision_counts)
+            .finish_non_exhaustive()
+    }
+}
 
 impl DedupDecisions {
     /// The number of documents, those that are only compared with included.

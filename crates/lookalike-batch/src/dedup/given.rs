@@ -47,6 +47,7 @@ const SOURCES: [&str; 2] = ["against", "documents"];
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct DocumentDedup<'a> {
     folder: &'a Path,
     settings: JobSettings,

@@ -43,6 +43,7 @@ const CHECKPOINT_BYTES: u64 = 128 << 20;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct DedupJob<'a> {
     pub(crate) settings: JobSettings,
     pub(crate) limits: JobLimits,

@@ -1,5 +1,6 @@
 //! Decisions of a job over files, as it left them for callers that go on with its results.
 
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +16,14 @@ use crate::dedup::document_decision::DocumentDecision;
 pub struct SavedDecisions {
     verdicts: DecisionCheckpoint,
     clusters: ClusterTable,
+}
+
+impl fmt::Debug for SavedDecisions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedDecisions")
+            .field("documents", &self.verdicts.by_id.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl SavedDecisions {

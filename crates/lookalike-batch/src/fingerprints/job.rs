@@ -24,6 +24,7 @@ use crate::settings_error::SettingsError;
 use crate::skipped::SkippedRow;
 
 /// The job: what to read and how texts become fingerprints.
+#[derive(Debug)]
 pub struct FingerprintJob<'a> {
     /// Sources to read, and how.
     pub scan: RecordScan<'a>,

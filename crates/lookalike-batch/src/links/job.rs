@@ -19,6 +19,7 @@ use crate::spill::frame_sort::{FrameSort, SortedFrames};
 use crate::spill::table_memory::{TableShare, TableShareSizes, check, most_mapped};
 
 /// The job: which pages get fields, and where links come from.
+#[derive(Debug)]
 pub struct LinkInversion<'a> {
     /// Pages that get fields. Their limits and losses are those of the job.
     pub pages: RecordScan<'a>,

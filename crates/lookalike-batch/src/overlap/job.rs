@@ -36,6 +36,7 @@ use crate::spill::table_memory::{self, TableShare};
 const MIB: u64 = 1 << 20;
 
 /// An overlap job: what to read, what to count, what to use.
+#[derive(Debug)]
 pub struct OverlapJob<'a> {
     /// Settings that decide the result.
     pub settings: &'a OverlapSettings,

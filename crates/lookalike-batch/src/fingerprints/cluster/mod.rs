@@ -104,6 +104,7 @@ setting_words!(
     Id = "id"; "fingerprints tell neither lengths nor fields, which `lookalike dedup` reads");
 
 /// The job: what is clustered, and by which rule.
+#[derive(Debug)]
 pub struct FingerprintClustering<'a> {
     /// Files of fingerprints, in any of their formats. With none, the ids of the pairs are all documents.
     pub inputs: &'a [FingerprintSource],

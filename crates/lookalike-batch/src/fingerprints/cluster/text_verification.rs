@@ -32,6 +32,7 @@ use crate::spill::table_memory::check;
 const NOBODY: u32 = u32::MAX;
 
 /// Texts of the documents, and what resembles.
+#[derive(Clone, Debug)]
 pub struct TextVerification<'a> {
     /// Sources to read.
     pub inputs: &'a Inputs,

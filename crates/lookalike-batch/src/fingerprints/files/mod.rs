@@ -34,6 +34,7 @@ mod source;
 mod table;
 mod write;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,6 +130,13 @@ pub struct CodesSummary {
     pub scheme_id: Option<String>,
     /// Lines that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
+}
+
+impl fmt::Debug for CodeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("CodeFile");
+        shown.field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl CodeFile {

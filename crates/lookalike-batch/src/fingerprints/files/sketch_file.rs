@@ -10,6 +10,7 @@
 //! A sketch without an id is called by its digits.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -105,6 +106,13 @@ enum SketchFormat {
     Raw(FingerprintStream, SketchShape),
     Lines(JsonLines),
     Table(Box<CodeTable>, PlaceKind),
+}
+
+impl fmt::Debug for SketchFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SketchFile");
+        shown.field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl SketchFile {

@@ -1,5 +1,6 @@
 //! Writing collections of fingerprints, in the format that the name of the file asks for.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -158,6 +159,13 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
             _ => "choose another file, or free some space",
         },
         source,
+    }
+}
+
+impl fmt::Debug for CodeWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("CodeWriter");
+        shown.field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -334,6 +342,7 @@ impl CodeWriter {
 }
 
 /// The job behind `lookalike fingerprint --import`: collections of fingerprints as one collection, in any format.
+#[derive(Debug)]
 pub struct CodeImport<'a> {
     /// Sources, in this order.
     pub inputs: &'a [FingerprintSource],

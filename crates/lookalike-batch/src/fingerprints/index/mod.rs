@@ -39,6 +39,7 @@ use build_folder::{PART, PROGRESS, identity};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
 /// The job: what to index and how.
+#[derive(Debug)]
 pub struct IndexBuild<'a> {
     /// Collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and other indexes.
     pub inputs: &'a [FingerprintSource],

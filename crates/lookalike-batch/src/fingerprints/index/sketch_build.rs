@@ -38,6 +38,7 @@ const MOST_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
 const MOST_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
 
 /// The job: what to index, and how many places must be equal.
+#[derive(Debug)]
 pub struct SketchIndexBuild<'a> {
     /// Files of sketches of one shape, and indexes of such.
     pub inputs: &'a [FingerprintSource],

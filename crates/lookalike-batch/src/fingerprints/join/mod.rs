@@ -67,6 +67,7 @@ const SLOW_DISTANCE: u32 = 6;
 const SLOW_CHUNK: u64 = 16 << 20;
 
 /// The job: which collections, and how near is near.
+#[derive(Debug)]
 pub struct FingerprintJoin<'a> {
     /// The collections that stream by, or their indexes.
     pub f: &'a [FingerprintSource],

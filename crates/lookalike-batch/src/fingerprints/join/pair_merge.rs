@@ -18,6 +18,7 @@ use crate::observer::{JobObserver, JobStage, ensure_wanted};
 const STEP: u64 = 1 << 14;
 
 /// The job: which lists.
+#[derive(Debug)]
 pub struct PairMerge<'a> {
     /// The lists, in any order.
     pub lists: &'a [FingerprintSource],
