@@ -2,13 +2,13 @@
 //!
 //! A [`DedupJob`] reads documents through `lookalike-corpus`, turns them into feature sets with `lookalike`, proposes
 //! candidates by one of the [`Method`]s, verifies each by exact resemblance, and either chooses survivors
-//! ([`DedupJob::dedup`]) or lists all pairs ([`DedupJob::write_pairs`]). The way of the data, module by module:
+//! ([`DedupJob::dedup`]) or lists all pairs ([`DedupJob::write_pairs`]). The way of the data, with the modules, most of them below `dedup`:
 //!
 //! ```text
 //! scan       read once; id, class of equal texts, feature set once a class      documents, sets, frequency
 //! rank       ids in order, classes from most to least wanted                    documents
-//! keys       prefixes, bands, super-shingles or blocks of each class            frequency, job
-//! groups     classes that share a key                                           groups, spool
+//! keys       prefixes, bands, super-shingles or blocks of each class            frequency, job_keys
+//! groups     classes that share a key                                           candidate_groups, spill
 //! compare    candidates verified; survivors, or pairs                           verify, survivors, pairs
 //! write      records read again and written under their final names             run, result_writer, output_dir, report
 //! ```

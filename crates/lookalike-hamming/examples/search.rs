@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (count, limits) = (codes.len() as u64, PlanLimits::default());
     let plans = plan(count, 64, DISTANCE, &limits, &CostConstants::default());
     let best = plans.iter().find(|costed| costed.cheapest);
-    let best = best.ok_or("a scan always fits")?;
+    let best = best.ok_or("a scan fits without limits")?;
     let index = TableIndex::build(&codes, &best.design, best.layout)?;
     println!(
         "{} codes in {} tables ({}, {}), {:.1} bytes a code",

@@ -9,7 +9,7 @@
 //!
 //! let codes: Vec<u64> = (0..10_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
 //! let plans = plan(codes.len() as u64, 64, 3, &PlanLimits::default(), &Default::default());
-//! let cheapest = plans.iter().find(|costed| costed.cheapest).expect("a scan always fits");
+//! let cheapest = plans.iter().find(|costed| costed.cheapest).expect("a scan fits without limits");
 //! let index = TableIndex::build(&codes, &cheapest.design, cheapest.layout)?;
 //!
 //! let mut found = Vec::new();

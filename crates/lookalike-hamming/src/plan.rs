@@ -15,7 +15,7 @@ use super::layout::Layout;
 ///
 /// let limits = PlanLimits::default().memory_bytes(Some(1 << 30)).tables(Some(8));
 /// let plans = plan(10_000_000, 64, 3, &limits, &CostConstants::default());
-/// let best = plans.iter().find(|costed| costed.cheapest).expect("a scan always fits");
+/// let best = plans.iter().find(|costed| costed.cheapest).expect("a gibibyte is enough");
 /// assert!(best.fits && best.design.tables().len() <= 8);
 /// assert!(best.costs.bytes_per_fingerprint * 1e7 <= (1 << 30) as f64);
 /// // What does not fit is listed too, with what it would cost.
@@ -139,7 +139,8 @@ const MOST_PROBES: f64 = 1e7;
 /// `radius`, by number of tables, then key length, then layout; the scan first.
 ///
 /// The best of those within `limits` is marked: unless another goal is named, the least expected time of a query. Designs
-/// outside the limits are listed with `fits` false, so that a caller can show what they would cost.
+/// outside the limits are listed with `fits` false, so that a caller can show what they would cost. Without limits the scan
+/// fits at least; with them, nothing may fit, and no design is marked.
 /// Takes a few milliseconds.
 pub fn plan(
     fingerprints: u64,

@@ -13,7 +13,7 @@ use crate::error::{Result, StoreError};
 pub struct PairTraits {
     /// Hash of its category; 0 where it has none.
     pub category: u64,
-    /// Bytes of its text, and this number of longer ones.
+    /// Bytes of its text; [`u32::MAX`] of longer ones.
     pub length: u32,
 }
 

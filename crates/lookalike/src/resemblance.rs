@@ -1,7 +1,7 @@
 //! Exact resemblance and containment of feature sets (Broder's measures), and the arithmetic of
 //! thresholds that an exact join rests on.
 //!
-//! Sets are ascending lists of distinct features, as `FeatureExtractor::feature_set` gives them.
+//! Sets are ascending lists of distinct features, as `FeatureExtractor::feature_set` gives them; other lists give meaningless numbers.
 //! Every bound here agrees to the last bit with the floating-point comparison
 //! `resemblance(a, b) >= threshold`, so that no join loses or invents a pair by rounding.
 
@@ -41,13 +41,13 @@ pub fn intersection_at_least(a: &[u64], b: &[u64], needed: usize) -> Option<usiz
 }
 
 /// Broder's resemblance, the Jaccard coefficient: shared features over all features, in [0, 1];
-/// 0 if either set is empty.
+/// 0 if either set is empty. Both ascend and repeat nothing.
 #[must_use]
 pub fn resemblance(a: &[u64], b: &[u64]) -> f64 {
     resemblance_of(intersection_size(a, b), a.len(), b.len())
 }
 
-/// Broder's containment: the share of `a` that is in `b`, in [0, 1]; 0 if either set is empty.
+/// Broder's containment: the share of `a` that is in `b`, in [0, 1]; 0 if either set is empty. Both ascend and repeat nothing.
 #[must_use]
 pub fn containment(a: &[u64], b: &[u64]) -> f64 {
     if a.is_empty() {

@@ -20,7 +20,7 @@ macro_rules! setters {
     ($kind:ident { $($field:ident: $type:ty),+ $(,)? }) => {
         impl $kind {
             $(
-                #[doc = concat!("Sets the field `", stringify!($field), "`.")]
+                #[doc = concat!("Sets [`", stringify!($field), "`](#structfield.", stringify!($field), ").")]
                 #[must_use]
                 pub fn $field(mut self, $field: $type) -> Self {
                     self.$field = $field;

@@ -17,9 +17,9 @@ use crate::parallel::in_ranges;
 pub struct InputCounts {
     /// Records that were read as documents.
     pub documents: u64,
-    /// Of these, given with `--against`.
+    /// Of these, only compared with.
     pub against: u64,
-    /// Different texts; with `--within`, `--across` or `--distance-for site` those of each category.
+    /// Different texts; where categories or sites are told apart, those of each.
     pub distinct_texts: u64,
     /// Records whose text, as it is compared, another record has too, but for one of each text; whatever becomes of them.
     /// `documents` = `distinct_texts` + `repeated_texts` + `empty` + `too_long`.
@@ -40,13 +40,13 @@ pub struct InputCounts {
     pub mojibake: u64,
     /// Records with words that mix look-alike letters of Latin, Greek and Cyrillic.
     pub homoglyphs: u64,
-    /// With `--within` or `--across`: records without a category, which form one of their own.
+    /// Within or across categories: records without a category, which form one of their own.
     pub without_category: u64,
     /// Records that had no id and were given one.
     pub ids_generated: u64,
     /// Of these, where the field of the id was named.
     pub ids_missing: u64,
-    /// Records, but for those given with `--against`, without a value in the field by which survivors are chosen.
+    /// Records, but for those that are only compared with, without a value in the field by which survivors are chosen.
     pub keep_missing: u64,
     /// The same with a value there that the rule cannot use.
     pub keep_unusable: u64,
@@ -58,11 +58,11 @@ pub struct InputCounts {
     pub unreadable: u64,
     /// Bytes of input as stored, that is before decompression.
     pub input_bytes: u64,
-    /// Of these, given with `--against`.
+    /// Of these, only compared with.
     pub against_bytes: u64,
     /// Bytes of text, as it is compared.
     pub text_bytes: u64,
-    /// Of these, given with `--against`.
+    /// Of these, only compared with.
     pub against_text_bytes: u64,
     /// Distinct features of all different texts, in temporary storage on disk.
     pub spilled_bytes: u64,
@@ -124,7 +124,7 @@ impl InputCounts {
 /// Counts of what was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionCounts {
-    /// Documents kept, those given with `--against` not counted.
+    /// Documents kept, those that are only compared with not counted.
     pub kept: u64,
     /// Documents removed because a reader sees the same text as of a kept one. Those of equal text that are all removed for a
     /// kept one that resembles them are not among these: see [`InputCounts::repeated_texts`].
@@ -223,7 +223,7 @@ impl DecisionCounts {
     }
 }
 
-/// Bytes of the records as they are written, before compression. Those given with `--against` are not written.
+/// Bytes of the records as they are written, before compression. Those that are only compared with are not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WrittenBytes {
     /// Of kept records.

@@ -35,7 +35,7 @@ pub(crate) struct DocumentTable {
     value_rests: TableColumn<i64>,
     /// The texts of that field, where their order decides; then `values` is NaN for documents that have none, and 0 for the others.
     pub(crate) value_texts: ValueTexts,
-    /// Documents before this position were given with `--against`: they are never removed.
+    /// Documents before this position are only compared with: they are never removed.
     pub(crate) against: usize,
     /// Of these, documents before this position come from a collection, and only those that the job may meet.
     pub(crate) stored: usize,

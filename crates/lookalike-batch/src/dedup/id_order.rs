@@ -39,7 +39,7 @@ impl IdOrder {
     }
 }
 
-/// Documents by (given with `--against`, id); repeated ids are made different first.
+/// Documents by (only compared with, id); repeated ids are made different first.
 fn sort_ids(
     documents: &mut DocumentTable,
     classes: &TextClasses,

@@ -181,7 +181,7 @@ pub(crate) struct PairJoin<'a> {
     /// Bytes of a window of groups that are on disk.
     pub(crate) memory: u64,
     pub(crate) copies: &'a ClassCopies,
-    /// Pairs of two documents before this place are left out: those were given with `--against`.
+    /// Pairs of two documents before this place are left out: those are only compared with.
     pub(crate) against: u32,
     pub(crate) scope: PairScope,
     pub(crate) threads: usize,

@@ -21,7 +21,7 @@ pub(crate) struct DocumentRanking {
     pub(crate) classes: TableColumn<u32>,
     /// Most wanted document of each class, by class position.
     pub(crate) best: TableColumn<u32>,
-    /// Number of classes at the front that hold a document given with `--against`.
+    /// Number of classes at the front that hold a document that is only compared with.
     pub(crate) fixed: usize,
 }
 
@@ -63,7 +63,7 @@ impl DocumentRanking {
 /// Bits of a first key that leave room for the rank of an id, and for whether a document is new.
 const NARROW_BITS: u32 = 31;
 
-/// Compares documents by how much they are wanted: given with `--against` first, then by the rules, then by id.
+/// Compares documents by how much they are wanted: those that are only compared with first, then by the rules, then by id.
 struct SurvivorOrder<'a> {
     documents: &'a DocumentTable,
     id_ranks: &'a [u32],
@@ -71,7 +71,7 @@ struct SurvivorOrder<'a> {
 }
 
 impl SurvivorOrder<'_> {
-    /// False if it was given with `--against`.
+    /// False if it is only compared with.
     fn is_new(&self, document: usize) -> bool {
         document >= self.documents.against
     }

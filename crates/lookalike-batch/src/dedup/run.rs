@@ -161,7 +161,7 @@ impl DedupJob<'_> {
         self.finish(&place, options, verdicts, resumed, report)
     }
 
-    /// The inputs without those of `--against`, whose skips name no files.
+    /// The inputs without those that are only compared with, whose skips name no files.
     pub(super) fn new_inputs(&self) -> Inputs {
         Inputs {
             sources: self.inputs.sources[self.against_sources..].to_vec(),
@@ -169,7 +169,7 @@ impl DedupJob<'_> {
         }
     }
 
-    /// Sources of records, not those of `--against`, that are damaged from their first byte on.
+    /// Sources of records, not those that are only compared with, that are damaged from their first byte on.
     fn unread(&self, scanned: &ScannedCollection) -> Vec<u32> {
         let is_damaged = |source: &Source| {
             let name = source.name();

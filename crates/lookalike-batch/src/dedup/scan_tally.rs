@@ -24,7 +24,7 @@ pub(crate) struct ScanTally {
     pub(crate) named_ids: u64,
     /// Records with anchors or links, where they are asked for.
     pub(crate) linked: LinkedRecords,
-    /// Records, but for those given with `--against`, that have the value by which survivors are chosen, have none, and have
+    /// Records, but for those that are only compared with, that have the value by which survivors are chosen, have none, and have
     /// something else there.
     pub(crate) ranked: u64,
     pub(crate) unranked: u64,

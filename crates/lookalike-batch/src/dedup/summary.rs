@@ -70,8 +70,8 @@ pub struct DedupSummary {
     pub kept_in: Vec<String>,
     /// Names of all files and folders that the job left in its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these, and nothing else.
     pub results: Vec<String>,
-    /// Tables of the kept and the removed rows of each source that has tables of its own, in the order of the sources; those given with
-    /// `--against` are not among them. Not part of `run.json`.
+    /// Tables of the kept and the removed rows of each source that has tables of its own, in the order of the sources; those
+    /// that are only compared with are not among them. Not part of `run.json`.
     #[serde(skip)]
     pub tables: Vec<Option<[PathBuf; 2]>>,
     /// The largest clusters, as the report shows them. Not part of `run.json`.
@@ -99,7 +99,7 @@ pub struct BelowThreshold {
     pub closest: Vec<BelowPair>,
     /// Kept texts of the sample, drawn by their hashes: the most similar one before each was looked for among all kept texts.
     pub sampled: u64,
-    /// Kept texts, but for those given with `--against`.
+    /// Kept texts, but for those that are only compared with.
     pub texts: u64,
 }
 

@@ -79,7 +79,7 @@ pub struct CollectionInfo {
     pub folder: PathBuf,
     /// Documents in it.
     pub documents: u64,
-    /// Different texts, those of each segment counted by themselves.
+    /// Different texts: the sum over the segments, so one that is in several counts once in each.
     pub texts: u64,
     /// Bytes of the texts.
     pub text_bytes: u64,
