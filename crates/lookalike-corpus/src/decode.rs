@@ -327,7 +327,7 @@ pub(crate) fn damage(place: &str, reason: &str) -> String {
     // Whole data, which these decoders are told not to take.
     match reason {
         "Frame requires too much memory for decoding" => {
-            "its zstd window is larger than 128 MiB: pack it anew (zstd -dc --long=31 FILE | zstd)"
+            "its zstd window is larger than 128 MiB: compress it again with a smaller one"
                 .to_owned()
         }
         "memory limit reached" => {
