@@ -234,7 +234,11 @@ impl Collection {
         receiver.recv().unwrap_or_else(|_| Err(self.shared.ended()))
     }
 
-    /// As [`Collection::write`] without waiting: `done` hears the result, on the writer's thread, and must not take long.
+    /// As [`Collection::write`] without waiting: `done` hears the result, mostly on the thread of the writer. Results come in the order of
+    /// the requests, each once its changes are durable and readers see them; where the disk is full, those of deletes come last.
+    ///
+    /// `done` must not take long, for later writes wait for it, and must not call what waits for writes of this collection:
+    /// [`Collection::write`] would wait for ever. It may read and submit. If it panics, the collection goes on.
     pub fn submit(
         &self,
         writes: Vec<WriteOp>,

@@ -1,6 +1,7 @@
 //! A group of requests: evaluated one after the other, made durable by one write and one sync, then shown to readers.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -61,6 +62,37 @@ impl WriteRequest {
     }
 }
 
+/// The result of a request, and who is told.
+struct WriteAnswer {
+    result: Result<Vec<WriteOutcome>>,
+    done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
+}
+
+impl WriteAnswer {
+    fn new(request: WriteRequest, result: Result<Vec<WriteOutcome>>) -> Self {
+        let done = request.done;
+        Self { result, done }
+    }
+
+    /// Tells the result. A caller that panics stops nobody: what it was told of has happened.
+    fn give(self) {
+        let Self { result, done } = self;
+        // The hook of the process has shown the panic.
+        let _ = catch_unwind(AssertUnwindSafe(|| done(result)));
+    }
+}
+
+/// The answers to requests that were refused.
+fn refused(
+    requests: impl IntoIterator<Item = WriteRequest>,
+    error: &StoreError,
+) -> Vec<WriteAnswer> {
+    let requests = requests.into_iter();
+    requests
+        .map(|request| WriteAnswer::new(request, Err(error.clone())))
+        .collect()
+}
+
 /// The document with an id: its location, and the document itself if it is in memory.
 #[derive(Clone, Debug)]
 struct KnownDocument {
@@ -71,28 +103,34 @@ struct KnownDocument {
 impl CollectionEngine {
     /// Carries out a group of requests; each hears what became of it once it is durable.
     pub(crate) fn commit(&self, group: Vec<WriteRequest>) {
-        let mut writer = self.writer();
-        // The writer lock is held over evaluation, sync and publication. What a request saw when it was
-        // evaluated is what its change meets: no other writer, flush or merge can install anything in between.
         let mut waiting = VecDeque::from(group);
         while !waiting.is_empty() {
-            let ready = self
-                .ensure_manifest_certain(&mut writer)
-                // Rotation comes before the frame, never after it: once a frame is durable nothing may fail any
-                // more.
-                .and_then(|()| self.make_room(&mut writer));
-            if let Err(error) = self.remember_disk_full(ready) {
-                waiting
-                    .into_iter()
-                    .for_each(|request| (request.done)(Err(error.clone())));
-                return;
-            }
-            let refused = self.commit_frame(&mut writer, &mut waiting, false);
-            // The disk is full: requests that free space use the reserve.
-            if !refused.is_empty() {
-                self.commit_frame(&mut writer, &mut refused.into(), true);
-            }
+            // Behind the writer lock: whoever is told may ask the collection anything.
+            let answers = self.commit_some(&mut waiting);
+            answers.into_iter().for_each(WriteAnswer::give);
         }
+    }
+
+    /// Carries out the first requests, as many as a frame holds. Returns their answers, in order.
+    fn commit_some(&self, waiting: &mut VecDeque<WriteRequest>) -> Vec<WriteAnswer> {
+        // The writer lock is held over evaluation, sync and publication. What a request saw when it was
+        // evaluated is what its change meets: no other writer, flush or merge can install anything in between.
+        let mut writer = self.writer();
+        let ready = self
+            .ensure_manifest_certain(&mut writer)
+            // Rotation comes before the frame, never after it: once a frame is durable nothing may fail any
+            // more.
+            .and_then(|()| self.make_room(&mut writer));
+        if let Err(error) = self.remember_disk_full(ready) {
+            return refused(waiting.drain(..), &error);
+        }
+        let mut answers = Vec::new();
+        let freeing = self.commit_frame(&mut writer, waiting, false, &mut answers);
+        // The disk is full: requests that free space use the reserve.
+        if !freeing.is_empty() {
+            self.commit_frame(&mut writer, &mut freeing.into(), true, &mut answers);
+        }
+        answers
     }
 
     /// Writes the first requests as one frame, as many as it holds. Returns those that found no room although they free some.
@@ -101,6 +139,7 @@ impl CollectionEngine {
         writer: &mut WriterState,
         waiting: &mut VecDeque<WriteRequest>,
         frees_space: bool,
+        answers: &mut Vec<WriteAnswer>,
     ) -> Vec<WriteRequest> {
         let mut stage = WriteStage::new(self.shape);
         let mut group = Vec::with_capacity(waiting.len());
@@ -134,28 +173,23 @@ impl CollectionEngine {
                 }
                 // Shown before it is acknowledged: whoever hears of a write can read it.
                 self.apply(stage);
-                for (request, result) in group.into_iter().zip(results) {
-                    (request.done)(result);
-                }
+                let told = group.into_iter().zip(results);
+                answers.extend(told.map(|(request, result)| WriteAnswer::new(request, result)));
                 Vec::new()
             }
             AppendResult::Full(error) => {
                 self.disk_full.fetch_or(error.is_disk_full(), Relaxed);
-                let (kept, refused): (Vec<_>, Vec<_>) = group
+                let (kept, others): (Vec<_>, Vec<_>) = group
                     .into_iter()
                     .partition(|request| request.frees_space() && !frees_space);
-                refused
-                    .into_iter()
-                    .for_each(|request| (request.done)(Err(error.clone())));
+                answers.extend(refused(others, &error));
                 kept
             }
             AppendResult::Failed(error) => {
                 // The frame may be on the medium or not. What comes next could be acknowledged behind a hole,
                 // so only a new start goes on.
                 let stopped = self.stop(&error);
-                group
-                    .into_iter()
-                    .for_each(|request| (request.done)(Err(stopped.clone())));
+                answers.extend(refused(group, &stopped));
                 Vec::new()
             }
         }

@@ -97,9 +97,13 @@ fn a_store_was_opened_twice_while_a_collection_of_the_first_lived_on() {
 
 #[test]
 fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
-    let (_fs, store) = medium();
+    let (fs, store) = medium();
+    store.close().expect("an end");
+    let store = open_store(&fs, "/s").expect("it opens");
     let pages = store.collection("pages").expect("it is there");
-    pages.submit(insert("b"), NOW, 0, |_| panic!("a caller that panics"));
+    // The record of the end, which the first write removes.
+    fs.before("/s/collections/pages/CLEAN", || panic!("a medium"));
+    pages.submit(insert("b"), NOW, 0, |_| {});
     let (sender, receiver) = mpsc::channel();
     pages.submit(insert("c"), NOW, 0, move |heard| {
         // The test may have given up.
@@ -119,6 +123,42 @@ fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
     let health = pages.health();
     assert!(health.stopped.is_some_and(|told| told.contains("panicked")));
     assert!(pages.get("a", NOW).expect("reads go on").is_some());
+}
+
+/// The first result that is told within a minute.
+fn heard<T>(receiver: &mpsc::Receiver<T>) -> T {
+    let heard = receiver.recv_timeout(Duration::from_secs(60));
+    heard.expect("somebody tells")
+}
+
+#[test]
+fn a_panic_of_a_caller_that_heard_of_its_write_stopped_all_others() {
+    let (_fs, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    pages.submit(insert("b"), NOW, 0, |_| panic!("a caller that panics"));
+    let (sender, receiver) = mpsc::channel();
+    pages.submit(insert("c"), NOW, 0, move |told| {
+        let _ = sender.send(told);
+    });
+    heard(&receiver).expect("a write");
+    pages.write(insert("d"), NOW, 0).expect("another");
+    assert_eq!(pages.health().stopped, None);
+    assert!(pages.get("b", NOW).expect("a read").is_some());
+}
+
+#[test]
+fn a_caller_that_asked_for_statistics_when_it_heard_of_its_write_waited_for_ever() {
+    let (_fs, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    let (sender, receiver) = mpsc::channel();
+    let asked = Arc::clone(&pages);
+    pages.submit(insert("b"), NOW, 0, move |told| {
+        let told = told.map(|_| asked.stats().documents);
+        // Whoever holds a collection last waits for this thread.
+        drop(asked);
+        let _ = sender.send(told);
+    });
+    assert_eq!(heard(&receiver).expect("a write"), 2);
 }
 
 #[test]
