@@ -72,8 +72,8 @@ pub enum StoreError {
         /// Latest version that this program reads.
         known: u32,
     },
-    /// Another process has the store open.
-    #[error("{path}: process {holder} has the store open; stop it first", path = path.display())]
+    /// Somebody has the store open, in this process or another.
+    #[error("{}: {}", path.display(), told_of(holder))]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -204,6 +204,14 @@ impl StoreError {
     /// True if the same call may succeed later without a repair.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::OutOfFiles { .. })
+    }
+}
+
+/// Who has a store open, and what helps.
+fn told_of(holder: &str) -> String {
+    match holder == std::process::id().to_string() {
+        true => "this process has the store open already; close it first".to_owned(),
+        false => format!("process {holder} has the store open; stop it first"),
     }
 }
 

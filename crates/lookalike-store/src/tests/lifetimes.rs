@@ -87,6 +87,7 @@ fn a_store_was_opened_twice_while_a_collection_of_the_first_lived_on() {
     pages.write(insert("b"), NOW, 0).expect("it lives on");
     let refused = open_store(&fs, "/s").expect_err("it is in use");
     assert!(matches!(refused, StoreError::Locked { .. }), "{refused}");
+    assert!(refused.to_string().contains("this process"), "{refused}");
     drop(pages);
     let store = open_store(&fs, "/s").expect("nobody has it");
     let pages = store.collection("pages").expect("it is there");

@@ -173,16 +173,17 @@ fn a_neighbour_is_read_as_it_was_found_whatever_became_of_it() {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_store() {
+fn whoever_opens_a_store_again_is_told_who_has_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let _store = Store::open(folder.path(), options()).expect("it opens");
-    let told = Store::open(folder.path(), options())
-        .expect_err("it is open")
-        .to_string();
+    let refused = Store::open(folder.path(), options()).expect_err("it is open");
+    let own = std::process::id().to_string();
     assert!(
-        told.contains(&format!("process {}", std::process::id())),
-        "{told}"
+        matches!(&refused, StoreError::Locked { holder, .. } if *holder == own),
+        "{refused}"
     );
+    // The process is not to be stopped.
+    assert!(refused.to_string().contains("this process"), "{refused}");
     assert!(verify(&RealFs::default(), folder.path()).is_err());
 }
 
