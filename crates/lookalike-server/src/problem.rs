@@ -179,6 +179,10 @@ impl From<StoreError> for ProblemDetails {
                 said,
                 "make the fingerprints with the collection's scheme: GET /v1/collections/NAME shows it",
             ),
+            StoreError::OtherForm { .. } => Self::invalid(
+                said,
+                "send the text or page, or a sketch of the collection's scheme",
+            ),
             StoreError::StaleCursor => Self::new(
                 StatusCode::CONFLICT,
                 "cursor",

@@ -278,7 +278,7 @@ impl Collection {
     /// pages after the first pass over those before them.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] beyond the radius of the collection; [`StoreError::StaleCursor`]; failures of the medium.
+    /// [`StoreError::OtherForm`] of the sketch; [`StoreError::Invalid`] beyond the radius of the collection; [`StoreError::StaleCursor`]; failures of the medium.
     pub fn query(
         &self,
         content: impl Into<ContentKey>,
@@ -294,7 +294,7 @@ impl Collection {
     /// sketch.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
+    /// [`StoreError::OtherForm`] of the sketch; [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
     pub fn check(
         &self,
         content: impl Into<ContentKey>,
@@ -308,7 +308,7 @@ impl Collection {
     /// The verdicts on some sketches or contents, all of one moment.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
+    /// [`StoreError::OtherForm`] of the sketch; [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
     pub fn check_many<K: Clone + Into<ContentKey>>(
         &self,
         contents: &[K],

@@ -106,6 +106,14 @@ pub struct StoredDocument {
     pub traits: PairTraits,
 }
 
+/// The form of a fingerprint that does not tell its width: the wanted one, if it fits.
+fn bits_form(code: WideFingerprint, wanted: SketchForm) -> SketchForm {
+    match wanted {
+        SketchForm::Bits(32) if code.0 <= u32::MAX.into() => wanted,
+        _ => SketchForm::Bits(128),
+    }
+}
+
 const FINGERPRINT: u16 = 1;
 const EXPIRES: u16 = 2;
 const SIGNATURE: u16 = 4;
@@ -229,6 +237,30 @@ impl StoredDocument {
             SketchForm::Minima(_) => self.signature.clone().map(DocumentSketch::Minima),
         };
         sketch.filter(|sketch| sketch.form() == form)
+    }
+
+    /// Refuses a document that has sketches, and none by which a collection of sketches of this form finds it. One without any
+    /// resembles nothing and is found by its id and text.
+    pub(crate) fn ensure_form(&self, wanted: SketchForm) -> Result<()> {
+        let forms = [
+            self.fingerprint.map(|_| SketchForm::Fingerprint),
+            self.wide_fingerprint.map(|code| bits_form(code, wanted)),
+            self.super_shingles
+                .as_ref()
+                .map(|values| SketchForm::SuperShingles(values.len())),
+            self.signature
+                .as_ref()
+                .map(|values| SketchForm::Minima(values.len())),
+        ];
+        let found = forms.iter().flatten().next();
+        match found {
+            Some(&found) if !forms.contains(&Some(wanted)) => Err(StoreError::OtherForm {
+                document: Some(self.id.clone()),
+                wanted,
+                found,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The key by which a collection of sketches of a form finds it.

@@ -1,5 +1,7 @@
 //! The sketches that documents are found by: a fingerprint, or several places, each of which is equal in two sketches or not.
 
+use std::fmt;
+
 use lookalike::hash::xxh3_64;
 use lookalike::sketch::WideFingerprint;
 use lookalike::{Fingerprint, Sketch};
@@ -62,6 +64,17 @@ impl From<Sketch> for SketchForm {
             Sketch::SuperShingle { groups, .. } => Self::SuperShingles(groups.into()),
             Sketch::MinHash { functions } => Self::Minima(functions.into()),
             _ => Self::Fingerprint,
+        }
+    }
+}
+
+impl fmt::Display for SketchForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fingerprint => f.write_str("fingerprints of 64 bits"),
+            Self::Bits(bits) => write!(f, "fingerprints of {bits} bits"),
+            Self::SuperShingles(places) => write!(f, "sketches of {places} super-shingles"),
+            Self::Minima(places) => write!(f, "signatures of {places} minima"),
         }
     }
 }

@@ -4,6 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lookalike::scheme::ParseOptionError;
+
+use crate::document_sketch::SketchForm;
+
 /// A failure of the store.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -127,6 +131,9 @@ pub enum StoreError {
         "{0:?} is not a valid name of a collection: use 1 to 64 characters of a-z, 0-9, - and _"
     )]
     BadName(String),
+    /// A scheme whose sketch has parameters that mean nothing.
+    #[error(transparent)]
+    BadSketch(ParseOptionError),
     /// Sketches of one scheme brought to a collection of another.
     #[error("the collection {name:?} has the scheme {wanted}, not {found} ({difference})")]
     OtherScheme {
@@ -138,6 +145,19 @@ pub enum StoreError {
         found: String,
         /// Differences of the two schemes.
         difference: String,
+    },
+    /// A sketch by which the collection finds nothing, or a document that has such sketches only.
+    #[error(
+        "{}the collection holds {wanted}, not {found}",
+        document.as_ref().map_or(String::new(), |id| format!("document {id:?}: "))
+    )]
+    OtherForm {
+        /// Id of the document, unless it is a search.
+        document: Option<String>,
+        /// Form of the sketches of the collection.
+        wanted: SketchForm,
+        /// Form of the sketch that was brought.
+        found: SketchForm,
     },
     /// Writes of one request that are too large together.
     #[error(

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use lookalike::hash::xxh3_64;
+use lookalike::scheme::ParseOptionError;
 use lookalike::{ParagraphRule, Scheme, SchemeId, Sketch};
 use serde::{Deserialize, Serialize};
 
@@ -40,11 +41,17 @@ impl StoredScheme {
 
     /// The form of its sketches.
     pub fn sketch_form(&self) -> SketchForm {
-        // On the text, as below. What is no sketch is none of several places either.
+        // What is no sketch is none of several places either.
+        let sketch = self.sketch().ok().flatten();
+        sketch.map_or(SketchForm::Fingerprint, SketchForm::from)
+    }
+
+    /// The sketch; none if it does not name one.
+    fn sketch(&self) -> std::result::Result<Option<Sketch>, ParseOptionError> {
+        // On the text, as below.
         let mut fields = self.0.split(' ');
         let sketch = fields.find_map(|field| field.strip_prefix("sketch="));
-        let sketch = sketch.and_then(|sketch| sketch.parse::<Sketch>().ok());
-        sketch.map_or(SketchForm::Fingerprint, SketchForm::from)
+        sketch.map(str::parse).transpose()
     }
 
     /// The fields in which two texts differ, such as `shingle (words:5 and chars:9)`; empty when they are equal.
@@ -272,6 +279,7 @@ impl CollectionSettings {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
+        self.scheme.sketch().map_err(StoreError::BadSketch)?;
         let (radius, form) = (self.radius, self.sketch_form());
         if let Some(places) = form.places().filter(|&places| places > MOST_PLACES) {
             return Err(StoreError::Invalid(format!(

@@ -283,6 +283,7 @@ impl CollectionEngine {
         match write {
             WriteOp::Insert(document) => {
                 document.check()?;
+                document.ensure_form(self.shape.form)?;
                 let known = self.known(stage, &document.id)?;
                 let replaced = self.is_alive(known.as_ref(), now);
                 self.stage_insert(stage, document, known, time.lives_from);
@@ -294,6 +295,7 @@ impl CollectionEngine {
                 insert,
             } => {
                 document.check()?;
+                document.ensure_form(self.shape.form)?;
                 let wanted =
                     self.content_search(&document.content(self.shape.form), *scope, now)?;
                 let known = self.known(stage, &document.id)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::CollectionEngine;
 use crate::document::{ContentKey, StoredDocument, StoredParagraph};
+use crate::document_sketch::DocumentSketch;
 use crate::error::{Result, StoreError};
 use crate::found_document::FoundCopy;
 use crate::neighbour_hits::{NeighbourHits, may_be_copy, verdict};
@@ -81,13 +82,13 @@ impl CollectionEngine {
     ) -> Result<ContentSearch> {
         check_radius(scope.radius, self.shape.radius)?;
         let form = self.shape.form;
-        if content
-            .sketch
-            .as_ref()
-            .is_some_and(|sketch| sketch.form() != form)
-        {
-            let what = "the sketch has another form than those of the collection";
-            return Err(StoreError::Invalid(what.to_owned()));
+        let other = content.sketch.as_ref().map(DocumentSketch::form);
+        if let Some(found) = other.filter(|found| *found != form) {
+            return Err(StoreError::OtherForm {
+                document: None,
+                wanted: form,
+                found,
+            });
         }
         Ok(ContentSearch {
             content: content.clone(),

@@ -92,6 +92,7 @@ pub(super) fn sketch(number: u64, form: SketchForm) -> DocumentSketch {
 fn document(number: u64, form: SketchForm) -> StoredDocument {
     let code = wide(number).0 as u64;
     let sketch = (!number.is_multiple_of(7)).then(|| sketch(number, form));
+    let has_sketch = sketch.is_some();
     let found_by = StoredDocument::of_content(ContentKey {
         sketch,
         ..ContentKey::default()
@@ -103,10 +104,10 @@ fn document(number: u64, form: SketchForm) -> StoredDocument {
             .is_multiple_of(3)
             .then_some(UnixMillis(NOW.0 + 1 + number)),
         text_hash: (!number.is_multiple_of(4)).then_some(TextHash([number as u8 / 2; 16])),
-        // By the minima of a collection of these, documents are found.
+        // By the minima of a collection of these, documents are found; elsewhere they stand beside the sketch.
         signature: match form {
             SketchForm::Minima(_) => found_by.signature.clone(),
-            _ => has_parts.then(|| vec![number as u32; 2]),
+            _ => (has_parts && has_sketch).then(|| vec![number as u32; 2]),
         },
         paragraphs: if has_parts {
             let fingerprint = Some(Fingerprint(code ^ 2));

@@ -188,7 +188,11 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
 
 /// Writes, makes runs, merges and closes; whether all of it was done.
 fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
-    let document = StoredDocument::new("new", Fingerprint(3));
+    let form = engine.settings().sketch_form();
+    let document = StoredDocument {
+        id: "new".to_owned(),
+        ..StoredDocument::of_content(sketch(3, form).into())
+    };
     let mut writes = vec![
         WriteOp::CheckAndInsert {
             document,
@@ -197,6 +201,8 @@ fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
         },
         WriteOp::Delete("2".to_owned()),
     ];
+    // A damaged one may have sketches of any form.
+    let known = known.filter(|known| known.ensure_form(form).is_ok());
     writes.extend(known.map(|known| WriteOp::Insert(known.clone())));
     let written = commit(engine, writes);
     let made = || -> crate::error::Result<()> {

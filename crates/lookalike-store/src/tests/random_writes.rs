@@ -200,8 +200,10 @@ impl RandomWrites {
         if self.rng.one_in(3) {
             document.paragraphs = (0..self.rng.below(6)).map(|_| self.paragraph()).collect();
             let other = vec![self.rng.next_u64() as u32; 3];
-            // Of a document without minima it is none by which these find it.
-            document.signature.get_or_insert(other);
+            // Beside the sketch by which it is found: one without that would be refused.
+            if document.sketch(self.settings.sketch_form()).is_some() {
+                document.signature.get_or_insert(other);
+            }
             let length = self.rng.below(if self.rng.clone().one_in(10) {
                 9000
             } else {

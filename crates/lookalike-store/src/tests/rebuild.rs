@@ -508,7 +508,7 @@ fn fingerprints_become_super_shingles_and_fingerprints_again() {
     assert_eq!(check(vec![5000, 7, 9, 0]), Verdict::New);
     let refused = new.check(Fingerprint(41), 2, NOW);
     assert!(
-        matches!(refused, Err(StoreError::Invalid(_))),
+        matches!(refused, Err(StoreError::OtherForm { .. })),
         "{refused:?}"
     );
     let before = all(&new);

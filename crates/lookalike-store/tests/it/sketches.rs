@@ -113,8 +113,65 @@ fn sketches_of_another_form_and_radiuses_without_a_common_place_are_refused() {
     ] {
         let refused = pages.check(sketch, 0, NOW);
         assert!(
-            matches!(refused, Err(StoreError::Invalid(_))),
+            matches!(refused, Err(StoreError::OtherForm { document: None, .. })),
             "{refused:?}"
         );
     }
+}
+
+#[test]
+fn documents_were_stored_that_no_search_could_find() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = StoreOptions::default().create(true);
+    let store = Store::open(folder.path(), options).expect("it opens");
+    let bits = |code| DocumentSketch::Bits(WideFingerprint(code), 128);
+    let cases = [
+        (Sketch::Simhash, DocumentSketch::Minima(vec![1, 2])),
+        (Sketch::Simhash, bits(7)),
+        (SHINGLES, Fingerprint(7).into()),
+        (SHINGLES, DocumentSketch::SuperShingles(vec![1, 2])),
+        (
+            Sketch::MinHash { functions: 4 },
+            DocumentSketch::Minima(vec![1; 5]),
+        ),
+        // The upper bits would be cut.
+        (Sketch::Simhash32, bits(1 << 100 | 1)),
+    ];
+    for (number, (sketch, other)) in cases.into_iter().enumerate() {
+        let pages = store
+            .create_collection(&format!("pages-{number}"), &settings(sketch, 1))
+            .expect("a collection");
+        let document = StoredDocument {
+            id: "a".to_owned(),
+            ..StoredDocument::of_content(other.clone().into())
+        };
+        let refused = pages.write(vec![WriteOp::Insert(document)], NOW, 0);
+        let wanted = pages.settings().sketch_form();
+        assert!(
+            matches!(&refused, Err(StoreError::OtherForm { document: Some(id), wanted: told, .. })
+                if id == "a" && *told == wanted),
+            "{sketch}, {other:?}: {refused:?}"
+        );
+        // A text without features has no sketch, and may have been seen all the same.
+        let empty = StoredDocument {
+            id: "b".to_owned(),
+            text_hash: Some(lookalike_store::TextHash([1; 16])),
+            ..StoredDocument::default()
+        };
+        let taken = pages.write(vec![WriteOp::Insert(empty)], NOW, 0);
+        taken.expect("it is found by its text");
+    }
+}
+
+#[test]
+fn a_collection_was_made_for_sketches_of_no_places() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = StoreOptions::default().create(true);
+    let store = Store::open(folder.path(), options).expect("it opens");
+    let sketch = Sketch::SuperShingle { groups: 3, rows: 0 };
+    let refused = store.create_collection("pages", &settings(sketch, 1));
+    assert!(
+        matches!(refused, Err(StoreError::BadSketch(_))),
+        "{refused:?}"
+    );
 }
