@@ -154,7 +154,9 @@ impl<'a> DocumentDedup<'a> {
             self.observer.stage(JobStage::Scan, 0);
             let scanned = scan(plan, chunks, &sink, None, self.observer)?;
             let tally = &scanned.tally;
-            if tally.categorised == 0 && tally.uncategorised > 0 {
+            let is_named = self.options.category.is_some();
+            // Of a category with a name, the job tells that nothing has it.
+            if !is_named && tally.categorised == 0 && tally.uncategorised > 0 {
                 job.refuse_scope()?;
             }
             Ok((scanned, sink))
