@@ -163,7 +163,7 @@ fn a_percentage_never_bears_a_file_that_breaks_off() {
 #[test]
 fn a_damaged_document_is_one_loss() {
     let folder = Folder::new();
-    cut_off(&folder, "in/page.txt.gz");
+    cut_off(&folder, "in/page.html.gz");
     folder.add("in/other.txt", "another");
     let results = folder.dedup_with_losses(&folder.path("in"), &[]);
     assert_eq!(results.skipped.len(), 1, "{:?}", results.skipped);
@@ -209,11 +209,11 @@ fn lines_that_are_no_fingerprints_are_not_status_0() {
 #[test]
 fn an_explanation_of_a_page_that_cannot_be_read_says_why() {
     let folder = Folder::new();
-    let page = cut_off(&folder, "page.txt.gz");
+    let page = cut_off(&folder, "page.html.gz");
     let other = folder.add("other.txt", "another");
     let mut command = lookalike("explain");
     command.args([page, other]);
-    command.fail(1).says(&["page.txt.gz", "ends early"]);
+    command.fail(1).says(&["page.html.gz", "ends early"]);
 }
 
 #[test]
