@@ -87,7 +87,11 @@ async fn each_role_does_what_it_may() {
             assert_eq!(answer.headers["www-authenticate"], "Bearer");
         }
         for (role, authorization) in bearer.iter().enumerate() {
-            let answer = ask(&service, method, path, Some(authorization), body).await;
+            let mut answer = ask(&service, method, path, Some(authorization), body).await;
+            // An export gives its slot back a moment after its last byte.
+            while answer.status == 503 {
+                answer = ask(&service, method, path, Some(authorization), body).await;
+            }
             if role < *least {
                 answer.refuses(403, "role");
             } else {
