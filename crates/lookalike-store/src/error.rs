@@ -227,10 +227,13 @@ impl StoreError {
     }
 }
 
-/// Who has a store open, and what helps.
+/// Names who has a store open, and what helps.
 fn told_of(holder: &str) -> String {
     match holder == std::process::id().to_string() {
-        true => "this process has the store open already; close it first".to_owned(),
+        // In containers every process may be number 1.
+        true => format!(
+            "this process, or process {holder} of another container, has the store open; close it first"
+        ),
         false => format!("process {holder} has the store open; stop it first"),
     }
 }

@@ -118,7 +118,7 @@ impl<'a> DedupJob<'a> {
 
     /// Sets a collection to which [`DedupJob::dedup`] adds what it keeps, in one step, when all results are written.
     ///
-    /// What is in it is compared with the documents only if it is the collection of [`DedupJob::against_collection`], too. Lock it first, then open it:
+    /// Compares the documents with those in it only if it is the collection of [`DedupJob::against_collection`], too. Lock it first, then open it:
     /// a collection that others have added to since it was opened is refused.
     #[must_use]
     pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
