@@ -24,7 +24,7 @@ __all__ = ["dedup", "pairs"]
 
 #: Options that mean files, and have no meaning for data in memory.
 _FILES_ONLY = (
-    "format delimiter no_header convert convert_limit pdf_limit follow_links skip_unreadable boilerplate boilerplate_share "
+    "format delimiter no_header no_quotes convert convert_limit pdf_limit follow_links skip_unreadable boilerplate boilerplate_share "
     "boilerplate_lines order output_format compress link resume overwrite strict max_skipped"
 ).split()
 
@@ -208,7 +208,7 @@ def _compared_files(
         return named
     if isinstance(against, PathResult):
         return [os.fspath(against.folder)]
-    for name in ("format", "delimiter", "no_header"):
+    for name in ("format", "delimiter", "no_header", "no_quotes"):
         if options.get(name) is not None:
             raise TypeError(f"{name} says how the files of against are read, too, and these are rows: write them to a file of that format")
     rows = rows_of(against.kept if isinstance(against, FrameResult) else against)

@@ -85,9 +85,10 @@ const READING: [&str; 13] = [
 ];
 
 /// The rest of those.
-const READING_FILES: [&str; 5] = [
+const READING_FILES: [&str; 6] = [
     "delimiter",
     "no_header",
+    "no_quotes",
     "pdf_limit",
     "follow_links",
     "skip_unreadable",

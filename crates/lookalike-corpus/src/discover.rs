@@ -7,7 +7,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -160,9 +159,7 @@ impl<'o> InputDiscovery<'o> {
                 Ok(())
             }
             Ok(meta) => self.named(path, &meta),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(InputError::NotFound {
-                name: name::display(path).into_owned(),
-            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found(path)),
             Err(error) => Err(io_error(path, error)),
         }
     }
@@ -488,20 +485,16 @@ impl<'o> InputDiscovery<'o> {
         // Opened and read once while searching: a file without permission is told now, by name, not in the
         // middle of the job.
         let head = head_of(path)?;
-        let (format, compression) = match sniff::sniff(path, &head, self.options) {
-            SniffedFormat::Read(format, compression) => (format, compression),
+        let format = match sniff::sniff(path, &head, self.options) {
+            SniffedFormat::Read(format) => format,
             SniffedFormat::Refuse(refusal) => return Ok(FoundPath::Refused(refusal)),
         };
         // Behind the refusals: a file that is not read is refused by whatever name it is met.
         self.seen.insert(canonical);
-        Ok(FoundPath::Source(Source {
-            origin: SourceOrigin::File(path.to_owned()),
-            format,
-            compression,
-            bytes: meta.len(),
-            modified: meta.modified().ok(),
-            learned: Arc::default(),
-        }))
+        let origin = SourceOrigin::File(path.to_owned());
+        let mut source = Source::new(origin, format, meta.len());
+        source.modified = meta.modified().ok();
+        Ok(FoundPath::Source(source))
     }
 
     fn standard_input(&mut self, input: &mut dyn Read) -> Result<(), InputError> {
@@ -523,24 +516,18 @@ impl<'o> InputDiscovery<'o> {
                 reason: refusal.reason,
                 remedy: refusal.remedy.to_owned(),
             }),
-            SniffedFormat::Read(format, compression) => {
-                // A command that had nothing to write: no records, rather than an empty text.
-                let format = match (bytes, self.options.format) {
-                    (0, None) => Format::Jsonl,
-                    _ => format,
+            SniffedFormat::Read(format) => {
+                let origin = SourceOrigin::Spool {
+                    copy,
+                    hash,
+                    url: None,
                 };
-                self.sources.push(Source {
-                    origin: SourceOrigin::Spool {
-                        copy,
-                        hash,
-                        url: None,
-                    },
-                    format,
-                    compression,
-                    bytes,
-                    modified: None,
-                    learned: Arc::default(),
-                });
+                let mut source = Source::new(origin, format, bytes);
+                // A command that had nothing to write: no records, rather than an empty text.
+                if bytes == 0 && self.options.format.is_none() {
+                    source.format = Format::Jsonl;
+                }
+                self.sources.push(source);
                 Ok(())
             }
         }
@@ -616,21 +603,14 @@ impl<'o> InputDiscovery<'o> {
                 let _ = fs::remove_file(&copy);
                 Ok(Some(refusal))
             }
-            SniffedFormat::Read(format, compression) => {
+            SniffedFormat::Read(format) => {
                 self.urls.insert(url.clone());
                 let origin = SourceOrigin::Spool {
                     copy,
                     hash,
                     url: Some(url),
                 };
-                self.sources.push(Source {
-                    origin,
-                    format,
-                    compression,
-                    bytes,
-                    modified: None,
-                    learned: Arc::default(),
-                });
+                self.sources.push(Source::new(origin, format, bytes));
                 Ok(None)
             }
         }
@@ -701,6 +681,22 @@ fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     end?;
     head.truncate(filled);
     Ok(head)
+}
+
+/// The error of a path that is not there, or of an address that is none of a store that is read.
+fn not_found(path: &Path) -> InputError {
+    let name = name::display(path).into_owned();
+    let is_scheme =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match name.split_once("://") {
+        Some((scheme, _)) if is_scheme(scheme) => InputError::Unsupported {
+            reason: format!("addresses of the kind {scheme}:// are not read"),
+            remedy: "name files by their path, or objects by s3://, gs://, az:// or https://"
+                .to_owned(),
+            name,
+        },
+        _ => InputError::NotFound { name },
+    }
 }
 
 /// Copies standard input; returns its length and the XXH3-64 of its bytes.

@@ -9,6 +9,7 @@ use crate::fields::FieldValues;
 use crate::format::{Compression, Format};
 use crate::id_text::id_text;
 use crate::order_key::OrderKey;
+use crate::sniff::ReadFormat;
 use crate::source::{Inputs, Source, SourceOrigin};
 
 /// One document that a caller hands over, instead of a file that it stands in.
@@ -115,13 +116,9 @@ impl Inputs {
     /// Inputs without files: one source for each name, of which a caller hands over the documents; see [`crate::Parser::parse_given`].
     /// Reading them finds nothing.
     pub fn given(names: &[&str]) -> Inputs {
-        let source = |name: &&str| Source {
-            origin: SourceOrigin::Given((*name).to_owned()),
-            format: Format::Text,
-            compression: Compression::None,
-            bytes: 0,
-            modified: None,
-            learned: Default::default(),
+        let source = |name: &&str| {
+            let format = ReadFormat::new(Format::Text, Compression::None);
+            Source::new(SourceOrigin::Given((*name).to_owned()), format, 0)
         };
         Inputs {
             sources: names.iter().map(source).collect(),

@@ -26,6 +26,8 @@ pub struct InputOptions {
     pub delimiter: Option<u8>,
     /// Such tables have no line of names: columns are called by their numbers, from 1.
     pub no_header: bool,
+    /// Quotes in such tables are characters like others, and rows are lines.
+    pub no_quotes: bool,
     /// Field of the id of a JSONL record; else `id`, else `url`, else one is made.
     pub id_field: Option<FieldPath>,
     /// Field of the text of a JSONL record; else `text`, else `html`. A field whose last
@@ -72,6 +74,7 @@ lookalike::setters! {
         format: Option<Format>,
         delimiter: Option<u8>,
         no_header: bool,
+        no_quotes: bool,
         id_field: Option<FieldPath>,
         text_field: Option<FieldPath>,
         order_field: Option<OrderField>,
@@ -99,6 +102,7 @@ impl Default for InputOptions {
             format: None,
             delimiter: None,
             no_header: false,
+            no_quotes: false,
             id_field: None,
             text_field: None,
             order_field: None,
@@ -132,6 +136,7 @@ impl InputOptions {
             format,
             delimiter,
             no_header,
+            no_quotes,
             id_field,
             text_field,
             order_field,
@@ -160,6 +165,9 @@ impl InputOptions {
         all.extend(delimiter.map(|byte| named("delimiter", &byte)));
         if *no_header {
             all.push("no-header".to_owned());
+        }
+        if *no_quotes {
+            all.push("no-quotes".to_owned());
         }
         all.extend(id_field.as_ref().map(|path| named("id", path)));
         all.extend(text_field.as_ref().map(|path| named("text", path)));

@@ -18,8 +18,27 @@ pub(crate) const HEAD_BYTES: usize = 8192;
 /// The format of a file, or the reason why it is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SniffedFormat {
-    Read(Format, Compression),
+    Read(ReadFormat),
     Refuse(FormatRefusal),
+}
+
+/// The format that a file is read in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadFormat {
+    pub(crate) format: Format,
+    pub(crate) compression: Compression,
+    /// One text is made of what begins as JSON does, without the field of a text.
+    pub(crate) is_json_text: bool,
+}
+
+impl ReadFormat {
+    pub(crate) fn new(format: Format, compression: Compression) -> Self {
+        Self {
+            format,
+            compression,
+            is_json_text: false,
+        }
+    }
 }
 
 /// Reason why a file is not read.
@@ -48,7 +67,7 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Sniffed
     // Before the content is looked at: whoever names a command for an ending means these files, whatever is in
     // them.
     if converter_of(&options.converters, inner).is_some() {
-        return SniffedFormat::Read(Format::Converted, compression);
+        return SniffedFormat::Read(ReadFormat::new(Format::Converted, compression));
     }
     // 8 KiB of compressed bytes give 8 KiB of text, unless a block of bzip2 is larger than that: then the head
     // is empty, and the name decides.
@@ -56,7 +75,7 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Sniffed
     if let Some(format) = options.format {
         return match refusal(&head, format, compression) {
             Some(refusal) => SniffedFormat::Refuse(refusal),
-            None => SniffedFormat::Read(format, compression),
+            None => SniffedFormat::Read(ReadFormat::new(format, compression)),
         };
     }
     let extension = inner
@@ -68,7 +87,10 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Sniffed
     let format = format(extension, &head, options);
     match refusal(&head, format, compression) {
         Some(refusal) => SniffedFormat::Refuse(refusal),
-        None => SniffedFormat::Read(format, compression),
+        None => SniffedFormat::Read(ReadFormat {
+            is_json_text: format == Format::Text && json(&head).is_some(),
+            ..ReadFormat::new(format, compression)
+        }),
     }
 }
 
@@ -398,6 +420,32 @@ mod tests {
         sniff(Path::new(name), head, &InputOptions::default())
     }
 
+    fn format_of(sniffed: SniffedFormat) -> (Format, Compression) {
+        let SniffedFormat::Read(format) = sniffed else {
+            panic!("{sniffed:?}");
+        };
+        (format.format, format.compression)
+    }
+
+    #[test]
+    fn json_without_a_text_that_is_read_as_one_text_is_known_as_such() {
+        let object = b"{\n  \"body\": \"a\"\n}\n";
+        let cases: [(&str, &[u8], bool); 6] = [
+            ("a.json", object, true),
+            ("a.data", b"{\"body\": 1}\n{\"body\": 2}\n", true),
+            ("a.data", b"[{\"body\": 1}]", true),
+            ("a.txt", b"{x} is a set\n", false),
+            ("a.json", b"{\n\"text\": \"a\"}", false),
+            ("a.json.png", b"text", false),
+        ];
+        for (name, head, is_json_text) in cases {
+            let SniffedFormat::Read(format) = read(name, head) else {
+                panic!("{name} is refused");
+            };
+            assert_eq!(format.is_json_text, is_json_text, "{name}: {head:?}");
+        }
+    }
+
     #[test]
     fn name_and_content_decide() {
         let object = b"{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
@@ -447,8 +495,8 @@ mod tests {
         ];
         for (name, head, format) in cases {
             assert_eq!(
-                read(name, head),
-                SniffedFormat::Read(format, Compression::None),
+                format_of(read(name, head)),
+                (format, Compression::None),
                 "{name}"
             );
         }
@@ -476,21 +524,18 @@ mod tests {
             ..InputOptions::default()
         };
         let verdict = sniff(Path::new("a.csv"), b"x,y\n", &options);
-        assert_eq!(verdict, SniffedFormat::Read(Text, Compression::None));
+        assert_eq!(format_of(verdict), (Text, Compression::None));
     }
 
     #[test]
     fn compression_is_known_by_its_magic_number() {
         let plain = read("a.txt.gz", b"plain after all");
-        assert_eq!(plain, SniffedFormat::Read(Text, Compression::None));
+        assert_eq!(format_of(plain), (Text, Compression::None));
         assert_eq!(
-            read("a.jsonl.gz", b""),
-            SniffedFormat::Read(Jsonl, Compression::Gzip)
+            format_of(read("a.jsonl.gz", b"")),
+            (Jsonl, Compression::Gzip)
         );
         let zstd = zstd::encode_all(&b"<html><p>x"[..], 1).unwrap();
-        assert_eq!(
-            read("page", &zstd),
-            SniffedFormat::Read(Html, Compression::Zstd)
-        );
+        assert_eq!(format_of(read("page", &zstd)), (Html, Compression::Zstd));
     }
 }

@@ -14,6 +14,7 @@ use crate::decode;
 use crate::format::{Compression, Format};
 use crate::name;
 use crate::remote;
+use crate::sniff::ReadFormat;
 
 /// Everything a job reads, in its order: arguments as given, directories by name bytewise.
 #[derive(Debug, Clone)]
@@ -36,6 +37,7 @@ pub struct Source {
     pub bytes: u64,
     /// Its modification time, where the file system keeps one; none for standard input.
     pub modified: Option<SystemTime>,
+    is_json_text: bool,
     /// Facts that are learned while it is read.
     pub(crate) learned: Arc<LearnedFacts>,
 }
@@ -76,6 +78,18 @@ pub(crate) enum SourceOrigin {
 }
 
 impl Source {
+    pub(crate) fn new(origin: SourceOrigin, format: ReadFormat, bytes: u64) -> Self {
+        Self {
+            origin,
+            format: format.format,
+            compression: format.compression,
+            bytes,
+            modified: None,
+            is_json_text: format.is_json_text,
+            learned: Arc::default(),
+        }
+    }
+
     /// The name as the user would write it: the path, or `-`.
     ///
     /// On Unix a backslash is doubled and a byte that is not UTF-8 is written `\xHH`, so that
@@ -132,6 +146,12 @@ impl Source {
             SourceOrigin::File(path) => Some(path),
             SourceOrigin::Spool { .. } | SourceOrigin::Given(_) => None,
         }
+    }
+
+    /// Returns true if the file is JSON without the field of a text, so that the whole file, braces included, is one text. Its
+    /// first 8 KiB decide.
+    pub fn is_json_read_as_text(&self) -> bool {
+        self.is_json_text
     }
 
     /// Returns true if the file is one document, not a sequence of records.

@@ -28,7 +28,7 @@ __all__ = ["NOT_HERE", "DedupJob", "bytes_of", "columns_of", "dedup", "ensure_pa
 NOT_HERE = {
     **dict.fromkeys(
         (
-            "format delimiter no_header convert convert_limit pdf_limit follow_links skip_unreadable boilerplate boilerplate_share "
+            "format delimiter no_header no_quotes convert convert_limit pdf_limit follow_links skip_unreadable boilerplate boilerplate_share "
             "boilerplate_lines html_title html_alt html_links order output_format compress link strict max_skipped resume overwrite"
         ).split(),
         "it is for files, and the data is a DataFrame",

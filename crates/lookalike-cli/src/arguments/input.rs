@@ -65,6 +65,10 @@ pub(crate) struct RecordArguments {
     #[arg(long, requires = "text", help_heading = "Input")]
     no_header: bool,
 
+    /// Quotes in CSV and TSV files are characters like others, and each line is a row
+    #[arg(long, help_heading = "Input")]
+    no_quotes: bool,
+
     /// Field or column that holds the id [default: id, else url, else file and number of the record]
     ///
     /// Nested fields are written a.b. A dot that belongs to a name is written \. (with a backslash). Columns of CSV and TSV can also be given by number.
@@ -87,6 +91,7 @@ impl RecordArguments {
             .format(self.format)
             .delimiter(self.delimiter)
             .no_header(self.no_header)
+            .no_quotes(self.no_quotes)
             .id_field(self.id.clone())
             .text_field(self.text.clone())
             .max_document_bytes(self.max_document)
@@ -205,12 +210,14 @@ impl InputArguments {
             None => Inputs::discover(paths, options, spool)?,
         };
         let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
-        let speaks_of_tables = self.records.delimiter.is_some() || self.records.no_header;
+        let records = &self.records;
+        let speaks_of_tables =
+            records.delimiter.is_some() || records.no_header || records.no_quotes;
         // An option without effect is an error of whoever gave it, and this is the first moment at which it is
         // known.
         if speaks_of_tables && !inputs.sources.iter().any(is_table) {
             return Err(Failure::Usage(
-                "--delimiter and --no-header apply to CSV and TSV, and no input is such a table: give --format csv if one is"
+                "--delimiter, --no-header and --no-quotes apply to CSV and TSV, and no input is such a table: give --format csv if one is"
                     .to_owned(),
             ));
         }
@@ -222,8 +229,35 @@ impl InputArguments {
         {
             console::warning(&format!("{} is left out: it {}", skip.name, skip.reason));
         }
+        if !quiet {
+            warn_of_json_texts(&inputs, options);
+        }
         Ok(inputs)
     }
+}
+
+/// Says that JSON is compared with its braces and names, for nothing in it is known to be the text.
+fn warn_of_json_texts(inputs: &Inputs, options: &InputOptions) {
+    let mut texts = inputs
+        .sources
+        .iter()
+        .filter(|source| source.is_json_read_as_text());
+    let Some(first) = texts.next() else {
+        return;
+    };
+    let field = match &options.text_field {
+        Some(field) => format!("field {field}"),
+        None => "field text or html".to_owned(),
+    };
+    let first = first.name();
+    let (files, each) = match texts.count() {
+        0 => (format!("{first} is JSON"), "it"),
+        1 => (format!("{first} and another file are JSON"), "each"),
+        more => (format!("{first} and {more} other files are JSON"), "each"),
+    };
+    console::warning(&format!(
+        "{files} without a {field} in the first 8 KiB: {each} is compared as one text, braces and names included. If there are records, name the field of their text: --text FIELD"
+    ));
 }
 
 /// One character that may separate values.

@@ -171,3 +171,40 @@ fn a_table_without_a_line_of_names_is_read_by_numbers() {
     command.arg(&text).args(["--delimiter", ";"]);
     command.fail(2).says(&["--delimiter", "--format csv"]);
 }
+
+#[test]
+fn rows_that_a_stray_quote_swallows_are_not_lost_in_silence() {
+    let folder = Folder::new();
+    let table = "id\ttext\na\tone and two\nb\t\"Three,\" she said\nc\tfour of five\nd\t\"Six\" is next\ne\tseven\n";
+    let input = folder.add("in.tsv", table.replace("\"Three,\"", "\"Three,"));
+    let results = folder.dedup_with_losses(&input, &[]);
+    assert_eq!(results.kept_ids(), ["a", "e"]);
+    assert_eq!(results.skipped[0]["record"], 2);
+    assert!(results.skipped[0].to_string().contains("a quote that"));
+    let results = folder.dedup(&input, &["--no-quotes"]);
+    assert_eq!(results.kept_ids(), ["a", "b", "c", "d", "e"]);
+    let texts = extract(&folder, "in.tsv", &["--no-quotes"]);
+    assert_eq!(texts[1].1, "\"Three, she said");
+}
+
+#[test]
+fn json_that_is_compared_with_its_braces_is_warned_of() {
+    let folder = Folder::new();
+    for name in ["a.json", "b.json", "c.json"] {
+        let page = json!({"name": name, "body": STORY});
+        folder.add(
+            format!("in/{name}"),
+            serde_json::to_string_pretty(&page).unwrap(),
+        );
+    }
+    let mut command = lookalike("extract");
+    let told = command.arg(folder.path("in")).succeed();
+    told.says(&["a.json and 2 other files are JSON without a field text or html", "--text"]);
+    let mut command = lookalike("extract");
+    let told = command
+        .arg(folder.path("in"))
+        .args(["--text", "body"])
+        .succeed();
+    assert!(!told.err.contains("warning"), "{}", told.err);
+    assert_eq!(told.lines()[0]["text"], STORY);
+}

@@ -403,3 +403,12 @@ fn places_were_told_by_lines_where_there_are_none() {
     let refused = cluster.fail(1);
     refused.says(&["pairs.parquet, line 1: not a pair: expected value, at character 1"]);
 }
+
+#[test]
+fn an_address_of_an_unknown_kind_is_no_missing_file() {
+    let mut command = lookalike("dedup");
+    command.args(["hdfs://node/crawl.jsonl", "-o", "out"]);
+    command
+        .fail(1)
+        .says(&["addresses of the kind hdfs://", "by their path"]);
+}

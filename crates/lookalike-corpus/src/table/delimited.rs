@@ -3,6 +3,7 @@
 use csv_core::{ReadRecordResult, Reader};
 
 use super::dialect;
+use super::stray_quotes::StrayQuotes;
 use crate::charset::TableCharset;
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
@@ -29,6 +30,8 @@ pub(crate) struct DelimitedTable<'a> {
     delimiter: Option<u8>,
     has_header: bool,
     reader: Reader,
+    /// Follows the quotes of a row; none where quotes are characters like others.
+    quotes: Option<StrayQuotes>,
     input: Vec<u8>,
     at: usize,
     /// Offset of `at` in the decompressed source.
@@ -57,6 +60,8 @@ struct DelimitedRow {
     long_hash: Option<u128>,
     /// True if the input ends within its quotes.
     is_quoted: bool,
+    /// True if a quote of a later line, in the middle of a value, closes one of its fields.
+    is_merged: bool,
 }
 
 /// The hash of the fields of a row that is too long: of their bytes, and of where each ends.
@@ -105,7 +110,8 @@ impl<'a> DelimitedTable<'a> {
             decoder: SourceDecoder::open(source)?,
             delimiter: options.delimiter,
             has_header: !options.no_header,
-            reader: dialect::reader(b','),
+            reader: dialect::reader(b',', true),
+            quotes: (!options.no_quotes).then(StrayQuotes::default),
             input: Vec::new(),
             at: 0,
             offset: 0,
@@ -156,6 +162,9 @@ impl<'a> DelimitedTable<'a> {
                 &mut self.fields[filled..],
                 &mut self.ends[columns..],
             );
+            if let Some(quotes) = &mut self.quotes {
+                quotes.read(&self.input[self.at..self.at + read]);
+            }
             self.at += read;
             self.offset += read as u64;
             filled += wrote;
@@ -189,6 +198,7 @@ impl<'a> DelimitedTable<'a> {
                         columns,
                         long_hash,
                         is_quoted,
+                        is_merged: self.quotes.as_mut().is_some_and(StrayQuotes::end_row),
                     }));
                 }
                 ReadRecordResult::End => return Ok(None),
@@ -219,11 +229,12 @@ impl<'a> DelimitedTable<'a> {
             }
             let delimiter = self.delimiter.unwrap_or_else(|| match self.source.format {
                 Format::Tsv => b'\t',
-                _ => dialect::delimiter(&self.input[self.at..], self.ended),
+                _ => dialect::delimiter(&self.input[self.at..], self.ended, self.quotes.is_some()),
             });
             self.charset = TableCharset::of_table(&self.input[self.at..]);
             // A new reader for each source: quotes that one leaves open do not reach into the next.
-            self.reader = dialect::reader(delimiter);
+            self.reader = dialect::reader(delimiter, self.quotes.is_some());
+            self.quotes = self.quotes.take().map(|_| StrayQuotes::new(delimiter));
         }
         Ok(())
     }
@@ -296,6 +307,7 @@ impl RowReader for DelimitedTable<'_> {
             match self.names.take() {
                 _ if cut_off => sink.bad(offset, BadKind::Broken, CUT_OFF.to_owned()),
                 _ if row.is_quoted => sink.bad(offset, BadKind::Broken, OPEN_QUOTE.to_owned()),
+                _ if row.is_merged => sink.bad(offset, BadKind::Broken, STRAY_QUOTE.to_owned()),
                 // The fields of a row that is too long are not there.
                 None if self.has_header && row.long_hash.is_some() => {
                     sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
@@ -328,6 +340,9 @@ const CUT_OFF: &str = "the data ends within this row";
 
 const OPEN_QUOTE: &str = "a quote that begins a field of this row is never closed, so all rows behind it are missing: close the quote, or \
                           double it";
+
+const STRAY_QUOTE: &str = "a quote that begins a field of this row ends in the middle of a value some lines below, so all rows between are \
+                           missing: double the quote, or read quotes as plain characters";
 
 /// The name of a path that is one name.
 fn only_name(path: &FieldPath) -> Option<String> {

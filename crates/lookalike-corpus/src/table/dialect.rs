@@ -16,16 +16,19 @@ const ROWS: usize = 200;
 /// Bytes that are looked at.
 const BYTES: usize = 64 << 10;
 
-/// A reader of values that are separated so.
-pub(super) fn reader(delimiter: u8) -> Reader {
-    ReaderBuilder::new().delimiter(delimiter).build()
+/// A reader of values that are separated so. Unless it `quotes`, quotes are characters like others.
+pub(super) fn reader(delimiter: u8, quotes: bool) -> Reader {
+    ReaderBuilder::new()
+        .delimiter(delimiter)
+        .quoting(quotes)
+        .build()
 }
 
 /// Finds the delimiter of a table: the one by which the first row has several values and most others as many.
-pub(super) fn delimiter(head: &[u8], is_whole: bool) -> u8 {
+pub(super) fn delimiter(head: &[u8], is_whole: bool, quotes: bool) -> u8 {
     let head = &head[..head.len().min(BYTES)];
     let share = |delimiter: u8| {
-        let columns = columns(head, delimiter, is_whole);
+        let columns = columns(head, reader(delimiter, quotes), is_whole);
         let first = columns.first().copied().filter(|first| *first > 1)?;
         let alike = columns.iter().filter(|columns| **columns == first).count();
         // In thousandths, which makes an integer to compare by. `columns` is not empty, since its first was
@@ -42,10 +45,13 @@ pub(super) fn delimiter(head: &[u8], is_whole: bool) -> u8 {
 /// Returns true if a text without a telling name is a table: all its rows have as many values, and it has a column of texts, or the
 /// user speaks of its values.
 pub(crate) fn is_table(head: &[u8], options: &InputOptions) -> bool {
-    let delimiter = options.delimiter.unwrap_or_else(|| delimiter(head, false));
-    let columns = columns(head, delimiter, false);
+    let quotes = !options.no_quotes;
+    let delimiter = options
+        .delimiter
+        .unwrap_or_else(|| delimiter(head, false, quotes));
+    let columns = columns(head, reader(delimiter, quotes), false);
     let is_even = columns.len() > 1 && columns[0] > 1 && columns.iter().all(|n| *n == columns[0]);
-    if options.delimiter.is_some() || options.no_header {
+    if options.delimiter.is_some() || options.no_header || options.no_quotes {
         return columns.first().is_some_and(|columns| *columns > 1);
     }
     is_even && names_a_text(head, delimiter, columns[0], options)
@@ -53,7 +59,8 @@ pub(crate) fn is_table(head: &[u8], options: &InputOptions) -> bool {
 
 fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptions) -> bool {
     let (mut fields, mut ends) = (vec![0; head.len()], vec![0; columns]);
-    let (_, _, _, count) = reader(delimiter).read_record(head, &mut fields, &mut ends);
+    let (_, _, _, count) =
+        reader(delimiter, !options.no_quotes).read_record(head, &mut fields, &mut ends);
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let names: Vec<Cow<'_, str>> = starts
         .zip(&ends[..count.min(columns)])
@@ -72,8 +79,7 @@ fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptio
 }
 
 /// Counts the values of each of the first rows. A row that may go on is left out.
-fn columns(head: &[u8], delimiter: u8, is_whole: bool) -> Vec<usize> {
-    let mut reader = reader(delimiter);
+fn columns(head: &[u8], mut reader: Reader, is_whole: bool) -> Vec<usize> {
     // The content is thrown away: only the numbers of fields are counted, so full buffers are simply filled
     // anew.
     let (mut fields, mut ends) = (vec![0; 1 << 12], vec![0; 1 << 8]);
@@ -110,7 +116,7 @@ mod tests {
             ("", b','),
             ("a,b\n1\n1,2,3\n", b','),
         ] {
-            let found = delimiter(head.as_bytes(), true);
+            let found = delimiter(head.as_bytes(), true, true);
             assert_eq!(char::from(found), char::from(wanted), "{head}");
         }
     }

@@ -39,6 +39,7 @@ mod split;
 #[cfg(not(feature = "parquet"))]
 #[path = "no_split.rs"]
 mod split;
+mod stray_quotes;
 #[cfg(feature = "parquet")]
 mod thrift;
 #[cfg(feature = "parquet")]

@@ -1,0 +1,140 @@
+//! Quotes that swallow rows: one that begins a value by chance, as in `"Hello," she said`, takes all lines up to the next quote into
+//! its field. Readers of CSV allow what follows that quote; no writer makes it.
+
+use memchr::memchr;
+
+/// Follows the quotes of the rows of a table, a few bytes at a time. It takes time for quotes only.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StrayQuotes {
+    delimiter: u8,
+    place: QuotePlace,
+    /// The quoted field at hand has a line feed.
+    spans_lines: bool,
+    /// A field with a line feed was closed by a quote that no delimiter and no line end follows.
+    found: bool,
+}
+
+/// The place of the next byte.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum QuotePlace {
+    /// The first of a field, where a quote opens.
+    #[default]
+    FieldStart,
+    /// Within a field that has no quotes, or behind them.
+    Unquoted,
+    /// Within quotes.
+    Quoted,
+    /// Behind a quote within quotes, which closes them unless another follows.
+    BehindQuote,
+}
+
+impl StrayQuotes {
+    pub(super) fn new(delimiter: u8) -> Self {
+        Self {
+            delimiter,
+            ..Self::default()
+        }
+    }
+
+    /// Goes on through the bytes of a row.
+    pub(super) fn read(&mut self, mut bytes: &[u8]) {
+        while let Some(&first) = bytes.first() {
+            let read = match self.place {
+                QuotePlace::FieldStart | QuotePlace::Unquoted => self.read_unquoted(bytes),
+                QuotePlace::Quoted => self.read_quoted(bytes),
+                QuotePlace::BehindQuote => {
+                    self.place = match first {
+                        b'"' => QuotePlace::Quoted,
+                        _ if self.ends_field(first) => QuotePlace::FieldStart,
+                        _ => QuotePlace::Unquoted,
+                    };
+                    self.found |= self.spans_lines && self.place == QuotePlace::Unquoted;
+                    1
+                }
+            };
+            bytes = &bytes[read..];
+        }
+    }
+
+    /// Ends a row; returns true if a stray quote was found in it.
+    pub(super) fn end_row(&mut self) -> bool {
+        let found = self.found;
+        *self = Self::new(self.delimiter);
+        found
+    }
+
+    fn ends_field(&self, byte: u8) -> bool {
+        byte == self.delimiter || byte == b'\n' || byte == b'\r'
+    }
+
+    /// Goes to the next quote, and returns the number of bytes up to and with it.
+    fn read_unquoted(&mut self, bytes: &[u8]) -> usize {
+        let quote = memchr(b'"', bytes);
+        let before = &bytes[..quote.unwrap_or(bytes.len())];
+        if let Some(&last) = before.last() {
+            self.place = match self.ends_field(last) {
+                true => QuotePlace::FieldStart,
+                false => QuotePlace::Unquoted,
+            };
+        }
+        if quote.is_some() && self.place == QuotePlace::FieldStart {
+            self.place = QuotePlace::Quoted;
+            self.spans_lines = false;
+        }
+        before.len() + usize::from(quote.is_some())
+    }
+
+    fn read_quoted(&mut self, bytes: &[u8]) -> usize {
+        let quote = memchr(b'"', bytes);
+        let before = &bytes[..quote.unwrap_or(bytes.len())];
+        self.spans_lines |= memchr(b'\n', before).is_some();
+        if quote.is_some() {
+            self.place = QuotePlace::BehindQuote;
+        }
+        before.len() + usize::from(quote.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is found in a row that is read in pieces of this many bytes.
+    fn found(row: &[u8], piece: usize) -> bool {
+        let mut quotes = StrayQuotes::new(b',');
+        row.chunks(piece).for_each(|bytes| quotes.read(bytes));
+        quotes.end_row()
+    }
+
+    #[test]
+    fn a_quote_that_swallows_rows_is_found_and_none_that_a_writer_makes() {
+        let cases: [(&[u8], bool); 9] = [
+            (b"1,\"a\n2,b\n3,\"c\n", true),
+            (b"\"a\nb\"c,d\n", true),
+            (b"1,\"a\nb\"\n", false),
+            (b"1,\"a\nb\",\"c\"\r\n", false),
+            (b"1,\"a \"\"b\"\"\nc\"\n", false),
+            // Of one line, it takes nothing from others.
+            (b"1,\"a\" b\n", false),
+            (b"1,a \"b\n", false),
+            (b"\n1,a \"b\" c\n", false),
+            (b"1,\"\nb", false),
+        ];
+        for (row, stray) in cases {
+            for piece in 1..=row.len() {
+                assert_eq!(found(row, piece), stray, "{}", row.escape_ascii());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn tables_that_a_writer_makes_have_none(fields in prop::collection::vec("[a\",\r\n]{0,6}", 1..6)) {
+            let row: Vec<String> = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
+            let row = row.join(",") + "\n";
+            prop_assert!(!found(row.as_bytes(), 3), "{row}");
+        }
+    }
+}
