@@ -313,12 +313,9 @@ fn unusable_labels(path: &Path, error: &LabelError) -> Failure {
 
 /// A record as the evaluation sees it.
 fn document(record: &Record<'_>) -> EvaluatedDocument {
-    EvaluatedDocument {
-        id: record.id.clone().into_owned(),
-        text: record.text.clone().into_owned(),
-        fields: record.fields.clone(),
-        site: record.category.as_deref().map(str::to_owned),
-    }
+    EvaluatedDocument::new(&*record.id, &*record.text)
+        .fields(record.fields.clone())
+        .site(record.category.as_deref().map(str::to_owned))
 }
 
 /// A share and its limits: `0.950 [0.912, 0.973]`.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::document_set::EvaluatedDocument;
-use crate::interval::ShareEstimate;
+use crate::interval::{CountEstimate, ShareEstimate};
 use crate::score::HeldSets;
 use crate::score::prefix::RoughCounts;
 use crate::sweep::may_match;
@@ -45,6 +45,7 @@ pub struct SampleTooLarge {
 
 /// Method that is audited, and what a true pair is.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct AuditedMethod {
     /// Extractor of the features that are compared exactly.
     pub extractor: FeatureExtractor,
@@ -56,6 +57,32 @@ pub struct AuditedMethod {
     pub threshold: f64,
     /// Pairs whose shorter text has less than this share of the longer one's bytes are not proposed.
     pub lengths: Option<f64>,
+}
+
+impl AuditedMethod {
+    /// A method that looks at no lengths.
+    #[must_use]
+    pub fn new(
+        extractor: FeatureExtractor,
+        sketcher: Sketcher,
+        rule: ProposalRule,
+        threshold: f64,
+    ) -> Self {
+        Self {
+            extractor,
+            sketcher,
+            rule,
+            threshold,
+            lengths: None,
+        }
+    }
+
+    /// Sets the least share of the longer text's bytes that the shorter one of a proposed pair has; `None` for none.
+    #[must_use]
+    pub fn lengths(mut self, lengths: impl Into<Option<f64>>) -> Self {
+        self.lengths = lengths.into();
+        self
+    }
 }
 
 /// One document as the audit sees it.
@@ -142,6 +169,28 @@ struct AuditedSample {
 }
 
 /// Compares a sample with all documents, one batch after another.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme, Sketch, Sketcher};
+/// use lookalike_eval::{AuditedMethod, DocumentSampler, EvaluatedDocument, ProposalRule, RecallAudit};
+///
+/// // Pairs of texts that share all words but the last.
+/// let words = |pair: u32| (0..40).map(|at| format!("w{pair}x{at} ")).collect::<String>();
+/// let document = |at: u32| EvaluatedDocument::new(at.to_string(), words(at / 2) + &at.to_string());
+/// let documents: Vec<_> = (0..200).map(document).collect();
+///
+/// let mut sampler = DocumentSampler::new(20, 0, u64::MAX);
+/// documents.iter().for_each(|document| sampler.add(document));
+/// let scheme = Scheme::default().sketch(Sketch::Simhash);
+/// let (extractor, sketcher) = (FeatureExtractor::new(&scheme), Sketcher::new(&scheme, None)?);
+/// let method = AuditedMethod::new(extractor, sketcher, ProposalRule::Distance(16), 0.8);
+/// let mut audit = RecallAudit::new(method, &sampler.finish()?, u64::MAX)?;
+/// audit.add(&documents)?;
+/// let report = audit.finish();
+/// assert_eq!((report.sample, report.true_pairs, report.found), (20, 20, 20));
+/// assert!(report.recall.low > 0.8);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct RecallAudit {
     method: AuditedMethod,
     sample: AuditedSample,
@@ -155,6 +204,7 @@ pub struct RecallAudit {
 
 /// Report of an audit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct AuditReport {
     /// Documents of different texts in the collection.
     pub documents: u64,
@@ -173,7 +223,7 @@ pub struct AuditReport {
     /// Share of the proposed pairs that are true: what unverified results would be worth.
     pub precision: ShareEstimate,
     /// True pairs in the whole collection, estimated, with limits.
-    pub all_true_pairs: (f64, f64, f64),
+    pub all_true_pairs: CountEstimate,
 }
 
 impl fmt::Debug for RecallAudit {
@@ -353,7 +403,7 @@ impl RecallAudit {
 
     /// Half the mean number of partners of a sampled document times the number of documents, with
     /// limits of two standard errors, corrected for the finite collection.
-    fn extrapolated(&self, all: f64) -> (f64, f64, f64) {
+    fn extrapolated(&self, all: f64) -> CountEstimate {
         let tallies = &self.progress.tallies;
         let n = tallies.len().max(1) as f64;
         let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
@@ -364,7 +414,11 @@ impl RecallAudit {
         let error = 2.0 * (variance / n * unseen).sqrt();
         // Beside it, for the larger of two zeros may be the negative one.
         let pairs = |partners: f64| (partners * all / 2.0).max(0.0) + 0.0;
-        (pairs(mean), pairs(mean - error), pairs(mean + error))
+        CountEstimate {
+            value: pairs(mean),
+            low: pairs(mean - error),
+            high: pairs(mean + error),
+        }
     }
 }
 

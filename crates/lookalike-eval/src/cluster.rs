@@ -17,6 +17,13 @@ pub fn components(documents: usize, pairs: impl IntoIterator<Item = (u32, u32)>)
 /// The adjusted Rand index of two clusterings of the same documents (Hubert and Arabie, 1985): 1
 /// for equal ones, about 0 for chance. It is what the NEWS-COPY benchmark reports.
 ///
+/// ```
+/// use lookalike_eval::cluster::{adjusted_rand, components};
+///
+/// // Documents 0, 1 and 2 are one cluster by two of the pairs; the names of clusters do not count.
+/// assert_eq!(adjusted_rand(&components(4, [(0, 1), (1, 2)]), &[7, 7, 7, 9]), 1.0);
+/// ```
+///
 /// # Panics
 /// When the two are not of equal length.
 #[must_use]

@@ -22,6 +22,7 @@ const MOST_CUTS: usize = 256;
 
 /// Two settings with their cuts, and how well they agree with the labels together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ConjunctiveRule {
     /// The first test in words.
     pub first: String,
@@ -63,9 +64,9 @@ impl SettingScores {
         allows: impl Fn(u32, u32) -> bool,
     ) -> Self {
         let score = |pair: &JudgedPair| {
-            let (a, b) = (&sketches[pair.0 as usize], &sketches[pair.1 as usize]);
+            let (a, b) = (&sketches[pair.a as usize], &sketches[pair.b as usize]);
             let both = a.as_ref().zip(b.as_ref());
-            let both = both.filter(|_| allows(pair.0, pair.1));
+            let both = both.filter(|_| allows(pair.a, pair.b));
             both.map_or(0.0, |(a, b)| score(setting.measure, a, b))
         };
         let scores: Vec<f64> = judged.iter().map(score).collect();
@@ -103,6 +104,20 @@ pub(crate) struct BestCuts {
 }
 
 /// The best combinations of two of the settings: [`JudgedScores::conjunctive_rules`].
+///
+/// ```
+/// use lookalike::Scheme;
+/// use lookalike_eval::{DocumentSet, JudgedPair, SweepSetting, conjunctive_rules};
+///
+/// // b has the words of a in another order, c those of a but one, and d most runs of a.
+/// let texts = [("a", "p q r s t u"), ("b", "u t s r q p"), ("c", "p q r s t v"), ("d", "w q r s t x")];
+/// let documents = DocumentSet::new(texts)?;
+/// let judged = [(1, false), (2, true), (3, false)].map(|(b, is_true)| JudgedPair { a: 0, b, is_true });
+/// let setting = |shingle: &str| shingle.parse().map(|shingle| SweepSetting::from(Scheme::default().shingle(shingle)));
+/// let rules = conjunctive_rules(&documents, &[setting("words:1")?, setting("words:2")?], &judged, 1);
+/// assert_eq!((rules[0].found, rules[0].f1), (1, 1.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn conjunctive_rules(
     collection: &DocumentSet,
@@ -128,14 +143,11 @@ impl JudgedScores {
     /// The judged pairs of a collection, without scores so far.
     #[must_use]
     pub fn new(collection: &DocumentSet, judged: &[JudgedPair]) -> Self {
-        let name = |document: &EvaluatedDocument| EvaluatedDocument {
-            id: document.id.clone(),
-            ..EvaluatedDocument::default()
-        };
+        let name = |document: &EvaluatedDocument| EvaluatedDocument::new(&*document.id, "");
         let names = collection.documents().iter().map(name).collect();
         Self {
             judged: judged.to_vec(),
-            truth: judged.iter().map(|pair| pair.2).collect(),
+            truth: judged.iter().map(|pair| pair.is_true).collect(),
             all: Vec::new(),
             names: DocumentSet::of(names).expect("as many documents, with the same ids"),
         }

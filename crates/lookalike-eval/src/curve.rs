@@ -7,6 +7,7 @@ use crate::interval::{ShareEstimate, f1};
 
 /// Precision and recall at a cut through the scores.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CurvePoint {
     /// The least score that counts; printed, it reads back as itself.
     pub cut: f64,
@@ -37,6 +38,7 @@ pub struct CountedScore {
 
 /// Precision and recall over the cuts, from the strictest to the loosest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ScoreCurve {
     /// True pairs in all.
     pub true_pairs: u64,
@@ -55,6 +57,15 @@ pub struct ScoreCurve {
 impl ScoreCurve {
     /// The curve of scored pairs: `(score, is it true)`, any order. `true_pairs` counts those
     /// without a score as well. `name` puts a cut into the words of the sketch.
+    ///
+    /// ```
+    /// use lookalike_eval::ScoreCurve;
+    ///
+    /// let scores = vec![(0.9, true), (0.8, false), (0.8, true)];
+    /// let curve = ScoreCurve::new(scores, 4, &[0.9, 0.8], |cut| format!("resemblance >= {cut}"));
+    /// let point = &curve.points[1];
+    /// assert_eq!((point.found, point.correct, point.recall.value), (3, 2, 0.5));
+    /// ```
     #[must_use]
     pub fn new(
         mut scores: Vec<(f64, bool)>,

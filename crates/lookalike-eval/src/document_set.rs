@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// One document, with all that a scheme or a rule may look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EvaluatedDocument {
     /// Its id.
     pub id: String,
@@ -18,7 +19,30 @@ pub struct EvaluatedDocument {
     pub site: Option<String>,
 }
 
+lookalike::setters! {
+    EvaluatedDocument {
+        fields: DocumentFields,
+    }
+}
+
 impl EvaluatedDocument {
+    /// A document with an id and a text, and nothing else.
+    #[must_use]
+    pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the site; `None` where it is not known.
+    #[must_use]
+    pub fn site(mut self, site: impl Into<Option<String>>) -> Self {
+        self.site = site.into();
+        self
+    }
+
     /// Returns the memory that it takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -89,15 +113,26 @@ pub enum DocumentSetError {
 impl DocumentSet {
     /// The collection of these pairs of id and text.
     ///
+    /// ```
+    /// use lookalike_eval::DocumentSet;
+    ///
+    /// let documents = DocumentSet::new([("b", "one text"), ("a", "another")])?;
+    /// // Positions follow the ids.
+    /// assert_eq!((documents.id(0), documents.position("b")), ("a", Some(1)));
+    /// # Ok::<(), lookalike_eval::DocumentSetError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`DocumentSetError`] for repeated ids and for fewer than two documents.
-    pub fn new(documents: Vec<(String, String)>) -> Result<Self, DocumentSetError> {
-        let document = |(id, text)| EvaluatedDocument {
-            id,
-            text,
-            ..EvaluatedDocument::default()
-        };
-        Self::of(documents.into_iter().map(document).collect())
+    pub fn new(
+        documents: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Result<Self, DocumentSetError> {
+        let documents = documents.into_iter();
+        Self::of(
+            documents
+                .map(|(id, text)| EvaluatedDocument::new(id, text))
+                .collect(),
+        )
     }
 
     /// The collection of these documents.

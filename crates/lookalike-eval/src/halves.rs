@@ -53,6 +53,7 @@ impl DocumentHalves {
 
 /// Expected accuracy of a choice among settings on other documents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct HalvedAccuracy {
     /// Among what was chosen, in words.
     pub choice: String,

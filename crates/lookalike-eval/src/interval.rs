@@ -9,6 +9,16 @@ const Z: f64 = 1.959_964;
 ///
 /// They hold for independent trials. Pairs of one family of documents are not independent; where
 /// that matters, [`ShareEstimate::clustered`] widens the limits by the measured design effect.
+///
+/// ```
+/// use lookalike_eval::ShareEstimate;
+///
+/// let found = ShareEstimate::of(8, 10);
+/// assert_eq!(format!("{} [{:.2}, {:.2}]", found.value, found.low, found.high), "0.8 [0.49, 0.94]");
+/// // A group of ten trials that stand or fall together tells no more than one.
+/// let groups = [(10, 10), (10, 10), (0, 10), (10, 10), (10, 10)];
+/// assert!(ShareEstimate::clustered(&groups).low < ShareEstimate::of(40, 50).low);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ShareEstimate {
     /// The share, in [0, 1]; 0 without trials.
@@ -88,6 +98,24 @@ impl ShareEstimate {
             low: ((centre - half) / scale).clamp(0.0, share),
             high: ((centre + half) / scale).clamp(share, 1.0),
         }
+    }
+}
+
+/// An estimated number of something, with limits. Written as a list of the three.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(into = "(f64, f64, f64)")]
+pub struct CountEstimate {
+    /// The number.
+    pub value: f64,
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+}
+
+impl From<CountEstimate> for (f64, f64, f64) {
+    fn from(count: CountEstimate) -> Self {
+        (count.value, count.low, count.high)
     }
 }
 

@@ -85,8 +85,11 @@ pub enum LabelError {
     /// Labels of more than one sample.
     #[error(transparent)]
     Mixed(#[from] MixedStrata),
+    /// Labels of clusters, where each label has to be of a pair.
+    #[error("the labels name clusters, not pairs")]
+    NotPairs,
     /// No line at all.
-    #[error("the file of labels is empty")]
+    #[error("there are no labels")]
     Empty,
 }
 
@@ -179,7 +182,17 @@ impl LabelReader<'_> {
 }
 
 impl LabelSet {
-    /// Reads the labels of a collection.
+    /// Reads the labels of a collection. [`GroundTruth::of_labels`](crate::GroundTruth::of_labels) makes the truth of them.
+    ///
+    /// ```
+    /// use lookalike_eval::{DocumentSet, LabelSet};
+    ///
+    /// let documents = DocumentSet::new([("a", "x"), ("b", "y"), ("c", "z")])?;
+    /// let lines = r#"{"id":"a","cluster":"one"}
+    ///                {"id":"c","cluster":"one"}"#;
+    /// assert_eq!(LabelSet::parse(lines, &documents)?, LabelSet::Clusters(vec![0, 1, 0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`LabelError`], with the line.
@@ -215,57 +228,56 @@ struct StratumLabel {
     grade: Option<f64>,
 }
 
-/// The bands of labels whose pairs were drawn by [`crate::stratified_sample`], grades from `positive` on being
-/// true; none when no line names a band.
-///
-/// # Errors
-/// [`LabelError`] for a line that names none beside others that do, for two grades of one pair, and for bands of two samples.
-pub fn stratified_labels(
-    text: &str,
-    positive: f64,
-) -> Result<Option<StratifiedLabels>, LabelError> {
-    let mut labels: BTreeMap<[String; 2], StratumLabel> = BTreeMap::new();
-    let mut without = None;
-    for (at, text) in text.lines().enumerate() {
-        let Ok(read) = LabelLine::read(text) else {
-            continue;
-        };
-        let line = at + 1;
-        let stratum = read.stratum.map(PairStratum::deserialize);
-        let (Some(Ok(stratum)), Some(LabelledId(a)), Some(LabelledId(b))) =
-            (stratum, read.a, read.b)
-        else {
-            without.get_or_insert(line);
-            continue;
-        };
-        let grade = match &read.label {
-            Some(Value::Number(number)) => number.as_f64(),
-            Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
-            _ => None,
-        };
-        let label = StratumLabel {
-            line,
-            stratum,
-            grade,
-        };
-        // The pair of b and a is that of a and b.
-        let pair = if a <= b { [a, b] } else { [b, a] };
-        if let Some(before) = labels.insert(pair, label) {
-            refuse_another_grade(before.line, before.grade, line, grade)?;
+impl StratifiedLabels {
+    /// Reads labels whose pairs were drawn by [`crate::stratified_sample`], grades from `positive` on being true; none when no line
+    /// names a band.
+    ///
+    /// # Errors
+    /// [`LabelError`] for a line that names none beside others that do, for two grades of one pair, and for bands of two samples.
+    pub fn parse(text: &str, positive: f64) -> Result<Option<Self>, LabelError> {
+        let mut labels: BTreeMap<[String; 2], StratumLabel> = BTreeMap::new();
+        let mut without = None;
+        for (at, text) in text.lines().enumerate() {
+            let Ok(read) = LabelLine::read(text) else {
+                continue;
+            };
+            let line = at + 1;
+            let stratum = read.stratum.map(PairStratum::deserialize);
+            let (Some(Ok(stratum)), Some(LabelledId(a)), Some(LabelledId(b))) =
+                (stratum, read.a, read.b)
+            else {
+                without.get_or_insert(line);
+                continue;
+            };
+            let grade = match &read.label {
+                Some(Value::Number(number)) => number.as_f64(),
+                Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
+                _ => None,
+            };
+            let label = StratumLabel {
+                line,
+                stratum,
+                grade,
+            };
+            // The pair of b and a is that of a and b.
+            let pair = if a <= b { [a, b] } else { [b, a] };
+            if let Some(before) = labels.insert(pair, label) {
+                refuse_another_grade(before.line, before.grade, line, grade)?;
+            }
         }
-    }
-    match without {
-        _ if labels.is_empty() => Ok(None),
-        Some(line) => Err(LabelError::Line {
-            line,
-            reason: "no stratum, unlike other lines".to_owned(),
-        }),
-        None => {
-            let labels = labels.values().map(|label| {
-                let is_true = label.grade.map(|grade| grade >= positive);
-                (&label.stratum, is_true)
-            });
-            Ok(Some(StratifiedLabels::new(labels)?))
+        match without {
+            _ if labels.is_empty() => Ok(None),
+            Some(line) => Err(LabelError::Line {
+                line,
+                reason: "no stratum, unlike other lines".to_owned(),
+            }),
+            None => {
+                let labels = labels.values().map(|label| {
+                    let is_true = label.grade.map(|grade| grade >= positive);
+                    (&label.stratum, is_true)
+                });
+                Ok(Some(StratifiedLabels::new(labels)?))
+            }
         }
     }
 }
@@ -394,8 +406,16 @@ fn duplicates(
     Ok(LabelSet::Duplicates(all))
 }
 
-/// Two positions, a < b, and whether they are near-duplicates.
-pub type JudgedPair = (u32, u32, bool);
+/// A labelled pair of positions, a < b.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JudgedPair {
+    /// The smaller position.
+    pub a: u32,
+    /// The larger position.
+    pub b: u32,
+    /// True if they are near-duplicates.
+    pub is_true: bool,
+}
 
 /// The labelled pairs as true or false, grades from `positive` on being true; and how many are
 /// unknown.
@@ -406,13 +426,13 @@ pub fn judged(labels: &[PairLabel], positive: f64) -> Result<(Vec<JudgedPair>, u
     let known: Vec<_> = labels
         .iter()
         .filter_map(|label| {
-            label
-                .grade
-                .map(|grade| (label.a, label.b, grade >= positive))
+            let is_true = label.grade? >= positive;
+            let PairLabel { a, b, .. } = *label;
+            Some(JudgedPair { a, b, is_true })
         })
         .collect();
     let count = known.len();
-    let trues = known.iter().filter(|pair| pair.2).count();
+    let trues = known.iter().filter(|pair| pair.is_true).count();
     if trues == 0 || trues == count {
         let class = if trues == 0 { "false" } else { "true" };
         return Err(LabelError::OneClass { count, class });

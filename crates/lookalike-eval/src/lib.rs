@@ -13,6 +13,23 @@
 //!    [`stratified_labels`] weighs their labels again;
 //! 6. [`page`] shows a sweep as one self-contained page.
 //!
+//! ```
+//! use lookalike::{Scheme, Sketch};
+//! use lookalike_eval::{DocumentSet, GroundTruth, SweepSetting, measure, sketches_of};
+//!
+//! let rose = "a rose is a rose is a rose";
+//! let documents = DocumentSet::new([("a", rose), ("b", "A rose is a rose! Is a rose"), ("c", "no flower at all, is it?")])?;
+//! let labels = r#"{"a":"a","b":"b","label":true}
+//!                 {"a":"b","b":"c","label":false}"#;
+//! let truth = GroundTruth::of_labels(labels, &documents, 1.0)?;
+//!
+//! let setting = SweepSetting::from(Scheme::default().sketch(Sketch::Simhash));
+//! let row = measure(&setting, &sketches_of(&documents, &setting.scheme), &truth);
+//! let best = row.curve.best.expect("pairs with a score");
+//! assert_eq!((best.found, best.precision.value, best.recall.value), (1, 1.0, 1.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Nothing here reads files, prints or draws random numbers: samples follow from a seed.
 
 pub mod audit;
@@ -34,7 +51,8 @@ pub mod sweep;
 pub mod text_dedup_benchmark;
 
 pub use audit::{
-    AuditProgress, AuditReport, AuditedMethod, DocumentSampler, RecallAudit, SampleTooLarge,
+    AuditProgress, AuditReport, AuditedMethod, DocumentSampler, ProposalRule, RecallAudit,
+    SampleTooLarge, audit_bands,
 };
 pub use conjunctive_rule::{ConjunctiveRule, JudgedScores, conjunctive_rules};
 pub use curve::{CountedScore, CurvePoint, ScoreCurve};
@@ -42,8 +60,8 @@ pub use document_set::{
     DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
 };
 pub use halves::{DocumentHalves, HalvedAccuracy, expected_of_halves};
-pub use interval::ShareEstimate;
-pub use label::{LabelError, LabelSet, PairLabel};
+pub use interval::{CountEstimate, ShareEstimate};
+pub use label::{JudgedPair, LabelError, LabelSet, PairLabel, judged};
 pub use nested::ExpectedAccuracy;
 pub use score::{
     HalvedCounts, ScoreCounts, ScoredPair, SetMeasure, each_scored_pair, score, score_counts,
@@ -53,5 +71,6 @@ pub use stratified_labels::StratifiedLabels;
 pub use stratified_sample::{DrawnPair, PairStratum, StratifiedSample, StratifiedSampler};
 pub use sweep::{
     AccuracyTarget, GroundTruth, Recommendation, SettingTally, SweepError, SweepLimits,
-    SweepResult, SweepRow, SweepSetting, SweptDocument, SweptDocuments, each_tally, sweep,
+    SweepResult, SweepRow, SweepSetting, SweptDocument, SweptDocuments, each_tally, measure,
+    sketches_of, sweep,
 };

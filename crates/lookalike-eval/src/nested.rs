@@ -26,6 +26,7 @@ const MOST_STEPS: u64 = 10_000_000_000;
 
 /// Expected accuracy of a choice among settings on other labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ExpectedAccuracy {
     /// Among what was chosen, in words.
     pub choice: String,
@@ -68,7 +69,7 @@ impl LabelFamilies {
             }
             at
         }
-        for &(a, b, _) in judged {
+        for &JudgedPair { a, b, .. } in judged {
             let (a, b) = (root(&mut parents, a), root(&mut parents, b));
             parents.insert(a.max(b), a.min(b));
             parents.entry(a.min(b)).or_insert(a.min(b));
@@ -76,7 +77,7 @@ impl LabelFamilies {
         let mut numbers: HashMap<u32, usize> = HashMap::new();
         let mut number = |judged: &JudgedPair| {
             let next = numbers.len();
-            *numbers.entry(root(&mut parents, judged.0)).or_insert(next)
+            *numbers.entry(root(&mut parents, judged.a)).or_insert(next)
         };
         let of_pair: Vec<usize> = judged.iter().map(&mut number).collect();
         match numbers.len() {
@@ -97,7 +98,7 @@ impl LabelFamilies {
     /// each to the part that has the fewest pairs.
     fn folds(&self, collection: &DocumentSet, judged: &[JudgedPair], seed: u64) -> Vec<usize> {
         let mut families = vec![(0_usize, u64::MAX); self.count];
-        for (&family, &(a, b, _)) in self.of_pair.iter().zip(judged) {
+        for (&family, &JudgedPair { a, b, .. }) in self.of_pair.iter().zip(judged) {
             let ids = format!("{}\n{}", collection.id(a), collection.id(b));
             let (pairs, least) = families[family];
             families[family] = (pairs + 1, least.min(xxh3_64(ids.as_bytes(), seed)));

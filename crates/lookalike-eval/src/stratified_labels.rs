@@ -14,6 +14,7 @@ use crate::stratified_sample::PairStratum;
 
 /// Labels of one band.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct BandTags {
     /// The band.
     pub stratum: PairStratum,
@@ -47,6 +48,7 @@ pub struct MixedStrata {
 
 /// Precision and recall of a cut behind one band, estimated for the whole collection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct BandPoint {
     /// The last band that counts as found.
     pub band: String,

@@ -47,7 +47,7 @@ pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandErro
         Err(BandError { given, reason })
     };
     if numbers.is_empty() || !numbers.is_sorted_by(|a, b| a < b) {
-        return refused("give ascending numbers, separated by commas");
+        return refused("give ascending numbers");
     }
     let whole = |most: f64| move |&n: &f64| n.fract() == 0.0 && n <= most;
     match (sketch.fingerprint_bits(), most_hashes(sketch)) {
@@ -182,7 +182,26 @@ pub struct StratifiedSample {
     pub bands: Vec<SampledBand>,
 }
 
-/// Draws `each` pairs of every band, or all where a band has fewer: those whose ids have the
+/// Draws pairs from all bands equally.
+///
+/// ```
+/// use lookalike::Sketch;
+/// use lookalike_eval::stratified_sample::bands;
+/// use lookalike_eval::{ScoredPair, StratifiedSampler};
+///
+/// let ids: Vec<String> = (0..100).map(|id| id.to_string()).collect();
+/// let bands = bands(Sketch::None, &[0.5, 0.9])?;
+/// let mut sampler = StratifiedSampler::new(&ids, &bands, 10, 0);
+/// // One pair in the upper band, and 98 in the lower.
+/// (1..100).for_each(|b| sampler.add(ScoredPair { a: 0, b, score: if b == 1 { 0.95 } else { 0.6 } }));
+/// let sample = sampler.finish();
+/// assert_eq!(sample.pairs.len(), 11);
+/// // A pair tells what it stands for.
+/// assert!(sample.pairs.iter().any(|pair| (pair.stratum.pairs, pair.stratum.drawn) == (98, 10)));
+/// # Ok::<(), lookalike_eval::stratified_sample::BandError>(())
+/// ```
+///
+/// Of every band `each` pairs are drawn, or all where a band has fewer: those whose ids have the
 /// smallest hashes under a seed, so that the result does not depend on any order. Pairs outside
 /// all bands do not count. Memory: the pairs drawn, and 8 bytes a document.
 #[derive(Debug)]

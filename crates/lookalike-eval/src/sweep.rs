@@ -25,6 +25,7 @@ use thiserror::Error;
 use crate::curve::{CurvePoint, ScoreCurve};
 use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
 use crate::halves::DocumentHalves;
+use crate::label::{JudgedPair, LabelError, LabelSet, judged};
 use crate::score::{HalvedCounts, ScoredPair, SetMeasure, score, score_counts};
 use columns::{SketchColumn, columns, expected_bytes};
 pub use documents::{SweptDocument, SweptDocuments};
@@ -35,8 +36,8 @@ pub use tally::SettingTally;
 /// The true pairs.
 #[derive(Debug, Clone)]
 pub enum GroundTruth {
-    /// Only these pairs count: a < b, and whether they are near-duplicates.
-    Judged(Vec<(u32, u32, bool)>),
+    /// Only these pairs count.
+    Judged(Vec<JudgedPair>),
     /// These pairs are the near-duplicates, all others are not; ascending.
     Complete(Vec<(u32, u32)>),
 }
@@ -46,12 +47,40 @@ impl GroundTruth {
     #[must_use]
     pub fn true_pairs(&self) -> u64 {
         match self {
-            Self::Judged(pairs) => pairs.iter().filter(|pair| pair.2).count() as u64,
+            Self::Judged(pairs) => pairs.iter().filter(|pair| pair.is_true).count() as u64,
             Self::Complete(pairs) => pairs.len() as u64,
         }
     }
 
+    /// The labelled pairs of a collection, grades from `positive` on being true; unknown ones are left out.
+    ///
+    /// # Errors
+    /// [`LabelError`] with the line, and when the labels name clusters or are all of one class.
+    pub fn of_labels(
+        text: &str,
+        collection: &DocumentSet,
+        positive: f64,
+    ) -> Result<Self, LabelError> {
+        let LabelSet::Pairs(pairs) = LabelSet::parse(text, collection)? else {
+            return Err(LabelError::NotPairs);
+        };
+        let (known, _) = judged(&pairs, positive)?;
+        Ok(Self::Judged(known))
+    }
+
     /// Every pair whose exact resemblance under `scheme` is at least `threshold`.
+    ///
+    /// ```
+    /// use lookalike::Scheme;
+    /// use lookalike_eval::{DocumentSet, GroundTruth};
+    ///
+    /// let documents = DocumentSet::new([("a", "one two three four"), ("b", "one two three five")])?;
+    /// let words = Scheme::default().shingle("words:1".parse()?);
+    /// // Three of five words are in both.
+    /// assert_eq!(GroundTruth::exact(&documents, &words, 0.6).true_pairs(), 1);
+    /// assert_eq!(GroundTruth::exact(&documents, &words, 0.7).true_pairs(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn exact(collection: &DocumentSet, scheme: &Scheme, threshold: f64) -> Self {
         let limits = SweepLimits::default();
@@ -116,6 +145,7 @@ fn text_bytes(documents: &impl SweptDocuments) -> u64 {
 
 /// Memory and threads that a sweep may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SweepLimits {
     /// Threads, at least one.
     pub threads: usize,
@@ -129,6 +159,13 @@ impl Default for SweepLimits {
             threads: 1,
             memory: u64::MAX,
         }
+    }
+}
+
+lookalike::setters! {
+    SweepLimits {
+        threads: usize,
+        memory: u64,
     }
 }
 
@@ -185,6 +222,7 @@ pub enum SweepError<E> {
 
 /// A scheme and how its sketches are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct SweepSetting {
     /// The scheme.
     pub scheme: Scheme,
@@ -205,7 +243,20 @@ impl From<Scheme> for SweepSetting {
     }
 }
 
+lookalike::setters! {
+    SweepSetting {
+        measure: SetMeasure,
+    }
+}
+
 impl SweepSetting {
+    /// Sets the least share of the longer text's bytes that the shorter one has; `None` for none.
+    #[must_use]
+    pub fn lengths(mut self, lengths: impl Into<Option<f64>>) -> Self {
+        self.lengths = lengths.into();
+        self
+    }
+
     /// Tells whether the lengths of two documents allow them to be a pair.
     pub(crate) fn allows(&self, collection: &DocumentSet, a: u32, b: u32) -> bool {
         let length = |at| collection.text(at).len();
@@ -294,6 +345,7 @@ impl AccuracyTarget {
 
 /// A setting and a cut, chosen on the data that its figures are of.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Recommendation {
     /// Position of its row.
     pub row: usize,
@@ -542,8 +594,8 @@ fn tally(
     };
     match truth {
         GroundTruth::Judged(pairs) => {
-            let judged = pairs.iter().filter(|pair| is_allowed(pair.0, pair.1));
-            let scores = judged.filter_map(|&(a, b, is_true)| {
+            let judged = pairs.iter().filter(|pair| is_allowed(pair.a, pair.b));
+            let scores = judged.filter_map(|&JudgedPair { a, b, is_true }| {
                 let score = score_of(setting.measure, a, b)?;
                 (score > 0.0).then_some((score, is_true))
             });
@@ -580,6 +632,26 @@ pub fn measure(
 
 /// Measures all settings on `threads` threads; `done` hears how many are finished, and may end the work: there is no result then.
 /// The result does not depend on the threads.
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use lookalike::{Scheme, Sketch};
+/// use lookalike_eval::{AccuracyTarget, DocumentSet, GroundTruth, SweepSetting, sweep};
+///
+/// let texts = ["one two three four", "one two three five", "six seven", "eight nine"];
+/// let documents = DocumentSet::new(texts.iter().zip(["a", "b", "c", "d"]).map(|(&text, id)| (id, text)))?;
+/// let scheme = Scheme::default().shingle("words:1".parse()?);
+/// let truth = GroundTruth::exact(&documents, &scheme, 0.6);
+/// let settings = [Sketch::None, Sketch::MinHash { functions: 64 }].map(|sketch| SweepSetting::from(scheme.sketch(sketch)));
+///
+/// let swept = sweep(&documents, &settings, &truth, 2, |_| ControlFlow::Continue(())).expect("nobody ended it");
+/// let target = AccuracyTarget { precision: 1.0, recall: 1.0 };
+/// // The cheapest first: four words take 8 bytes each, and a signature takes 256.
+/// let cheapest = &swept.recommendations(target)[0];
+/// assert_eq!((cheapest.row, cheapest.point.f1), (0, 1.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Panics
 /// If a pair of the truth names a document beyond the set, or a sketch has parameters that mean nothing: see [`Sketch::check`].
@@ -857,6 +929,7 @@ impl SweepResult {
 
 /// Spread of precision and recall of a cut over the features.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct FeatureSensitivity {
     /// The sketch.
     pub sketch: String,

@@ -14,6 +14,7 @@ use crate::interval::f1;
 
 /// The figures of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TextDedupFigures {
     /// Documents whose labelled duplicates were all predicted.
     pub true_positives: u64,

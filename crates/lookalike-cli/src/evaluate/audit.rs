@@ -7,10 +7,9 @@ use std::fmt::Write;
 use lookalike::hash::xxh3_64;
 use lookalike::{Banding, FeatureExtractor, Scheme, Sketch, Sketcher};
 use lookalike_batch::{DistanceFor, DocumentUse, Method};
-use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{
-    AuditProgress, AuditReport, AuditedMethod, DocumentSampler, DocumentSetError,
-    EvaluatedDocument, RecallAudit, SampleTooLarge,
+    AuditProgress, AuditReport, AuditedMethod, CountEstimate, DocumentSampler, DocumentSetError,
+    EvaluatedDocument, ProposalRule, RecallAudit, SampleTooLarge,
 };
 
 use super::checkpoint::{Checkpoint, CheckpointArguments};
@@ -217,13 +216,8 @@ impl AuditArguments {
             ));
         }
         let of = self.dependencies(&scheme, rule, digest);
-        let audited = AuditedMethod {
-            extractor,
-            sketcher,
-            rule,
-            threshold: method.threshold,
-            lengths: self.lengths,
-        };
+        let audited =
+            AuditedMethod::new(extractor, sketcher, rule, method.threshold).lengths(self.lengths);
         // The sample and what the audit keeps of it are in memory at the same time, until the drop below.
         let left = most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum());
         let mut audit = RecallAudit::new(audited, &sample, left).map_err(too_large)?;
@@ -305,7 +299,11 @@ fn compare(
 fn describe(answer: &AuditResult) -> String {
     let report = &answer.report;
     let mut text = String::new();
-    let (all, low, high) = report.all_true_pairs;
+    let CountEstimate {
+        value: all,
+        low,
+        high,
+    } = report.all_true_pairs;
     let _ = writeln!(
         text,
         "sample      {} of {} documents, each compared with all",

@@ -137,7 +137,7 @@ pub(super) fn documents_of<'a>(
     ids.sort_unstable();
     ids.dedup();
     let documents = ids.into_iter().map(|id| (id.clone(), String::new()));
-    DocumentSet::new(documents.collect()).map_err(|error| unusable_documents(&error))
+    DocumentSet::new(documents).map_err(|error| unusable_documents(&error))
 }
 
 fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use lookalike::scheme::{Scheme, Sketch, Weight};
 use lookalike_batch::{DocumentUse, Method};
 use lookalike_eval::cluster::{adjusted_rand, components};
-use lookalike_eval::label::{LabelSet, judged, stratified_labels};
+use lookalike_eval::label::{LabelSet, judged};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
 use lookalike_eval::sweep::{self, GroundTruth, cut_name, sketches_of};
 use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
@@ -187,7 +187,7 @@ impl BandedCurve {
         let failed =
             |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let tags = stratified_labels(&text, positive).map_err(|error| failed(&error))?;
+        let tags = StratifiedLabels::parse(&text, positive).map_err(|error| failed(&error))?;
         Ok(tags.map(|tags| Self {
             curve: tags.curve(),
             untouched_bands: tags.untouched(),
@@ -367,10 +367,7 @@ impl<'a> LabelledInput<'a> {
     }
 
     fn row(&self, measure: SetMeasure, truth: GroundTruth) -> Result<SweepRow, Failure> {
-        let setting = SweepSetting {
-            measure,
-            ..SweepSetting::from(self.scheme)
-        };
+        let setting = SweepSetting::from(self.scheme).measure(measure);
         if let Some(given) = &self.given {
             return Ok(given.row(given.set.sketches(), &truth, "as given"));
         }

@@ -88,9 +88,10 @@ impl SweepArguments {
         console: &Console<'_>,
     ) -> Result<(SweepMeasurement, String, SweepCheckpoint), Failure> {
         let limits = self.run.limits();
-        let limits_beside = |held: u64| SweepLimits {
-            threads: limits.threads,
-            memory: limits.memory.saturating_sub(held),
+        let limits_beside = |held: u64| {
+            SweepLimits::default()
+                .threads(limits.threads)
+                .memory(limits.memory.saturating_sub(held))
         };
         if let Some(path) = &self.labels {
             let collection = reading.collection()?;

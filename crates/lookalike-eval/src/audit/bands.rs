@@ -6,7 +6,7 @@ use lookalike::{Banding, SketchValue};
 use lookalike_hamming::SelfJoinLimits;
 
 use super::AuditReport;
-use crate::interval::ShareEstimate;
+use crate::interval::{CountEstimate, ShareEstimate};
 use crate::score::each_scored_pair;
 
 /// What the bands find of the pairs whose signatures agree in the share `least` of their places, which must be above 0. Of equal signatures
@@ -54,7 +54,11 @@ pub fn audit_bands(
         proposed,
         recall: ShareEstimate::exact(found, true_pairs),
         precision: ShareEstimate::exact(found, proposed),
-        all_true_pairs: (pairs, pairs, pairs),
+        all_true_pairs: CountEstimate {
+            value: pairs,
+            low: pairs,
+            high: pairs,
+        },
     }
 }
 

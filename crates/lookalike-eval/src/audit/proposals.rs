@@ -10,6 +10,7 @@ use super::AuditedDocument;
 
 /// Condition under which a method proposes a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum ProposalRule {
     /// The sketches share so many keys, those of the bands where there are some.
     Keys(u32, Option<Banding>),

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use lookalike::resemblance::resemblance;
 use lookalike::{Banding, FeatureExtractor, Scheme, Sketch, SketchValue, Sketcher};
-use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{
-    AuditReport, AuditedMethod, DocumentSampler, EvaluatedDocument, GroundTruth, RecallAudit,
-    SampleTooLarge, scored_pairs, sweep::sketches_of,
+    AuditReport, AuditedMethod, CountEstimate, DocumentSampler, EvaluatedDocument, GroundTruth,
+    ProposalRule, RecallAudit, SampleTooLarge, scored_pairs, sketches_of,
 };
 
 use proptest::prelude::*;
@@ -21,13 +20,8 @@ fn scheme() -> Scheme {
 }
 
 fn method(scheme: &Scheme, rule: ProposalRule, threshold: f64) -> AuditedMethod {
-    AuditedMethod {
-        extractor: FeatureExtractor::new(scheme),
-        sketcher: Sketcher::new(scheme, None).unwrap(),
-        rule,
-        threshold,
-        lengths: None,
-    }
+    let sketcher = Sketcher::new(scheme, None).unwrap();
+    AuditedMethod::new(FeatureExtractor::new(scheme), sketcher, rule, threshold)
 }
 
 fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
@@ -87,7 +81,11 @@ fn a_sample_of_everything_counted_each_pair_from_both_ends() {
     assert_eq!(report.true_pairs, truth);
     assert_eq!(report.proposed, found.len() as u64);
     assert_eq!(report.recall.low, report.recall.high, "exact");
-    let (all, low, high) = report.all_true_pairs;
+    let CountEstimate {
+        value: all,
+        low,
+        high,
+    } = report.all_true_pairs;
     assert_eq!((all, low, high), (truth as f64, truth as f64, truth as f64));
 }
 
@@ -108,10 +106,9 @@ fn texts() -> impl Strategy<Value = Vec<EvaluatedDocument>> {
     let text = prop::collection::vec(0..12_u8, 0..9);
     prop::collection::vec(text, 2..30).prop_map(|texts| {
         let documents = texts.into_iter().enumerate();
-        let document = |(at, words): (usize, Vec<u8>)| EvaluatedDocument {
-            id: format!("d{:02}", (at * 7) % 31),
-            text: words.iter().map(|word| format!("w{word} ")).collect(),
-            ..EvaluatedDocument::default()
+        let document = |(at, words): (usize, Vec<u8>)| {
+            let text: String = words.iter().map(|word| format!("w{word} ")).collect();
+            EvaluatedDocument::new(format!("d{:02}", (at * 7) % 31), text)
         };
         documents.map(document).collect()
     })
@@ -213,15 +210,15 @@ proptest! {
 /// A text with a thousand copies is drawn as seldom as any other, and drawn by its least id.
 #[test]
 fn copies_make_a_text_no_more_likely() {
-    let document = |id: String, text: &str| EvaluatedDocument {
-        id,
-        text: text.to_owned(),
-        ..EvaluatedDocument::default()
-    };
     let drawn = (0..300).filter(|&seed| {
         let mut sampler = DocumentSampler::new(1, seed, u64::MAX);
-        (0..20).for_each(|at| sampler.add(&document(format!("x{at:02}"), "copy")));
-        (0..9).for_each(|at| sampler.add(&document(format!("y{at}"), &format!("other {at}"))));
+        (0..20).for_each(|at| sampler.add(&EvaluatedDocument::new(format!("x{at:02}"), "copy")));
+        (0..9).for_each(|at| {
+            sampler.add(&EvaluatedDocument::new(
+                format!("y{at}"),
+                format!("other {at}"),
+            ))
+        });
         let sample = sampler.finish().unwrap();
         assert!(sample[0].text != "copy" || sample[0].id == "x00");
         sample[0].text == "copy"

@@ -4,19 +4,16 @@ use lookalike::Scheme;
 use lookalike::sketch::SketchValue;
 use lookalike_eval::sweep::sketches_of;
 use lookalike_eval::{
-    DocumentSet, JudgedScores, SetMeasure, SweepSetting, conjunctive_rules, score,
+    DocumentSet, JudgedPair, JudgedScores, SetMeasure, SweepSetting, conjunctive_rules, score,
 };
 
 fn setting(shingle: &str, measure: SetMeasure) -> SweepSetting {
     let scheme = Scheme::default().shingle(shingle.parse().unwrap());
-    SweepSetting {
-        measure,
-        ..SweepSetting::from(scheme)
-    }
+    SweepSetting::from(scheme).measure(measure)
 }
 
 /// Texts with words and function words of their own families, so that two tests know more than one.
-fn crossed() -> (DocumentSet, Vec<(u32, u32, bool)>) {
+fn crossed() -> (DocumentSet, Vec<JudgedPair>) {
     let stops = ["the", "of", "and", "a", "in", "to", "is"];
     let text = |words: usize, skeleton: usize, own: usize| -> String {
         let word = |at: usize| match at % 2 {
@@ -39,7 +36,8 @@ fn crossed() -> (DocumentSet, Vec<(u32, u32, bool)>) {
         for b in a + 1..36 {
             let alike = a % 4 == b % 4 && a / 4 % 3 == b / 4 % 3;
             // A few labels are wrong, as labels are.
-            judged.push((a, b, alike != ((a * 7 + b) % 41 == 0)));
+            let is_true = alike != ((a * 7 + b) % 41 == 0);
+            judged.push(JudgedPair { a, b, is_true });
         }
     }
     (collection, judged)
@@ -56,7 +54,7 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
     assert_eq!(found.len(), 1);
     let scores = settings.map(|setting| {
         let sketches = sketches_of(&collection, &setting.scheme);
-        let score = |&(a, b, _): &(u32, u32, bool)| {
+        let score = |&JudgedPair { a, b, .. }: &JudgedPair| {
             let both = sketches[a as usize]
                 .as_ref()
                 .zip(sketches[b as usize].as_ref());
@@ -64,7 +62,7 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
         };
         judged.iter().map(score).collect::<Vec<f64>>()
     });
-    let trues = judged.iter().filter(|pair| pair.2).count();
+    let trues = judged.iter().filter(|pair| pair.is_true).count();
     let mut best: f64 = 0.0;
     let cuts = scores.each_ref().map(|scores| {
         let mut cuts = scores.clone();
@@ -78,7 +76,7 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
             let (mut count, mut correct) = (0, 0);
             for at in passing {
                 count += 1;
-                correct += usize::from(judged[at].2);
+                correct += usize::from(judged[at].is_true);
             }
             if x > 0.0 && y > 0.0 {
                 best = best.max(2.0 * correct as f64 / (trues + count) as f64);
@@ -132,8 +130,12 @@ fn a_choice_is_worth_less_on_labels_that_had_no_say() {
     let documents: Vec<(String, String)> = (0..240)
         .map(|at| (format!("d{at:03}"), text(&mut word)))
         .collect();
-    let judged: Vec<(u32, u32, bool)> = (0..120)
-        .map(|at| (2 * at, 2 * at + 1, word() % 4 == 0))
+    let judged: Vec<JudgedPair> = (0..120)
+        .map(|at| JudgedPair {
+            a: 2 * at,
+            b: 2 * at + 1,
+            is_true: word() % 4 == 0,
+        })
         .collect();
     let collection = DocumentSet::new(documents).unwrap();
     let mut settings = Vec::new();

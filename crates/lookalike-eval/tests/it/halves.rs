@@ -34,14 +34,12 @@ fn settings(lengths: Option<f64>) -> Vec<SweepSetting> {
     let shingles = ["words:1", "words:2", "words:2", "words:1", "words:1"];
     let settings = sketches.iter().zip(shingles);
     settings
-        .map(|(sketch, shingle)| SweepSetting {
-            lengths,
-            ..SweepSetting::from(
-                Scheme::default()
-                    .shingle(shingle.parse().unwrap())
-                    .sketch(sketch.parse().unwrap())
-                    .weight(Weight::Set),
-            )
+        .map(|(sketch, shingle)| {
+            let scheme = Scheme::default()
+                .shingle(shingle.parse().unwrap())
+                .sketch(sketch.parse().unwrap())
+                .weight(Weight::Set);
+            SweepSetting::from(scheme).lengths(lengths)
         })
         .collect()
 }
@@ -86,7 +84,7 @@ proptest! {
         let threshold = 0.5;
         let all = DocumentSet::new(rows.clone()).unwrap();
         let truth = GroundTruth::exact(&all, &settings[0].scheme, threshold);
-        let limits = SweepLimits { threads, memory };
+        let limits = SweepLimits::default().threads(threads).memory(memory);
         let mut tallies = vec![SettingTally::default(); settings.len()];
         let counted = each_tally(&all, &settings, &truth, limits, &mut |at, tally| {
             tallies[at] = tally;
@@ -97,7 +95,7 @@ proptest! {
         let expected = expected_of_halves(&settings, &tallies, &truth, &halves, target);
 
         let half = |which: u64| rows.iter().filter(move |(id, _)| xxh3_64(id.as_bytes(), 0) & 1 == which);
-        let alone = [0, 1].map(|which| DocumentSet::new(half(which).cloned().collect()).unwrap());
+        let alone = [0, 1].map(|which| DocumentSet::new(half(which).cloned()).unwrap());
         let truths = [0, 1].map(|at| GroundTruth::exact(&alone[at], &settings[0].scheme, threshold));
         let trues = truths.each_ref().map(GroundTruth::true_pairs);
         prop_assert_eq!(expected.is_empty(), trues.contains(&0));

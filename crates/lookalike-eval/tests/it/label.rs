@@ -1,7 +1,8 @@
 //! Files of labels: what they say, and what is refused with which words.
 
-use lookalike_eval::label::{LabelError, LabelSet, judged, stratified_labels};
-use lookalike_eval::{DocumentSet, DocumentSetError};
+use lookalike_eval::label::{LabelError, LabelSet, judged};
+use lookalike_eval::stratified_labels::StratifiedLabels;
+use lookalike_eval::{DocumentSet, DocumentSetError, GroundTruth, JudgedPair};
 
 fn collection() -> DocumentSet {
     let documents = ["a", "b", "c", "7"].map(|id| (id.to_owned(), format!("text of {id}")));
@@ -25,7 +26,11 @@ fn pairs_in_any_spelling() {
     let found: Vec<_> = pairs.iter().map(|p| (p.a, p.b, p.grade)).collect();
     assert_eq!(found, [(0, 1, Some(0.0)), (1, 2, Some(2.0)), (2, 3, None)]);
     let (known, unknown) = judged(&pairs, 1.0).unwrap();
-    assert_eq!((known, unknown), (vec![(0, 1, false), (1, 2, true)], 1));
+    let judgement = |a, b, is_true| JudgedPair { a, b, is_true };
+    let expected = vec![judgement(0, 1, false), judgement(1, 2, true)];
+    assert_eq!((&known, unknown), (&expected, 1));
+    let truth = GroundTruth::of_labels(text, &collection(), 1.0).unwrap();
+    assert!(matches!(truth, GroundTruth::Judged(pairs) if pairs == expected));
     let one_class = judged(&pairs[1..], 1.0).unwrap_err();
     assert_eq!(
         one_class,
@@ -42,6 +47,8 @@ fn clusters_and_lists_of_duplicates() {
     let text = "{\"id\":\"a\",\"cluster\":1}\n{\"id\":\"c\",\"cluster\":1}\n{\"id\":\"b\",\"cluster\":\"x\"}\n";
     let clusters = LabelSet::parse(text, &collection()).unwrap();
     assert_eq!(clusters, LabelSet::Clusters(vec![0, 1, 2, 1]));
+    let refused = GroundTruth::of_labels(text, &collection(), 1.0);
+    assert_eq!(refused.unwrap_err(), LabelError::NotPairs);
     let text = "{\"core_id\":\"a\",\"labelled_duplicates\":[\"b\",\"c\"]}\n";
     let LabelSet::Duplicates(all) = LabelSet::parse(text, &collection()).unwrap() else {
         panic!("these are lists");
@@ -68,7 +75,7 @@ fn what_is_wrong_is_named_with_its_line() {
     assert!(refused("nonsense\n").contains("line 1: not a JSON object"));
     assert!(refused("{\"a\":\"a\",\"b\":\"b\"}\n").contains("the label is not"));
     assert!(refused("{\"a\":\"a\",\"b\":\"a\",\"label\":1}\n").contains("with itself"));
-    assert!(refused("\n").contains("empty"));
+    assert!(refused("\n").contains("there are no labels"));
     let repeated = vec![
         ("x".to_owned(), String::new()),
         ("x".to_owned(), String::new()),
@@ -76,7 +83,7 @@ fn what_is_wrong_is_named_with_its_line() {
     let repeated = DocumentSet::new(repeated).unwrap_err();
     assert!(matches!(repeated, DocumentSetError::RepeatedId { .. }));
     assert!(matches!(
-        DocumentSet::new(Vec::new()),
+        DocumentSet::of(Vec::new()),
         Err(DocumentSetError::TooFew { found: 0 })
     ));
 }
@@ -90,7 +97,7 @@ fn a_pair_given_both_ways_counted_twice_and_two_judgements_of_it_went_unseen() {
         )
     };
     let agreed = line("x", "y", "1") + &line("y", "x", "true") + &line("x", "z", "0");
-    let labels = stratified_labels(&agreed, 1.0).unwrap().unwrap();
+    let labels = StratifiedLabels::parse(&agreed, 1.0).unwrap().unwrap();
     let counts: Vec<_> = labels
         .bands()
         .iter()
@@ -98,7 +105,7 @@ fn a_pair_given_both_ways_counted_twice_and_two_judgements_of_it_went_unseen() {
         .collect();
     assert_eq!(counts, [[1, 1]]);
     let contradiction = line("x", "z", "0") + &line("x", "y", "true") + &line("y", "x", "false");
-    let refused = stratified_labels(&contradiction, 1.0)
+    let refused = StratifiedLabels::parse(&contradiction, 1.0)
         .unwrap_err()
         .to_string();
     assert!(

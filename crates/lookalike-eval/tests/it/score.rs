@@ -16,7 +16,7 @@ fn every_kind_finds_what_comparing_each_with_each_finds() {
         let copy = |name: &str| (format!("{}-{name}", one.id), one.text.clone());
         [copy("a"), copy("b")]
     });
-    let collection = DocumentSet::new(twice.collect()).unwrap();
+    let collection = DocumentSet::new(twice).unwrap();
     for (sketch, least) in [
         ("none", 0.3),
         ("none", 0.5),

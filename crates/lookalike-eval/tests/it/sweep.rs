@@ -112,14 +112,10 @@ fn the_page_holds_every_setting_and_loads_nothing() {
 fn documents() -> impl Strategy<Value = DocumentSet> {
     let text = prop::collection::vec(0..12_u8, 0..9);
     prop::collection::vec(text, 2..30).prop_map(|texts| {
-        let text = |words: Vec<u8>| words.iter().map(|word| format!("w{word} ")).collect();
+        let text =
+            |words: Vec<u8>| -> String { words.iter().map(|word| format!("w{word} ")).collect() };
         let named = texts.into_iter().enumerate();
-        DocumentSet::new(
-            named
-                .map(|(at, words)| (format!("d{at:02}"), text(words)))
-                .collect(),
-        )
-        .unwrap()
+        DocumentSet::new(named.map(|(at, words)| (format!("d{at:02}"), text(words)))).unwrap()
     })
 }
 
@@ -128,10 +124,7 @@ fn setting(shingle: &str, sketch: &str, weight: Weight, lengths: Option<f64>) ->
         .shingle(shingle.parse().unwrap())
         .sketch(sketch.parse().unwrap())
         .weight(weight);
-    SweepSetting {
-        lengths,
-        ..SweepSetting::from(scheme)
-    }
+    SweepSetting::from(scheme).lengths(lengths)
 }
 
 /// The curve of a setting by comparing each document with each; its cuts are those of `cuts`.
@@ -196,7 +189,7 @@ proptest! {
         for sketch in ["simhash:32", "simhash:128", "minhash:16", "b-bit:16x2", "super-shingle:4x2", "mod-p:2", "winnow:2"] {
             settings.push(setting(words, sketch, Weight::Set, lengths));
         }
-        let limits = SweepLimits { threads, memory };
+        let limits = SweepLimits::default().threads(threads).memory(memory);
         let exact = GroundTruth::exact(&documents, &settings[0].scheme, threshold);
         let GroundTruth::Complete(pairs) = &exact else { unreachable!() };
         // What truth is does not depend on the memory, as long as there is enough for the pairs.

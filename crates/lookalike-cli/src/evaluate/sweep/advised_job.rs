@@ -272,10 +272,7 @@ mod tests {
 
     #[test]
     fn coverage_bounds_resemblance_from_below() {
-        let setting = SweepSetting {
-            measure: SetMeasure::Coverage,
-            ..SweepSetting::from(Scheme::default())
-        };
+        let setting = SweepSetting::from(Scheme::default()).measure(SetMeasure::Coverage);
         for cut in [0.1, 0.478, 0.9, 1.0] {
             let rule = RecommendedRule::of(&setting, cut).unwrap();
             // The least resemblance of sets of 1,000 features of which the shared ones cover that much.

@@ -219,11 +219,8 @@ impl SweepArguments {
                     _ => &[SetMeasure::Resemblance],
                 };
                 for scheme in schemes {
-                    all.extend(measures.iter().map(|&measure| SweepSetting {
-                        scheme,
-                        measure,
-                        lengths: self.lengths,
-                    }));
+                    let setting = SweepSetting::from(scheme).lengths(self.lengths);
+                    all.extend(measures.iter().map(|&measure| setting.measure(measure)));
                 }
             }
         }
@@ -265,7 +262,7 @@ impl SweepArguments {
         };
         let (known, unknown) = judged(&pairs, self.positive)
             .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-        let trues = known.iter().filter(|pair| pair.2).count();
+        let trues = known.iter().filter(|pair| pair.is_true).count();
         let words = format!(
             "{trues} of {} labelled pairs are true: those of grade {} or more; {unknown} are unknown and not counted.",
             known.len(),

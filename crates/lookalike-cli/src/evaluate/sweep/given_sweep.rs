@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use lookalike_batch::{JobObserver as _, JobStage};
-use lookalike_eval::label::JudgedPair;
-use lookalike_eval::{GroundTruth, JudgedScores, SweepResult};
+use lookalike_eval::{GroundTruth, JudgedPair, JudgedScores, SweepResult};
 
 use super::advised_job::SketchJoin;
 use super::answer::SweepOutput;
