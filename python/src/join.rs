@@ -106,13 +106,17 @@ impl<W: Word> RowsByCode<W> {
 /// Items that are sorted between two looks.
 const SORTED: usize = 1 << 18;
 
+fn cancelled() -> CallError {
+    CallError::Failed("the join was cancelled".to_owned())
+}
+
 /// Sorts items, until somebody cancels it.
 fn sort<T: Ord>(items: &mut [T], cancellation: &Cancellation) -> Result<(), CallError> {
     let is_cancelled = || cancellation.is_cancelled();
     let mut parts = vec![items];
     while let Some(part) = parts.pop() {
         if is_cancelled() {
-            return Err(CallError::Failed("the join was cancelled".to_owned()));
+            return Err(cancelled());
         }
         if part.len() <= SORTED {
             part.sort_unstable();
@@ -257,7 +261,7 @@ fn self_joined<W: Word>(
     let pairs = Mutex::new(equal_pairs(&rows)?);
     let limits = SelfJoinLimits::default().threads(threads);
     let is_cancelled = || cancellation.is_cancelled();
-    self_join_until(&column.codes, distance, limits, &is_cancelled, || {
+    let ended = self_join_until(&column.codes, distance, limits, &is_cancelled, || {
         |first, second, distance| {
             // The order of codes is not that of rows: which row is `a` is decided for each pair.
             let of_codes = rows.rows(first).flat_map(|a| {
@@ -273,6 +277,9 @@ fn self_joined<W: Word>(
                 .extend(of_codes);
         }
     });
+    if ended.is_break() {
+        return Err(cancelled());
+    }
     let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
     sort(&mut pairs, cancellation)?;
     Ok(pairs)

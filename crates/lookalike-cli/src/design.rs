@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
     // A memory limit in any case: without one the fastest design is always that of the most tables.
     let limits = PlanLimits::default()
         .tables(arguments.tables)
-        .memory_bytes(Some(arguments.memory.unwrap_or_else(machine::memory)))
+        .memory_bytes(arguments.memory.unwrap_or_else(machine::memory))
         .min_prefix_bits(arguments.min_prefix)
         .kind(arguments.kind)
         .goal(arguments.prefer);

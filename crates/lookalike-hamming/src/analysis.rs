@@ -32,6 +32,7 @@ pub struct Analyzer<C: Code> {
 
 /// Figures about a collection.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Analysis<C: Code> {
     /// Number of codes, and of different ones.
     pub count: u64,
@@ -49,6 +50,7 @@ pub struct Analysis<C: Code> {
 
 /// A range with far more codes than the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Spike<C: Code> {
     /// Number of the range.
     pub range: usize,

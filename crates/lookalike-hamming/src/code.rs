@@ -13,6 +13,15 @@ pub(crate) mod sealed;
 mod word;
 
 /// Integer that is stored and searched, of 32, 64 or 128 bits; sealed.
+///
+/// ```
+/// use lookalike_hamming::Code;
+///
+/// fn farthest<C: Code>(code: C, others: &[C]) -> Option<u32> {
+///     others.iter().map(|&other| code.bits_apart(other)).max()
+/// }
+/// assert_eq!(farthest(0b1010_u32, &[0b1011, 0b0101]), Some(4));
+/// ```
 pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
     /// The integer that holds the code.
     type Word: Word;

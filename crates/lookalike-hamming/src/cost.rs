@@ -15,6 +15,18 @@ mod calibrate;
 pub use calibrate::calibrate;
 
 /// Costs of the steps of a query on a machine, in nanoseconds of one core.
+///
+/// ```no_run
+/// use std::time::Instant;
+///
+/// use lookalike_hamming::{PlanLimits, calibrate, plan};
+///
+/// // Those of this machine, for accesses to tables of up to a gibibyte.
+/// let start = Instant::now();
+/// let constants = calibrate(&mut || start.elapsed().as_secs_f64(), &[1 << 20, 1 << 25, 1 << 30]);
+/// let plans = plan(100_000_000, 64, 3, &PlanLimits::default().memory_bytes(8 << 30), &constants);
+/// assert!(plans.iter().any(|costed| costed.cheapest));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostConstants {
     /// Fixed cost of a query.
@@ -114,6 +126,7 @@ impl CostConstants {
 /// # Ok::<(), lookalike_hamming::NoSuchDesign>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DesignCosts {
     /// Address bits of each table; its buckets are 2 to this.
     pub address_bits: Vec<u32>,

@@ -31,13 +31,14 @@ pub struct Design {
     tables: Vec<TableKey>,
 }
 
-/// A width or radius that no design exists for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no design {family} for {bits}-bit codes at distance {radius}")]
+/// A width or radius that no design of a family exists for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no design {family} for {bits}-bit codes at distance {radius}: {reason}")]
 pub struct NoSuchDesign {
-    family: &'static str,
+    family: String,
     bits: u32,
     radius: u32,
+    reason: &'static str,
 }
 
 impl Design {
@@ -50,16 +51,16 @@ impl Design {
     /// [`NoSuchDesign`] when the blocks of the family do not fit the width, or its budgets do not
     /// fit the radius.
     pub fn new(family: Family, bits: u32, radius: u32) -> Result<Self, NoSuchDesign> {
-        let tables = (1..=128)
-            .contains(&bits)
-            .then(|| family.tables(bits, radius))
-            .flatten();
-        let missing = NoSuchDesign {
-            family: family.kind().name(),
+        let tables = match (1..=128).contains(&bits) {
+            true => family.tables(bits, radius),
+            false => Err("codes have 1 to 128 bits"),
+        };
+        let tables = tables.map_err(|reason| NoSuchDesign {
+            family: family.name(),
             bits,
             radius,
-        };
-        let tables = tables.ok_or(missing)?;
+            reason,
+        })?;
         Ok(Self {
             bits,
             radius,

@@ -90,6 +90,7 @@ impl BlockGroup {
 
 /// The classes of families that the planner shows apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum FamilyKind {
     /// No key at all.
     Scan,
@@ -218,32 +219,29 @@ impl Family {
         }
     }
 
-    /// The tables for this width and radius, when the family has any.
-    pub(super) fn tables(&self, bits: u32, radius: u32) -> Option<Vec<TableKey>> {
+    /// The tables for this width and radius, or the reason why there are none.
+    pub(super) fn tables(&self, bits: u32, radius: u32) -> Result<Vec<TableKey>, &'static str> {
         const MOST: u64 = 1 << 16;
         if self.table_count(radius) > MOST {
-            return None;
+            return Err("it would take more than 65536 tables");
         }
         let all = low_mask(bits);
         let masks = match self {
-            Self::Scan => vec![0],
+            Self::Scan => Some(vec![0]),
             Self::Groups(groups) => return grouped(groups, bits, radius),
-            Self::Nested(levels) => nested(all, levels, radius)?,
-            Self::Biplane if radius == 3 => biplane(all)?,
-            Self::Biplane => return None,
-            Self::Affine if radius > 0 => affine(all, radius)?,
-            Self::Affine => return None,
-            Self::Projective => projective(all, radius)?,
+            Self::Nested(levels) => nested(all, levels, radius),
+            Self::Biplane if radius == 3 => biplane(all),
+            Self::Biplane => return Err("it is for distance 3 only"),
+            Self::Affine if radius > 0 => affine(all, radius),
+            Self::Affine => return Err("it is for distance 1 or more"),
+            Self::Projective => projective(all, radius),
         };
-        Some(
-            masks
-                .into_iter()
-                .map(|mask| TableKey { mask, budget: 0 })
-                .collect(),
-        )
+        let keys = masks.ok_or(NO_FIT)?.into_iter();
+        Ok(keys.map(|mask| TableKey { mask, budget: 0 }).collect())
     }
 }
 
+/// For people; [`Family::named`] reads [`Family::name`].
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -338,23 +336,29 @@ fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
     with.chain(unions(rest, chosen)).collect()
 }
 
-fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
+/// Reason why there are no tables for a width.
+const NO_FIT: &str = "its blocks do not fit the bits";
+
+fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Result<Vec<TableKey>, &'static str> {
     // The pigeonhole: were every group to exceed what it may hold, there were at least this many errors.
     let errors: u32 = groups.iter().map(|group| group.errors + 1).sum();
     // A smaller sum would lose pairs, a larger one look for more than is asked.
-    if errors != radius + 1 || !groups.iter().all(BlockGroup::is_well_formed) {
-        return None;
+    if errors != radius + 1 {
+        return Err("its groups hold another number of errors");
+    }
+    if !groups.iter().all(BlockGroup::is_well_formed) {
+        return Err("its keys have no blocks, or more than there are");
     }
     let mut tables = Vec::new();
-    for (group, share) in groups.iter().zip(shares(groups, bits)?) {
-        let keys = unions(&cut(share, group.blocks)?, group.chosen);
+    for (group, share) in groups.iter().zip(shares(groups, bits).ok_or(NO_FIT)?) {
+        let keys = unions(&cut(share, group.blocks).ok_or(NO_FIT)?, group.chosen);
         let key = |mask| TableKey {
             mask,
             budget: group.budget(),
         };
         tables.extend(keys.into_iter().map(key));
     }
-    Some(tables)
+    Ok(tables)
 }
 
 /// Deals the bits to the groups so that all keys are about equally long: a group that makes keys of

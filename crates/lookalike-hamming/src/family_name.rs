@@ -132,7 +132,7 @@ impl Family {
         Ok(Self::Groups(all))
     }
 
-    /// The name that [`Family::named`] takes.
+    /// The name that [`Family::named`] takes, with the radius of the design. What [`Display`](std::fmt::Display) writes is for people.
     pub fn name(&self) -> String {
         match self {
             Self::Scan => "scan".to_owned(),
@@ -241,7 +241,11 @@ mod tests {
         );
         // A name that is a name, and no design.
         assert!(Design::new(Family::named("5-of-6", 3).unwrap(), 64, 3).is_ok());
-        assert!(Design::new(Family::named("7-of-6", 3).unwrap(), 64, 3).is_err());
+        let refused = Design::new(Family::named("7-of-6", 3).unwrap(), 64, 3).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "no design 7-of-6x1 for 64-bit codes at distance 3: its keys have no blocks, or more than there are"
+        );
         assert!(Design::new(Family::named("1-of-100", 3).unwrap(), 64, 3).is_err());
     }
 }

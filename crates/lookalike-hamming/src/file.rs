@@ -302,6 +302,7 @@ pub struct FingerprintReader<R: Read> {
 
 /// Some fingerprints of a file.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct FingerprintChunk<'a> {
     /// The fingerprints, in the order of the file; of longer sketches their words, one sketch after another.
     pub fingerprints: &'a [u64],

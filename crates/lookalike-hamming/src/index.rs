@@ -53,6 +53,7 @@ pub struct TableIndex<C: Code> {
 
 /// Loads of the buckets of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct BucketLoads {
     /// Bits that number the bucket.
     pub address_bits: u32,

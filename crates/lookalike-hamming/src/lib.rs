@@ -92,6 +92,7 @@ pub use table_key::TableKey;
 
 /// Work of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Effort {
     /// Buckets looked at.
     pub probes: u64,

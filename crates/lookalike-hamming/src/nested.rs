@@ -14,6 +14,7 @@ use super::family::choose;
 
 /// The answer of [`fewest_tables`] or [`longest_prefix`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Nesting {
     /// Number of tables of the levels.
     pub tables: u64,

@@ -13,7 +13,7 @@ use super::layout::Layout;
 /// ```
 /// use lookalike_hamming::{CostConstants, PlanLimits, plan};
 ///
-/// let limits = PlanLimits::default().memory_bytes(Some(1 << 30)).tables(Some(8));
+/// let limits = PlanLimits::default().memory_bytes(1 << 30).tables(8);
 /// let plans = plan(10_000_000, 64, 3, &limits, &CostConstants::default());
 /// let best = plans.iter().find(|costed| costed.cheapest).expect("a gibibyte is enough");
 /// assert!(best.fits && best.design.tables().len() <= 8);
@@ -39,29 +39,29 @@ pub struct PlanLimits {
 impl PlanLimits {
     /// Sets the most tables.
     #[must_use]
-    pub fn tables(mut self, tables: Option<u32>) -> Self {
-        self.tables = tables;
+    pub fn tables(mut self, tables: impl Into<Option<u32>>) -> Self {
+        self.tables = tables.into();
         self
     }
 
     /// Sets the most bytes of tables.
     #[must_use]
-    pub fn memory_bytes(mut self, memory_bytes: Option<u64>) -> Self {
-        self.memory_bytes = memory_bytes;
+    pub fn memory_bytes(mut self, memory_bytes: impl Into<Option<u64>>) -> Self {
+        self.memory_bytes = memory_bytes.into();
         self
     }
 
     /// Sets the fewest bits of a key.
     #[must_use]
-    pub fn min_prefix_bits(mut self, min_prefix_bits: Option<u32>) -> Self {
-        self.min_prefix_bits = min_prefix_bits;
+    pub fn min_prefix_bits(mut self, min_prefix_bits: impl Into<Option<u32>>) -> Self {
+        self.min_prefix_bits = min_prefix_bits.into();
         self
     }
 
     /// Admits designs of one kind only.
     #[must_use]
-    pub fn kind(mut self, kind: Option<FamilyKind>) -> Self {
-        self.kind = kind;
+    pub fn kind(mut self, kind: impl Into<Option<FamilyKind>>) -> Self {
+        self.kind = kind.into();
         self
     }
 
@@ -75,6 +75,7 @@ impl PlanLimits {
 
 /// The best of several designs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PlanGoal {
     /// The least expected time of a query.
     #[default]
@@ -99,6 +100,7 @@ impl PlanGoal {
 
 /// A design in a layout, and what it costs.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CostedDesign {
     /// The tables.
     pub design: Design,
@@ -203,7 +205,17 @@ impl PlanLimits {
     }
 }
 
-/// The designs on the frontier of their kind, of at most `most_tables` tables; the scan is first.
+/// The designs on the frontier of their kind.
+///
+/// ```
+/// use lookalike_hamming::{Family, designs};
+///
+/// let all = designs(64, 3, 16);
+/// assert_eq!(all[0].family(), &Family::Scan);
+/// assert!(all.iter().all(|design| design.tables().len() <= 16 && design.is_complete()));
+/// ```
+///
+/// They are of at most `most_tables` tables; the scan is first.
 ///
 /// Of two designs of one kind and one error budget, only the one with fewer tables or longer keys
 /// is kept.

@@ -18,7 +18,7 @@ use super::scatter::ScatterBuffers;
 use super::threads::on_each;
 use bucket::{BucketDigit, BucketJoiner, cheapest_masks, varying_bits};
 use error_tolerant::TolerantTables;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod bucket;
@@ -85,19 +85,41 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
     limits: SelfJoinLimits,
     visitor: impl Fn() -> V,
 ) {
-    self_join_until(codes, radius, limits, &|| false, visitor);
+    join_tables(codes, radius, limits, &|| false, None, &visitor);
 }
 
 /// As [`self_join`], until `is_cancelled`: every thread asks it between buckets of some thousand codes, and stops where it is true; once
-/// true it must stay so. Then the visitors have heard of some of the pairs only.
+/// true it must stay so. Returns [`ControlFlow::Break`] if it is true in the end: then the visitors may have heard of some of the pairs
+/// only.
+///
+/// ```
+/// use lookalike_hamming::{SelfJoinLimits, self_join_until};
+/// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+///
+/// let codes: Vec<u64> = (0..100_000).collect();
+/// let found = AtomicBool::new(false);
+/// // Any pair will do.
+/// let ended = self_join_until(&codes, 3, SelfJoinLimits::default(), &|| found.load(Relaxed), || {
+///     |_, _, _| found.store(true, Relaxed)
+/// });
+/// assert!(ended.is_break());
+/// ```
 pub fn self_join_until<C: Code, V: FnMut(C, C, u32) + Send>(
     codes: &[C],
     radius: u32,
     limits: SelfJoinLimits,
     is_cancelled: &(dyn Fn() -> bool + Sync),
     visitor: impl Fn() -> V,
-) {
+) -> ControlFlow<()> {
     join_tables(codes, radius, limits, is_cancelled, None, &visitor);
+    ended(is_cancelled)
+}
+
+fn ended(is_cancelled: &dyn Fn() -> bool) -> ControlFlow<()> {
+    match is_cancelled() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
 }
 
 /// Tables of a self-join of which all pairs were visited, from the first on.
@@ -123,16 +145,18 @@ pub struct JoinedTables {
 /// let (mut joined, pairs) = (JoinedTables::default(), Mutex::new(Vec::new()));
 /// let completed = &mut |tables| joined = tables;
 /// let mut progress = SelfJoinProgress { before: JoinedTables::default(), completed };
-/// self_join_from(&codes, 1, limits, &|| false, &mut progress, || {
+/// let ended = self_join_from(&codes, 1, limits, &|| false, &mut progress, || {
 ///     |a, b, _| pairs.lock().unwrap().push((a, b))
 /// });
+/// assert!(ended.is_continue());
 /// assert!(pairs.into_inner().unwrap().len() >= 5_000 && joined.done == joined.all);
 ///
 /// // Whoever noted the tables goes on behind them: here behind the last.
 /// let mut progress = SelfJoinProgress { before: joined, completed: &mut |_| () };
-/// self_join_from(&codes, 1, limits, &|| false, &mut progress, || {
+/// let ended = self_join_from(&codes, 1, limits, &|| false, &mut progress, || {
 ///     |_, _, _| unreachable!("all tables are joined")
 /// });
+/// assert!(ended.is_continue());
 /// ```
 pub struct SelfJoinProgress<'a> {
     /// Tables that an earlier join of the same codes and radius was done with. They are joined again if this one has others, as it may
@@ -150,7 +174,7 @@ pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
     is_cancelled: &(dyn Fn() -> bool + Sync),
     progress: &mut SelfJoinProgress<'_>,
     visitor: impl Fn() -> V,
-) {
+) -> ControlFlow<()> {
     join_tables(
         codes,
         radius,
@@ -159,6 +183,7 @@ pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
         Some(progress),
         &visitor,
     );
+    ended(is_cancelled)
 }
 
 impl SelfJoinProgress<'_> {

@@ -105,16 +105,16 @@ fn limits_are_kept() {
             .into_iter()
             .find(|costed| costed.cheapest)
     };
-    let two = cheapest(&PlanLimits::default().tables(Some(2))).unwrap();
+    let two = cheapest(&PlanLimits::default().tables(2)).unwrap();
     let halves = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
     assert_eq!(two.design.tables(), halves.tables());
-    let small = cheapest(&PlanLimits::default().memory_bytes(Some(12 << 27))).unwrap();
+    let small = cheapest(&PlanLimits::default().memory_bytes(12 << 27)).unwrap();
     assert!(small.costs.bytes_per_fingerprint <= 12.0);
     assert_eq!(small.design.tables().len(), 2);
     assert_ne!(small.layout, Layout::CacheLineBuckets);
-    let long = cheapest(&PlanLimits::default().min_prefix_bits(Some(29))).unwrap();
+    let long = cheapest(&PlanLimits::default().min_prefix_bits(29)).unwrap();
     assert!(long.design.prefix_range().0 >= 29);
-    assert_eq!(cheapest(&PlanLimits::default().memory_bytes(Some(0))), None);
+    assert_eq!(cheapest(&PlanLimits::default().memory_bytes(0)), None);
 }
 
 #[test]

@@ -145,14 +145,16 @@ fn a_cancelled_join_ends_at_once_with_some_of_the_pairs() {
             let (asked, pairs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
             let is_cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= after;
             let limits = SelfJoinLimits::default().threads(threads);
-            self_join_until(&codes, 3, limits, &is_cancelled, || {
+            let ended = self_join_until(&codes, 3, limits, &is_cancelled, || {
                 |a, b, distance| pairs.lock().unwrap().push((a, b, distance))
             });
             let pairs = pairs.into_inner().unwrap();
             let distinct: BTreeSet<_> = pairs.iter().copied().collect();
             assert!(distinct.len() == pairs.len() && distinct.is_subset(&all));
-            // Each thread once more in the step at work, and the join between steps.
-            assert!(asked.into_inner() <= after + threads + 3, "{count} {after}");
+            // Each thread once more in the step at work, and the join between steps and in the end.
+            let asked = asked.into_inner();
+            assert!(asked <= after + threads + 4, "{count} {after}");
+            assert_eq!(ended.is_break(), asked > after, "{count} {after}");
         }
     }
 }
@@ -171,12 +173,13 @@ fn joined_from<C: Code + Ord>(
         last = tables;
     };
     let mut progress = SelfJoinProgress { before, completed };
-    self_join_from(codes, radius, limits, &|| false, &mut progress, || {
+    let ended = self_join_from(codes, radius, limits, &|| false, &mut progress, || {
         |a, b, _| {
             let done = done.load(Ordering::Relaxed);
             found.lock().unwrap().push((done, a, b));
         }
     });
+    assert!(ended.is_continue());
     (found.into_inner().unwrap(), last)
 }
 

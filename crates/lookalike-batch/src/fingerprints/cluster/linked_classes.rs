@@ -144,12 +144,14 @@ impl FingerprintClustering<'_> {
             .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.join).unwrap_or(usize::MAX));
         let is_cancelled = || self.observer.is_cancelled();
-        self_join_until(sorted.keys(), self.radius(), limits, &is_cancelled, || {
+        let ended = self_join_until(sorted.keys(), self.radius(), limits, &is_cancelled, || {
             let (sorted, marks) = (&sorted, &marks);
             let mut writer = edges.writer();
             move |a: W, b: W, distance| link(sorted, marks, &mut writer, [a, b], distance)
         });
-        ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+        if ended.is_break() {
+            return Err(BatchError::Cancelled);
+        }
         edges.check().map_err(&temporary)?;
         let classes = Box::new(sorted.retain(&marks));
         let marks = marks.numbered();

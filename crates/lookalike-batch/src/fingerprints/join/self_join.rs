@@ -19,7 +19,7 @@ use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintName};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::observer::{JobStage, ensure_wanted};
+use crate::observer::JobStage;
 use crate::spill::partitions::lock;
 
 /// Pairs that one thread finds on its way to all, and the first failure on that way.
@@ -114,7 +114,7 @@ impl FingerprintJoin<'_> {
         };
         let mut progress = SelfJoinProgress { before, completed };
         let is_cancelled = || self.observer.is_cancelled();
-        self_join_from(
+        let ended = self_join_from(
             all.codes(),
             self.distance,
             limits,
@@ -128,7 +128,9 @@ impl FingerprintJoin<'_> {
                 }
             },
         );
-        ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+        if ended.is_break() {
+            return Err(BatchError::Cancelled);
+        }
         kept?;
         self.ensure_kept(failed)?;
         self.finish(JoinedSides::new(f, None), matches, PairSides::AB, out)
