@@ -42,6 +42,14 @@ pub fn intersection_at_least(a: &[u64], b: &[u64], needed: usize) -> Option<usiz
 
 /// Broder's resemblance, the Jaccard coefficient: shared features over all features, in [0, 1];
 /// 0 if either set is empty. Both ascend and repeat nothing.
+///
+/// ```
+/// use lookalike::{containment, resemblance};
+///
+/// let (page, quote) = ([1, 2, 3, 4, 5, 6, 7, 8], [2, 3, 9]);
+/// assert_eq!(resemblance(&page, &quote), 2.0 / 9.0);
+/// assert_eq!(containment(&quote, &page), 2.0 / 3.0);
+/// ```
 #[must_use]
 pub fn resemblance(a: &[u64], b: &[u64]) -> f64 {
     resemblance_of(intersection_size(a, b), a.len(), b.len())
@@ -82,6 +90,16 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
 /// len - o + 1, where o is the least number with o / len >= threshold.
 /// 0 when no set of this size can reach the threshold; `len` for a threshold of zero or less,
 /// where pairs that share nothing also count and no prefix finds them.
+///
+/// ```
+/// use lookalike::{intersection_at_least, prefix_len, shared_needed};
+///
+/// let (a, b): (Vec<u64>, Vec<u64>) = ((0..10).collect(), (1..11).collect());
+/// // Of sets of ten features those that reach 0.8 share nine, and the first three of each hold a common one.
+/// assert_eq!((shared_needed(a.len(), b.len(), 0.8), prefix_len(a.len(), 0.8)), (9, 3));
+/// assert!(a[..3].iter().any(|feature| b[..3].contains(feature)));
+/// assert_eq!(intersection_at_least(&a, &b, 9), Some(9));
+/// ```
 #[must_use]
 pub fn prefix_len(len: usize, threshold: f64) -> usize {
     let shares = |shared: usize| len > 0 && shared as f64 / len as f64 >= threshold;

@@ -64,7 +64,7 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "WEIGHT", default_value = "set")]
     pub(crate) weight: Weight,
 
-    /// minhash, b-bit: number of hash functions; oph: number of bins
+    /// minhash, b-bit: number of hash functions; oph: number of bins, at most 4096
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) functions: u16,
 

@@ -4,6 +4,7 @@ use std::mem::replace;
 
 /// A document in its place of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NovelDocument {
     /// Its number in the list that was given, from 0.
     pub number: usize,

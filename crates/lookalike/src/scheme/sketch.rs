@@ -36,7 +36,7 @@ pub enum Sketch {
     /// Min-hash from one function and so many bins, the empty ones filled by optimal
     /// densification.
     OnePermutation {
-        /// Number of bins, at least 1.
+        /// Number of bins, 1 to 4096.
         bins: u16,
     },
     /// Min-hash of which only the lowest bits are kept.
@@ -75,6 +75,9 @@ pub enum Sketch {
         buckets: u8,
     },
 }
+
+/// Most bins of [`Sketch::OnePermutation`]: a text of two features takes half the square of their number in tries.
+const MOST_BINS: u16 = 4096;
 
 impl Sketch {
     /// Refuses parameters that no text of a sketch has, such as a signature of no functions.
@@ -147,7 +150,7 @@ impl FromStr for Sketch {
             ParseOptionError::new(
                 "sketch",
                 "none, simhash:64 (or 32 or 128), minhash:N (1 to 65535, such as minhash:128), \
-                 super-shingle:GxR (each 1 to 255, such as super-shingle:6x14), oph:N, \
+                 super-shingle:GxR (each 1 to 255, such as super-shingle:6x14), oph:N (1 to 4096), \
                  b-bit:NxB (B from 1 to 16), mod-p:P, winnow:W, i-match:L or buckets:B",
                 text,
             )
@@ -169,7 +172,9 @@ fn parse_sketch(text: &str) -> Option<Sketch> {
             _ => return None,
         },
         "minhash" => Sketch::MinHash { functions: wide()? },
-        "oph" => Sketch::OnePermutation { bins: wide()? },
+        "oph" => Sketch::OnePermutation {
+            bins: wide().filter(|&bins| bins <= MOST_BINS)?,
+        },
         "mod-p" => Sketch::ModP { modulus: wide()? },
         "winnow" => Sketch::Winnowing { window: wide()? },
         "i-match" => Sketch::IMatch {

@@ -18,6 +18,7 @@ use crate::hash::siphash::SipKey;
 /// # Ok::<(), lookalike::hash::siphash::ParseKeyError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum TokenHash {
     /// XXH3-64, seeded: fast, and stable by its published specification.
     #[default]

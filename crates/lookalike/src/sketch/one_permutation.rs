@@ -20,8 +20,8 @@ use crate::sketch::Signature;
 /// bins is that of 128 functions for long texts; for texts of fewer features than bins it is
 /// larger, up to that of as many functions as there are features.
 ///
-/// Filling takes some `bins²` tries, divided by the number of full bins: with 65535 bins a text of two features takes
-/// 2,000,000,000, which are seconds. Up to 4096 bins no text takes more than some 8,000,000.
+/// Filling takes some `bins²` tries, divided by the number of full bins: a text of two features takes 8,000,000 with the 4096 bins that
+/// a scheme may have, and seconds with 65535.
 ///
 /// ```
 /// use lookalike::OnePermutation;

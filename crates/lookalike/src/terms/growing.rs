@@ -30,6 +30,7 @@ pub struct GrowingTerms {
 
 /// Drift of the weights that [`GrowingTerms::follow`] found, and whether it took new ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct TermsDrift {
     /// Bits of a 64-bit fingerprint that the weights of the counts would change: an upper estimate of the average over the
     /// collection, under the weight `idf`.

@@ -33,7 +33,7 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         (1..=u8::MAX, 1..=u8::MAX).prop_map(|(groups, rows)| Sketch::SuperShingle { groups, rows }),
         Just(Sketch::Simhash32),
         Just(Sketch::Simhash128),
-        (1..=u16::MAX).prop_map(|bins| Sketch::OnePermutation { bins }),
+        (1..=4096_u16).prop_map(|bins| Sketch::OnePermutation { bins }),
         (1..=u16::MAX, 1..=16u8).prop_map(|(functions, bits)| Sketch::BBit { functions, bits }),
         (1..=u16::MAX).prop_map(|modulus| Sketch::ModP { modulus }),
         (1..=u16::MAX).prop_map(|window| Sketch::Winnowing { window }),

@@ -131,6 +131,8 @@ fn parameters_that_mean_nothing_made_sketchers_that_panicked_or_called_all_docum
     for sketch in [
         Sketch::MinHash { functions: 0 },
         Sketch::OnePermutation { bins: 0 },
+        // A text of two features would take seconds.
+        Sketch::OnePermutation { bins: 4097 },
         Sketch::BBit {
             functions: 64,
             bits: 40,
