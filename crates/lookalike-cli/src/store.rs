@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Subcommand;
@@ -10,7 +9,6 @@ use lookalike::{Scheme, Sketch};
 use lookalike_batch::fingerprints::files::SketchShape;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_server::{CLOCK_TOLERANCE, default_scheme};
-use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
     Collection, CollectionSettings, ContentKey, Store, StoreError, StoreOptions, StoreTuning,
     StoredDocument, StoredScheme, UnixMillis, WriteOp, WriteTime, info, restore, salvage, verify,
@@ -155,7 +153,7 @@ pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
     match &arguments.command {
         StoreCommand::Verify { data } => verify_all(data),
         StoreCommand::Info { data } => {
-            let info = info(&RealFs::default(), data).map_err(failed)?;
+            let info = info(data).map_err(failed)?;
             say(&json!({"identity": info.identity.to_string(), "collections": info.collections}))
         }
         StoreCommand::Snapshot { data, target } => {
@@ -166,7 +164,7 @@ pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
             say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
         }
         StoreCommand::Restore { snapshot, target } => {
-            let made = restore(&RealFs::default(), snapshot, target).map_err(failed)?;
+            let made = restore(snapshot, target).map_err(failed)?;
             say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
         }
         StoreCommand::Salvage { data, target } => salvage_all(data, target),
@@ -179,7 +177,7 @@ fn say(summary: &serde_json::Value) -> Result<(), Failure> {
 }
 
 fn verify_all(data: &Path) -> Result<(), Failure> {
-    let found = verify(&RealFs::default(), data).map_err(failed)?;
+    let found = verify(data).map_err(failed)?;
     let (mut damaged, mut foreign, mut torn) = (0, 0, 0);
     for (name, found) in &found {
         let line = match found {
@@ -221,8 +219,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
 }
 
 fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
-    let fs: Arc<dyn FileSystem> = Arc::new(RealFs::default());
-    let saved = salvage(&fs, data, target, StoreOptions::default()).map_err(failed)?;
+    let saved = salvage(data, target, StoreOptions::default()).map_err(failed)?;
     let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
     say(&json!({"changes_saved": saved.saved, "lost": lost}))?;
     match lost.first() {
@@ -425,7 +422,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
                     break;
                 }
                 loaded += documents.len() as u64;
-                let outcomes = collection.write(documents, write_time(last), 0);
+                let outcomes = collection.write(documents, write_time(last));
                 let outcomes = outcomes.map_err(failed)?;
                 let again = |outcome: &&_| {
                     matches!(
@@ -464,10 +461,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
 fn write_time(last: UnixMillis) -> WriteTime {
     let now = now().max(last);
     let is_held = last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
-    WriteTime {
-        now: if is_held { last } else { now },
-        lives_from: now,
-    }
+    WriteTime::from(if is_held { last } else { now }).lives_from(now)
 }
 
 /// The wall clock.

@@ -70,11 +70,7 @@ impl GuardedClock {
     /// The time of writes: documents live from what the wall clock tells, even while it is not believed. If it is right after all, they
     /// have not expired before they should.
     pub(crate) fn write_time(&self) -> WriteTime {
-        let now = self.now();
-        WriteTime {
-            now,
-            lives_from: now.max((self.wall)()),
-        }
+        WriteTime::from(self.now()).lives_from((self.wall)())
     }
 
     /// Lead of the time over the wall clock: documents live that much longer than they should.

@@ -213,9 +213,7 @@ impl SchemeSketcher {
         let (text, hash) = self.plain_hashed_text(content, buffers, wants_hash);
         // Documents of equal text and other fields have other features; as copies of each other they would
         // share one sketch.
-        let with_fields = |TextHash(hash): TextHash| {
-            stored_hash(long_hash(u128::from_le_bytes(hash), Some(fields)))
-        };
+        let with_fields = |hash: TextHash| long_hash(hash.into(), Some(fields)).into();
         (
             text,
             if has_fields {
@@ -243,7 +241,7 @@ impl SchemeSketcher {
         if text.trim().is_empty() {
             return (text, None);
         }
-        let hash = || stored_hash(seen_text_hash(text, seen));
+        let hash = || seen_text_hash(text, seen).into();
         (text, Some(content.text_hash.unwrap_or_else(hash)))
     }
 
@@ -391,11 +389,6 @@ fn text_key(text: &str, sketch: Option<DocumentSketch>, text_hash: Option<TextHa
             length: kept_length(text),
         },
     }
-}
-
-/// The first byte of a hash is its lowest.
-fn stored_hash(hash: u128) -> TextHash {
-    TextHash(hash.to_le_bytes())
 }
 
 impl SketchCache {

@@ -74,7 +74,6 @@ fn fill(pages: &Collection, count: u64, batch: u64) -> Result<(), Box<dyn Error>
                 .map(|number| WriteOp::Insert(document(number)))
                 .collect(),
             now(),
-            0,
         )?;
         next = end;
     }
@@ -175,9 +174,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                         document,
                         scope: 3.into(),
                         insert,
+                        limit: 0,
                     },
                 };
-                drop(pages.write(vec![write], now(), 0));
+                drop(pages.write(vec![write], now()));
             });
             report(&pages);
         }
@@ -189,7 +189,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let mut next = stored + (writer << 40);
                 while !ended.load(Ordering::Relaxed) {
                     let writes = (next..next + 100).map(|number| WriteOp::Insert(document(number)));
-                    drop(pages.write(writes.collect(), now(), 0));
+                    drop(pages.write(writes.collect(), now()));
                     next += 100;
                 }
             };

@@ -61,7 +61,7 @@ impl<'a> BatchWriter<'a> {
         let batch = std::mem::take(&mut self.batch);
         self.bytes = 0;
         let writes = batch.len() as u64;
-        self.collection.write(batch, self.time, 0)?;
+        self.collection.write(batch, self.time)?;
         self.written += writes;
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use lookalike::SchemeId;
@@ -43,6 +43,30 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const WRITER_PANICKED: &str = "a thread of the collection panicked";
 
 /// A collection of a store: any number of threads may read and write it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lookalike::{Fingerprint, Scheme};
+/// use lookalike_store::{CollectionSettings, Store, StoreOptions, StoredDocument, UnixMillis, Verdict, WriteOp};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let store = Store::open(&folder, StoreOptions::default().create(true))?;
+/// let settings = CollectionSettings::new(&Scheme::default()).time_to_live(Duration::from_secs(60));
+/// let pages = store.create_collection("pages", &settings)?;
+/// let insert = |id: &str, code| WriteOp::Insert(StoredDocument::new(id, Fingerprint(code)));
+/// let now = UnixMillis(1_700_000_000_000);
+/// pages.write(vec![insert("a", 0b1011), insert("b", 0b1001), insert("c", u64::MAX)], now)?;
+///
+/// // The two nearest within three bits.
+/// let found = pages.query(Fingerprint(0b1011), 3, now, 2)?;
+/// let near: Vec<_> = found.neighbours.iter().map(|near| (near.id.as_str(), near.distance)).collect();
+/// assert_eq!((found.verdict, near), (Verdict::SameFingerprint, vec![("a", 0), ("b", 1)]));
+/// // All three live for a minute.
+/// let later = now.after(Duration::from_secs(61));
+/// assert_eq!(pages.check(Fingerprint(0b1011), 3, later)?, Verdict::New);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Collection {
     name: String,
@@ -68,6 +92,8 @@ struct CollectionShared {
     merging: Mutex<()>,
     /// True if a compaction was requested.
     compacting: AtomicBool,
+    /// The thread of the writer, once it runs.
+    writer_thread: OnceLock<ThreadId>,
 }
 
 #[derive(Debug, Default)]
@@ -89,6 +115,7 @@ struct BackgroundErrors {
 
 /// Health of a collection.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CollectionHealth {
     /// Reason why nothing can be written until the store is opened again.
     pub stopped: Option<String>,
@@ -117,6 +144,7 @@ impl Collection {
             closed: AtomicBool::new(false),
             merging: Mutex::new(()),
             compacting: AtomicBool::new(false),
+            writer_thread: OnceLock::new(),
         });
         let collection = Self {
             name: name.to_owned(),
@@ -215,19 +243,21 @@ impl Collection {
         }
     }
 
-    /// Carries out some writes, all or none of them, in order, and waits until they are durable. Answers hold at most
-    /// `limit` neighbours.
+    /// Carries out some writes, all or none of them, in order, and waits until they are durable.
     ///
     /// # Errors
-    /// [`StoreError`]; then none of the writes was done.
+    /// [`StoreError`]; then none of the writes was done. [`StoreError::WriterThread`] on the thread of the writer, where `done` of
+    /// [`Collection::submit`] runs: it would wait for itself.
     pub fn write(
         &self,
         writes: Vec<WriteOp>,
         time: impl Into<WriteTime>,
-        limit: usize,
     ) -> Result<Vec<WriteOutcome>> {
+        if self.shared.writer_thread.get() == Some(&std::thread::current().id()) {
+            return Err(StoreError::WriterThread);
+        }
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.submit(writes, time, limit, move |result| {
+        self.submit(writes, time, move |result| {
             // Whoever asked may have gone.
             let _ = sender.send(result);
         });
@@ -237,20 +267,18 @@ impl Collection {
     /// As [`Collection::write`] without waiting: `done` hears the result, mostly on the thread of the writer. Results come in the order of
     /// the requests, each once its changes are durable and readers see them; where the disk is full, those of deletes come last.
     ///
-    /// `done` must not take long, for later writes wait for it, and must not call what waits for writes of this collection:
-    /// [`Collection::write`] would wait for ever. It may read and submit. If it panics, the collection goes on.
+    /// `done` must not take long, for later writes wait for it. It may read and submit, but [`Collection::write`] refuses it. If it
+    /// panics, the collection goes on.
     pub fn submit(
         &self,
         writes: Vec<WriteOp>,
         time: impl Into<WriteTime>,
-        limit: usize,
         done: impl FnOnce(Result<Vec<WriteOutcome>>) + Send + 'static,
     ) {
         let done = Box::new(done);
         let request = WriteRequest {
             writes,
             time: time.into(),
-            limit,
             done,
         };
         let bytes = request.bytes();
@@ -328,6 +356,26 @@ impl Collection {
     }
 
     /// Finds the documents that contain paragraphs or similar ones within a radius, at most `limit` for each.
+    ///
+    /// ```
+    /// # use lookalike::{Fingerprint, Scheme};
+    /// use lookalike_store::{CollectionSettings, RetainedParts, StoredDocument};
+    /// # use lookalike_store::{Store, StoreOptions, UnixMillis, WriteOp};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Store::open(&folder, StoreOptions::default().create(true))?;
+    /// # let now = UnixMillis(1_700_000_000_000);
+    /// let keep = RetainedParts::default().paragraphs(true);
+    /// let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()).keep(keep))?;
+    /// // Hashes of two paragraphs, such as those of `lookalike_corpus`.
+    /// let paragraphs = vec![17.into(), 18.into()];
+    /// let page = StoredDocument { paragraphs, ..StoredDocument::new("a", Fingerprint(7)) };
+    /// pages.write(vec![WriteOp::Insert(page)], now)?;
+    /// let found = pages.paragraphs(&[18, 19], 0, now, 10)?;
+    /// assert_eq!((&*found[0].documents[0].id, found[0].documents[0].position), ("a", 1));
+    /// assert!(found[1].documents.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`StoreError::Invalid`] when the collection keeps no paragraphs, and beyond its radius; failures of the medium.
@@ -510,6 +558,8 @@ impl CollectionShared {
 
     /// The writer. A panic in it ends all writing, and what waits is told so: nobody knows how much of the group is durable.
     fn write(&self) {
+        self.writer_thread
+            .get_or_init(|| std::thread::current().id());
         while catch_unwind(AssertUnwindSafe(|| self.write_groups())).is_err() {
             self.engine.end_writes(WRITER_PANICKED);
         }

@@ -25,10 +25,32 @@ pub const LARGEST_DOCUMENT: usize = 32 << 20;
 ///
 /// let hash: TextHash = "af1349b9f5f9a1a6a0404dea36dcc949".parse()?;
 /// assert_eq!(hash.to_string(), "af1349b9f5f9a1a6a0404dea36dcc949");
+/// // The same from a number, as `lookalike_corpus::text_hash` returns it.
+/// assert_eq!(hash, TextHash::from(0x49c9_dc36_ea4d_40a0_a6a1_f9f5_b949_13af));
 /// # Ok::<(), lookalike_store::ParseTextHashError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TextHash(pub [u8; 16]);
+pub struct TextHash(pub(crate) [u8; 16]);
+
+impl From<[u8; 16]> for TextHash {
+    /// The hash of its bytes, in order.
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<u128> for TextHash {
+    /// The hash of a number whose lowest byte is the first.
+    fn from(number: u128) -> Self {
+        Self(number.to_le_bytes())
+    }
+}
+
+impl From<TextHash> for u128 {
+    fn from(hash: TextHash) -> Self {
+        Self::from_le_bytes(hash.0)
+    }
+}
 
 /// Not 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +101,19 @@ impl From<u64> for StoredParagraph {
 }
 
 /// A document of a collection.
+///
+/// ```
+/// use lookalike::Fingerprint;
+/// use lookalike_store::{StoredDocument, TextHash, UnixMillis};
+///
+/// let page = StoredDocument {
+///     text_hash: Some(TextHash::from(0x1234_u128)),
+///     expires: Some(UnixMillis(1_700_000_000_000)),
+///     metadata: b"fetched by crawler 3".to_vec(),
+///     ..StoredDocument::new("http://a.example/", Fingerprint(0b1011))
+/// };
+/// assert!(!page.is_alive(UnixMillis(1_700_000_000_001)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredDocument {
     /// The user's own id: 1 to [`LONGEST_ID`] bytes.

@@ -178,6 +178,9 @@ pub enum StoreError {
     /// Writes have stopped after a failure of the medium. Everything acknowledged is kept.
     #[error("writes have stopped: {0}; reads still work; repair the cause and reopen the store")]
     Stopped(String),
+    /// A wait for a write on the thread that writes.
+    #[error("the writer of the collection cannot wait for a write; submit it")]
+    WriterThread,
     /// The collection was closed.
     #[error("the collection is closed")]
     Closed,

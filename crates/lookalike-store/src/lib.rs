@@ -23,7 +23,7 @@
 //! let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()))?;
 //! let now = UnixMillis(1_700_000_000_000);
 //! let page = StoredDocument::new("http://a.example/", Fingerprint(0b1011));
-//! pages.write(vec![WriteOp::Insert(page)], now, 0)?;
+//! pages.write(vec![WriteOp::Insert(page)], now)?;
 //! assert_eq!(pages.check(Fingerprint(0b1000), 3, now)?, Verdict::Near { distance: 2 });
 //! store.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -80,7 +80,10 @@ pub use document::{
 pub use document_sketch::{DocumentSketch, LARGEST_RADIUS, MOST_PLACES, SketchForm};
 pub use engine::{CollectionStats, LARGEST_BATCH, RecoveryReport};
 pub use error::{Result, StoreError};
-pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
+pub use maintenance::{
+    SalvageReport, SnapshotSummary, StoreInfo, info, info_on, restore, restore_on, salvage,
+    salvage_on, verify, verify_on,
+};
 pub use neighbour_cursor::{NeighbourCursor, ParseCursorError};
 pub use operations::{
     InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, WriteOp, WriteOutcome,

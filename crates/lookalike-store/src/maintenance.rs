@@ -11,7 +11,7 @@ use crate::batch_writer::BatchWriter;
 use crate::engine::{self, LogChange, RecoveryReport};
 use crate::error::{Result, StoreError};
 use crate::file_copy::{copy_file, for_each_piece, link_or_copy};
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, RealFs};
 use crate::manifest::{read_checked, replace_checked};
 use crate::store::{
     LONGEST_NAME, SECOND_FOLDER, SNAPSHOT, Store, StoreCatalog, StoreId, StoreOptions, check_name,
@@ -38,6 +38,7 @@ struct SnapshotList {
 
 /// Summary of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SnapshotSummary {
     /// Collections.
     pub collections: usize,
@@ -49,6 +50,7 @@ pub struct SnapshotSummary {
 
 /// Report on a salvage.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct SalvageReport {
     /// Number of changes that were saved, by collection.
     pub saved: BTreeMap<String, u64>,
@@ -64,7 +66,8 @@ impl Store {
     ///
     /// # Errors
     /// When a collection is damaged, the directory exists, or the medium fails.
-    pub fn snapshot(&self, target: &Path) -> Result<SnapshotSummary> {
+    pub fn snapshot(&self, target: impl AsRef<Path>) -> Result<SnapshotSummary> {
+        let target = target.as_ref();
         let _alone = lock(&self.snapshots);
         let fs = &**self.fs();
         if is_unfinished(fs, target) {
@@ -81,7 +84,8 @@ impl Store {
     }
 
     /// Removes the snapshots in a directory that killed processes were writing; their names. Those that are being written stay.
-    pub fn remove_unfinished_snapshots(&self, folder: &Path) -> Vec<String> {
+    pub fn remove_unfinished_snapshots(&self, folder: impl AsRef<Path>) -> Vec<String> {
+        let folder = folder.as_ref();
         let _alone = lock(&self.snapshots);
         let fs = &**self.fs();
         let mut names = fs.list(folder).unwrap_or_default();
@@ -268,9 +272,30 @@ fn check_collections(path: &Path, list: &SnapshotList, catalog: &StoreCatalog) -
 
 /// Makes a store of a snapshot in a new directory. Every byte of the snapshot is checked first.
 ///
+/// ```
+/// use lookalike_store::{Store, StoreOptions, restore, verify};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let [data, snapshot, restored] = ["data", "snapshot", "restored"].map(|name| folder.path().join(name));
+/// let store = Store::open(&data, StoreOptions::default().create(true))?;
+/// store.snapshot(&snapshot)?;
+/// restore(&snapshot, &restored)?;
+/// assert!(verify(&restored)?.values().all(Result::is_ok));
+/// assert_eq!(Store::open(&restored, StoreOptions::default())?.identity(), store.identity());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// When a file of the snapshot is missing, changed or not listed, or the target exists; then nothing is made.
-pub fn restore(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<SnapshotSummary> {
+pub fn restore(snapshot: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<SnapshotSummary> {
+    restore_on(&RealFs::default(), snapshot.as_ref(), target.as_ref())
+}
+
+/// As [`restore`], on any file system.
+///
+/// # Errors
+/// As [`restore`].
+pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<SnapshotSummary> {
     let list: SnapshotList = read_checked(fs, snapshot, SNAPSHOT, "every snapshot")?;
     if list.version != VERSION {
         let (path, found) = (snapshot.join(SNAPSHOT), list.version);
@@ -363,6 +388,7 @@ fn restore_into(
 
 /// Identity and collections of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoreInfo {
     /// Its identity.
     pub identity: StoreId,
@@ -374,7 +400,15 @@ pub struct StoreInfo {
 ///
 /// # Errors
 /// When there is none, or its catalog is damaged.
-pub fn info(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
+pub fn info(folder: impl AsRef<Path>) -> Result<StoreInfo> {
+    info_on(&RealFs::default(), folder.as_ref())
+}
+
+/// As [`info`], on any file system.
+///
+/// # Errors
+/// As [`info`].
+pub fn info_on(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
     let catalog = StoreCatalog::read(fs, folder)?.ok_or_else(|| StoreError::NoStore {
         path: folder.to_owned(),
     })?;
@@ -388,7 +422,15 @@ pub fn info(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
 ///
 /// # Errors
 /// When the catalog itself is damaged or the store is in use.
-pub fn verify(
+pub fn verify(folder: impl AsRef<Path>) -> Result<BTreeMap<String, Result<RecoveryReport>>> {
+    verify_on(&RealFs::default(), folder.as_ref())
+}
+
+/// As [`verify`], on any file system.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_on(
     fs: &dyn FileSystem,
     folder: &Path,
 ) -> Result<BTreeMap<String, Result<RecoveryReport>>> {
@@ -406,11 +448,38 @@ pub fn verify(
 
 /// Writes everything that can be read of a damaged store into a new one. The damaged one is not changed.
 ///
+/// ```
+/// use lookalike_store::{Store, StoreOptions, salvage};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let (damaged, saved) = (folder.path().join("damaged"), folder.path().join("saved"));
+/// # Store::open(&damaged, StoreOptions::default().create(true))?.close()?;
+/// let report = salvage(&damaged, &saved, StoreOptions::default())?;
+/// for error in &report.lost {
+///     eprintln!("{error}");
+/// }
+/// let store = Store::open(&saved, StoreOptions::default())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// What was deleted or replaced after what is lost may come back, and is not told apart from what lives.
 ///
 /// # Errors
 /// When not even names and settings of the collections can be read, or the target exists or cannot be written: then nothing is left of it.
 pub fn salvage(
+    folder: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: StoreOptions,
+) -> Result<SalvageReport> {
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFs::default());
+    salvage_on(&fs, folder.as_ref(), target.as_ref(), options)
+}
+
+/// As [`salvage`], on any file system.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn salvage_on(
     fs: &Arc<dyn FileSystem>,
     folder: &Path,
     target: &Path,

@@ -13,6 +13,7 @@ use crate::verdict::{SimilarParagraph, Verdict};
 
 /// Documents within a radius of a sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueryResult {
     /// The verdict, which does not depend on the limit of neighbours.
     pub verdict: Verdict,
@@ -111,6 +112,7 @@ impl Eq for Neighbour {}
 
 /// Documents that contain a paragraph or a similar one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParagraphMatches {
     /// The paragraph that was looked for.
     pub paragraph: StoredParagraph,
@@ -122,7 +124,34 @@ pub struct ParagraphMatches {
 }
 
 /// A change of a collection.
+///
+/// ```
+/// # use lookalike::{Fingerprint, Scheme};
+/// use lookalike_store::{InsertWhen, StoredDocument, WriteOp, WriteOutcome};
+/// # use lookalike_store::{CollectionSettings, Store, StoreOptions, UnixMillis};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let store = Store::open(&folder, StoreOptions::default().create(true))?;
+/// # let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()))?;
+/// # let now = UnixMillis(1_700_000_000_000);
+/// let check = |id: &str, code| WriteOp::CheckAndInsert {
+///     document: StoredDocument::new(id, Fingerprint(code)),
+///     scope: 3.into(),
+///     insert: InsertWhen::New,
+///     limit: 1,
+/// };
+/// // All or none of them, one after the other: the second is near the first, and stays out.
+/// let outcomes = pages.write(vec![check("a", 0b1011), check("b", 0b1001)], now)?;
+/// let WriteOutcome::Checked { answer, inserted: false, .. } = &outcomes[1] else { panic!("{outcomes:?}") };
+/// assert_eq!(answer.neighbours[0].id, "a");
+///
+/// let outcomes = pages.write(vec![WriteOp::Delete("a".to_owned()), check("b", 0b1001)], now)?;
+/// assert_eq!(outcomes[0], WriteOutcome::Deleted { existed: true });
+/// assert!(matches!(outcomes[1], WriteOutcome::Checked { inserted: true, .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum WriteOp {
     /// Inserts a document, in the place of any with its id.
     Insert(StoredDocument),
@@ -135,6 +164,8 @@ pub enum WriteOp {
         scope: NeighbourScope,
         /// Condition of the insert.
         insert: InsertWhen,
+        /// Most neighbours in the answer; the verdict does not depend on it.
+        limit: usize,
     },
     /// Deletes the document with this id, if there is one.
     Delete(String),
@@ -159,6 +190,7 @@ impl WriteOp {
 
 /// Condition under which a checked document is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InsertWhen {
     /// Insert if nothing is within the radius.
     New,
@@ -183,6 +215,7 @@ impl InsertWhen {
 
 /// Result of a [`WriteOp`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WriteOutcome {
     /// Of [`WriteOp::Insert`].
     Inserted {

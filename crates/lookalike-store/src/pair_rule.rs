@@ -11,7 +11,7 @@ use crate::error::{Result, StoreError};
 /// Traits of a document that decide, beside its content, with which others it is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PairTraits {
-    /// Hash of its category; 0 where it has none.
+    /// Hash of its category, such as that of `lookalike_corpus::category_hash`; 0 where it has none.
     pub category: u64,
     /// Bytes of its text; [`u32::MAX`] of longer ones.
     pub length: u32,
@@ -57,6 +57,28 @@ impl CategoryScope {
 }
 
 /// The pairs of documents that count in a collection. By default all do.
+///
+/// ```
+/// # use lookalike::{Fingerprint, Scheme};
+/// use lookalike_store::{CollectionSettings, PairRule, PairTraits, SketchForm, StoredDocument, Verdict};
+/// # use lookalike_store::{Store, StoreOptions, UnixMillis, WriteOp};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let store = Store::open(&folder, StoreOptions::default().create(true))?;
+/// # let now = UnixMillis(1_700_000_000_000);
+/// // Pages of one site, of which the shorter has half the length of the longer.
+/// let rule = PairRule::default().within("site").length_share(0.5);
+/// let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()).pairs(rule))?;
+/// let page = |category, length| StoredDocument {
+///     traits: PairTraits { category, length },
+///     ..StoredDocument::new("a", Fingerprint(0b1011))
+/// };
+/// pages.write(vec![WriteOp::Insert(page(1, 1000))], now)?;
+/// let verdict = |category, length| pages.check(page(category, length).content(SketchForm::Fingerprint), 3, now);
+/// assert_eq!(verdict(1, 600)?, Verdict::SameFingerprint);
+/// assert_eq!((verdict(2, 600)?, verdict(1, 400)?), (Verdict::New, Verdict::New));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

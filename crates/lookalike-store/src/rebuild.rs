@@ -30,6 +30,22 @@ const FEW_CHANGES: usize = 64;
 const ROUNDS: usize = 32;
 
 /// Settings that a collection gets when it is rebuilt. All others stay.
+///
+/// ```
+/// # use lookalike::Scheme;
+/// use lookalike_store::{RebuildTarget, StoreError};
+/// # use lookalike_store::{CollectionSettings, Store, StoreOptions};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let store = Store::open(&folder, StoreOptions::default().create(true))?;
+/// # store.create_collection("pages", &CollectionSettings::new(&Scheme::default()))?;
+/// let pages = store.collection("pages")?;
+/// // Another radius, and the same scheme: documents stay as they are.
+/// let target = RebuildTarget::new(pages.settings().scheme.clone(), 6);
+/// store.rebuild_collection(&pages, &target, &mut |document| Ok(document), || Ok::<_, StoreError>(()))?;
+/// assert_eq!(store.collection("pages")?.settings().radius, 6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RebuildTarget {
@@ -61,6 +77,7 @@ impl RebuildTarget {
 
 /// Report on a collection that was rebuilt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RebuildReport {
     /// Writes into the new collection: its documents, and what changed meanwhile once more.
     pub written: u64,

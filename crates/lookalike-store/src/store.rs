@@ -89,8 +89,8 @@ impl StoreOptions {
 
     /// Seeds identities and keys, for tests.
     #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+    pub fn seed(mut self, seed: impl Into<Option<u64>>) -> Self {
+        self.seed = seed.into();
         self
     }
 }
@@ -121,6 +121,24 @@ impl FromStr for StoreId {
 }
 
 /// An open store.
+///
+/// ```
+/// use lookalike::{Fingerprint, Scheme};
+/// use lookalike_store::{CollectionSettings, Store, StoreOptions, StoredDocument, UnixMillis, WriteOp};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::open(&folder, StoreOptions::default().create(true))?;
+/// let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()))?;
+/// let now = UnixMillis(1_700_000_000_000);
+/// pages.write(vec![WriteOp::Insert(StoredDocument::new("a", Fingerprint(7)))], now)?;
+/// store.close()?;
+///
+/// // After a restart; nothing is made where there is no store.
+/// let store = Store::open(&folder, StoreOptions::default())?;
+/// let pages = store.collection("pages")?;
+/// assert!(pages.recovery().clean && pages.get("a", now)?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Store {
     fs: Arc<dyn FileSystem>,
@@ -335,8 +353,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]: another process has it, it is damaged, or there is none.
-    pub fn open(folder: &Path, options: StoreOptions) -> Result<Self> {
-        Self::open_on(Arc::new(RealFs::default()), folder, options)
+    pub fn open(folder: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
+        Self::open_on(Arc::new(RealFs::default()), folder.as_ref(), options)
     }
 
     /// As [`Store::open`], on any file system. A collection that is damaged is told when it is asked for: the others are

@@ -19,7 +19,18 @@ impl UnixMillis {
 
 /// The time of writes. A caller that does not believe its clock holds `now` back, so that nothing expires too early; what is inserted
 /// meanwhile must not die early either.
+///
+/// ```
+/// use std::time::Duration;
+/// use lookalike_store::{UnixMillis, WriteTime};
+///
+/// let believed = UnixMillis(1_700_000_000_000);
+/// let clock = believed.after(Duration::from_secs(3600));
+/// let time = WriteTime::from(believed).lives_from(clock);
+/// assert_eq!((time.now, time.lives_from), (believed, clock));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteTime {
     /// The time by which documents have expired.
     pub now: UnixMillis,
@@ -32,6 +43,17 @@ impl From<UnixMillis> for WriteTime {
         Self {
             now,
             lives_from: now,
+        }
+    }
+}
+
+impl WriteTime {
+    /// Sets the start of the lives of new documents; `now` if it is before that.
+    #[must_use]
+    pub fn lives_from(self, lives_from: UnixMillis) -> Self {
+        Self {
+            lives_from: lives_from.max(self.now),
+            ..self
         }
     }
 }

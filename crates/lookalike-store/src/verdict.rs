@@ -38,6 +38,7 @@ impl Verdict {
 
 /// The paragraph of a document that is most similar to one that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SimilarParagraph {
     /// Id of the document.
     pub id: String,

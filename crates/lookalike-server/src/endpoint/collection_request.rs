@@ -311,11 +311,7 @@ impl SubmittedWrites {
 
 impl CollectionTask<'_> {
     /// Hands writes to the store, all or none of them.
-    pub(crate) fn submit(
-        &self,
-        writes: Vec<WriteOp>,
-        limit: usize,
-    ) -> Result<SubmittedWrites, ProblemDetails> {
+    pub(crate) fn submit(&self, writes: Vec<WriteOp>) -> Result<SubmittedWrites, ProblemDetails> {
         // The queue of the store has no limit of its own. Here a client can still be told to come again; behind
         // this it waits for the sync.
         if self.collection.queued() >= WAITING_WRITES {
@@ -325,11 +321,10 @@ impl CollectionTask<'_> {
             ));
         }
         let (done, submitted) = oneshot::channel();
-        self.collection
-            .submit(writes, self.time, limit, move |outcomes| {
-                // Whoever asked may have gone.
-                let _ = done.send(outcomes);
-            });
+        self.collection.submit(writes, self.time, move |outcomes| {
+            // Whoever asked may have gone.
+            let _ = done.send(outcomes);
+        });
         Ok(SubmittedWrites(submitted))
     }
 }

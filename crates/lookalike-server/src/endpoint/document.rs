@@ -209,7 +209,7 @@ pub(crate) async fn insert(
             .map(|(_, sketch)| sketch.key.sketch.as_ref());
         let codes: Vec<_> = sketches.map(shown_fingerprint).collect();
         let writes = documents.into_iter().map(|(one, _)| WriteOp::Insert(one));
-        Ok((task.submit(writes.collect(), 0)?, codes, shape))
+        Ok((task.submit(writes.collect())?, codes, shape))
     };
     let ((submitted, codes, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter().zip(codes);
@@ -232,20 +232,21 @@ pub(crate) async fn check_and_insert(
         let scope = scope.of(&task.collection)?;
         let (documents, shape) = task.documents(Some(neighbours), None)?.into_parts();
         let (documents, owns): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
-        let writes = documents
-            .into_iter()
-            .map(|document| WriteOp::CheckAndInsert {
-                document,
-                scope,
-                insert,
-            });
         // The compact answer has no neighbours, so none need be read.
         let limit = if shape == ItemsShape::Packed {
             0
         } else {
             neighbours.page.limit
         };
-        let submitted = task.submit(writes.collect(), limit)?;
+        let writes = documents
+            .into_iter()
+            .map(|document| WriteOp::CheckAndInsert {
+                document,
+                scope,
+                insert,
+                limit,
+            });
+        let submitted = task.submit(writes.collect())?;
         Ok((submitted, owns, shape, task.collection))
     };
     // What is found is read by the thread that writes.
@@ -307,7 +308,7 @@ pub(crate) async fn delete(
     let work = |mut task: CollectionTask<'_>| {
         let (ids, shape) = task.ids()?.into_parts();
         let writes = ids.into_iter().map(WriteOp::Delete).collect();
-        Ok((task.submit(writes, 0)?, shape))
+        Ok((task.submit(writes)?, shape))
     };
     let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter();
@@ -331,7 +332,7 @@ pub(crate) async fn expire(
             checked.map(|(id, expires)| WriteOp::Expire { id, expires })
         });
         let (writes, shape) = writes?.into_parts();
-        Ok((task.submit(writes, 0)?, shape))
+        Ok((task.submit(writes)?, shape))
     };
     let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter();

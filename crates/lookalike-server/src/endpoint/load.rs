@@ -91,7 +91,7 @@ pub(crate) async fn load(
         });
         let (documents, shape) = documents?.into_parts();
         let (writes, lost): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
-        Ok((task.submit(writes, 0)?, lost, shape))
+        Ok((task.submit(writes)?, lost, shape))
     };
     let ((submitted, lost, shape), permit) =
         request.on_worker(RequestCost::default(), work).await?;

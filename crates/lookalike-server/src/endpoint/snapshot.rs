@@ -70,7 +70,7 @@ fn make(
         ));
     }
     // On a worker for as long as it takes: files are linked where that is possible, and read once for their checksums.
-    let summary = app.store.snapshot(&Path::new(folder).join(&name))?;
+    let summary = app.store.snapshot(Path::new(folder).join(&name))?;
     let entry = LogEntry::new(LogLevel::Info, "snapshot-made").with("name", name.as_str());
     app.log_change(entry.with("bytes", summary.bytes), by);
     Ok(SnapshotResponse {

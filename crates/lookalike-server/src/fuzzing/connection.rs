@@ -187,7 +187,7 @@ fn store() -> Store {
     };
     let written = pages
         .expect("a collection")
-        .write(vec![WriteOp::Insert(document)], NOW, 0);
+        .write(vec![WriteOp::Insert(document)], NOW);
     written.expect("a document");
     store
 }

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use lookalike_store::{Store, StoreOptions, fs::RealFs, restore};
+use lookalike_store::{Store, StoreOptions, restore};
 use serde_json::{Value, json};
 
 use crate::service::{BEGIN, Service};
@@ -134,12 +134,7 @@ async fn a_snapshot_of_an_open_service_is_a_store_when_it_is_restored() {
     }
     let folder = service.folder.path();
     let restored = folder.join("restored");
-    restore(
-        &RealFs::default(),
-        &folder.join("snapshots/monday"),
-        &restored,
-    )
-    .unwrap();
+    restore(folder.join("snapshots/monday"), &restored).unwrap();
     let store = Store::open(&restored, StoreOptions::default()).unwrap();
     assert_eq!(store.collection("pages").unwrap().stats().documents, 1);
 }

@@ -118,7 +118,7 @@ impl Service {
     /// On the store of a folder.
     pub(crate) fn on(folder: TempDir, started: Started) -> Self {
         let options = StoreOptions::default().create(true);
-        let store = Store::open(&folder.path().join("data"), options).unwrap();
+        let store = Store::open(folder.path().join("data"), options).unwrap();
         Self::of(store, folder, started)
     }
 

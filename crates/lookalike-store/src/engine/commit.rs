@@ -34,8 +34,6 @@ pub(crate) struct WriteRequest {
     pub(crate) writes: Vec<WriteOp>,
     /// Time of the request.
     pub(crate) time: WriteTime,
-    /// Largest number of neighbours in an answer.
-    pub(crate) limit: usize,
     /// Receives the result.
     pub(crate) done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
 }
@@ -260,7 +258,7 @@ impl CollectionEngine {
         };
         let writes = request.writes.iter();
         let outcomes = writes.map(|write| {
-            let outcome = self.stage_write(stage, write, time, request.limit)?;
+            let outcome = self.stage_write(stage, write, time)?;
             // A change of expiry is small but stages its whole document: a thousand of them may be gigabytes.
             let bytes = stage.bytes - before;
             if bytes > LARGEST_BATCH {
@@ -277,7 +275,6 @@ impl CollectionEngine {
         stage: &mut WriteStage,
         write: &WriteOp,
         time: WriteTime,
-        limit: usize,
     ) -> Result<WriteOutcome> {
         let now = time.now;
         match write {
@@ -293,6 +290,7 @@ impl CollectionEngine {
                 document,
                 scope,
                 insert,
+                limit,
             } => {
                 document.check()?;
                 document.ensure_form(self.shape.form)?;
@@ -302,7 +300,7 @@ impl CollectionEngine {
                 let old = known.as_ref().map(|known| known.location);
                 // Evaluated under the writer lock, so of two equal documents that arrive at once exactly one is
                 // new.
-                let answer = self.check(stage, &wanted, limit, old)?;
+                let answer = self.check(stage, &wanted, *limit, old)?;
                 let alive = self.is_alive(known.as_ref(), now);
                 let inserted = insert.allows(answer.verdict);
                 if inserted {

@@ -28,6 +28,7 @@ use crate::view::{CollectionView, FrozenMemTable, find_in_runs};
 
 /// Report on the recovery of a collection when it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecoveryReport {
     /// True if it was shut down cleanly.
     pub clean: bool,

@@ -333,6 +333,7 @@ fn nearest_of(
 
 /// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CollectionStats {
     /// Documents that live: neither deleted nor replaced nor expired.
     pub documents: u64,

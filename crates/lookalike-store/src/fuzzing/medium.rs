@@ -138,7 +138,6 @@ pub(super) fn commit(engine: &CollectionEngine, writes: Vec<WriteOp>) -> bool {
     engine.commit(vec![WriteRequest {
         writes,
         time: NOW.into(),
-        limit: 2,
         done,
     }]);
     receiver.recv().unwrap_or_default()

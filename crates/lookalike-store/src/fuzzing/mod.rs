@@ -198,6 +198,7 @@ fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
             document,
             scope: 0.into(),
             insert: InsertWhen::Always,
+            limit: 2,
         },
         WriteOp::Delete("2".to_owned()),
     ];
@@ -223,8 +224,8 @@ fn beside(fs: &SimulatedFs, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
 
 fn catalogue(fs: &SimulatedFs) {
     let before = beside(fs, STORE);
-    let _ = maintenance::info(fs, Path::new(STORE));
-    if maintenance::verify(fs, Path::new(STORE)).is_err() {
+    let _ = maintenance::info_on(fs, Path::new(STORE));
+    if maintenance::verify_on(fs, Path::new(STORE)).is_err() {
         return;
     }
     let options = StoreOptions {
@@ -240,9 +241,9 @@ fn snapshot(fs: &SimulatedFs) {
     const TARGET: &str = "/restored";
     let before = beside(fs, TARGET);
     assert!(before.contains_key(&Path::new(ELSEWHERE).join("file")));
-    let restored = maintenance::restore(fs, Path::new(SNAPSHOT), Path::new(TARGET));
+    let restored = maintenance::restore_on(fs, Path::new(SNAPSHOT), Path::new(TARGET));
     assert_eq!(beside(fs, TARGET), before, "nothing outside of it changes");
     if restored.is_ok() {
-        maintenance::verify(fs, Path::new(TARGET)).expect("a store");
+        maintenance::verify_on(fs, Path::new(TARGET)).expect("a store");
     }
 }

@@ -50,10 +50,10 @@ fn live(seed: u64, lie: Option<IgnoredSync>) -> Life {
             .collect();
         let mut model = history.last().cloned().expect("the beginning");
         let now = model.now(random_writes.now);
-        let expected: Vec<_> = group.iter().map(|batch| model.write(batch, 2)).collect();
+        let expected: Vec<_> = group.iter().map(|batch| model.write(batch)).collect();
         // A cut within the call finds the state after it, or the one before.
         history.push(model);
-        let heard = commit(&engine, group, now, 2);
+        let heard = commit(&engine, group, now);
         fs.mark(step + 1);
         for (heard, expected) in heard.into_iter().zip(expected) {
             assert_eq!(heard.expect("a write"), expected, "seed {seed}");
@@ -155,8 +155,8 @@ impl Life {
         for _ in 0..4 {
             random_writes.pass_time();
             let (batch, now) = (random_writes.batch(), model.now(random_writes.now));
-            let heard = commit(&engine, vec![batch.clone()], now, 2).remove(0);
-            assert_eq!(heard.expect("a write"), model.write(&batch, 2));
+            let heard = commit(&engine, vec![batch.clone()], now).remove(0);
+            assert_eq!(heard.expect("a write"), model.write(&batch));
         }
         engine.flush().expect("a flush");
         compare_all(&engine, &mut model, &mut random_writes);
@@ -236,8 +236,8 @@ fn three_groups(closed: bool) -> (SimulatedFs, Model) {
             .map(|at| StoredDocument::new(format!("{group}/{at}"), Fingerprint(group * 77 + at)));
         let batch: Vec<_> = documents.map(WriteOp::Insert).collect();
         let now = model.now(random_writes.now);
-        let heard = commit(&engine, vec![batch.clone()], now, 2).remove(0);
-        assert_eq!(heard.expect("a write"), model.write(&batch, 2));
+        let heard = commit(&engine, vec![batch.clone()], now).remove(0);
+        assert_eq!(heard.expect("a write"), model.write(&batch));
     }
     if closed {
         engine.idle();
@@ -313,7 +313,7 @@ fn a_lost_sector_takes_no_group_with_it_that_was_acknowledged_before() {
     let newest = newest.expect("a log");
     let found = fs.files()[&newest].clone();
     let more = WriteOp::Insert(StoredDocument::new("more", Fingerprint(1)));
-    commit(&engine, vec![vec![more]], model.time, 0)
+    commit(&engine, vec![vec![more]], model.time)
         .remove(0)
         .expect("a write");
     let written = fs.files()[&newest].clone();

@@ -46,8 +46,8 @@ fn subject(seed: u64, orderly: bool) -> Subject {
     let mut run = |groups: u64, flush: bool| {
         for _ in 0..groups {
             let (batch, now) = (random_writes.batch(), model.now(random_writes.now));
-            let heard = commit(&engine, vec![batch.clone()], now, 2).remove(0);
-            assert_eq!(heard.expect("a write"), model.write(&batch, 2));
+            let heard = commit(&engine, vec![batch.clone()], now).remove(0);
+            assert_eq!(heard.expect("a write"), model.write(&batch));
         }
         if flush {
             engine.rotate_log().expect("a new log");

@@ -28,7 +28,7 @@ fn insert(engine: &CollectionEngine, numbers: std::ops::Range<u64>, expires: Opt
         ..StoredDocument::new(format!("{number}"), Fingerprint(number))
     };
     let writes = numbers.map(|number| WriteOp::Insert(document(number)));
-    for result in commit(engine, vec![writes.collect()], UnixMillis(1000), 0) {
+    for result in commit(engine, vec![writes.collect()], UnixMillis(1000)) {
         result.expect("a write");
     }
 }
@@ -97,7 +97,6 @@ fn new_expiries_of_large_documents_that_come_together_are_written() {
             &engine,
             vec![vec![WriteOp::Insert(document)]],
             UnixMillis(1000),
-            0,
         )[..] else {
             panic!("one result");
         };
@@ -111,12 +110,12 @@ fn new_expiries_of_large_documents_that_come_together_are_written() {
     };
     // One request alone cannot be divided.
     let alone = (0..LARGE).flat_map(expire).collect();
-    for result in commit(&engine, vec![alone], UnixMillis(1500), 0) {
+    for result in commit(&engine, vec![alone], UnixMillis(1500)) {
         let error = result.expect_err("too large for a frame");
         assert!(error.to_string().ends_with("split it"), "{error}");
     }
     let together = (0..LARGE).map(expire).collect();
-    let results = commit(&engine, together, UnixMillis(2000), 0);
+    let results = commit(&engine, together, UnixMillis(2000));
     assert_eq!(results.len() as u64, LARGE);
     for result in results {
         result.expect("a change");

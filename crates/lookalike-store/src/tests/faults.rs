@@ -80,14 +80,14 @@ impl Story {
         let mut after = self.model.clone();
         let now = after.now(random_writes.now);
         self.model.time = now;
-        let heard = commit(engine, group.to_vec(), now, 2);
+        let heard = commit(engine, group.to_vec(), now);
         let stopped = heard
             .iter()
             .any(|heard| matches!(heard, Err(StoreError::Stopped(_))));
         for (batch, heard) in group.iter().zip(heard) {
             match heard {
                 Ok(outcomes) => {
-                    let expected = after.write(batch, 2);
+                    let expected = after.write(batch);
                     assert_eq!(outcomes, expected);
                     self.model = after.clone();
                 }
@@ -95,7 +95,7 @@ impl Story {
                     self.refused += 1;
                     assert!(!full || error.is_disk_full(), "{error}");
                     if stopped {
-                        after.write(batch, 2);
+                        after.write(batch);
                     }
                 }
             }
@@ -321,7 +321,6 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
             &engine,
             vec![vec![WriteOp::Insert(document)]],
             random_writes.now,
-            0,
         )
         .remove(0);
         match heard {
@@ -338,7 +337,7 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
         // Beside an insert that is refused.
         let insert = WriteOp::Insert(StoredDocument::new("new", Fingerprint(7)));
         let group = vec![vec![insert], vec![WriteOp::Delete(format!("{id}"))]];
-        let heard = commit(&engine, group, random_writes.now, 0);
+        let heard = commit(&engine, group, random_writes.now);
         assert!(heard[0].as_ref().is_err_and(StoreError::is_disk_full));
         assert_eq!(
             heard[1].as_ref().expect("a delete"),

@@ -14,7 +14,7 @@ use crate::fs::{FileSystem as _, InjectedFault, SimulatedFs};
 use crate::operations::{WriteOp, WriteOutcome};
 use crate::settings::StoreTuning;
 use crate::time::UnixMillis;
-use crate::{CollectionSettings, RetainedParts, Store, StoreOptions, StoredDocument, restore};
+use crate::{CollectionSettings, RetainedParts, Store, StoreOptions, StoredDocument, restore_on};
 
 const NOW: UnixMillis = UnixMillis(1000);
 
@@ -37,7 +37,7 @@ fn medium() -> (SimulatedFs, Store) {
     let store = open_store(&fs, "/s").expect("it opens");
     let pages = store.create_collection("pages", &settings());
     let pages = pages.expect("a collection");
-    pages.write(insert("a"), NOW, 0).expect("a write");
+    pages.write(insert("a"), NOW).expect("a write");
     (fs, store)
 }
 
@@ -48,7 +48,7 @@ fn a_collection_that_was_removed_wrote_into_the_new_one_of_its_name() {
     store.drop_collection("pages").expect("it goes");
     let new = store.create_collection("pages", &settings());
     let new = new.expect("another of that name");
-    new.write(insert("b"), NOW, 0).expect("a write");
+    new.write(insert("b"), NOW).expect("a write");
     let hour = Some(Duration::from_secs(3600));
     assert!(matches!(
         old.set_time_to_live(hour),
@@ -68,7 +68,7 @@ fn a_collection_whose_end_failed_could_still_be_written() {
     create(&fs, &random_writes, &tuning).expect("a collection");
     let engine = open(&fs, tuning).expect("it opens");
     let document = WriteOp::Insert(StoredDocument::new("a", Fingerprint(1)));
-    commit(&engine, vec![vec![document]], NOW, 0)
+    commit(&engine, vec![vec![document]], NOW)
         .remove(0)
         .expect("a write");
     fs.fill();
@@ -84,7 +84,7 @@ fn a_store_was_opened_twice_while_a_collection_of_the_first_lived_on() {
     let (fs, store) = medium();
     let pages = store.collection("pages").expect("it is there");
     drop(store);
-    pages.write(insert("b"), NOW, 0).expect("it lives on");
+    pages.write(insert("b"), NOW).expect("it lives on");
     let refused = open_store(&fs, "/s").expect_err("it is in use");
     assert!(matches!(refused, StoreError::Locked { .. }), "{refused}");
     assert!(refused.to_string().contains("this process"), "{refused}");
@@ -93,7 +93,7 @@ fn a_store_was_opened_twice_while_a_collection_of_the_first_lived_on() {
     let pages = store.collection("pages").expect("it is there");
     store.close().expect("an end");
     open_store(&fs, "/s").expect("what is closed keeps nobody out");
-    assert!(pages.write(insert("c"), NOW, 0).is_err());
+    assert!(pages.write(insert("c"), NOW).is_err());
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
     let pages = store.collection("pages").expect("it is there");
     // The record of the end, which the first write removes.
     fs.before("/s/collections/pages/CLEAN", || panic!("a medium"));
-    pages.submit(insert("b"), NOW, 0, |_| {});
+    pages.submit(insert("b"), NOW, |_| {});
     let (sender, receiver) = mpsc::channel();
-    pages.submit(insert("c"), NOW, 0, move |heard| {
+    pages.submit(insert("c"), NOW, move |heard| {
         // The test may have given up.
         let _ = sender.send(heard);
     });
@@ -116,7 +116,7 @@ fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
         Err(ended) => assert_eq!(ended, mpsc::RecvTimeoutError::Disconnected),
     }
     // Heard by the same thread: it has told by then why nothing is written any more.
-    let refused = pages.write(insert("d"), NOW, 0);
+    let refused = pages.write(insert("d"), NOW);
     assert!(
         matches!(refused, Err(StoreError::Stopped(_))),
         "{refused:?}"
@@ -136,15 +136,30 @@ fn heard<T>(receiver: &mpsc::Receiver<T>) -> T {
 fn a_panic_of_a_caller_that_heard_of_its_write_stopped_all_others() {
     let (_fs, store) = medium();
     let pages = store.collection("pages").expect("it is there");
-    pages.submit(insert("b"), NOW, 0, |_| panic!("a caller that panics"));
+    pages.submit(insert("b"), NOW, |_| panic!("a caller that panics"));
     let (sender, receiver) = mpsc::channel();
-    pages.submit(insert("c"), NOW, 0, move |told| {
+    pages.submit(insert("c"), NOW, move |told| {
         let _ = sender.send(told);
     });
     heard(&receiver).expect("a write");
-    pages.write(insert("d"), NOW, 0).expect("another");
+    pages.write(insert("d"), NOW).expect("another");
     assert_eq!(pages.health().stopped, None);
     assert!(pages.get("b", NOW).expect("a read").is_some());
+}
+
+#[test]
+fn a_caller_that_wrote_when_it_heard_of_its_write_waited_for_ever() {
+    let (_fs, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    let (sender, receiver) = mpsc::channel();
+    let asked = Arc::clone(&pages);
+    pages.submit(insert("b"), NOW, move |told| {
+        let told = told.and_then(|_| asked.write(insert("c"), NOW));
+        drop(asked);
+        let _ = sender.send(told);
+    });
+    assert!(matches!(heard(&receiver), Err(StoreError::WriterThread)));
+    pages.write(insert("d"), NOW).expect("others write on");
 }
 
 #[test]
@@ -153,7 +168,7 @@ fn a_caller_that_asked_for_statistics_when_it_heard_of_its_write_waited_for_ever
     let pages = store.collection("pages").expect("it is there");
     let (sender, receiver) = mpsc::channel();
     let asked = Arc::clone(&pages);
-    pages.submit(insert("b"), NOW, 0, move |told| {
+    pages.submit(insert("b"), NOW, move |told| {
         let told = told.map(|_| asked.stats().documents);
         // Whoever holds a collection last waits for this thread.
         drop(asked);
@@ -171,12 +186,12 @@ fn a_power_cut_took_the_folder_of_a_new_store_a_snapshot_and_a_restored_store() 
         pages.map_or(0, |pages| pages.stats().documents)
     };
     store.snapshot(Path::new("/snapshot")).expect("a snapshot");
-    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    restore_on(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
     for seed in 0..8 {
         let after = fs.cut(seed);
         assert_eq!(count(&after, "/s"), 1, "the store");
         assert_eq!(count(&after, "/r"), 1, "the restored store");
-        restore(&after, Path::new("/snapshot"), Path::new("/again")).expect("the snapshot");
+        restore_on(&after, Path::new("/snapshot"), Path::new("/again")).expect("the snapshot");
     }
 }
 
@@ -193,7 +208,7 @@ fn a_restored_run_that_was_copied_from_elsewhere_was_lost_with_the_power() {
     // As `cp` leaves it: the name, and bytes that nobody synced.
     let file = crate::fs::FileSystem::create(&fs, &path).expect("a file");
     crate::fs::write_all(&*file, &bytes, 0).expect("its bytes");
-    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    restore_on(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
     for seed in 0..16 {
         let store = open_store(&fs.cut(seed), "/r").expect("it opens");
         let pages = store.collection("pages").expect("its run is whole");
@@ -241,7 +256,7 @@ fn ends_of_large_documents_were_all_in_memory_before_their_sizes_were_asked() {
             text: Some("x".repeat(24 << 20)),
             ..StoredDocument::new(id, Fingerprint(1))
         };
-        let written = pages.write(vec![WriteOp::Insert(document)], NOW, 0);
+        let written = pages.write(vec![WriteOp::Insert(document)], NOW);
         written.expect("a write");
     }
     let end = UnixMillis(5000);
@@ -250,12 +265,12 @@ fn ends_of_large_documents_were_all_in_memory_before_their_sizes_were_asked() {
         expires: Some(end),
     };
     let all: Vec<WriteOp> = ids.into_iter().map(expire).collect();
-    let told = pages.write(all, NOW, 0).expect_err("72 MiB at once");
+    let told = pages.write(all, NOW).expect_err("72 MiB at once");
     assert!(told.to_string().contains("split it"), "{told}");
     let same: Vec<WriteOp> = [ids[0]; 1000].into_iter().map(expire).collect();
-    assert!(pages.write(same, NOW, 0).is_err(), "24 GiB at once");
+    assert!(pages.write(same, NOW).is_err(), "24 GiB at once");
     for id in ids {
-        let outcome = pages.write(vec![expire(id)], NOW, 0).expect("a write");
+        let outcome = pages.write(vec![expire(id)], NOW).expect("a write");
         assert_eq!(outcome, [WriteOutcome::Expiring { existed: true }]);
     }
     assert!(pages.get("c", end).expect("a read").is_none());
@@ -276,7 +291,7 @@ fn paragraphs_without_a_limit_overflowed_the_room_that_is_left() {
             paragraphs: vec![paragraph(hash, code)],
             ..StoredDocument::new(id, Fingerprint(1))
         };
-        let written = kept.write(vec![WriteOp::Insert(document)], NOW, 0);
+        let written = kept.write(vec![WriteOp::Insert(document)], NOW);
         written.expect("a write");
     }
     let found = kept.paragraphs(&[paragraph(3, 0)], 1, NOW, usize::MAX);
@@ -308,7 +323,7 @@ fn killed_snapshots_go(is_copied: bool) {
         let store = Store::open_on(Arc::new(fs.clone()), Path::new("/s"), options);
         let store = store.expect("it opens");
         let names = store.remove_unfinished_snapshots(folder);
-        if restore(&fs, target, Path::new("/r")).is_ok() {
+        if restore_on(&fs, target, Path::new("/r")).is_ok() {
             assert!(names.is_empty(), "call {at}: it was whole");
             whole += 1;
             continue;
@@ -317,7 +332,7 @@ fn killed_snapshots_go(is_copied: bool) {
         // Its name can be given again.
         store.snapshot(target).expect("a snapshot");
         assert!(store.remove_unfinished_snapshots(folder).is_empty());
-        restore(&fs, target, Path::new("/r")).expect("a store");
+        restore_on(&fs, target, Path::new("/r")).expect("a store");
     }
     assert!(whole > 0 && removed > 3, "{whole} {removed}");
 }
@@ -341,7 +356,7 @@ fn a_snapshot_failed_because_a_collection_was_removed_meanwhile() {
     assert_eq!(made.collections, 1);
     let folders = fs.list(Path::new("/snapshot/collections"));
     assert_eq!(folders.expect("a folder"), ["pages"]);
-    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    restore_on(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
     let restored = open_store(&fs, "/r").expect("it opens").collections();
     let names: Vec<_> = restored.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["pages"]);

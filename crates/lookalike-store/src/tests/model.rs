@@ -264,7 +264,7 @@ impl Model {
         replaced
     }
 
-    pub(crate) fn write(&mut self, writes: &[WriteOp], limit: usize) -> Vec<WriteOutcome> {
+    pub(crate) fn write(&mut self, writes: &[WriteOp]) -> Vec<WriteOutcome> {
         let outcomes = writes.iter().map(|write| match write {
             WriteOp::Insert(document) => WriteOutcome::Inserted {
                 replaced: self.insert(document),
@@ -273,11 +273,12 @@ impl Model {
                 document,
                 scope,
                 insert,
+                limit,
             } => {
                 let answer = self.query(
                     &document.content(self.settings.sketch_form()),
                     *scope,
-                    limit,
+                    *limit,
                     Some(&document.id),
                 );
                 let known = self.get(&document.id).is_some();

@@ -49,7 +49,6 @@ pub(crate) fn commit(
     engine: &CollectionEngine,
     group: Vec<Vec<WriteOp>>,
     now: UnixMillis,
-    limit: usize,
 ) -> Vec<Result<Vec<WriteOutcome>>> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let requests = group.into_iter().enumerate().map(|(at, writes)| {
@@ -61,7 +60,6 @@ pub(crate) fn commit(
         WriteRequest {
             writes,
             time: now.into(),
-            limit,
             done,
         }
     });
@@ -167,17 +165,12 @@ fn live(seed: u64, operations: u64) {
     let mut done = 0;
     while done < operations {
         random_writes.pass_time();
-        let limit = random_writes.rng.below(4) as usize;
         let group: Vec<_> = (0..1 + random_writes.rng.below(3))
             .map(|_| random_writes.batch())
             .collect();
         let now = model.now(random_writes.now);
-        for (batch, heard) in group.clone().iter().zip(commit(&engine, group, now, limit)) {
-            assert_eq!(
-                heard.expect("a write"),
-                model.write(batch, limit),
-                "seed {seed}"
-            );
+        for (batch, heard) in group.clone().iter().zip(commit(&engine, group, now)) {
+            assert_eq!(heard.expect("a write"), model.write(batch), "seed {seed}");
             done += batch.len() as u64;
         }
         compare(&engine, &mut model, &mut random_writes);

@@ -10,7 +10,8 @@ use crate::fs::{FileSystem, SimulatedFs};
 use crate::operations::WriteOp;
 use crate::time::UnixMillis;
 use crate::{
-    CollectionSettings, SchemePart, Store, StoreOptions, StoredDocument, restore, salvage, verify,
+    CollectionSettings, SchemePart, Store, StoreOptions, StoredDocument, restore_on, salvage_on,
+    verify_on,
 };
 
 const NOW: UnixMillis = UnixMillis(1000);
@@ -38,7 +39,7 @@ fn medium() -> SimulatedFs {
     let collection = store.create_collection_with("pages", &settings(), &parts());
     let collection = collection.expect("a collection");
     let write = WriteOp::Insert(StoredDocument::new("a", Fingerprint(1)));
-    collection.write(vec![write], NOW, 0).expect("a write");
+    collection.write(vec![write], NOW).expect("a write");
     store.close().expect("an end");
     fs
 }
@@ -84,8 +85,8 @@ fn parts_go_into_snapshots_and_come_back_from_them() {
     let store = open(&fs, "/s");
     store.snapshot(Path::new("/snapshot")).expect("a snapshot");
     drop(store);
-    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
-    let found = verify(&fs, Path::new("/r")).expect("a store");
+    restore_on(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    let found = verify_on(&fs, Path::new("/r")).expect("a store");
     assert!(found["pages"].is_ok());
     let store = open(&fs, "/r");
     let collection = store.collection("pages").expect("a collection");
@@ -105,7 +106,7 @@ fn a_damaged_or_missing_part_is_told_and_the_documents_are_saved() {
     for case in cases {
         let fs = medium();
         fs.damage(&path, case);
-        let found = verify(&fs, Path::new("/s"))
+        let found = verify_on(&fs, Path::new("/s"))
             .expect("a store")
             .remove("pages");
         let told = found
@@ -118,7 +119,7 @@ fn a_damaged_or_missing_part_is_told_and_the_documents_are_saved() {
         drop(store);
         let shared: Arc<dyn FileSystem> = Arc::new(fs.clone());
         let (from, to) = (Path::new("/s"), Path::new("/saved"));
-        let saved = salvage(&shared, from, to, StoreOptions::default()).expect("a store");
+        let saved = salvage_on(&shared, from, to, StoreOptions::default()).expect("a store");
         assert_eq!((saved.saved["pages"], saved.lost.len()), (1, 1));
     }
 }

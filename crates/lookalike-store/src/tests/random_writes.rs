@@ -225,6 +225,7 @@ impl RandomWrites {
                     InsertWhen::NotExact,
                     InsertWhen::Always,
                 ][self.rng.below(4) as usize],
+                limit: self.rng.clone().below(4) as usize,
                 document: self.document(),
             },
             7..=8 => WriteOp::Delete(self.id()),

@@ -16,7 +16,7 @@ use crate::rebuild::{RebuildReport, RebuildTarget};
 use crate::time::UnixMillis;
 use crate::{
     CollectionSettings, DocumentSketch, RetainedParts, SchemePart, Store, StoreOptions,
-    StoredDocument, StoredScheme, Verdict, restore, salvage, verify,
+    StoredDocument, StoredScheme, Verdict, restore_on, salvage_on, verify_on,
 };
 
 const NOW: UnixMillis = UnixMillis(1000);
@@ -79,7 +79,7 @@ fn by_id(all: &[StoredDocument]) -> BTreeMap<&str, &StoredDocument> {
 }
 
 fn write(collection: &Collection, writes: Vec<WriteOp>) {
-    collection.write(writes, NOW, 0).expect("a write");
+    collection.write(writes, NOW).expect("a write");
 }
 
 /// A store with the collection `pages`.
@@ -113,7 +113,7 @@ fn rebuild(store: &Store) -> Result<RebuildReport, StoreError> {
 
 /// The collection `pages` of a snapshot.
 fn restored(fs: &SimulatedFs, snapshot: &str) -> Arc<Collection> {
-    restore(fs, Path::new(snapshot), Path::new("/r")).expect("a store");
+    restore_on(fs, Path::new(snapshot), Path::new("/r")).expect("a store");
     let options = StoreOptions::default();
     let store = Store::open_on(Arc::new(fs.clone()), Path::new("/r"), options);
     let store = store.expect("it opens");
@@ -188,7 +188,7 @@ fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
     );
     // Who holds the old one reads on and writes no more.
     assert!(old.get("7000", NOW).expect("a read").is_some());
-    let refused = old.write(vec![insert(1, 1)], NOW, 0);
+    let refused = old.write(vec![insert(1, 1)], NOW);
     assert!(matches!(refused, Err(StoreError::Replaced)), "{refused:?}");
     assert!(matches!(
         old.set_time_to_live(None),
@@ -197,7 +197,7 @@ fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
     assert_eq!(folders(&fs), ["pages~"]);
     drop((new, old));
     store.close().expect("an end");
-    assert!(verify(&fs, Path::new("/s")).expect("a store")["pages"].is_ok());
+    assert!(verify_on(&fs, Path::new("/s")).expect("a store")["pages"].is_ok());
     let store = open(&fs);
     assert_eq!(
         all(&store.collection("pages").expect("it is there")),
@@ -316,7 +316,7 @@ fn a_failure_of_any_call_leaves_a_collection_that_keeps_what_it_acknowledges() {
                 assert!(Arc::ptr_eq(&pages, &old), "call {call}, {fault:?}");
             }
             // The writer of a collection whose medium failed has stopped; any other takes writes.
-            let acknowledged = match pages.write(vec![insert(5000, 1)], NOW, 0) {
+            let acknowledged = match pages.write(vec![insert(5000, 1)], NOW) {
                 Ok(_) => true,
                 Err(StoreError::Stopped(_)) => {
                     stopped += 1;
@@ -385,7 +385,7 @@ fn writers_wait_for_a_job_that_falls_behind_and_lose_nothing() {
                 let writes = || (0..1000).map(|at| insert(batch * 1000 + at, at)).collect();
                 while let Err(error) = store
                     .collection("pages")
-                    .and_then(|pages| pages.write(writes(), NOW, 0))
+                    .and_then(|pages| pages.write(writes(), NOW))
                 {
                     assert!(matches!(error, StoreError::Replaced), "{error}");
                 }
@@ -446,7 +446,7 @@ fn a_rebuilt_collection_goes_into_snapshots_and_is_salvaged_without_its_catalog(
     fs.damage(Path::new("/s/CATALOG"), None);
     let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs.clone());
     let (from, to) = (Path::new("/s"), Path::new("/saved"));
-    let saved = salvage(&shared, from, to, StoreOptions::default()).expect("a store");
+    let saved = salvage_on(&shared, from, to, StoreOptions::default()).expect("a store");
     assert_eq!(saved.saved["pages"], 10);
 }
 
@@ -471,7 +471,7 @@ fn of_two_folders_of_one_name_a_salvage_without_catalog_keeps_both() {
     fs.damage(Path::new("/s/CATALOG"), None);
     let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs);
     let (from, to) = (Path::new("/s"), Path::new("/saved"));
-    let saved = salvage(&shared, from, to, StoreOptions::default()).expect("a store");
+    let saved = salvage_on(&shared, from, to, StoreOptions::default()).expect("a store");
     assert_eq!(saved.saved["pages"], 10);
     assert!(saved.saved.contains_key("pages-rebuilt"), "{saved:?}");
 }
@@ -646,7 +646,7 @@ fn a_salvage_onto_a_full_disk_told_of_a_damaged_store_and_left_a_part() {
     let (from, to) = (Path::new("/s"), Path::new("/saved"));
     let salvaged = |fs: &SimulatedFs| {
         let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs.clone());
-        salvage(&shared, from, to, StoreOptions::default())
+        salvage_on(&shared, from, to, StoreOptions::default())
     };
     let whole = fs.copy();
     let before = whole.calls();

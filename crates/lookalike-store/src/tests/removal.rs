@@ -34,7 +34,7 @@ fn a_removal_that_the_power_cuts_is_finished_at_the_next_start_or_was_never_begu
                 .expect("a collection");
             let document = StoredDocument::new("a", Fingerprint(1));
             collection
-                .write(vec![WriteOp::Insert(document)], NOW, 0)
+                .write(vec![WriteOp::Insert(document)], NOW)
                 .expect("a write");
         }
         // Threads of collections make no calls of their own from now on.
@@ -99,7 +99,7 @@ fn writes_after_a_removal_of_unknown_outcome_were_acknowledged_and_lost() {
         };
         assert!(removed.is_err(), "call {call}");
         let document = StoredDocument::new("a", Fingerprint(1));
-        let written = pages.write(vec![WriteOp::Insert(document)], NOW, 0);
+        let written = pages.write(vec![WriteOp::Insert(document)], NOW);
         drop(pages);
         drop(store);
         for seed in 0..8 {

@@ -3,11 +3,9 @@
 use std::fs::{self as files, OpenOptions as FileOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike::{Fingerprint, Scheme};
-use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
     CollectionSettings, PairRule, RetainedParts, Store, StoreError, StoreOptions, StoreTuning,
     StoredDocument, StoredScheme, UnixMillis, Verdict, WriteOp, restore, salvage, verify,
@@ -53,7 +51,7 @@ fn flip(path: &Path, at: u64) {
 #[test]
 fn settings_are_kept_and_others_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let refused = Store::open(&folder.path().join("none"), StoreOptions::default());
+    let refused = Store::open(folder.path().join("none"), StoreOptions::default());
     assert!(matches!(refused, Err(StoreError::NoStore { .. })));
     let mut made = settings();
     made.radius = 5;
@@ -117,11 +115,11 @@ fn the_time_to_live_changes_while_others_read_and_write() {
     let pages = store
         .create_collection("pages", &settings())
         .expect("a collection");
-    pages.write(vec![insert("a", 1)], NOW, 0).expect("a write");
+    pages.write(vec![insert("a", 1)], NOW).expect("a write");
     let life = Some(Duration::from_secs(1));
     pages.set_time_to_live(life).expect("a change");
     pages
-        .write(vec![insert("b", 1 << 40)], NOW, 0)
+        .write(vec![insert("b", 1 << 40)], NOW)
         .expect("whoever holds it goes on");
     let later = NOW.after(Duration::from_secs(2));
     let ends = |pages: &lookalike_store::Collection| {
@@ -155,15 +153,13 @@ fn a_neighbour_is_read_as_it_was_found_whatever_became_of_it() {
     };
     for flushed in [false, true] {
         pages
-            .write(vec![with_text("before")], NOW, 0)
+            .write(vec![with_text("before")], NOW)
             .expect("a write");
         if flushed {
             pages.compact().expect("a run");
         }
         let found = pages.query(Fingerprint(0), 3, NOW, 5).expect("a query");
-        pages
-            .write(vec![with_text("after")], NOW, 0)
-            .expect("a write");
+        pages.write(vec![with_text("after")], NOW).expect("a write");
         pages.compact().expect("a run without it");
         let near = &found.neighbours[0];
         assert_eq!((near.id.as_str(), &*near.metadata), ("a", &b"7"[..]));
@@ -184,7 +180,7 @@ fn whoever_opens_a_store_again_is_told_who_has_it() {
     );
     // The process is not to be stopped.
     assert!(refused.to_string().contains("this process"), "{refused}");
-    assert!(verify(&RealFs::default(), folder.path()).is_err());
+    assert!(verify(folder.path()).is_err());
 }
 
 #[test]
@@ -197,7 +193,7 @@ fn requests_that_make_no_sense_are_refused_and_harm_nothing() {
     let bad = [insert("", 1), insert(&"x".repeat(5000), 1)];
     for write in bad {
         // What stands beside it in the batch is not done either.
-        let refused = pages.write(vec![insert("a", 1), write], NOW, 0);
+        let refused = pages.write(vec![insert("a", 1), write], NOW);
         assert!(
             matches!(refused, Err(StoreError::Invalid(_))),
             "{refused:?}"
@@ -206,14 +202,14 @@ fn requests_that_make_no_sense_are_refused_and_harm_nothing() {
     assert_eq!(pages.get("a", NOW).expect("a read"), None);
     assert!(pages.check(Fingerprint(1), 4, NOW).is_err());
     assert!(pages.paragraphs(&[1_u64], 3, NOW, 1).is_err());
-    pages.write(vec![insert("a", 1)], NOW, 0).expect("a write");
+    pages.write(vec![insert("a", 1)], NOW).expect("a write");
     assert_eq!(
         pages.check(Fingerprint(0), 3, NOW).expect("a check"),
         Verdict::Near { distance: 1 }
     );
     store.close().expect("an end");
     assert!(matches!(
-        pages.write(vec![insert("b", 1)], NOW, 0),
+        pages.write(vec![insert("b", 1)], NOW),
         Err(StoreError::Closed)
     ));
 }
@@ -229,13 +225,13 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
             .expect("a collection");
         for id in 0..500_u64 {
             collection
-                .write(vec![insert(&format!("{id}"), id << 20)], NOW, 0)
+                .write(vec![insert(&format!("{id}"), id << 20)], NOW)
                 .expect("a write");
         }
         collection.flush().expect("a run");
         collection.compact().expect("a run");
         collection
-            .write(vec![insert("last", 3)], NOW, 0)
+            .write(vec![insert("last", 3)], NOW)
             .expect("a write");
     }
     store.close().expect("an end");
@@ -243,7 +239,7 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
     let bad = folder.path().join("collections/bad");
     let run = file_of(&bad, "run");
     flip(&run, 100);
-    let found = verify(&RealFs::default(), folder.path()).expect("a store");
+    let found = verify(folder.path()).expect("a store");
     assert!(found["good"].is_ok());
     let told = found["bad"].as_ref().expect_err("damaged").to_string();
     assert!(
@@ -259,11 +255,10 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
     drop(good);
     store.close().expect("an end");
 
-    let fs: Arc<dyn FileSystem> = Arc::new(RealFs::default());
     let target = tempfile::tempdir().expect("a folder");
     let target = target.path().join("saved");
     let saved =
-        salvage(&fs, folder.path(), &target, StoreOptions::default()).expect("something is left");
+        salvage(folder.path(), &target, StoreOptions::default()).expect("something is left");
     assert_eq!(saved.lost.len(), 2, "{:?}", saved.lost);
     let store = Store::open(&target, StoreOptions::default()).expect("it opens");
     let good = store.collection("good").expect("whole");
@@ -280,7 +275,7 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
     let folder = tempfile::tempdir().expect("a folder");
     let tuning = StoreTuning::default().memory_documents(50);
     let store =
-        Store::open(&folder.path().join("store"), options().tuning(tuning)).expect("it opens");
+        Store::open(folder.path().join("store"), options().tuning(tuning)).expect("it opens");
     let pages = store
         .create_collection("pages", &settings())
         .expect("a collection");
@@ -289,7 +284,7 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
         let writer = scope.spawn(|| {
             for id in 0..1000_u64 {
                 pages
-                    .write(vec![insert(&format!("{id}"), id << 16)], NOW, 0)
+                    .write(vec![insert(&format!("{id}"), id << 16)], NOW)
                     .expect("a write");
             }
         });
@@ -304,7 +299,7 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
     });
     assert!(store.snapshot(&target).is_err(), "there is one");
     let restored = folder.path().join("restored");
-    restore(&RealFs::default(), &target, &restored).expect("it is whole");
+    restore(&target, &restored).expect("it is whole");
     let copy = Store::open(&restored, StoreOptions::default()).expect("it opens");
     let old = copy.collection("pages").expect("it is there");
     let count = old.stats().documents;
@@ -315,18 +310,17 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
             "{id} of {count}"
         );
     }
-    old.write(vec![insert("new", 9)], NOW, 0).expect("a write");
+    old.write(vec![insert("new", 9)], NOW).expect("a write");
     copy.close().expect("an end");
     // What was written there changed neither the snapshot nor the store.
-    restore(&RealFs::default(), &target, &folder.path().join("again")).expect("it is whole");
+    restore(&target, folder.path().join("again")).expect("it is whole");
     assert_eq!(pages.get("new", NOW).expect("a read"), None);
     let run = file_of(&target.join("collections/pages"), "run");
     let copied = files::read(&run).expect("a run");
     files::remove_file(&run).expect("its own name");
     files::write(&run, copied).expect("its own file");
     flip(&run, 50);
-    let told =
-        restore(&RealFs::default(), &target, &folder.path().join("third")).expect_err("damaged");
+    let told = restore(&target, folder.path().join("third")).expect_err("damaged");
     assert!(
         matches!(&told, StoreError::Damaged { path, .. } if *path == run),
         "{told}"
@@ -346,7 +340,7 @@ fn time_never_goes_backwards_not_even_over_a_new_start() {
         ..StoredDocument::new("a", Fingerprint(1))
     };
     pages
-        .write(vec![WriteOp::Insert(document)], NOW, 0)
+        .write(vec![WriteOp::Insert(document)], NOW)
         .expect("a write");
     let check = |pages: &lookalike_store::Collection, now| {
         pages.check(Fingerprint(1), 0, now).expect("a check")
@@ -406,13 +400,12 @@ fn a_salvage_lost_the_documents_behind_a_batch_of_large_texts() {
             ..StoredDocument::new(format!("{id}"), Fingerprint(id))
         };
         pages
-            .write(vec![WriteOp::Insert(document)], NOW, 0)
+            .write(vec![WriteOp::Insert(document)], NOW)
             .expect("a write");
     }
     drop(pages);
     store.close().expect("an end");
-    let fs: Arc<dyn FileSystem> = Arc::new(RealFs::default());
-    let saved = salvage(&fs, &source, &target, StoreOptions::default()).expect("a store");
+    let saved = salvage(&source, &target, StoreOptions::default()).expect("a store");
     assert!(saved.lost.is_empty(), "{:?}", saved.lost);
     assert_eq!(saved.saved["pages"], documents);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
-    CollectionSettings, Store, StoreOptions, StoreTuning, StoredDocument, UnixMillis, WriteOp, fs,
+    CollectionSettings, Store, StoreOptions, StoreTuning, StoredDocument, UnixMillis, WriteOp,
     verify,
 };
 
@@ -60,7 +60,7 @@ fn writer() {
             .into_iter()
             .flat_map(|old| (0..BATCH).map(move |at| WriteOp::Delete(id(old, at))));
         let writes = inserts.chain([next]).chain(deletes).collect();
-        pages.write(writes, NOW, 0).expect("a write");
+        pages.write(writes, NOW).expect("a write");
         writeln!(out, "{batch}").expect("somebody listens");
     }
 }
@@ -94,7 +94,7 @@ fn run(folder: &Path, certain: &mut u64, early: bool, after: Duration) {
 }
 
 fn check(folder: &Path, certain: u64) -> usize {
-    for (name, found) in verify(&fs::RealFs::default(), folder).expect("a store") {
+    for (name, found) in verify(folder).expect("a store") {
         found.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     let store = open(folder);

@@ -122,7 +122,6 @@ fn merging(folder: &Path) -> Store {
         .write(
             vec![WriteOp::Insert(StoredDocument::new("a", Fingerprint(1)))],
             NOW,
-            0,
         )
         .expect("a write");
     let big = store
@@ -136,7 +135,7 @@ fn merging(folder: &Path) -> Store {
                 ..StoredDocument::new(format!("{batch}/{at}"), Fingerprint(code))
             })
         });
-        big.write(documents.collect(), NOW, 0).expect("a write");
+        big.write(documents.collect(), NOW).expect("a write");
     }
     big.flush().expect("runs");
     // Some 160 pieces.

@@ -45,8 +45,9 @@ fn documents_with_two_of_six_super_shingles_in_common_are_near_in_memory_in_runs
         document,
         scope: 4.into(),
         insert: InsertWhen::New,
+        limit: 10,
     });
-    let outcomes = pages.write(writes.to_vec(), NOW, 10).expect("a write");
+    let outcomes = pages.write(writes.to_vec(), NOW).expect("a write");
     let verdicts: Vec<(Verdict, bool)> = outcomes
         .into_iter()
         .map(|outcome| match outcome {
@@ -76,7 +77,7 @@ fn documents_with_two_of_six_super_shingles_in_common_are_near_in_memory_in_runs
     assert_eq!(look(&pages), expected);
     drop(pages);
     store.close().expect("an end");
-    verify(&lookalike_store::fs::RealFs::default(), folder.path()).expect("whole");
+    verify(folder.path()).expect("whole");
     let store = Store::open(folder.path(), StoreOptions::default()).expect("it opens");
     let pages = store.collection("pages").expect("it is there");
     assert_eq!(
@@ -145,7 +146,7 @@ fn documents_were_stored_that_no_search_could_find() {
             id: "a".to_owned(),
             ..StoredDocument::of_content(other.clone().into())
         };
-        let refused = pages.write(vec![WriteOp::Insert(document)], NOW, 0);
+        let refused = pages.write(vec![WriteOp::Insert(document)], NOW);
         let wanted = pages.settings().sketch_form();
         assert!(
             matches!(&refused, Err(StoreError::OtherForm { document: Some(id), wanted: told, .. })
@@ -155,10 +156,10 @@ fn documents_were_stored_that_no_search_could_find() {
         // A text without features has no sketch, and may have been seen all the same.
         let empty = StoredDocument {
             id: "b".to_owned(),
-            text_hash: Some(lookalike_store::TextHash([1; 16])),
+            text_hash: Some(lookalike_store::TextHash::from([1; 16])),
             ..StoredDocument::default()
         };
-        let taken = pages.write(vec![WriteOp::Insert(empty)], NOW, 0);
+        let taken = pages.write(vec![WriteOp::Insert(empty)], NOW);
         taken.expect("it is found by its text");
     }
 }

@@ -34,7 +34,7 @@ fn fill(store: &Store, name: &str, code: impl Fn(u64) -> u64) -> std::sync::Arc<
         let insert =
             |n: u64| WriteOp::Insert(StoredDocument::new(n.to_string(), Fingerprint(code(n))));
         let batch = (first..first + 10_000).map(insert).collect();
-        pages.write(batch, NOW, 0).expect("a write");
+        pages.write(batch, NOW).expect("a write");
     }
     pages
 }

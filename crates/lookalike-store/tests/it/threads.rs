@@ -43,8 +43,9 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
                 document,
                 scope: 3.into(),
                 insert: InsertWhen::New,
+                limit: 1,
             };
-            let outcomes = pages.write(vec![check], NOW, 1).expect("a write");
+            let outcomes = pages.write(vec![check], NOW).expect("a write");
             let [
                 WriteOutcome::Checked {
                     answer, inserted, ..
@@ -71,7 +72,7 @@ fn one_page_replaced_many_times_stays_quick() {
     for _ in 0..10 {
         let writes =
             (0..10_000).map(|_| WriteOp::Insert(StoredDocument::new("same", Fingerprint(7))));
-        pages.write(writes.collect(), NOW, 0).expect("a write");
+        pages.write(writes.collect(), NOW).expect("a write");
         assert_eq!(
             pages.check(Fingerprint(7), 3, NOW).expect("a check"),
             Verdict::SameFingerprint
@@ -90,7 +91,7 @@ fn one_run_is_made_behind_the_scenes_while_others_write() {
     let insert = |from: u64| {
         let document = |n: u64| StoredDocument::new(n.to_string(), Fingerprint(n << 20));
         let batch = (from..from + 100).map(|n| WriteOp::Insert(document(n)));
-        pages.write(batch.collect(), NOW, 0).expect("a write");
+        pages.write(batch.collect(), NOW).expect("a write");
     };
     (0..4050).step_by(100).for_each(insert);
     pages.compact_later().expect("it is asked for");
@@ -124,7 +125,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
                 Fingerprint(!version << 40),
             ));
             pages
-                .write(inserts.chain([filler]).collect(), NOW, 0)
+                .write(inserts.chain([filler]).collect(), NOW)
                 .expect("a write");
         }
         ended.store(true, Ordering::Release);
@@ -172,7 +173,6 @@ fn a_write_that_meets_the_end_is_answered() {
                     pages.submit(
                         vec![WriteOp::Delete("none".to_owned())],
                         NOW,
-                        0,
                         move |result| {
                             told.send((number, result.is_ok())).expect("they are heard");
                         },
@@ -200,7 +200,7 @@ fn a_fan_out_beyond_the_runs_merges_them_all() {
     for number in 0..60_u64 {
         let document = StoredDocument::new(number.to_string(), Fingerprint(number));
         pages
-            .write(vec![WriteOp::Insert(document)], NOW, 0)
+            .write(vec![WriteOp::Insert(document)], NOW)
             .expect("a write");
         pages.flush().expect("a flush");
     }
