@@ -4,7 +4,7 @@
 //! by the method. So a sample sees the pairs it is part of, however rare pairs are; a sample on
 //! both sides would hardly ever hold one.
 //!
-//! Of documents with one text the first counts, and the others are set aside: every method finds copies. The exact side is a join by
+//! Of documents with equal texts only the first is compared: every method finds exact copies. The exact side is a join by
 //! prefixes of the sample's feature sets; the method's is the join of fingerprints with the sample as its queries, or a table of keys.
 
 mod bands;
@@ -153,7 +153,7 @@ impl AuditTally {
 /// Counts of an audit so far, by which another one goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditProgress {
-    /// Documents that were compared, or set aside.
+    /// Documents so far, copies included.
     pub documents: u64,
     /// Counts of each document of the sample.
     pub tallies: Vec<AuditTally>,
@@ -208,7 +208,7 @@ pub struct RecallAudit {
 pub struct AuditReport {
     /// Documents of different texts in the collection.
     pub documents: u64,
-    /// Documents that were set aside, for another one has their text.
+    /// Documents with the text of an earlier one, which were not compared.
     pub copies: u64,
     /// Documents in the sample.
     pub sample: u64,

@@ -282,7 +282,7 @@ impl SketchedSet {
             .collect()
     }
 
-    /// Documents that were set aside, for another one has their text.
+    /// Documents that were left out, for another one has their text.
     #[must_use]
     pub fn copies(&self) -> u64 {
         self.copies

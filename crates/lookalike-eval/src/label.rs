@@ -232,6 +232,20 @@ impl StratifiedLabels {
     /// Reads labels whose pairs were drawn by [`crate::stratified_sample`], grades from `positive` on being true; none when no line
     /// names a band.
     ///
+    /// ```
+    /// use lookalike_eval::StratifiedLabels;
+    ///
+    /// // One pair of each band, which stands for all pairs in it.
+    /// let label = |number, label, pairs| format!(
+    ///     r#"{{"a":"a","b":"b{number}","label":{label},"stratum":{{"number":{number},"of":2,"name":"k = {number}","pairs":{pairs},"drawn":1}}}}"#
+    /// );
+    /// let lines = [label(1, true, 300), label(2, false, 100)].join("\n");
+    /// let labels = StratifiedLabels::parse(&lines, 1.0)?.expect("lines with bands");
+    /// let curve = labels.curve();
+    /// assert_eq!((curve[0].precision.value, curve[1].precision.value), (1.0, 0.75));
+    /// # Ok::<(), lookalike_eval::LabelError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`LabelError`] for a line that names none beside others that do, for two grades of one pair, and for bands of two samples.
     pub fn parse(text: &str, positive: f64) -> Result<Option<Self>, LabelError> {

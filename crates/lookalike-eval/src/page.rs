@@ -38,6 +38,21 @@ pub struct SweepExpectation<'a> {
 
 /// The page, with the accuracy to expect elsewhere where that was measured.
 ///
+/// ```
+/// use lookalike_eval::page::{PageHead, render};
+/// use lookalike_eval::{AccuracyTarget, SweepResult};
+///
+/// // Of `sweep`.
+/// let swept = SweepResult::default();
+/// let head = PageHead {
+///     command: "my-program --sweep".to_owned(),
+///     truth: "labels of two people".to_owned(),
+///     target: AccuracyTarget { precision: 0.9, recall: 0.9 },
+/// };
+/// assert!(render(&swept, &head, None)?.starts_with("<!doctype html>"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// When the template fails, which a test rules out for every sweep.
 pub fn render(

@@ -34,6 +34,16 @@ pub fn score(measure: SetMeasure, a: &SketchValue, b: &SketchValue) -> f64 {
 }
 
 /// Every pair whose score is at least `least`, which must be above 0, by position.
+///
+/// ```
+/// use lookalike::sketch::{SketchValue, WideFingerprint};
+/// use lookalike_eval::scored_pairs;
+///
+/// let codes = [0b0000, 0b0111, 0b1111].map(|code| Some(SketchValue::Bits(WideFingerprint(code), 64)));
+/// // Within three bits: 61 of 64 are equal.
+/// let pairs: Vec<_> = scored_pairs(&codes, 61.0).iter().map(|pair| (pair.a, pair.b, pair.score)).collect();
+/// assert_eq!(pairs, [(0, 1, 61.0), (1, 2, 63.0)]);
+/// ```
 #[must_use]
 pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let mut pairs = Vec::new();

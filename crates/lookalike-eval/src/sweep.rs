@@ -486,6 +486,21 @@ pub fn cut_name(sketch: Sketch, cut: f64) -> String {
 }
 
 /// Makes sketches of documents one after another, and keeps no text.
+///
+/// ```
+/// use lookalike::{Scheme, Sketch};
+/// use lookalike_eval::sweep::DocumentSketcher;
+/// use lookalike_eval::{EvaluatedDocument, SketchedSet, scored_pairs};
+///
+/// let scheme = Scheme::default().shingle("words:1".parse()?).sketch(Sketch::MinHash { functions: 64 });
+/// let mut sketcher = DocumentSketcher::new(&scheme, None);
+/// let texts = [("a", "one two three"), ("b", "three two one"), ("c", "four")];
+/// let sketched = texts.map(|(id, text)| sketcher.sketch(&EvaluatedDocument::new(id, text)));
+/// let set = SketchedSet::of(sketched.into())?;
+/// // The words of a and b are the same, their texts are not.
+/// assert_eq!((set.copies(), scored_pairs(set.sketches(), 1.0).len()), (0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct DocumentSketcher {
     extractor: FeatureExtractor,

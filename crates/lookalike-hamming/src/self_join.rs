@@ -159,8 +159,8 @@ pub struct JoinedTables {
 /// assert!(ended.is_continue());
 /// ```
 pub struct SelfJoinProgress<'a> {
-    /// Tables that an earlier join of the same codes and radius was done with. They are joined again if this one has others, as it may
-    /// with other memory, or with the codes in another order.
+    /// Tables that an earlier join of the same codes and radius finished: their pairs are not visited again. Ignored if this join uses
+    /// other tables, as it may with another memory limit or another order of the codes.
     pub before: JoinedTables,
     /// Hears when a table is done; by then all visitors so far are dropped.
     pub completed: &'a mut dyn FnMut(JoinedTables),

@@ -13,6 +13,18 @@ use crate::score::each_scored_pair;
 /// the first counts, and the others are copies. Only signatures are compared.
 ///
 /// Time: the join of the signatures, and the pairs that share a band.
+///
+/// ```
+/// use lookalike::{Banding, SketchValue};
+/// use lookalike_eval::audit_bands;
+/// use lookalike_hamming::SelfJoinLimits;
+///
+/// // Three of four places agree, in both places of one of two bands.
+/// let signatures = [vec![1, 2, 3, 4], vec![1, 2, 3, 5], vec![9, 9, 9, 9]];
+/// let sketches = signatures.map(|places| Some(SketchValue::Signature(places.into())));
+/// let report = audit_bands(&sketches, &Banding { bands: 2, rows: 2 }, 0.75, SelfJoinLimits::default());
+/// assert_eq!((report.true_pairs, report.found, report.recall.value), (1, 1, 1.0));
+/// ```
 #[must_use]
 pub fn audit_bands(
     sketches: &[Option<SketchValue>],

@@ -56,6 +56,26 @@ pub struct CrashPoint {
 }
 
 /// A simulated file system; clones share it.
+///
+/// ```
+/// # use lookalike::{Fingerprint, Scheme};
+/// use std::{path::Path, sync::Arc};
+///
+/// use lookalike_store::fs::SimulatedFs;
+/// use lookalike_store::{Store, StoreOptions};
+/// # use lookalike_store::{CollectionSettings, StoredDocument, UnixMillis, WriteOp};
+///
+/// # let now = UnixMillis(1_700_000_000_000);
+/// let fs = SimulatedFs::new();
+/// let store = Store::open_on(Arc::new(fs.clone()), Path::new("/s"), StoreOptions::default().create(true))?;
+/// let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()))?;
+/// pages.write(vec![WriteOp::Insert(StoredDocument::new("a", Fingerprint(7)))], now)?;
+///
+/// // The power goes, and the machine starts again: what was acknowledged is there.
+/// let after = Store::open_on(Arc::new(fs.cut(1)), Path::new("/s"), StoreOptions::default())?;
+/// assert!(after.collection("pages")?.get("a", now)?.is_some());
+/// # Ok::<(), lookalike_store::StoreError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedFs(Arc<Mutex<SimulatedMachine>>);
 

@@ -115,7 +115,7 @@ impl FromStr for Extraction {
             .filter(|parsed| parsed.to_string() == text)
             .ok_or_else(|| {
                 ParseOptionError::new(
-                    "HTML extraction of this build",
+                    "HTML extraction",
                     "visible, fast/1, main/1 or quality/1, then +title, +alt, +links where wanted",
                     text,
                 )
