@@ -89,7 +89,7 @@ pub(crate) fn dedup_documents(
             None => job,
         };
         let decided = job
-            .decide(against.into_iter().flatten(), documents)
+            .try_decide(against.into_iter().flatten(), documents)
             .map_err(given_back)?;
         let (read, kept) = (decided.counts(), decided.decision_counts());
         let summary = serde_json::to_string(&(read, kept, &scheme, threshold));
@@ -116,7 +116,7 @@ fn given_back(error: BatchError) -> CallError {
 /// Pairs of similar documents, the smaller id first, in the order of both ids, and which of the two was only compared with.
 fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
     let mut pairs = Vec::new();
-    let visited = decided.take_pairs(|pair| {
+    let visited = decided.pairs(|pair| {
         pairs.push(pair);
         Ok(())
     });

@@ -39,7 +39,7 @@ impl JobObserver for JobProgress<'_> {
         });
     }
 
-    fn advance(&self, done: u64) {
+    fn progress(&self, done: u64) {
         if let Some(now) = &mut *locked(self.now) {
             now.done = done;
         }

@@ -21,7 +21,7 @@ use crate::dedup::class_id::ClassId;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
 use crate::settings_error::{BoundedSetting, SettingsError};
@@ -33,20 +33,28 @@ const FEWEST_PAGES: u64 = 5;
 /// Pages to learn from.
 #[derive(Debug)]
 pub struct BoilerplateLearner<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading it; their own `boilerplate` is not applied.
-    pub options: &'a InputOptions,
-    /// Among which pages a line must recur.
-    pub scope: BoilerplateScope,
-    /// On which share of these, in (0, 1]; but never on fewer than five.
-    pub share: f64,
-    /// Limits on the use of the machine; changes no result.
-    pub limits: &'a JobLimits,
-    /// Directory for temporary files.
-    pub folder: &'a Path,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    inputs: &'a Inputs,
+    options: InputOptions,
+    scope: BoilerplateScope,
+    share: f64,
+    limits: JobLimits,
+    folder: &'a Path,
+    observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    BoilerplateLearner<'a> {
+        /// Sets how sources are read: the options that [`Inputs::discover`] was given. Their own `boilerplate` is not applied.
+        options: InputOptions,
+        /// Sets among which pages a line must recur: those of a site, if nothing is said.
+        scope: BoilerplateScope,
+        /// Sets on which share of these, in (0, 1], but never on fewer than five: 0.1, if nothing is said.
+        share: f64,
+        /// Sets how much of the machine the job may use. The result does not depend on it.
+        limits: JobLimits,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Counts of the lines that were learned.
@@ -207,7 +215,20 @@ fn learned_from<'r>(record: &'r Record<'_>) -> &'r str {
     }
 }
 
-impl BoilerplateLearner<'_> {
+impl<'a> BoilerplateLearner<'a> {
+    /// Creates a job with default options and limits. Its temporary files go to `folder`.
+    pub fn new(inputs: &'a Inputs, folder: &'a Path) -> Self {
+        Self {
+            inputs,
+            options: InputOptions::default(),
+            scope: BoilerplateScope::Site,
+            share: 0.1,
+            limits: JobLimits::default(),
+            folder,
+            observer: &NoProgress,
+        }
+    }
+
     /// Site and identity of a page; none if it has no text or no site.
     fn page(&self, record: &Record<'_>) -> Option<(u64, u128)> {
         if learned_from(record).trim().is_empty() {
@@ -229,7 +250,7 @@ impl BoilerplateLearner<'_> {
         if !(self.share > 0.0 && self.share <= 1.0) {
             return Err(BoundedSetting::BoilerplateShare.error(self.share).into());
         }
-        ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
+        ensure_documents_fit(&self.limits, DocumentUse::Text, self.inputs, &self.options)?;
         self.observer
             .stage(JobStage::Learn, self.inputs.total_bytes());
         let temporary = BatchError::temporary(self.folder);
@@ -256,7 +277,7 @@ impl BoilerplateLearner<'_> {
         };
         let (mut sites, mut read) = (SiteTable::default(), 0);
         let readers = (0..self.limits.workers()).map(|_| reader()).collect();
-        let memory = DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, &options);
+        let memory = DocumentMemory::new(&self.limits, DocumentUse::Text, self.inputs, &options);
         let readers = run_in_order(
             self.inputs.chunks(&options),
             memory,
@@ -265,7 +286,7 @@ impl BoilerplateLearner<'_> {
             |pages: PageBatch| {
                 pages.new.iter().for_each(|page| sites.add(page));
                 read += pages.disk_bytes;
-                self.observer.advance(read);
+                self.observer.progress(read);
                 Ok(())
             },
         )?;

@@ -32,12 +32,18 @@ setting_words!(TextFormat, "format", Jsonl = "jsonl", Text = "text");
 /// The job: what to read and how to write it.
 #[derive(Debug)]
 pub struct TextExtraction<'a> {
-    /// Sources to read, and how.
-    pub scan: RecordScan<'a>,
-    /// Format of the texts.
-    pub format: TextFormat,
-    /// Tells the language of a text, where that is wished.
-    pub language: Option<fn(&str) -> Option<Language>>,
+    scan: RecordScan<'a>,
+    format: TextFormat,
+    language: Option<fn(&str) -> Option<Language>>,
+}
+
+lookalike::setters! {
+    TextExtraction<'a> {
+        /// Sets the format of the texts: JSON Lines, if nothing is said.
+        format: TextFormat,
+        /// Sets what tells the language of a text, where that is wished.
+        language: Option<fn(&str) -> Option<Language>>,
+    }
 }
 
 /// Summary of the job.
@@ -149,7 +155,16 @@ impl RecordWorker for TextWriter<'_> {
     }
 }
 
-impl TextExtraction<'_> {
+impl<'a> TextExtraction<'a> {
+    /// Creates an extraction of the texts of all records.
+    pub fn new(scan: RecordScan<'a>) -> Self {
+        Self {
+            scan,
+            format: TextFormat::default(),
+            language: None,
+        }
+    }
+
     /// Writes the text of each document.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A part of a job, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,16 +85,31 @@ pub struct MeasuredCost {
     pub peak_memory: u64,
 }
 
-/// Hears of a job's progress, from any of its threads.
+/// Hears of a job's progress, from any of its threads. An [`AtomicBool`] is an observer, too: the job ends once it is true.
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use lookalike_batch::{BatchError, DocumentDedup};
+/// use lookalike_corpus::GivenDocument;
+///
+/// let (folder, is_cancelled) = (tempfile::tempdir()?, AtomicBool::new(false));
+/// let job = DocumentDedup::new(folder.path()).observer(&is_cancelled);
+/// assert!(job.decide([vec![GivenDocument::of_text("a rose")]]).is_ok());
+/// is_cancelled.store(true, Ordering::Relaxed);
+/// let ended = job.decide([vec![GivenDocument::of_text("a rose")]]);
+/// assert!(matches!(ended, Err(BatchError::Cancelled)));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait JobObserver: Sync {
     /// Returns the cost of the job so far.
     fn measured(&self) -> MeasuredCost {
         MeasuredCost::default()
     }
     /// A stage begins; `total` units of work are ahead, 0 when nobody can say.
-    fn stage(&self, stage: JobStage, total: u64);
-    /// `done` units of the stage's work are behind.
-    fn advance(&self, done: u64);
+    fn stage(&self, _stage: JobStage, _total: u64) {}
+    /// Of the stage's work, `done` units in all are behind.
+    fn progress(&self, _done: u64) {}
     /// Announces that, within the stage, the next step is writing results (`true`), or the stage's own work again.
     fn writing(&self, _is_writing: bool) {}
     /// True if nobody wants the result any more: the job then ends soon with [`BatchError::Cancelled`](crate::BatchError::Cancelled).
@@ -126,7 +142,10 @@ impl fmt::Debug for dyn JobObserver + '_ {
     }
 }
 
-impl JobObserver for NoProgress {
-    fn stage(&self, _: JobStage, _: u64) {}
-    fn advance(&self, _: u64) {}
+impl JobObserver for NoProgress {}
+
+impl JobObserver for AtomicBool {
+    fn is_cancelled(&self) -> bool {
+        self.load(Ordering::Relaxed)
+    }
 }

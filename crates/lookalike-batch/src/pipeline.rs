@@ -387,7 +387,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::observer::{JobStage, NoProgress};
+    use crate::observer::NoProgress;
 
     /// A chunk of so many bytes, none of which is there.
     struct SizedChunk(u64);
@@ -507,9 +507,7 @@ mod tests {
     struct CancelAfterTwo(AtomicU64);
 
     impl JobObserver for CancelAfterTwo {
-        fn stage(&self, _: JobStage, _: u64) {}
-
-        fn advance(&self, _: u64) {
+        fn progress(&self, _: u64) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
 
@@ -526,7 +524,7 @@ mod tests {
             let workers = (0..threads).map(|_| SizeWorker).collect();
             let memory = DocumentMemory::of(1 << 30);
             let ended = run_in_order(chunks, memory, &observer, workers, |_| {
-                observer.advance(1);
+                observer.progress(1);
                 Ok(())
             });
             assert!(matches!(ended, Err(BatchError::Cancelled)));

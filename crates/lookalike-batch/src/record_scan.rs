@@ -7,24 +7,32 @@ use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// The input of a job, and how its records are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RecordScan<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading them.
-    pub options: &'a InputOptions,
-    /// Threads and memory.
-    pub limits: &'a JobLimits,
-    /// Policy for records that cannot be read.
-    pub losses: LossPolicy,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) options: InputOptions,
+    pub(crate) limits: JobLimits,
+    pub(crate) losses: LossPolicy,
+    pub(crate) observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    RecordScan<'a> {
+        /// Sets how sources are read: the options that [`Inputs::discover`] was given.
+        options: InputOptions,
+        /// Sets how many threads and how much memory the job may use.
+        limits: JobLimits,
+        /// Sets what is done about records that cannot be read: they are left out and counted, if nothing is said.
+        losses: LossPolicy,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Makes something of the records of a chunk; each thread has one.
@@ -125,7 +133,18 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
     }
 }
 
-impl RecordScan<'_> {
+impl<'a> RecordScan<'a> {
+    /// Creates a reading with default options and limits.
+    pub fn new(inputs: &'a Inputs) -> Self {
+        Self {
+            inputs,
+            options: InputOptions::default(),
+            limits: JobLimits::default(),
+            losses: LossPolicy::default(),
+            observer: &NoProgress,
+        }
+    }
+
     /// Reads everything, makes `documents` of it, and hands what workers made of each chunk to `collect`, in the order of the input, with the
     /// bytes of input up to its end.
     ///
@@ -137,9 +156,9 @@ impl RecordScan<'_> {
         worker: impl Fn() -> W,
         collect: impl FnMut(W::Product, u64) -> Result<(), BatchError>,
     ) -> Result<ScanCounts, BatchError> {
-        let (inputs, options) = (self.inputs, self.options);
+        let (inputs, options) = (self.inputs, &self.options);
         // Before the first document: the largest one decides whether the memory limit can be kept.
-        ensure_documents_fit(self.limits, documents, inputs, options)?;
+        ensure_documents_fit(&self.limits, documents, inputs, options)?;
         self.losses.refuse_undiscovered(inputs)?;
         self.observer.stage(JobStage::Scan, inputs.total_bytes());
         let mut rows = SkippedRows::default();
@@ -165,7 +184,7 @@ impl RecordScan<'_> {
         worker: impl Fn() -> W,
         mut collect: impl FnMut(W::Product, u64) -> Result<(), BatchError>,
     ) -> Result<ScanTotals, BatchError> {
-        let (inputs, options) = (self.inputs, self.options);
+        let (inputs, options) = (self.inputs, &self.options);
         inputs.skips.iter().for_each(|skip| rows.add_part(skip));
         let mut read = ScanTotals::default();
         let workers = (0..self.limits.workers()).map(|_| ScanWorker {
@@ -175,7 +194,7 @@ impl RecordScan<'_> {
         });
         run_in_order(
             inputs.chunks(options),
-            DocumentMemory::new(self.limits, documents, inputs, options),
+            DocumentMemory::new(&self.limits, documents, inputs, options),
             self.observer,
             workers.collect(),
             |scanned: ScannedChunk<W::Product>| {
@@ -190,7 +209,7 @@ impl RecordScan<'_> {
                 read.fields.add(&scanned.fields);
                 read.disk_bytes += scanned.disk_bytes;
                 collect(scanned.product, read.disk_bytes)?;
-                self.observer.advance(read.disk_bytes);
+                self.observer.progress(read.disk_bytes);
                 Ok(())
             },
         )?;

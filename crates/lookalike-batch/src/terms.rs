@@ -19,10 +19,8 @@ use crate::spill::external_sort::SortedRuns;
 /// The job: what to read, and where counts go meanwhile.
 #[derive(Debug)]
 pub struct TermTable<'a> {
-    /// Sources to read, and how.
-    pub scan: RecordScan<'a>,
-    /// Directory for counts that do not fit the memory.
-    pub folder: &'a Path,
+    scan: RecordScan<'a>,
+    folder: &'a Path,
 }
 
 /// Memory for tables of terms.
@@ -226,7 +224,12 @@ impl RecordWorker for TermCounter {
     }
 }
 
-impl TermTable<'_> {
+impl<'a> TermTable<'a> {
+    /// Creates the job. Counts that do not fit the memory go to `folder`.
+    pub fn new(scan: RecordScan<'a>, folder: &'a Path) -> Self {
+        Self { scan, folder }
+    }
+
     /// Adds the documents of the input to the counts of `table`. The weights of the table stay until [`GrowingTerms::follow`]. The summary
     /// says what was read, not what the table has.
     ///
@@ -245,7 +248,7 @@ impl TermTable<'_> {
         let documents = DocumentUse::Features(&scheme);
         let RecordScan {
             options, limits, ..
-        } = self.scan;
+        } = &self.scan;
         let memory = TermsMemory {
             limit: limits.memory,
             taken: fixed_bytes(limits, documents, options) + in_use,

@@ -178,22 +178,20 @@ impl ClusterArguments {
             ensure_preset_fits(preset, &inputs, self.run.quiet)?;
         }
         let pairs = fingerprint_sources(&self.pairs, spool.path())?;
-        let job = FingerprintClustering {
-            inputs: &inputs,
-            pairs: &pairs,
-            distance: self.distance,
-            equal: self.equal,
-            keep: self.keep,
-            rule: match self.components {
-                true => FingerprintRule::Components,
-                false => FingerprintRule::Stars,
-            },
-            verify: verification.as_ref(),
-            losses: self.input.losses.policy(),
-            limits: &limits,
-            folder: spool.path(),
-            observer: console,
+        let rule = match self.components {
+            true => FingerprintRule::Components,
+            false => FingerprintRule::Stars,
         };
+        let job = FingerprintClustering::new(&inputs, spool.path())
+            .pairs(&pairs)
+            .distance(self.distance)
+            .equal(self.equal)
+            .keep(self.keep)
+            .rule(rule)
+            .verify(verification.as_ref())
+            .losses(self.input.losses.policy())
+            .limits(limits)
+            .observer(console);
         let if_exists = match self.overwrite {
             true => IfExists::Overwrite,
             false => IfExists::New,
@@ -231,12 +229,10 @@ impl ClusterArguments {
         // it.
         let (scheme, terms) = self.scheme.scheme(Weight::Set, Sketch::None, options)?;
         ensure_documents_fit(limits, DocumentUse::Features(&scheme), inputs, options)?;
-        Ok(TextVerification {
-            inputs,
-            options,
-            scheme,
-            terms,
-            threshold: self.threshold,
-        })
+        Ok(TextVerification::new(inputs)
+            .options(options.clone())
+            .scheme(scheme)
+            .terms(terms)
+            .threshold(self.threshold))
     }
 }

@@ -177,7 +177,7 @@ impl<'a> EvaluationInput<'a> {
             let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
             chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
             bytes += chunk.disk_bytes;
-            console.advance(bytes);
+            console.progress(bytes);
             if console.is_cancelled() {
                 return Err(BatchError::Cancelled.into());
             }

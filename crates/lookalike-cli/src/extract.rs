@@ -98,11 +98,10 @@ impl ExtractArguments {
         self.boilerplate
             // Reads all inputs once before; those that can be read once only were put into the spool.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
-        let job = TextExtraction {
-            scan: self.input.scan(&inputs, &options, &limits, console),
-            format: self.output_format,
-            language,
-        };
+        let scan = self.input.scan(&inputs, &options, &limits, console);
+        let job = TextExtraction::new(scan)
+            .format(self.output_format)
+            .language(language);
         let written = write_rows(self.output.as_deref(), TABLE, |out| job.write(out));
         let summary = console.ended(written)?;
         self.input.warn_of_unused(&inputs, self.run.quiet);

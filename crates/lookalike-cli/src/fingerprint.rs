@@ -170,11 +170,8 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         Some(scheme) => scheme,
         None => scheme(&options)?,
     };
-    let job = FingerprintJob {
-        scan: arguments.input.scan(&inputs, &options, &limits, &console),
-        scheme,
-        terms,
-    };
+    let scan = arguments.input.scan(&inputs, &options, &limits, &console);
+    let job = FingerprintJob::new(scan).scheme(scheme).terms(terms);
     let summary = console.ended(match arguments.file() {
         Some(path) => Ok(job.write_file(path, begin_file, arguments.scratch())?),
         None => write_output(arguments.output.as_deref(), |out| job.write(out)),
@@ -185,7 +182,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::fingerprint_summary(&summary, &console.measured());
     }
-    if let (true, Some(features)) = (arguments.run.warns(), WarnedFeatures::of(&job.scheme)) {
+    if let (true, Some(features)) = (arguments.run.warns(), WarnedFeatures::of(&scheme)) {
         let distance = arguments.preset.map_or(DEFAULT_DISTANCE, Preset::distance);
         radius_warning::warn(features, distance, RadiusOf::Fingerprints);
     }
@@ -199,16 +196,13 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let read = inputs.iter().map(FingerprintSource::path);
     check_output(arguments.output.as_deref(), read)?;
     let console = Console::new(arguments.run.quiet);
-    let job = CodeImport {
-        inputs: &inputs,
-        output: arguments.file(),
-        begin: begin_file,
-        scratch: arguments.scratch(),
-        losses: arguments.input.losses.policy(),
-        observer: &console,
-    };
-    let stream = arguments.output.as_deref();
-    let stream = stream.filter(|_| job.output.is_none());
+    let file = arguments.file();
+    let job = CodeImport::new(&inputs, arguments.scratch())
+        .output(file)
+        .begin(begin_file)
+        .losses(arguments.input.losses.policy())
+        .observer(&console);
+    let stream = arguments.output.as_deref().filter(|_| file.is_none());
     // Also for a file: the job writes it itself and nothing to `out`, for some formats need more than a stream.
     let summary = console.ended(write_output(stream, |out| job.run(out)))?;
     if arguments.run.json {

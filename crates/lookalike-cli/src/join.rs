@@ -127,7 +127,6 @@ impl JoinArguments {
 }
 
 pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
-    let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let (f, q) = arguments.sides()?;
     let f = fingerprint_sources(f, spool.path())?;
@@ -144,18 +143,15 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     }
     let console = Console::new(arguments.run.quiet);
     let checkpoint = arguments.checkpoint()?;
-    let job = FingerprintJoin {
-        f: &f,
-        q: &q,
-        distance: arguments.distance,
-        equal: arguments.equal,
-        shard: arguments.shard,
-        losses: arguments.losses.policy(),
-        limits: &limits,
-        checkpoint: checkpoint.as_ref(),
-        folder: spool.path(),
-        observer: &console,
-    };
+    let job = FingerprintJoin::new(&f, spool.path())
+        .queries(&q)
+        .distance(arguments.distance)
+        .equal(arguments.equal)
+        .shard(arguments.shard)
+        .losses(arguments.losses.policy())
+        .limits(arguments.run.limits())
+        .checkpoint(checkpoint.as_ref())
+        .observer(&console);
     let output = arguments.output.as_deref();
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
     checkpoint.map_or(Ok(()), JobFolder::finish)?;

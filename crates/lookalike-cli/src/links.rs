@@ -116,20 +116,18 @@ impl LinksArguments {
         };
         let read = files_of(&inputs).chain(from.iter().flat_map(files_of));
         check_output(self.output.as_deref(), read)?;
-        let scan = |inputs, options| RecordScan {
-            inputs,
-            options,
-            limits: &limits,
-            losses: self.losses.policy(),
-            observer: console,
+        let scan = |inputs, options| {
+            RecordScan::new(inputs)
+                .options(options)
+                .limits(limits.clone())
+                .losses(self.losses.policy())
+                .observer(console)
         };
-        let job = LinkInversion {
-            pages: scan(&inputs, &options),
-            from: from.as_ref().map(|inputs| scan(inputs, &from_options)),
-            window: self.window.into(),
-            most: self.most as usize,
-            folder: spool.path(),
-        };
+        let from = from.as_ref().map(|inputs| scan(inputs, from_options));
+        let job = LinkInversion::new(scan(&inputs, options), spool.path())
+            .from(from)
+            .window(self.window.into())
+            .most(self.most as usize);
         // No table: records differ in their other fields, which stay as they came.
         console.ended(write_output(self.output.as_deref(), |out| job.write(out)))
     }

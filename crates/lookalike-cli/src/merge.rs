@@ -46,10 +46,7 @@ pub(crate) fn run(arguments: &MergeArguments) -> Result<(), Failure> {
     let output = arguments.output.as_deref();
     check_output(output, lists.iter().map(FingerprintSource::path))?;
     let console = Console::new(arguments.quiet);
-    let job = PairMerge {
-        lists: &lists,
-        observer: &console,
-    };
+    let job = PairMerge::new(&lists).observer(&console);
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
     if arguments.json {
         console::json_summary(&summary, output)?;

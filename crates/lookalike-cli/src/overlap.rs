@@ -212,25 +212,25 @@ fn set_share(text: &str) -> Result<f64, String> {
 
 impl OverlapArguments {
     fn settings(&self) -> OverlapSettings {
-        OverlapSettings {
-            chunkings: self.chunk.clone(),
-            scheme: self.words.scheme(),
-            bits: self.bits,
-            min_shared: self.min_shared.clone(),
-            min_containment: self.min_containment,
-            engine: self.engine,
-            by: self.by,
-            server: self.server.clone(),
-            address: self.address.clone(),
-            // n documents of equal text are n (n - 1) / 2 rows. A list is asked for by somebody who wants
-            // pairs; the atlas has the sets in a file of their own.
-            copies: self.copies.unwrap_or(match self.output {
-                Some(_) => ExactCopies::Apart,
-                None => ExactCopies::Listed,
-            }),
-            repeated_ids: self.repeated_ids,
-            losses: self.input.losses.policy(),
-        }
+        // n documents of equal text are n (n - 1) / 2 rows. A list is asked for by somebody who wants
+        // pairs; the atlas has the sets in a file of their own.
+        let copies = self.copies.unwrap_or(match self.output {
+            Some(_) => ExactCopies::Apart,
+            None => ExactCopies::Listed,
+        });
+        OverlapSettings::default()
+            .chunkings(self.chunk.clone())
+            .scheme(self.words.scheme())
+            .bits(self.bits)
+            .min_shared(self.min_shared.clone())
+            .min_containment(self.min_containment)
+            .engine(self.engine)
+            .by(self.by)
+            .server(self.server.clone())
+            .address(self.address.clone())
+            .copies(copies)
+            .repeated_ids(self.repeated_ids)
+            .losses(self.input.losses.policy())
     }
 }
 
@@ -360,7 +360,6 @@ impl OverlapArguments {
         console: &Console<'_>,
         task: impl FnOnce(&OverlapJob<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let settings = self.settings();
         let limits = self.run.limits();
         let mut options = self.input.options(None);
         // Before inputs are discovered: those that come from a store or from standard input are put there.
@@ -383,14 +382,11 @@ impl OverlapArguments {
         self.boilerplate
             // The options change by it: from here on, texts are without these lines.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
-        let job = OverlapJob {
-            settings: &settings,
-            limits: &limits,
-            inputs: &inputs,
-            options: &options,
-            folder: spool.path(),
-            observer: console,
-        };
+        let job = OverlapJob::new(&inputs, spool.path())
+            .settings(self.settings())
+            .limits(limits)
+            .options(options)
+            .observer(console);
         let done = console.ended(task(&job))?;
         // What was read before the interruption is not read again: whether there was HTML is not known.
         if !self.resume {

@@ -130,11 +130,9 @@ impl PairsArguments {
         if self.unit == PairUnit::Documents {
             return Ok(None);
         }
-        let split = ParagraphSplit {
-            scan: self.input.scan(inputs, options, limits, console),
-            rule: self.paragraphs.unwrap_or_default(),
-            repeated_ids: self.repeated_ids,
-        };
+        let split = ParagraphSplit::new(self.input.scan(inputs, options, limits, console))
+            .rule(self.paragraphs.unwrap_or_default())
+            .repeated_ids(self.repeated_ids);
         Ok(Some(split.write(&spool.join("paragraphs.jsonl"))?))
     }
 

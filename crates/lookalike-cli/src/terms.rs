@@ -294,10 +294,8 @@ impl ReadingArguments {
             None => scheme(&options)?,
         };
         let mut table = start.table(&scheme);
-        let job = TermTable {
-            scan: self.input.scan(&inputs, &options, &limits, console),
-            folder: spool.path(),
-        };
+        let scan = self.input.scan(&inputs, &options, &limits, console);
+        let job = TermTable::new(scan, spool.path());
         let summary = console.ended(job.count(&mut table))?;
         self.input.warn_of_unused(&inputs, self.run.quiet);
         Ok((table, summary))

@@ -230,7 +230,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
             });
             self.done += block.bytes.len() as u64;
         }
-        self.settings.observer.advance(self.done);
+        self.settings.observer.progress(self.done);
         Ok(())
     }
 }

@@ -260,7 +260,7 @@ impl CollectionArchive {
                 // The other threads find nothing more to do.
                 result.inspect_err(|_| next.store(runs.len(), Ordering::Relaxed))?;
                 let bytes = offsets[run.end] - offsets[run.start];
-                observer.advance(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
+                observer.progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
             }
             Ok(())
         };

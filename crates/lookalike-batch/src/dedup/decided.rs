@@ -116,6 +116,12 @@ impl DedupDecisions {
         self.outcomes.documents()
     }
 
+    /// The decisions on the documents that are not only compared with, in the order in which they came, each with the number of its document.
+    pub fn new_documents(&self) -> impl ExactSizeIterator<Item = (u32, DocumentDecision)> {
+        let documents = self.against() as u32..self.len() as u32;
+        documents.map(|document| (document, self.decision(document)))
+    }
+
     /// The clusters of more than one document, in the order of the survivors' ids.
     pub fn clusters(&self) -> impl ExactSizeIterator<Item = DedupCluster<'_>> {
         (0..self.clusters.len()).map(|cluster| {
@@ -124,14 +130,13 @@ impl DedupDecisions {
         })
     }
 
-    /// Shows pairs in the order of the numbers of documents, those to compare with first: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
-    /// all pairs at or above the threshold. All pairs are in temporary files and can be shown once: the second time there are none. Deciding
-    /// pairs can be shown again.
+    /// Shows pairs in the order of their ids: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All), all pairs
+    /// at or above the threshold, which are in temporary files.
     ///
     /// # Errors
     /// Of a temporary file, or of `visit`.
-    pub fn take_pairs(&self, mut visit: impl FnMut(DedupPair) -> io::Result<()>) -> io::Result<()> {
-        self.drain_pairs(|pair| {
+    pub fn pairs(&self, mut visit: impl FnMut(DedupPair) -> io::Result<()>) -> io::Result<()> {
+        self.each_pair(|pair| {
             visit(DedupPair {
                 a: pair.a,
                 b: pair.b,
@@ -166,12 +171,12 @@ impl DedupDecisions {
         BelowThreshold::new(&self.just_below, self.threshold, &self.scanned.documents)
     }
 
-    pub(crate) fn drain_pairs(
+    pub(crate) fn each_pair(
         &self,
         visit: impl FnMut(DocumentPair) -> io::Result<()>,
     ) -> io::Result<()> {
         match &self.pairs {
-            Some(pairs) => pairs.drain(&self.ranking.by_id, visit),
+            Some(pairs) => pairs.each(&self.ranking.by_id, visit),
             None => self
                 .deciding_pairs()
                 .into_iter()

@@ -395,7 +395,7 @@ mod tests {
             *lock(&self.stage) = Some(stage);
         }
 
-        fn advance(&self, done: u64) {
+        fn progress(&self, done: u64) {
             if *lock(&self.stage) == Some(JobStage::Compare) {
                 lock(&self.steps).push(done);
             }

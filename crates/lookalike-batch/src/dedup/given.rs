@@ -1,5 +1,6 @@
 //! Deduplication of documents that a caller has in memory: batches in, decisions out, no files of its own but temporary ones.
 
+use std::convert::Infallible;
 use std::path::Path;
 
 use lookalike_corpus::{
@@ -27,20 +28,17 @@ const SOURCES: [&str; 2] = ["against", "documents"];
 /// memory and batches. Each batch is read once and not kept.
 ///
 /// ```
-/// use std::convert::Infallible;
-///
 /// use lookalike_batch::{DocumentDedup, JobSettings};
 /// use lookalike_corpus::GivenDocument;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let texts = ["a rose is a rose is a rose", "something else", "A rose is a rose is a rose!"];
 /// let batch: Vec<_> = texts.map(GivenDocument::of_text).into();
-/// let none: [Result<Vec<GivenDocument>, Infallible>; 0] = [];
 ///
 /// let folder = tempfile::tempdir()?;
 /// let settings = JobSettings::default().threshold(0.9);
 /// let job = DocumentDedup::new(folder.path()).settings(settings);
-/// let decided = job.decide(none, [Ok::<_, Infallible>(batch)])?;
+/// let decided = job.decide([batch])?;
 ///
 /// let survivors: Vec<_> = decided.decisions().map(|decision| decision.survivor()).collect();
 /// assert_eq!(survivors, [Some(2), None, None]);
@@ -94,7 +92,7 @@ impl<'a> DocumentDedup<'a> {
     }
 
     /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`]. Those of its documents that
-    /// were looked at count among [`DedupDecisions::against`], so the number of the caller's first document is known from there only.
+    /// were looked at have numbers before the caller's: [`DedupDecisions::new_documents`] goes through the latter.
     #[must_use]
     pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
         Self {
@@ -113,20 +111,29 @@ impl<'a> DocumentDedup<'a> {
         }
     }
 
-    /// Decides on every document. Those of `against` are compared with and never removed; their numbers come first.
+    /// Decides on every document.
     ///
     /// With several threads the batches are fetched on a thread of their own.
     ///
     /// # Errors
-    /// [`BatchError`]; [`BatchError::Given`] with the error of a batch that could not be had, [`BatchError::Cancelled`] if the observer
-    /// says so.
-    pub fn decide<B, E, A, D>(&self, against: A, documents: D) -> Result<DedupDecisions, BatchError>
-    where
-        B: DocumentBatch,
-        E: std::error::Error + Send + Sync + 'static,
-        A: IntoIterator<Item = Result<B, E>, IntoIter: Send>,
-        D: IntoIterator<Item = Result<B, E>, IntoIter: Send>,
-    {
+    /// [`BatchError`]; [`BatchError::Cancelled`] if the observer says so.
+    pub fn decide<B: DocumentBatch>(
+        &self,
+        documents: impl IntoIterator<Item = B, IntoIter: Send>,
+    ) -> Result<DedupDecisions, BatchError> {
+        self.try_decide([], documents.into_iter().map(Ok::<_, Infallible>))
+    }
+
+    /// Decides on documents that may fail to come. Those of `against`, which is `[]` where there are none, are compared with and never
+    /// removed. Their numbers come first.
+    ///
+    /// # Errors
+    /// As of [`DocumentDedup::decide`]; [`BatchError::Given`] with the error of a batch.
+    pub fn try_decide<B: DocumentBatch, E: std::error::Error + Send + Sync + 'static>(
+        &self,
+        against: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
+        documents: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
+    ) -> Result<DedupDecisions, BatchError> {
         let inputs = Inputs::given(&SOURCES);
         // Of files, their discovery tells.
         HtmlText::new(self.options.html).map_err(InputError::from)?;
@@ -247,7 +254,6 @@ impl<B: DocumentBatch> ScanChunk for GivenChunk<B> {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
     use std::io;
     use std::panic::AssertUnwindSafe;
     use std::sync::mpsc;
@@ -260,7 +266,7 @@ mod tests {
     use super::*;
     use crate::dedup::decided::DedupCluster;
     use crate::output_dir::OutputOptions;
-    use crate::settings::{KeepRule, KeepRules, Method, PairScope};
+    use crate::settings::{KeepRule, KeepRules, Method, PairList, PairScope};
     use crate::settings_error::{SettingConflict, SettingsError};
 
     /// A row as a caller has it.
@@ -379,14 +385,16 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let limits = JobLimits { threads, ..JobLimits::default() };
             let job = DocumentDedup::new(folder.path()).settings(settings).limits(limits);
-            let found = job.decide(batches(old), batches(new)).unwrap();
+            let found = job.try_decide(batches(old), batches(new)).unwrap();
 
             prop_assert_eq!(told(&found), told(&expected));
             prop_assert_eq!(found.against(), old.len());
+            let decided: Vec<_> = (0..).zip(found.decisions()).skip(old.len()).collect();
+            prop_assert_eq!(found.new_documents().collect::<Vec<_>>(), decided);
             prop_assert_eq!(found.decision_counts(), expected.decision_counts());
             let pairs = |decided: &DedupDecisions| {
                 let mut pairs = Vec::new();
-                decided.take_pairs(|pair| { pairs.push(pair); Ok(()) }).unwrap();
+                decided.pairs(|pair| { pairs.push(pair); Ok(()) }).unwrap();
                 pairs
             };
             prop_assert_eq!(pairs(&found), pairs(&expected));
@@ -397,12 +405,11 @@ mod tests {
         job: &DocumentDedup<'_>,
         texts: &[&'static str],
     ) -> Result<DedupDecisions, BatchError> {
-        let none: [Result<Vec<GivenDocument<'static>>, io::Error>; 0] = [];
         let batch: Vec<_> = texts
             .iter()
             .map(|text| GivenDocument::of_text(*text))
             .collect();
-        job.decide(none, [Ok(batch)])
+        job.decide([batch])
     }
 
     #[test]
@@ -424,6 +431,23 @@ mod tests {
     }
 
     #[test]
+    fn all_pairs_could_be_shown_only_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = JobSettings::default().pairs(PairList::All);
+        let job = DocumentDedup::new(folder.path()).settings(settings);
+        let decided = decide(&job, &["x y", "x y", "x y"]).unwrap();
+        for _ in 0..2 {
+            let mut pairs = Vec::new();
+            let shown = decided.pairs(|pair| {
+                pairs.push((pair.a, pair.b));
+                Ok(())
+            });
+            shown.unwrap();
+            assert_eq!(pairs, [(0, 1), (0, 2), (1, 2)]);
+        }
+    }
+
+    #[test]
     fn html_is_reduced_to_what_a_reader_sees() {
         let folder = tempfile::tempdir().unwrap();
         let page = |text: &'static str| GivenDocument {
@@ -434,10 +458,7 @@ mod tests {
             page("<p>a rose is a rose</p>"),
             page("<div><b>a</b> rose is a rose</div>"),
         ];
-        let none: [Result<Vec<GivenDocument<'static>>, Infallible>; 0] = [];
-        let decided = DocumentDedup::new(folder.path())
-            .decide(none, [Ok::<_, Infallible>(batch)])
-            .unwrap();
+        let decided = DocumentDedup::new(folder.path()).decide([batch]).unwrap();
         assert_eq!(decided.decision_counts().removed_exact, 1);
     }
 
@@ -450,12 +471,11 @@ mod tests {
                 ..JobLimits::default()
             };
             let job = DocumentDedup::new(folder.path()).limits(limits);
-            let none: [Result<Vec<GivenDocument<'static>>, io::Error>; 0] = [];
             let batches = [
                 Ok(vec![GivenDocument::of_text("a")]),
                 Err(io::Error::other("column gone")),
             ];
-            let error = job.decide(none, batches).err().unwrap();
+            let error = job.try_decide([], batches).err().unwrap();
             assert!(matches!(error, BatchError::Given(_)), "{error:?}");
             assert_eq!(
                 std::error::Error::source(&error).unwrap().to_string(),
@@ -470,12 +490,11 @@ mod tests {
         for threads in [1, 2] {
             let job = DocumentDedup::new(folder.path());
             let job = job.limits(JobLimits::default().threads(threads));
-            let none: [Result<Vec<GivenDocument<'static>>, Infallible>; 0] = [];
             let batches = (0..3).map(|number| match number {
                 2 => panic!("column gone"),
-                _ => Ok(vec![GivenDocument::of_text("a b c")]),
+                _ => vec![GivenDocument::of_text("a b c")],
             });
-            let decided = AssertUnwindSafe(|| job.decide(none, batches).map(drop));
+            let decided = AssertUnwindSafe(|| job.decide(batches).map(drop));
             let panic = std::panic::catch_unwind(decided).unwrap_err();
             assert_eq!(panic.downcast_ref(), Some(&"column gone"), "{threads}");
         }
@@ -534,9 +553,8 @@ mod tests {
     #[test]
     fn documents_in_memory_were_called_files() {
         let folder = tempfile::tempdir().unwrap();
-        let none: [Result<Vec<GivenDocument<'static>>, Infallible>; 0] = [];
         let batch = vec![GivenDocument::default()];
-        let decided = DocumentDedup::new(folder.path()).decide(none, [Ok::<_, Infallible>(batch)]);
+        let decided = DocumentDedup::new(folder.path()).decide([batch]);
         let refused = decided.err().unwrap().to_string();
         assert!(
             refused.contains("in memory") && !refused.contains("file"),
@@ -556,8 +574,6 @@ mod tests {
             self.is_there
                 .fetch_or(is_there, std::sync::atomic::Ordering::Relaxed);
         }
-
-        fn advance(&self, _: u64) {}
 
         fn is_cancelled(&self) -> bool {
             self.is_there.load(std::sync::atomic::Ordering::Relaxed)
@@ -604,10 +620,9 @@ mod tests {
             keep,
             ..JobSettings::default()
         };
-        let none: [Result<Vec<GivenDocument<'_>>, Infallible>; 0] = [];
         let decided = DocumentDedup::new(folder.path())
             .settings(settings)
-            .decide(none, [Ok::<_, Infallible>(batch)])
+            .decide([batch])
             .unwrap();
         let survivors: Vec<_> = decided.decisions().map(|d| d.survivor()).collect();
         assert_eq!(survivors, [Some(1), None, Some(1)]);

@@ -187,7 +187,7 @@ impl DedupJob<'_> {
 
     /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.
     pub(super) fn advance(&self, done: u64) -> io::Result<()> {
-        self.observer.advance(done);
+        self.observer.progress(done);
         ensure_wanted(self.observer)?;
         table_memory::check(self.folder)
     }

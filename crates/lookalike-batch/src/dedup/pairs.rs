@@ -22,6 +22,9 @@ use crate::settings::PairScope;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
 use crate::spill::table_column::TableColumn;
 
+/// Pairs that are read from a temporary file at once.
+const READ_PAIRS: usize = 1 << 14;
+
 /// A verified pair of documents: numbers in the document table, the smaller id first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DocumentPair {
@@ -118,14 +121,18 @@ impl PairSpool {
         }
     }
 
-    /// Hands out all pairs, sorted by both ids.
-    pub(crate) fn drain(
+    /// Shows all pairs, sorted by both ids, and keeps them.
+    pub(crate) fn each(
         &self,
         by_id: &[u32],
         mut visit: impl FnMut(DocumentPair) -> io::Result<()>,
     ) -> io::Result<()> {
         for part in 0..PARTS {
-            let mut records = self.spool.take(part)?;
+            let mut records = Vec::with_capacity(self.spool.records(part) as usize);
+            self.spool.pieces(part, READ_PAIRS, &mut |piece| {
+                records.extend_from_slice(piece);
+                io::Result::Ok(())
+            })?;
             // By `a`, then `b`. No pair is met twice, so the similarities never decide.
             records.sort_unstable();
             for [a, b, high, low, visible_high, visible_low] in records {
@@ -508,7 +515,7 @@ mod tests {
             };
 
             let mut found = Vec::new();
-            spool.drain(&ranking.by_id, |pair| {
+            spool.each(&ranking.by_id, |pair| {
                 found.push((pair.a, pair.b, pair.similarity));
                 Ok(())
             }).unwrap();

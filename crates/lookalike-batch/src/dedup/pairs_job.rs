@@ -83,7 +83,7 @@ impl DedupJob<'_> {
             .then_some(&scanned.classes);
         let names = self.paragraphs.map(ParagraphRecords::names);
         let mut pairs = 0;
-        let written = spool.drain(&prepared.ranking.by_id, |pair| {
+        let written = spool.each(&prepared.ranking.by_id, |pair| {
             pairs += 1;
             write_pair(out, &scanned.documents, fingerprints, names, pair)
         });

@@ -24,13 +24,20 @@ use crate::skipped::SkippedRow;
 const BETWEEN: char = '\u{1}';
 
 /// The job: what to read, and what ends a paragraph.
+#[derive(Debug)]
 pub struct ParagraphSplit<'a> {
-    /// Sources to read, and how.
-    pub scan: RecordScan<'a>,
-    /// Division of texts.
-    pub rule: ParagraphRule,
-    /// Treatment of different texts with one id.
-    pub repeated_ids: RepeatedIds,
+    scan: RecordScan<'a>,
+    rule: ParagraphRule,
+    repeated_ids: RepeatedIds,
+}
+
+lookalike::setters! {
+    ParagraphSplit<'a> {
+        /// Sets what ends a paragraph.
+        rule: ParagraphRule,
+        /// Sets what is done about different texts with one id: they are numbered, if nothing is said.
+        repeated_ids: RepeatedIds,
+    }
 }
 
 /// Counts of the documents that were divided.
@@ -153,7 +160,16 @@ fn document_key(id: &str, hash: u128) -> String {
     format!("{id}{BETWEEN}{hash:032x}")
 }
 
-impl ParagraphSplit<'_> {
+impl<'a> ParagraphSplit<'a> {
+    /// Creates a division of the texts of all records into paragraphs.
+    pub fn new(scan: RecordScan<'a>) -> Self {
+        Self {
+            scan,
+            rule: ParagraphRule::default(),
+            repeated_ids: RepeatedIds::default(),
+        }
+    }
+
     /// Describes the inputs and the division.
     fn origin(&self) -> String {
         let RecordScan {
@@ -301,8 +317,7 @@ mod tests {
     use super::*;
     use crate::DedupJob;
     use crate::losses::LossPolicy;
-    use crate::observer::NoProgress;
-    use crate::settings::{JobLimits, JobSettings, PairScope};
+    use crate::settings::{JobSettings, PairScope};
 
     /// The pairs of paragraphs of some documents, as the job writes them.
     fn pairs(
@@ -318,17 +333,8 @@ mod tests {
         std::fs::write(&file, lines.collect::<String>()).expect("a file");
         let options = InputOptions::default();
         let inputs = Inputs::discover(&[file.into()], &options, folder.path())?;
-        let split = ParagraphSplit {
-            scan: RecordScan {
-                inputs: &inputs,
-                options: &options,
-                limits: &JobLimits::default(),
-                losses: LossPolicy::Stop,
-                observer: &NoProgress,
-            },
-            rule: ParagraphRule::Auto,
-            repeated_ids,
-        };
+        let scan = RecordScan::new(&inputs).losses(LossPolicy::Stop);
+        let split = ParagraphSplit::new(scan).repeated_ids(repeated_ids);
         let records = split.write(&folder.path().join("paragraphs.jsonl"))?;
         let options = records.options();
         let inputs = Inputs::discover(&[records.path.clone().into()], &options, folder.path())?;

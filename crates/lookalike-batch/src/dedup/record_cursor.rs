@@ -42,7 +42,7 @@ impl<'a> RecordCursor<'a> {
         }
         // Often enough for a progress bar, too seldom to cost anything.
         if self.next.is_multiple_of(4096) {
-            self.observer.advance(self.next as u64);
+            self.observer.progress(self.next as u64);
         }
         self.next += 1;
         Some(self.next - 1)

@@ -241,7 +241,7 @@ impl ResultWriter<'_> {
                     file.write(&lines.bytes[way])
                         .map_err(BatchError::result(&router.paths[way]))?;
                 }
-                self.job.observer.advance(lines.end as u64);
+                self.job.observer.progress(lines.end as u64);
                 Ok(())
             }
         }
@@ -263,7 +263,7 @@ impl ResultWriter<'_> {
         let Some(document) = intake.router.numbers.of(source, 0) else {
             return Ok(());
         };
-        self.job.observer.advance(document as u64);
+        self.job.observer.progress(document as u64);
         let way = intake.router.way(document);
         self.copy(source, document, intake)
             .map_err(BatchError::result(&intake.router.paths[way]))
@@ -305,7 +305,7 @@ impl ResultWriter<'_> {
         let mut choose = |row: &TableRow<'_>| {
             let document = router.numbers.of(source, row.number)?;
             if document.is_multiple_of(4096) {
-                self.job.observer.advance(document as u64);
+                self.job.observer.progress(document as u64);
             }
             if intake.examples.wants(document as u32) {
                 intake.examples.meet_line(document as u32, &row.line());

@@ -528,7 +528,7 @@ fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()>
     let classes = decided.fingerprints.then_some(&decided.scanned.classes);
     let write = |out: &mut dyn Write, pair| write_pair(out, documents, classes, None, pair);
     if decided.pairs.is_some() {
-        return decided.drain_pairs(|pair| write(out, pair));
+        return decided.each_pair(|pair| write(out, pair));
     }
     let pairs = decided.deciding_pairs();
     write_in_pieces(out, pairs.len(), decided.threads, |out, at| {

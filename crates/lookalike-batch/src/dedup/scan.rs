@@ -550,7 +550,7 @@ impl<'a> ScanCollector<'a> {
 
     /// Tells the observer how far reading is; an error if it has cancelled the job.
     fn tell(&self, observer: &dyn JobObserver) -> Result<(), BatchError> {
-        observer.advance(self.read_bytes);
+        observer.progress(self.read_bytes);
         ensure_wanted(observer).map_err(BatchError::temporary(self.plan.folder))
     }
 

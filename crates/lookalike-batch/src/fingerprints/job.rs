@@ -26,13 +26,19 @@ use crate::skipped::SkippedRow;
 /// The job: what to read and how texts become fingerprints.
 #[derive(Debug)]
 pub struct FingerprintJob<'a> {
-    /// Sources to read, and how.
-    pub scan: RecordScan<'a>,
-    /// Steps from texts to features, whether they count once or as often as they occur, and the sketch: a fingerprint, or one
-    /// that has a [`SketchShape`].
-    pub scheme: Scheme,
-    /// The table of terms that the scheme names.
-    pub terms: Option<Arc<Terms>>,
+    scan: RecordScan<'a>,
+    scheme: Scheme,
+    terms: Option<Arc<Terms>>,
+}
+
+lookalike::setters! {
+    FingerprintJob<'a> {
+        /// Sets the steps from texts to features, whether they count once or as often as they occur, and the sketch: a fingerprint, or one
+        /// that has a [`SketchShape`].
+        scheme: Scheme,
+        /// Sets the table of terms that the scheme names.
+        terms: Option<Arc<Terms>>,
+    }
 }
 
 /// Summary of the job.
@@ -198,7 +204,16 @@ fn most_of_chunk(words: usize) -> usize {
     (SKETCHES * SHORTEST / (2 * size_of::<u64>() * words)).max(1)
 }
 
-impl FingerprintJob<'_> {
+impl<'a> FingerprintJob<'a> {
+    /// Creates a job that makes the fingerprints of the default scheme.
+    pub fn new(scan: RecordScan<'a>) -> Self {
+        Self {
+            scan,
+            scheme: Scheme::default(),
+            terms: None,
+        }
+    }
+
     /// Writes `{"id":..,"fingerprint":..}` for each document, or `super_shingles` or a `signature`.
     ///
     /// # Errors
@@ -257,12 +272,9 @@ impl FingerprintJob<'_> {
             None => FeatureExtractor::new(&self.scheme),
         };
         let (mut without_features, mut text_bytes) = (0, 0);
-        let mut options = self.scan.options.clone();
-        options.chunk_bytes = options.chunk_bytes.min(most_of_chunk(maker.words()));
-        let scan = RecordScan {
-            options: &options,
-            ..self.scan
-        };
+        let mut scan = self.scan.clone();
+        let most = most_of_chunk(maker.words());
+        scan.options.chunk_bytes = scan.options.chunk_bytes.min(most);
         let read = scan.run(
             DocumentUse::Features(&self.scheme),
             || FingerprintWorker {

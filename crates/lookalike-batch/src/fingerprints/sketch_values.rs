@@ -115,7 +115,7 @@ impl SketchValues<'_> {
             for (at, &code) in chunk.codes.iter().enumerate() {
                 visit(chunk.ids.name(at, code), bits(code));
             }
-            self.observer.advance(counter.load(Ordering::Relaxed));
+            self.observer.progress(counter.load(Ordering::Relaxed));
         }
         let mut scheme = codes.scheme().map(|(name, id)| (name.to_owned(), id));
         for source in &indexes {

@@ -21,16 +21,22 @@ use crate::spill::table_memory::{TableShare, TableShareSizes, check, most_mapped
 /// The job: which pages get fields, and where links come from.
 #[derive(Debug)]
 pub struct LinkInversion<'a> {
-    /// Pages that get fields. Their limits and losses are those of the job.
-    pub pages: RecordScan<'a>,
-    /// Pages whose links count; those of `pages` where nothing is said.
-    pub from: Option<RecordScan<'a>>,
-    /// Words before and behind a link that go with its text.
-    pub window: usize,
-    /// Linking pages, anchors and linked pages that a page keeps, of each as many.
-    pub most: usize,
-    /// Folder of temporary files.
-    pub folder: &'a Path,
+    pages: RecordScan<'a>,
+    from: Option<RecordScan<'a>>,
+    window: usize,
+    most: usize,
+    folder: &'a Path,
+}
+
+lookalike::setters! {
+    LinkInversion<'a> {
+        /// Sets the pages whose links count: those that get fields, if nothing is said.
+        from: Option<RecordScan<'a>>,
+        /// Sets how many words before and behind a link go with its text: 10, if nothing is said.
+        window: usize,
+        /// Sets how many linking pages, anchors and linked pages a page keeps, of each as many: 1000, if nothing is said.
+        most: usize,
+    }
 }
 
 /// Summary of the job.
@@ -129,17 +135,31 @@ impl LinkFrames {
     }
 }
 
-impl LinkInversion<'_> {
+impl<'a> LinkInversion<'a> {
+    /// Creates a job that adds fields to `pages`, whose limits and losses are its own. Its temporary files go to `folder`.
+    pub fn new(pages: RecordScan<'a>, folder: &'a Path) -> Self {
+        Self {
+            pages,
+            from: None,
+            window: 10,
+            most: 1000,
+            folder,
+        }
+    }
+
     /// Writes the records with the fields that links make, a JSON object a line, in input order.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<LinksSummary, BatchError> {
-        for source in [Some(self.pages), self.from].into_iter().flatten() {
+        for source in [Some(&self.pages), self.from.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             let RecordScan {
                 inputs, options, ..
             } = source;
-            ensure_documents_fit(source.limits, self.documents(), inputs, options)?;
+            ensure_documents_fit(&source.limits, self.documents(), inputs, options)?;
             source.losses.refuse_undiscovered(inputs)?;
         }
         self.ensure_links_fit()?;
@@ -166,7 +186,7 @@ impl LinkInversion<'_> {
 
     /// Bytes of everything but the table of addresses and the sort.
     fn fixed(&self) -> u64 {
-        fixed_bytes(self.pages.limits, self.documents(), self.pages.options)
+        fixed_bytes(&self.pages.limits, self.documents(), &self.pages.options)
     }
 
     /// Bytes for the table of addresses and the sort.
@@ -220,8 +240,8 @@ impl LinkInversion<'_> {
             }
             check(self.folder).map_err(BatchError::temporary(self.folder))
         };
-        let fields = self.each_record(self.pages, &visit, sums, rows, collect)?;
-        fields.check(self.pages.inputs, self.pages.options)?;
+        let fields = self.each_record(&self.pages, &visit, sums, rows, collect)?;
+        fields.check(self.pages.inputs, &self.pages.options)?;
         table.sort();
         Ok(table)
     }
@@ -240,7 +260,7 @@ impl LinkInversion<'_> {
             None => (sums, &mut known_rows),
         };
         let mut wrong = Vec::new();
-        let source = self.from.unwrap_or(self.pages);
+        let source = self.from.as_ref().unwrap_or(&self.pages);
         let temporary = BatchError::temporary(self.folder);
         // A sort takes half as much again while its buffers grow, and chunks of links wait in front of it.
         let of_table = table.bytes().min(self.table_share().all());
@@ -372,7 +392,7 @@ impl LinkInversion<'_> {
             Ok(())
         };
         let rows = &mut SkippedRows::default();
-        self.each_record(self.pages, &visit, sums, rows, |lines: Vec<_>, _| {
+        self.each_record(&self.pages, &visit, sums, rows, |lines: Vec<_>, _| {
             lines.into_iter().try_for_each(&mut write)
         })?;
         Ok(())
@@ -382,7 +402,7 @@ impl LinkInversion<'_> {
     /// with the bytes of input up to its end.
     fn each_record<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync>(
         &self,
-        source: RecordScan<'_>,
+        source: &RecordScan<'_>,
         visit: &V,
         sums: &mut FirstSums,
         rows: &mut SkippedRows,

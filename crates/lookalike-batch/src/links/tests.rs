@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use super::job::{LinkInversion, LinksSummary};
 use crate::error::BatchError;
-use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::observer::{JobObserver, JobStage};
 use crate::record_scan::RecordScan;
 use crate::settings::JobLimits;
 
@@ -39,19 +38,12 @@ fn invert(pages: &[LinkingPage], limits: &JobLimits, most: usize) -> (Vec<Value>
     std::fs::write(&file, lines.collect::<String>()).unwrap();
     let options = InputOptions::default().chunk_bytes(300);
     let inputs = Inputs::discover(&[OsString::from(&file)], &options, folder.path()).unwrap();
-    let job = LinkInversion {
-        pages: RecordScan {
-            inputs: &inputs,
-            options: &options,
-            limits,
-            losses: LossPolicy::Tolerate,
-            observer: &NoProgress,
-        },
-        from: None,
-        window: 1,
-        most,
-        folder: folder.path(),
-    };
+    let pages = RecordScan::new(&inputs)
+        .options(options)
+        .limits(limits.clone());
+    let job = LinkInversion::new(pages, folder.path())
+        .window(1)
+        .most(most);
     let mut out = Vec::new();
     let summary = job.write(&mut out).unwrap();
     let lines = std::str::from_utf8(&out).unwrap().lines();
@@ -212,8 +204,6 @@ impl JobObserver for PagesChanged {
             file.set_modified(time).unwrap();
         }
     }
-
-    fn advance(&self, _: u64) {}
 }
 
 #[test]
@@ -225,20 +215,9 @@ fn a_source_that_changed_between_two_readings_gave_links_to_other_pages() {
         fs::write(&file, format!("{}\n{}\n", line(0), line(1))).unwrap();
         let options = InputOptions::default();
         let inputs = Inputs::discover(&[OsString::from(&file)], &options, folder.path()).unwrap();
-        let pages = RecordScan {
-            inputs: &inputs,
-            options: &options,
-            limits: &JobLimits::default(),
-            losses: LossPolicy::Tolerate,
-            observer: &PagesChanged { file, at },
-        };
-        let job = LinkInversion {
-            pages,
-            from: None,
-            window: 1,
-            most: 9,
-            folder: folder.path(),
-        };
+        let change = PagesChanged { file, at };
+        let pages = RecordScan::new(&inputs).observer(&change);
+        let job = LinkInversion::new(pages, folder.path()).window(1);
         let refused = job.write(&mut Vec::new()).unwrap_err();
         assert!(
             matches!(&refused, BatchError::Read(ReadError::Changed { name }) if name.ends_with("in.jsonl")),

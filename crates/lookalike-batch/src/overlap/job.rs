@@ -38,18 +38,25 @@ const MIB: u64 = 1 << 20;
 /// An overlap job: what to read, what to count, what to use.
 #[derive(Debug)]
 pub struct OverlapJob<'a> {
-    /// Settings that decide the result.
-    pub settings: &'a OverlapSettings,
-    /// Limits, which do not.
-    pub limits: &'a JobLimits,
-    /// All sources.
-    pub inputs: &'a Inputs,
-    /// Options for reading sources.
-    pub options: &'a InputOptions,
-    /// Directory for temporary files.
-    pub folder: &'a Path,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    pub(super) settings: OverlapSettings,
+    pub(super) limits: JobLimits,
+    pub(super) inputs: &'a Inputs,
+    pub(super) options: InputOptions,
+    pub(super) folder: &'a Path,
+    pub(super) observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    OverlapJob<'a> {
+        /// Sets what decides the result.
+        settings: OverlapSettings,
+        /// Sets how much of the machine the job may use. The result does not depend on it.
+        limits: JobLimits,
+        /// Sets how sources are read: the options that [`Inputs::discover`] was given.
+        options: InputOptions,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Result of one chunking.
@@ -139,7 +146,19 @@ pub(crate) struct PreparedOverlap {
     _tables: TableShare,
 }
 
-impl OverlapJob<'_> {
+impl<'a> OverlapJob<'a> {
+    /// Creates a job with default settings and limits. Its temporary files go to `folder`.
+    pub fn new(inputs: &'a Inputs, folder: &'a Path) -> Self {
+        Self {
+            settings: OverlapSettings::default(),
+            limits: JobLimits::default(),
+            inputs,
+            options: InputOptions::default(),
+            folder,
+            observer: &NoProgress,
+        }
+    }
+
     /// Writes the rows of the one chunking that the settings name.
     ///
     /// # Errors
@@ -178,9 +197,9 @@ impl OverlapJob<'_> {
         kept: Option<OverlapCheckpoint<'_>>,
     ) -> Result<PreparedOverlap, BatchError> {
         self.settings.check()?;
-        let chunks = DocumentUse::Chunks(self.settings);
-        ensure_documents_fit(self.limits, chunks, self.inputs, self.options)?;
-        let fixed = fixed_bytes(self.limits, chunks, self.options);
+        let chunks = DocumentUse::Chunks(&self.settings);
+        ensure_documents_fit(&self.limits, chunks, self.inputs, &self.options)?;
+        let fixed = fixed_bytes(&self.limits, chunks, &self.options);
         let budget = OverlapBudget {
             all: self.limits.memory.saturating_sub(fixed),
             fixed,
@@ -190,11 +209,11 @@ impl OverlapJob<'_> {
             .stage(JobStage::Scan, self.inputs.total_bytes());
         let plan = ReadPlan {
             inputs: self.inputs,
-            options: self.options,
-            settings: self.settings,
+            options: &self.options,
+            settings: &self.settings,
             sites,
             threads: self.limits.workers(),
-            memory: DocumentMemory::new(self.limits, chunks, self.inputs, self.options),
+            memory: DocumentMemory::new(&self.limits, chunks, self.inputs, &self.options),
             sets_budget: budget.all / 3,
             budget,
             folder: self.folder,
@@ -214,7 +233,7 @@ impl OverlapJob<'_> {
             texts: documents - read.tally.missing,
             linked: LinkedRecords::default(),
         };
-        named.check(self.inputs, self.options)?;
+        named.check(self.inputs, &self.options)?;
         if let Some(kept) = kept.filter(|_| !resumed) {
             // First: without these sums a resumed job would take over what it cannot check.
             contents::save(kept.contents, self.inputs)?;
@@ -270,7 +289,7 @@ impl OverlapJob<'_> {
                 value: field.clone(),
                 field: MissingField::Named(field),
                 records,
-                fields: first_names(self.inputs, self.options),
+                fields: first_names(self.inputs, &self.options),
             }),
             false => Ok(()),
         }
@@ -308,7 +327,7 @@ impl OverlapJob<'_> {
                 input_bytes: self.inputs.total_bytes(),
                 text_bytes: tally.text_bytes,
                 spilled_bytes: chunks,
-                boilerplate: tally.removed.counts(self.options),
+                boilerplate: tally.removed.counts(&self.options),
                 ..InputCounts::default()
             },
             shared_texts: collection.exact.repeated().count() as u64,
@@ -441,7 +460,7 @@ impl OverlapJob<'_> {
 
     /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.
     pub(super) fn advance(&self, done: u64) -> std::io::Result<()> {
-        self.observer.advance(done);
+        self.observer.progress(done);
         ensure_wanted(self.observer)?;
         table_memory::check(self.folder)
     }

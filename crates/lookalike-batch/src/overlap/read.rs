@@ -520,7 +520,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
             out.append(batch, plan)?;
             let left = plan.budget.left_by(out.bytes(), out.lists(line_bytes))?;
             out.shrink(left, plan.folder)?;
-            observer.advance(read);
+            observer.progress(read);
             ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))
         },
     )?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lookalike::Scheme;
-use lookalike::chunk::{ChunkBits, Chunking};
+use lookalike::chunk::{ChunkBits, Chunking, RunChunking};
 use lookalike_corpus::FieldPath;
 
 use crate::losses::LossPolicy;
@@ -145,6 +145,7 @@ impl fmt::Display for MinShared {
 
 /// Settings that decide the result of an overlap job.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct OverlapSettings {
     /// Chunkings of the texts; at least one, each once.
     pub chunkings: Vec<Chunking>,
@@ -170,6 +171,47 @@ pub struct OverlapSettings {
     pub repeated_ids: RepeatedIds,
     /// Policy for records and files that cannot be read.
     pub losses: LossPolicy,
+}
+
+lookalike::setters! {
+    OverlapSettings {
+        chunkings: Vec<Chunking>,
+        scheme: Scheme,
+        bits: ChunkBits,
+        min_shared: Vec<MinShared>,
+        min_containment: f64,
+        engine: OverlapEngine,
+        by: OverlapUnit,
+        server: ServerName,
+        address: FieldPath,
+        copies: ExactCopies,
+        repeated_ids: RepeatedIds,
+        losses: LossPolicy,
+    }
+}
+
+impl Default for OverlapSettings {
+    /// A row for each two documents that have a chunk of two lines in common.
+    fn default() -> Self {
+        let lines = RunChunking {
+            length: 2,
+            sliding: false,
+        };
+        Self {
+            chunkings: vec![Chunking::Lines(lines)],
+            scheme: Scheme::default(),
+            bits: ChunkBits::default(),
+            min_shared: Vec::new(),
+            min_containment: 0.0,
+            engine: OverlapEngine::default(),
+            by: OverlapUnit::default(),
+            server: ServerName::default(),
+            address: FieldPath::name(Self::ADDRESS),
+            copies: ExactCopies::Listed,
+            repeated_ids: RepeatedIds::default(),
+            losses: LossPolicy::default(),
+        }
+    }
 }
 
 impl OverlapSettings {

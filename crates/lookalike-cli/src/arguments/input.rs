@@ -172,17 +172,15 @@ impl InputArguments {
     pub(crate) fn scan<'a>(
         &self,
         inputs: &'a Inputs,
-        options: &'a InputOptions,
-        limits: &'a JobLimits,
+        options: &InputOptions,
+        limits: &JobLimits,
         observer: &'a dyn JobObserver,
     ) -> RecordScan<'a> {
-        RecordScan {
-            inputs,
-            options,
-            limits,
-            losses: self.losses.policy(),
-            observer,
-        }
+        RecordScan::new(inputs)
+            .options(options.clone())
+            .limits(limits.clone())
+            .losses(self.losses.policy())
+            .observer(observer)
     }
 
     /// Finds what the arguments name. Results of earlier jobs that are met are left out, and told of unless `quiet`.
@@ -474,15 +472,12 @@ impl BoilerplateArguments {
             BoilerplateScopeOption::Collection => BoilerplateScope::Collection,
         };
         check_output(self.boilerplate_lines.as_deref(), files_of(inputs))?;
-        let learning = BoilerplateLearner {
-            inputs,
-            options,
-            scope,
-            share: self.boilerplate_share,
-            limits,
-            folder,
-            observer: console,
-        };
+        let learning = BoilerplateLearner::new(inputs, folder)
+            .options(options.clone())
+            .scope(scope)
+            .share(self.boilerplate_share)
+            .limits(limits.clone())
+            .observer(console);
         let learned = learning.learn().inspect_err(|_| console.clear())?;
         if learned.is_empty() {
             let pages = match scope {

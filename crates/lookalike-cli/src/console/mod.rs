@@ -253,9 +253,9 @@ impl JobObserver for Console<'_> {
         self.bar.enable_steady_tick(TICK);
     }
 
-    fn advance(&self, done: u64) {
+    fn progress(&self, done: u64) {
         if let Some(program) = self.program {
-            program.advance(done);
+            program.progress(done);
         }
         self.bar.set_position(done);
     }

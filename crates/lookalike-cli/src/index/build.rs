@@ -121,20 +121,16 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     let lost = lost.filter(|path| !is_index(path) && !is_sketch_index(path));
     check_output(Some(output), lost)?;
     if let Some(equal) = arguments.equal {
-        let job = SketchIndexBuild {
-            inputs: &inputs,
-            output,
-            equal,
-            with_ids: !arguments.no_ids,
-            resume: arguments.resume,
-            losses: arguments.losses.policy(),
-            limits: &limits,
-            observer: &console,
-        };
+        let job = SketchIndexBuild::new(&inputs, output, equal)
+            .with_ids(!arguments.no_ids)
+            .resume(arguments.resume)
+            .losses(arguments.losses.policy())
+            .limits(limits)
+            .observer(&console);
         if arguments.resume {
             refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
         }
-        let inputs = finish_sketches(&job, &console, &arguments.run)?;
+        let inputs = finish_sketches(&job, arguments.resume, &console, &arguments.run)?;
         return end(&inputs, &arguments.losses);
     }
     if let Some(preset) = arguments.preset {
@@ -144,25 +140,22 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     let design = named
         .map(|name| design_of_name(name, known_width(&inputs)?, arguments.distance))
         .transpose()?;
-    let job = IndexBuild {
-        inputs: &inputs,
-        output,
-        distance: arguments.distance,
-        tables: arguments.tables,
-        design,
-        layout: arguments.layout,
-        with_ids: !arguments.no_ids,
-        resume: arguments.resume,
-        losses: arguments.losses.policy(),
-        limits: &limits,
-        observer: &console,
-    };
+    let job = IndexBuild::new(&inputs, output)
+        .distance(arguments.distance)
+        .tables(arguments.tables)
+        .design(design)
+        .layout(arguments.layout)
+        .with_ids(!arguments.no_ids)
+        .resume(arguments.resume)
+        .losses(arguments.losses.policy())
+        .limits(limits)
+        .observer(&console);
     if arguments.resume {
         refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
     }
-    let summary = finish(&job, &console, &arguments.run)?;
+    let summary = finish(&job, arguments.resume, &console, &arguments.run)?;
     if arguments.run.warns() {
-        radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), job.distance);
+        radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), arguments.distance);
     }
     end(&summary.inputs, &arguments.losses)
 }
@@ -207,10 +200,11 @@ fn with_left(error: BatchError, folder: &Path) -> Failure {
 /// Builds, and tells what was built.
 pub(super) fn finish(
     job: &IndexBuild<'_>,
+    resume: bool,
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
-    let folder = interrupt::resumable(job.resume, run.quiet, || job.enter())?;
+    let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {
@@ -224,10 +218,11 @@ pub(super) fn finish(
 /// Builds an index of sketches, and tells what was built; the counts of its inputs.
 pub(super) fn finish_sketches(
     job: &SketchIndexBuild<'_>,
+    resume: bool,
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<Vec<CodesSummary>, Failure> {
-    let folder = interrupt::resumable(job.resume, run.quiet, || job.enter())?;
+    let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {

@@ -211,34 +211,26 @@ impl IndexRebuild<'_> {
         let losses = self.losses.policy();
         let read = match properties {
             RebuiltIndex::Fingerprints(properties) => {
-                let job = IndexBuild {
-                    inputs,
-                    output,
-                    distance: properties.distance,
-                    tables: None,
-                    design: Some(properties.design),
-                    layout: properties.layout,
+                let job = IndexBuild::new(inputs, output)
+                    .distance(properties.distance)
+                    .design(Some(properties.design))
+                    .layout(properties.layout)
                     // None where the index is empty: then the inputs decide.
-                    with_ids: properties.has_ids.unwrap_or(true),
-                    resume,
-                    losses,
-                    limits: &limits,
-                    observer: &console,
-                };
-                build::finish(&job, &console, self.run)?.inputs
+                    .with_ids(properties.has_ids.unwrap_or(true))
+                    .resume(resume)
+                    .losses(losses)
+                    .limits(limits)
+                    .observer(&console);
+                build::finish(&job, resume, &console, self.run)?.inputs
             }
             RebuiltIndex::Sketches { least, has_ids } => {
-                let job = SketchIndexBuild {
-                    inputs,
-                    output,
-                    equal: LeastEqual::Places(least as u32),
-                    with_ids: has_ids.unwrap_or(true),
-                    resume,
-                    losses,
-                    limits: &limits,
-                    observer: &console,
-                };
-                build::finish_sketches(&job, &console, self.run)?
+                let job = SketchIndexBuild::new(inputs, output, LeastEqual::Places(least as u32))
+                    .with_ids(has_ids.unwrap_or(true))
+                    .resume(resume)
+                    .losses(losses)
+                    .limits(limits)
+                    .observer(&console);
+                build::finish_sketches(&job, resume, &console, self.run)?
             }
         };
         build::end(&read, self.losses)

@@ -13,7 +13,7 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::job::DedupJob;
 use crate::error::BatchError;
-use crate::observer::{JobObserver, JobStage, MeasuredCost};
+use crate::observer::{JobObserver, MeasuredCost};
 use crate::output_dir::OutputOptions;
 use crate::settings::{JobLimits, JobSettings, Method, PairList, PairScope, RepeatedIds};
 
@@ -241,7 +241,7 @@ fn told(decided: &DedupDecisions) -> Told {
         pairs.push((id(pair.a), id(pair.b), pair.similarity));
         Ok(())
     };
-    decided.take_pairs(visit).unwrap();
+    decided.pairs(visit).unwrap();
     let new = decided.against() as u32..decided.len() as u32;
     let counts = format!("{:?}", decided.decision_counts());
     (new.map(decision).collect(), pairs, counts)
@@ -922,10 +922,6 @@ impl JobObserver for RemoveAtEnd {
         std::fs::remove_dir_all(&self.0).unwrap();
         MeasuredCost::default()
     }
-
-    fn stage(&self, _: JobStage, _: u64) {}
-
-    fn advance(&self, _: u64) {}
 }
 
 #[test]

@@ -242,7 +242,7 @@ impl FingerprintClustering<'_> {
         // Fingerprints of classes are held only where pairs came from a list: pairs that were joined here are
         // right.
         let (keep, in_files) = match documents {
-            ClusterDocuments::Files(_) => (self.keep(), ids > 0),
+            ClusterDocuments::Files(_) => (self.survivor(), ids > 0),
             // Their places are in the order of ids.
             ClusterDocuments::Ids(..) => (FingerprintKeep::First, false),
         };

@@ -139,7 +139,7 @@ impl DocumentFiles<'_> {
         while files.read_chunk(&mut chunk, CHUNK_BYTES)? {
             ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
             read.show(&chunk, files.name(), visit)?;
-            self.observer.advance(sum(&counters));
+            self.observer.progress(sum(&counters));
         }
         read.files = files.summaries();
         check_losses(self.losses, &read.files)

@@ -112,7 +112,7 @@ impl FingerprintClustering<'_> {
         let expected = sizes.expected().unwrap_or(0);
         let bytes = sizes.total_bytes().unwrap_or(0);
         drop(sizes);
-        let shares = MemoryShares::new(self.limits);
+        let shares = MemoryShares::new(&self.limits);
         // Before anything is read, what no number of fingerprints would leave enough for.
         shares.beside_fingerprints::<W>(0)?;
         self.observer.stage(JobStage::Scan, bytes);
@@ -193,7 +193,7 @@ impl FingerprintClustering<'_> {
                 }
                 if line % STEP == 1 {
                     ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-                    self.observer.advance(sum(&counters));
+                    self.observer.progress(sum(&counters));
                     check(self.folder).map_err(&temporary)?;
                     let used = ids.memory() + 8 * equal.capacity() as u64;
                     shares.ensure_list(used, u64::from(ids.len()))?;

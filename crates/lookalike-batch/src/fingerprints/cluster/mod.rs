@@ -49,13 +49,13 @@ pub use text_verification::TextVerification;
 
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
-use crate::fingerprints::join::LARGEST_DISTANCE;
+use crate::fingerprints::join::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{LeastEqual, SketchPositions};
 use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, first_there};
 use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
@@ -69,9 +69,6 @@ use outcomes::ClusterOutcomes;
 use results::{ClusterWriter, WrittenClusters};
 use sketch_classes::SketchClasses;
 use text_verification::VerifiedRemovals;
-
-/// Distance within which fingerprints are joined unless told otherwise.
-const DEFAULT_DISTANCE: u32 = 3;
 
 /// Rule by which documents are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -104,34 +101,64 @@ setting_words!(
     Id = "id"; "fingerprints tell neither lengths nor fields, which `lookalike dedup` reads");
 
 /// The job: what is clustered, and by which rule.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FingerprintClustering<'a> {
-    /// Files of fingerprints, in any of their formats. With none, the ids of the pairs are all documents.
-    pub inputs: &'a [FingerprintSource],
-    /// Lists of pairs as `lookalike join` prints them; `-` is standard input. With none, the files are joined with themselves.
-    pub pairs: &'a [FingerprintSource],
-    /// Most bits in which the fingerprints of a pair differ: 3 for files, whatever they have for lists of pairs unless told otherwise.
-    pub distance: Option<u32>,
-    /// The files hold sketches of several places, of which so many must be equal; then there is no other distance.
-    pub equal: Option<LeastEqual>,
-    /// Document of a cluster that survives: the first unless told otherwise, without files that of the smallest id.
-    pub keep: Option<FingerprintKeep>,
-    /// Rule by which documents are removed.
-    pub rule: FingerprintRule,
-    /// Texts that removals are held against, if they are.
-    pub verify: Option<&'a TextVerification<'a>>,
-    /// Policy for lines of files that cannot be read. A pair that cannot be read is always an error.
-    pub losses: LossPolicy,
-    /// Threads and memory.
-    pub limits: &'a JobLimits,
-    /// Directory for temporary files.
-    pub folder: &'a Path,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    inputs: &'a [FingerprintSource],
+    pairs: &'a [FingerprintSource],
+    distance: Option<u32>,
+    equal: Option<LeastEqual>,
+    keep: Option<FingerprintKeep>,
+    rule: FingerprintRule,
+    verify: Option<&'a TextVerification<'a>>,
+    losses: LossPolicy,
+    limits: JobLimits,
+    folder: &'a Path,
+    observer: &'a dyn JobObserver,
 }
 
-impl FingerprintClustering<'_> {
-    fn keep(&self) -> FingerprintKeep {
+lookalike::setters! {
+    FingerprintClustering<'a> {
+        /// Sets lists of pairs as [`FingerprintJoin`](crate::FingerprintJoin) writes them. With none, as at first, the files are joined with themselves.
+        pairs: &'a [FingerprintSource],
+        /// Sets the most bits in which the fingerprints of a pair differ. If nothing is said: 3 for files, whatever they have for lists of pairs.
+        distance: Option<u32>,
+        /// Says that the files hold sketches of several places, of which so many must be equal. Then there is no other distance.
+        equal: Option<LeastEqual>,
+        /// Sets which document of a cluster survives. If nothing is said, the first; without files that of the smallest id.
+        keep: Option<FingerprintKeep>,
+        /// Sets the rule by which documents are removed.
+        rule: FingerprintRule,
+        /// Sets the texts that removals are held against, if they are.
+        verify: Option<&'a TextVerification<'a>>,
+        /// Sets what is done about lines of files that cannot be read. A pair that cannot be read is always an error.
+        losses: LossPolicy,
+        /// Sets how many threads and how much memory the job may use. The result does not depend on it.
+        limits: JobLimits,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
+}
+
+impl<'a> FingerprintClustering<'a> {
+    /// Creates a job over files of fingerprints, in any of their formats; with none, the ids of the pairs are all documents. Temporary files go
+    /// to `folder`.
+    pub fn new(inputs: &'a [FingerprintSource], folder: &'a Path) -> Self {
+        Self {
+            inputs,
+            pairs: &[],
+            distance: None,
+            equal: None,
+            keep: None,
+            rule: FingerprintRule::default(),
+            verify: None,
+            losses: LossPolicy::default(),
+            limits: JobLimits::default(),
+            folder,
+            observer: &NoProgress,
+        }
+    }
+
+    fn survivor(&self) -> FingerprintKeep {
         self.keep.unwrap_or(match self.inputs.is_empty() {
             true => FingerprintKeep::Id,
             false => FingerprintKeep::First,
@@ -145,7 +172,7 @@ impl FingerprintClustering<'_> {
         if self.inputs.iter().any(FingerprintSource::is_standard_input) {
             return Err(FingerprintSettingsError::StandardInputOnce);
         }
-        if self.inputs.is_empty() && self.keep() != FingerprintKeep::Id {
+        if self.inputs.is_empty() && self.survivor() != FingerprintKeep::Id {
             return Err(FingerprintSettingsError::NoOrder);
         }
         if self.equal.is_some() && (self.inputs.is_empty() || self.distance.is_some()) {
@@ -182,7 +209,7 @@ impl FingerprintClustering<'_> {
     }
 
     fn write(&self, place: &OutputDir<'_>, command: &str) -> Result<ClusterSummary, BatchError> {
-        let _tables = TableShare::open(MemoryShares::new(self.limits).tables(), self.folder);
+        let _tables = TableShare::open(MemoryShares::new(&self.limits).tables(), self.folder);
         let Some(least) = self.equal else {
             let summary = self.decided(place, command, None)?;
             return publish(place, summary);
@@ -191,7 +218,7 @@ impl FingerprintClustering<'_> {
         let beside = FingerprintClustering {
             // Lists tell the number of places that differ.
             distance: Some(sketches.most_different()),
-            ..*self
+            ..self.clone()
         };
         let mut summary = beside.decided(place, command, Some(&sketches))?;
         summary.distance = None;
@@ -206,7 +233,7 @@ impl FingerprintClustering<'_> {
         command: &str,
         sketches: Option<&SketchClasses>,
     ) -> Result<ClusterSummary, BatchError> {
-        let shares = MemoryShares::new(self.limits);
+        let shares = MemoryShares::new(&self.limits);
         let positions = sketches.map(|classes| &classes.sketches);
         let shares = shares.holding(positions.map_or(0, SketchPositions::bytes));
         let distinct = positions.map(|positions| &positions.distinct);
@@ -235,7 +262,7 @@ impl FingerprintClustering<'_> {
             ranking: &ranking,
             decisions: &decisions,
         };
-        let verify = |texts| self.verify(texts, &outcomes, &documents, &shares);
+        let verify = |texts| self.verify_removals(texts, &outcomes, &documents, &shares);
         let verified = self.verify.map(verify).transpose()?;
         self.observer.stage(JobStage::Write, 0);
         let writer = ClusterWriter {
@@ -295,7 +322,7 @@ impl FingerprintClustering<'_> {
                 false => self.distance,
             },
             equal: None,
-            keep: self.keep(),
+            keep: self.survivor(),
             pair_lists: names.collect(),
             results: Vec::new(),
             counts: ClusterCounts {
@@ -346,7 +373,7 @@ impl FingerprintClustering<'_> {
                 self.rule,
                 self.distance,
                 self.equal,
-                self.keep()
+                self.survivor()
             ),
             input: format!("{:?} {:?}", self.inputs, self.pairs),
         };

@@ -58,7 +58,7 @@ impl FingerprintClustering<'_> {
         }
         let all = stored_bytes(self.inputs);
         self.observer.stage(JobStage::Scan, all);
-        let shares = MemoryShares::new(self.limits);
+        let shares = MemoryShares::new(&self.limits);
         // Before anything is read, what no number of sketches would leave enough for.
         shares.beside_sketches(0, 0)?;
         let temporary = BatchError::temporary(self.folder);

@@ -10,8 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::observer::NoProgress;
-use crate::{FingerprintJoin, FingerprintShard, JobLimits};
+use crate::{FingerprintJoin, JobLimits};
 
 /// A document of a test.
 type Numbered = (u64, u64);
@@ -70,22 +69,18 @@ impl TestJob {
     ) -> Result<(ResultBytes, ClusterSummary), BatchError> {
         let folder = tempfile::tempdir().unwrap();
         let spool = tempfile::tempdir().unwrap();
-        let job = FingerprintClustering {
-            inputs: &sources(inputs),
-            pairs: &sources(pairs),
-            distance: self.distance,
-            equal: self.equal,
-            keep: Some(self.keep),
-            rule: self.rule,
-            verify: None,
-            losses: LossPolicy::Tolerate,
-            limits: &JobLimits {
-                threads: self.threads,
-                memory: self.memory,
-            },
-            folder: spool.path(),
-            observer: &NoProgress,
+        let (inputs, pairs) = (sources(inputs), sources(pairs));
+        let limits = JobLimits {
+            threads: self.threads,
+            memory: self.memory,
         };
+        let job = FingerprintClustering::new(&inputs, spool.path())
+            .pairs(&pairs)
+            .distance(self.distance)
+            .equal(self.equal)
+            .keep(Some(self.keep))
+            .rule(self.rule)
+            .limits(limits);
         let summary = job.cluster(folder.path(), IfExists::New, "")?;
         let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
         Ok((
@@ -230,18 +225,8 @@ fn sources(paths: &[PathBuf]) -> Vec<FingerprintSource> {
 
 /// The pairs of a collection as `join` writes them.
 fn joined(file: &Path, folder: &Path, distance: u32) -> Vec<u8> {
-    let join = FingerprintJoin {
-        f: &[file.into()],
-        q: &[],
-        distance,
-        equal: None,
-        shard: FingerprintShard::ALL,
-        losses: LossPolicy::Tolerate,
-        limits: &JobLimits::default(),
-        checkpoint: None,
-        folder,
-        observer: &NoProgress,
-    };
+    let inputs = [file.into()];
+    let join = FingerprintJoin::new(&inputs, folder).distance(distance);
     let mut out = Vec::new();
     join.write(&mut out).unwrap();
     out
@@ -427,8 +412,6 @@ impl JobObserver for FileChange<'_> {
             fs::write(self.path, &self.content).unwrap();
         }
     }
-
-    fn advance(&self, _: u64) {}
 }
 
 #[test]
@@ -453,22 +436,9 @@ fn files_of_sketches_that_change_between_two_readings_are_told() {
             };
             let inputs = sources(std::slice::from_ref(&path));
             let (out, spool) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-            let job = FingerprintClustering {
-                inputs: &inputs,
-                pairs: &[],
-                distance: None,
-                equal: Some(LeastEqual::Places(1)),
-                keep: None,
-                rule: FingerprintRule::Stars,
-                verify: None,
-                losses: LossPolicy::Tolerate,
-                limits: &JobLimits {
-                    threads: 1,
-                    memory: 1 << 30,
-                },
-                folder: spool.path(),
-                observer: &change,
-            };
+            let job = FingerprintClustering::new(&inputs, spool.path())
+                .equal(Some(LeastEqual::Places(1)))
+                .observer(&change);
             let error = job.cluster(out.path(), IfExists::New, "").unwrap_err();
             assert!(
                 error.to_string().contains("changed"),

@@ -34,16 +34,37 @@ const NOBODY: u32 = u32::MAX;
 /// Texts of the documents, and what resembles.
 #[derive(Clone, Debug)]
 pub struct TextVerification<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading them.
-    pub options: &'a InputOptions,
-    /// Steps from texts to features.
-    pub scheme: Scheme,
-    /// The table of terms that the scheme names.
-    pub terms: Option<Arc<Terms>>,
-    /// Least resemblance of a removed document to its survivor, above 0 and at most 1.
-    pub threshold: f64,
+    inputs: &'a Inputs,
+    options: InputOptions,
+    pub(super) scheme: Scheme,
+    terms: Option<Arc<Terms>>,
+    pub(super) threshold: f64,
+}
+
+lookalike::setters! {
+    TextVerification<'a> {
+        /// Sets how sources are read: the options that [`Inputs::discover`] was given.
+        options: InputOptions,
+        /// Sets the steps from texts to features.
+        scheme: Scheme,
+        /// Sets the table of terms that the scheme names.
+        terms: Option<Arc<Terms>>,
+        /// Sets the least resemblance of a removed document to its survivor, above 0 and at most 1: 0.8, if nothing is said.
+        threshold: f64,
+    }
+}
+
+impl<'a> TextVerification<'a> {
+    /// Creates a verification by the features of the default scheme.
+    pub fn new(inputs: &'a Inputs) -> Self {
+        Self {
+            inputs,
+            options: InputOptions::default(),
+            scheme: Scheme::default(),
+            terms: None,
+            threshold: 0.8,
+        }
+    }
 }
 
 /// Removed documents, in the order of all, and those that they are removed for.
@@ -186,7 +207,7 @@ impl ClaimedRemovals {
 
 impl FingerprintClustering<'_> {
     /// Holds all removals against the texts.
-    pub(super) fn verify(
+    pub(super) fn verify_removals(
         &self,
         texts: &TextVerification<'_>,
         outcomes: &ClusterOutcomes<'_>,
@@ -253,13 +274,11 @@ impl FingerprintClustering<'_> {
             extractor: extractor.clone(),
         };
         let documents = DocumentUse::Features(&texts.scheme);
-        let scan = RecordScan {
-            inputs: texts.inputs,
-            options: texts.options,
-            limits: self.limits,
-            losses: self.losses,
-            observer: self.observer,
-        };
+        let scan = RecordScan::new(texts.inputs)
+            .options(texts.options.clone())
+            .limits(self.limits.clone())
+            .losses(self.losses)
+            .observer(self.observer);
         let mut read = TextSets {
             sets: SetStore::new(shares.texts()),
             places: std::iter::repeat_n(None, ids.len() as usize).collect(),

@@ -19,7 +19,7 @@ use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 
 /// Format of written fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -344,18 +344,25 @@ impl CodeWriter {
 /// The job behind `lookalike fingerprint --import`: collections of fingerprints as one collection, in any format.
 #[derive(Debug)]
 pub struct CodeImport<'a> {
-    /// Sources, in this order.
-    pub inputs: &'a [FingerprintSource],
-    /// The file to write; standard output, as JSON Lines, when there is none.
-    pub output: Option<&'a Path>,
-    /// Begins that file.
-    pub begin: FileBegin,
-    /// For what an output must have in order.
-    pub scratch: ArchiveScratch<'a>,
-    /// Policy for lines that cannot be read.
-    pub losses: LossPolicy,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    inputs: &'a [FingerprintSource],
+    output: Option<&'a Path>,
+    begin: FileBegin,
+    scratch: ArchiveScratch<'a>,
+    losses: LossPolicy,
+    observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    CodeImport<'a> {
+        /// Sets the file to write. With none, as at first, the fingerprints are written as JSON Lines to where [`CodeImport::run`] is told.
+        output: Option<&'a Path>,
+        /// Sets what begins that file: [`AtomicFile::create`], if nothing is said.
+        begin: FileBegin,
+        /// Sets what is done about lines that cannot be read.
+        losses: LossPolicy,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Summary of an import.
@@ -369,11 +376,23 @@ pub struct ImportSummary {
     pub scheme_id: Option<String>,
 }
 
-impl CodeImport<'_> {
+impl<'a> CodeImport<'a> {
+    /// Creates a job over sources, in this order. What a file must have in order goes through `scratch`.
+    pub fn new(inputs: &'a [FingerprintSource], scratch: ArchiveScratch<'a>) -> Self {
+        Self {
+            inputs,
+            output: None,
+            begin: AtomicFile::create,
+            scratch,
+            losses: LossPolicy::default(),
+            observer: &NoProgress,
+        }
+    }
+
     /// Bytes of fingerprints and ids that are in memory at once.
     const CHUNK_BYTES: u64 = 4 << 20;
 
-    /// Reads everything and writes it to the output, or as JSON Lines to `standard`.
+    /// Reads everything and writes it to the file, or as JSON Lines to `standard`.
     ///
     /// # Errors
     /// [`BatchError`]: an input cannot be read, schemes or ids differ, the output cannot be written.
@@ -416,7 +435,7 @@ impl CodeImport<'_> {
                 }
             }
             summary.fingerprints += codes.codes.len() as u64;
-            self.observer.advance(super::sum(&counters));
+            self.observer.progress(super::sum(&counters));
         }
         summary.inputs = files.summaries();
         // Before the file gets its name: what has lost too much is no result.
@@ -455,7 +474,7 @@ mod tests {
             self.count();
         }
 
-        fn advance(&self, _: u64) {
+        fn progress(&self, _: u64) {
             self.count();
         }
     }
@@ -473,17 +492,11 @@ mod tests {
             folder: folder.path(),
             most: AtomicUsize::new(0),
         };
-        let import = CodeImport {
-            inputs: &inputs,
-            output: None,
-            begin: AtomicFile::create,
-            scratch: ArchiveScratch {
-                folder: folder.path(),
-                memory: 1 << 30,
-            },
-            losses: LossPolicy::Tolerate,
-            observer: &observer,
+        let scratch = ArchiveScratch {
+            folder: folder.path(),
+            memory: 1 << 30,
         };
+        let import = CodeImport::new(&inputs, scratch).observer(&observer);
         let mut out = Vec::new();
         let summary = import.run(&mut out).unwrap();
         assert_eq!(summary.fingerprints, 40);

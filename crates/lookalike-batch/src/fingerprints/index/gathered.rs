@@ -230,7 +230,7 @@ impl GatherReading<'_> {
             self.out.add(codes, kept).map_err(&failed)
         })?;
         self.before += index.bytes();
-        self.observer.advance(self.before);
+        self.observer.progress(self.before);
         self.summaries.push(CodesSummary {
             name: name.to_owned(),
             fingerprints: index.documents(),
@@ -257,7 +257,7 @@ impl GatherReading<'_> {
             }
             let kept = self.with_ids && self.ids.as_ref().is_some_and(|(_, has)| *has);
             self.out.add(&codes, kept).map_err(&failed)?;
-            self.observer.advance(self.before + read());
+            self.observer.progress(self.before + read());
         }
         self.before += read();
         self.summaries.push(file.summary());

@@ -29,10 +29,11 @@ pub use sketch_build::{SketchIndexBuild, SketchIndexSummary};
 use super::mapped::{begins_with, damaged, map_file, unreadable};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
+use crate::fingerprints::join::DEFAULT_DISTANCE;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::stored_bytes;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::settings::JobLimits;
 use crate::unfinished::{JobFolder, save};
 use build_folder::{PART, PROGRESS, identity};
@@ -41,28 +42,40 @@ use gathered::{GatheredFile, GatheredInput, LoadedIds};
 /// The job: what to index and how.
 #[derive(Debug)]
 pub struct IndexBuild<'a> {
-    /// Collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and other indexes.
-    pub inputs: &'a [FingerprintSource],
-    /// The index file.
-    pub output: &'a Path,
-    /// Most bits in which a query and what it finds differ.
-    pub distance: u32,
-    /// Most tables; by default as many as forgive one error in each key.
-    pub tables: Option<u32>,
-    /// The design to build, in place of the fastest.
-    pub design: Option<Design>,
-    /// Storage of tables.
-    pub layout: Layout,
-    /// Keep ids, where the inputs have them.
-    pub with_ids: bool,
-    /// Go on with an interrupted build of the same inputs and settings.
-    pub resume: bool,
-    /// Policy for lines that cannot be read.
-    pub losses: LossPolicy,
-    /// Memory of the build.
-    pub limits: &'a JobLimits,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    inputs: &'a [FingerprintSource],
+    output: &'a Path,
+    distance: u32,
+    tables: Option<u32>,
+    design: Option<Design>,
+    layout: Layout,
+    with_ids: bool,
+    resume: bool,
+    losses: LossPolicy,
+    limits: JobLimits,
+    observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    IndexBuild<'a> {
+        /// Sets the most bits in which a query and what it finds differ: 3, if nothing is said.
+        distance: u32,
+        /// Sets the most tables: as many as forgive one error in each key, if nothing is said.
+        tables: Option<u32>,
+        /// Sets the design to build, in place of the fastest.
+        design: Option<Design>,
+        /// Sets how tables are stored.
+        layout: Layout,
+        /// Sets whether ids are kept, where the inputs have them: they are, if nothing is said.
+        with_ids: bool,
+        /// Sets whether to go on with an interrupted build of the same inputs and settings.
+        resume: bool,
+        /// Sets what is done about lines that cannot be read.
+        losses: LossPolicy,
+        /// Sets how many threads and how much memory the build may use. The result does not depend on it.
+        limits: JobLimits,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Summary of a build.
@@ -102,7 +115,25 @@ const BASE_BYTES: u64 = 24 << 20;
 /// Least memory for sorting.
 const LEAST_SCRATCH: u64 = 16 << 20;
 
-impl IndexBuild<'_> {
+impl<'a> IndexBuild<'a> {
+    /// Creates a build of the index file `output` from collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and
+    /// other indexes.
+    pub fn new(inputs: &'a [FingerprintSource], output: &'a Path) -> Self {
+        Self {
+            inputs,
+            output,
+            distance: DEFAULT_DISTANCE,
+            tables: None,
+            design: None,
+            layout: Layout::Packed,
+            with_ids: true,
+            resume: false,
+            losses: LossPolicy::default(),
+            limits: JobLimits::default(),
+            observer: &NoProgress,
+        }
+    }
+
     /// Takes the folder beside the output. What an interrupted build left there is removed, unless it is resumed.
     ///
     /// # Errors
@@ -145,7 +176,7 @@ impl IndexBuild<'_> {
         gathered: &GatheredFile,
         gathering: GatheredInput,
     ) -> Result<IndexBuildSummary, BatchError> {
-        let costed = self.design::<W>(gathering.count)?;
+        let costed = self.costed_design::<W>(gathering.count)?;
         let scratch = self.scratch(&costed, &gathering)?;
         let resumed = self.write::<W>(folder, gathered, &gathering, &costed, scratch)?;
         // Every byte is checked before a good index of that name goes.
@@ -197,7 +228,7 @@ impl IndexBuild<'_> {
         Ok(gathering)
     }
 
-    fn design<W: Word>(&self, count: u64) -> Result<CostedDesign, BatchError> {
+    fn costed_design<W: Word>(&self, count: u64) -> Result<CostedDesign, BatchError> {
         let Some(design) = &self.design else {
             return Ok(cheapest_design(
                 count,
@@ -271,7 +302,7 @@ impl IndexBuild<'_> {
             ids = Some(gathered.load_ids().map_err(BatchError::result(folder))?);
         }
         loop {
-            self.observer.advance(writer.tables_written() as u64);
+            self.observer.progress(writer.tables_written() as u64);
             let texts = ids.as_ref().map(LoadedIds::texts);
             ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
             if !writer.next_table::<W>(gathered, texts, limits)? {
@@ -483,7 +514,6 @@ pub fn open_unchecked<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile
 mod tests {
     use super::*;
     use crate::folder_lock::FolderLock;
-    use crate::observer::NoProgress;
     use crate::unfinished::JOB;
 
     /// Builds an index of some fingerprints in `folder`.
@@ -493,19 +523,8 @@ mod tests {
             .collect();
         let (input, output) = (folder.join("in.u64"), folder.join("out.lkix"));
         fs::write(&input, codes).unwrap();
-        let build = IndexBuild {
-            inputs: &[input.as_path().into()],
-            output: &output,
-            distance: 3,
-            tables: None,
-            design: None,
-            layout: Layout::Packed,
-            with_ids: false,
-            resume: false,
-            losses: LossPolicy::Tolerate,
-            limits: &JobLimits::default(),
-            observer: &NoProgress,
-        };
+        let inputs = [input.as_path().into()];
+        let build = IndexBuild::new(&inputs, &output).with_ids(false);
         build.run(&build.enter()?)
     }
 
@@ -541,19 +560,10 @@ mod tests {
         let of =
             |added: &Path| -> [FingerprintSource; 2] { [index.as_path().into(), added.into()] };
         let (inputs, others) = (of(&more), of(&other));
-        let limits = JobLimits::default();
-        let extension = |inputs, resume| IndexBuild {
-            inputs,
-            output: &index,
-            distance: 3,
-            tables: None,
-            design: None,
-            layout: Layout::Packed,
-            with_ids: false,
-            resume,
-            losses: LossPolicy::Tolerate,
-            limits: &limits,
-            observer: &NoProgress,
+        let extension = |inputs, resume| {
+            IndexBuild::new(inputs, &index)
+                .with_ids(false)
+                .resume(resume)
         };
         let killed = extension(&inputs, false);
         let entered = killed.enter().unwrap();

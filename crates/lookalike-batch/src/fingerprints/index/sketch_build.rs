@@ -25,7 +25,7 @@ use crate::fingerprints::sketches::{
     SketchIndexSections, SketchReading, bucket, open_sketches, stored_bytes,
 };
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::frame_sort::FrameSort;
@@ -40,22 +40,29 @@ const MOST_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
 /// The job: what to index, and how many places must be equal.
 #[derive(Debug)]
 pub struct SketchIndexBuild<'a> {
-    /// Files of sketches of one shape, and indexes of such.
-    pub inputs: &'a [FingerprintSource],
-    /// The index file.
-    pub output: &'a Path,
-    /// Least number of places that are equal in a query and what it finds.
-    pub equal: LeastEqual,
-    /// Keep ids, where the inputs have them.
-    pub with_ids: bool,
-    /// Go on with an interrupted build of the same inputs and settings.
-    pub resume: bool,
-    /// Policy for lines that cannot be read.
-    pub losses: LossPolicy,
-    /// Threads, and memory of the build.
-    pub limits: &'a JobLimits,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    inputs: &'a [FingerprintSource],
+    output: &'a Path,
+    equal: LeastEqual,
+    with_ids: bool,
+    resume: bool,
+    losses: LossPolicy,
+    limits: JobLimits,
+    observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    SketchIndexBuild<'a> {
+        /// Sets whether ids are kept, where the inputs have them: they are, if nothing is said.
+        with_ids: bool,
+        /// Sets whether to go on with an interrupted build of the same inputs and settings.
+        resume: bool,
+        /// Sets what is done about lines that cannot be read.
+        losses: LossPolicy,
+        /// Sets how many threads and how much memory the build may use. The result does not depend on it.
+        limits: JobLimits,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Summary of a build.
@@ -89,7 +96,22 @@ struct GatheredSketches {
     summaries: Vec<CodesSummary>,
 }
 
-impl SketchIndexBuild<'_> {
+impl<'a> SketchIndexBuild<'a> {
+    /// Creates a build of the index file `output` from files of sketches of one shape, and indexes of such: a query and what it finds have at
+    /// least `equal` places in common.
+    pub fn new(inputs: &'a [FingerprintSource], output: &'a Path, equal: LeastEqual) -> Self {
+        Self {
+            inputs,
+            output,
+            equal,
+            with_ids: true,
+            resume: false,
+            losses: LossPolicy::default(),
+            limits: JobLimits::default(),
+            observer: &NoProgress,
+        }
+    }
+
     /// Takes the folder beside the output. What an interrupted build left there is removed, unless it is resumed.
     ///
     /// # Errors
@@ -388,7 +410,7 @@ impl PartBuild<'_> {
             while let Some(band) = bands.get(next.fetch_add(1, Ordering::Relaxed)) {
                 self.band(band, room)?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                self.observer.advance(done as u64);
+                self.observer.progress(done as u64);
             }
             Ok::<_, BatchError>(())
         })?;

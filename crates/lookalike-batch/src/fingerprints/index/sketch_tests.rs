@@ -13,8 +13,6 @@ use super::{SketchIndexBuild, SketchIndexSummary};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::sketches::{LeastEqual, SketchIndexFile, open_sketches};
-use crate::losses::LossPolicy;
-use crate::observer::NoProgress;
 use crate::settings::JobLimits;
 
 /// A document with the places of its sketch.
@@ -50,19 +48,9 @@ fn build(
     with_ids: bool,
 ) -> Result<SketchIndexSummary, BatchError> {
     let inputs: Vec<FingerprintSource> = inputs.iter().map(|path| path.clone().into()).collect();
-    let build = SketchIndexBuild {
-        inputs: &inputs,
-        output,
-        equal: LeastEqual::Places(equal as u32),
-        with_ids,
-        resume: false,
-        losses: LossPolicy::Tolerate,
-        limits: &JobLimits {
-            memory: 64 << 20,
-            threads: 2,
-        },
-        observer: &NoProgress,
-    };
+    let build = SketchIndexBuild::new(&inputs, output, LeastEqual::Places(equal as u32))
+        .with_ids(with_ids)
+        .limits(JobLimits::default().threads(2).memory(64 << 20));
     build.run(&build.enter()?)
 }
 
@@ -205,22 +193,12 @@ fn a_build_that_was_interrupted_after_reading_goes_on() {
     let job = folder.path().join("again.building/job.json");
     let before = fs::metadata(&job).unwrap().modified().unwrap();
     let inputs = [input.as_path().into()];
-    let resumed = SketchIndexBuild {
-        inputs: &inputs,
-        output: &output,
-        equal: LeastEqual::Places(3),
-        with_ids: true,
-        resume: true,
-        losses: LossPolicy::Tolerate,
-        limits: &JobLimits::default(),
-        observer: &NoProgress,
-    };
-    let refused = resumed.run(&resumed.enter().unwrap()).unwrap_err();
+    let resumed =
+        |places| SketchIndexBuild::new(&inputs, &output, LeastEqual::Places(places)).resume(true);
+    let of_others = resumed(3);
+    let refused = of_others.run(&of_others.enter().unwrap()).unwrap_err();
     assert!(refused.to_string().contains("other inputs or settings"));
-    let resumed = SketchIndexBuild {
-        equal: LeastEqual::Places(2),
-        ..resumed
-    };
+    let resumed = resumed(2);
     let entered = resumed.enter().unwrap();
     assert_eq!(fs::metadata(&job).unwrap().modified().unwrap(), before);
     resumed.run(&entered).unwrap();

@@ -50,18 +50,18 @@ impl FingerprintJoin<'_> {
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         let indexes = self.open_indexes::<W>()?;
-        let mut q = self.open(self.q)?;
-        ensure_equal_widths(Some((self.f[0].name(), W::BITS)), q.bits())?;
+        let mut q = self.open(self.queries)?;
+        ensure_equal_widths(Some((self.inputs[0].name(), W::BITS)), q.bits())?;
         for index in &indexes {
             ensure_equal_schemes(index.scheme(), q.scheme())?;
         }
         self.observer
             .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
-        let shares = MemoryPlan::new(self.limits)
+        let shares = MemoryPlan::new(&self.limits)
             .streaming()
             .with_parts(q.total_bytes(), LEAST_PART);
         let mut held = 0_u64;
-        for source in self.f {
+        for source in self.inputs {
             held = held.wrapping_add(index::digest(source.path())?);
         }
         let matches = Mutex::new(self.matches(shares.matches, held)?);
@@ -80,7 +80,7 @@ impl FingerprintJoin<'_> {
 
     fn open_indexes<W: Word>(&self) -> Result<Vec<JoinedIndex<'_, W>>, BatchError> {
         let mut indexes: Vec<JoinedIndex<'_, W>> = Vec::new();
-        for source in self.f {
+        for source in self.inputs {
             let file = index::open(source.path(), false)?;
             let (name, built) = (source.name(), file.index().radius());
             if self.distance > built {

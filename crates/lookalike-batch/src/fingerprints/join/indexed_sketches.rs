@@ -38,13 +38,13 @@ impl FingerprintJoin<'_> {
     ) -> Result<JoinSummary, BatchError> {
         let mut reading = SketchReading::new(self.observer, self.losses);
         let mut query = SketchQuery {
-            indexes: Vec::with_capacity(self.f.len()),
-            shape: open_sketches(self.f[0].path(), false)?.shape(),
+            indexes: Vec::with_capacity(self.inputs.len()),
+            shape: open_sketches(self.inputs[0].path(), false)?.shape(),
             least: 0,
             join: self,
         };
         query.least = Self::least_of(least, query.shape)?;
-        for source in self.f {
+        for source in self.inputs {
             let index = open_sketches(source.path(), false)?;
             reading.agree(source.name(), index.scheme(), Some(index.shape()))?;
             if query.least < index.least() {
@@ -57,18 +57,19 @@ impl FingerprintJoin<'_> {
             }
             query.indexes.push(index);
         }
-        self.observer.stage(JobStage::Join, stored_bytes(self.q));
+        self.observer
+            .stage(JobStage::Join, stored_bytes(self.queries));
         let digests = query.indexes.iter().map(SketchIndexFile::digest);
         let held = digests.fold(0_u64, u64::wrapping_add);
-        let budget = MemoryPlan::new(self.limits).streaming().matches;
+        let budget = MemoryPlan::new(&self.limits).streaming().matches;
         let matches = Mutex::new(self.matches(budget, held)?);
         let failed = Mutex::new(None);
-        let q = reading.each(self.q, &mut |_, _, rows| {
+        let q = reading.each(self.queries, &mut |_, _, rows| {
             let handover = || MatchHandover::new(&matches, &failed);
             query.look_up(rows, &handover)
         })?;
         self.ensure_kept(failed)?;
-        let named = self.f.iter().zip(&query.indexes);
+        let named = self.inputs.iter().zip(&query.indexes);
         let f = named.map(|(source, index)| index.summary(source.name()));
         let sides = JoinedSides { f: f.collect(), q };
         let summary = self.finish(sides, matches, PairSides::FQ, out)?;
@@ -108,7 +109,7 @@ impl SketchQuery<'_> {
         found: &mut MatchHandover<'_>,
     ) -> Result<(), BatchError> {
         let (mut ids, mut near) = (Vec::new(), Vec::new());
-        for (index, source) in self.indexes.iter().zip(self.join.f) {
+        for (index, source) in self.indexes.iter().zip(self.join.inputs) {
             near.clear();
             index.search(sketch, self.least, &mut |at, apart| near.push((at, apart)));
             for &(at, apart) in &near {

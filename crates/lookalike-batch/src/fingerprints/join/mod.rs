@@ -40,7 +40,7 @@ use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::partitions::lock;
@@ -57,6 +57,8 @@ use stream_position::{StreamPosition, StreamedPart};
 
 /// Largest distance of a join, in bits.
 pub const LARGEST_DISTANCE: u32 = 16;
+/// Distance within which fingerprints are joined unless told otherwise.
+pub(super) const DEFAULT_DISTANCE: u32 = 3;
 
 /// About how many fingerprints come from standard input, as far as it matters for what is prepared.
 const UNKNOWN: u64 = 1 << 26;
@@ -69,26 +71,37 @@ const SLOW_CHUNK: u64 = 16 << 20;
 /// The job: which collections, and how near is near.
 #[derive(Debug)]
 pub struct FingerprintJoin<'a> {
-    /// The collections that stream by, or their indexes.
-    pub f: &'a [FingerprintSource],
-    /// The collections that are kept in memory. With none, those of F are joined with themselves, in memory.
-    pub q: &'a [FingerprintSource],
-    /// Most bits in which the fingerprints of a pair differ, 0 to [`LARGEST_DISTANCE`].
-    pub distance: u32,
-    /// The collections hold sketches of several places, of which so many must be equal; the distance does not matter then.
-    pub equal: Option<LeastEqual>,
-    /// The part of the pairs that is wanted.
-    pub shard: FingerprintShard,
-    /// Policy for lines that cannot be read.
-    pub losses: LossPolicy,
-    /// Threads and memory.
-    pub limits: &'a JobLimits,
-    /// Place where pairs are kept, so that the join goes on after a kill.
-    pub checkpoint: Option<&'a JobFolder>,
-    /// Directory for temporary files.
-    pub folder: &'a Path,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    inputs: &'a [FingerprintSource],
+    queries: &'a [FingerprintSource],
+    distance: u32,
+    equal: Option<LeastEqual>,
+    shard: FingerprintShard,
+    losses: LossPolicy,
+    limits: JobLimits,
+    checkpoint: Option<&'a JobFolder>,
+    folder: &'a Path,
+    observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    FingerprintJoin<'a> {
+        /// Sets the collections that are kept in memory (Q). With none, as at first, the inputs are joined with themselves, in memory.
+        queries: &'a [FingerprintSource],
+        /// Sets the most bits in which the fingerprints of a pair differ, 0 to [`LARGEST_DISTANCE`]: 3, if nothing is said.
+        distance: u32,
+        /// Says that the collections hold sketches of several places, of which so many must be equal. The distance does not matter then.
+        equal: Option<LeastEqual>,
+        /// Sets the part of the pairs that is wanted: all, if nothing is said.
+        shard: FingerprintShard,
+        /// Sets what is done about lines that cannot be read.
+        losses: LossPolicy,
+        /// Sets how many threads and how much memory the job may use. The result does not depend on it.
+        limits: JobLimits,
+        /// Sets the place where pairs are kept, so that the join goes on after a kill.
+        checkpoint: Option<&'a JobFolder>,
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Summary of the job.
@@ -115,7 +128,23 @@ pub struct JoinSummary {
     pub tables_on_disk: u64,
 }
 
-impl FingerprintJoin<'_> {
+impl<'a> FingerprintJoin<'a> {
+    /// Creates a join of the collections that stream by (F), or their indexes. Its temporary files go to `folder`.
+    pub fn new(inputs: &'a [FingerprintSource], folder: &'a Path) -> Self {
+        Self {
+            inputs,
+            queries: &[],
+            distance: DEFAULT_DISTANCE,
+            equal: None,
+            shard: FingerprintShard::ALL,
+            losses: LossPolicy::default(),
+            limits: JobLimits::default(),
+            checkpoint: None,
+            folder,
+            observer: &NoProgress,
+        }
+    }
+
     /// Writes `{"f":..,"q":..,"distance":..}` for each pair, sorted by f, then q, each line once; for
     /// one collection alone `{"a":..,"b":..,"distance":..}`, a < b.
     ///
@@ -131,19 +160,21 @@ impl FingerprintJoin<'_> {
             let (distance, most) = (self.distance, LARGEST_DISTANCE);
             return Err(FingerprintSettingsError::DistanceTooLarge { distance, most }.into());
         }
-        let inputs = self.f.iter().chain(self.q);
-        if inputs.filter(|source| source.is_standard_input()).count() > 1 {
+        let sources = self.inputs.iter().chain(self.queries);
+        if sources.filter(|source| source.is_standard_input()).count() > 1 {
             return Err(FingerprintSettingsError::StandardInputAgain.into());
         }
         if let Some(least) = self.equal {
             return self.write_sketches(least, out);
         }
         let is_index = |source: &&FingerprintSource| index::is_index(source.path());
-        let indexes = self.f.iter().filter(is_index).count();
-        match (self.q.is_empty(), indexes) {
-            (_, 1..) if indexes < self.f.len() => Err(FingerprintSettingsError::SomeIndexes.into()),
+        let indexes = self.inputs.iter().filter(is_index).count();
+        match (self.queries.is_empty(), indexes) {
+            (_, 1..) if indexes < self.inputs.len() => {
+                Err(FingerprintSettingsError::SomeIndexes.into())
+            }
             (false, 0) => {
-                let (q, f) = (self.open(self.q)?, self.open(self.f)?);
+                let (q, f) = (self.open(self.queries)?, self.open(self.inputs)?);
                 ensure_equal_widths(f.bits(), q.bits())?;
                 match bits(&f).or(bits(&q)) {
                     Some(32) => self.write_two::<u32>(q, f, out),
@@ -151,13 +182,13 @@ impl FingerprintJoin<'_> {
                     _ => self.write_two::<u64>(q, f, out),
                 }
             }
-            (false, _) => match index::width(self.f[0].path())? {
+            (false, _) => match index::width(self.inputs[0].path())? {
                 32 => self.write_indexed::<u32>(out),
                 128 => self.write_indexed::<u128>(out),
                 _ => self.write_indexed::<u64>(out),
             },
             (true, 0) => {
-                let f = self.open(self.f)?;
+                let f = self.open(self.inputs)?;
                 match bits(&f) {
                     Some(32) => self.write_alone::<u32>(f, out),
                     Some(128) => self.write_alone::<u128>(f, out),
@@ -165,7 +196,7 @@ impl FingerprintJoin<'_> {
                 }
             }
             (true, _) => {
-                let index = self.f[0].name().to_owned();
+                let index = self.inputs[0].name().to_owned();
                 Err(FingerprintSettingsError::IndexAlone(index).into())
             }
         }
@@ -191,8 +222,8 @@ impl FingerprintJoin<'_> {
             "{} {:?} {:?} {} {:?} {} {:?}",
             // Another version may find or name pairs otherwise.
             env!("CARGO_PKG_VERSION"),
-            names(self.f),
-            names(self.q),
+            names(self.inputs),
+            names(self.queries),
             self.distance,
             self.equal,
             self.shard,
@@ -211,7 +242,7 @@ impl FingerprintJoin<'_> {
         ensure_equal_schemes(f.scheme(), q.scheme())?;
         self.observer
             .stage(JobStage::Queries, q.total_bytes().unwrap_or(0));
-        let shares = MemoryPlan::new(self.limits);
+        let shares = MemoryPlan::new(&self.limits);
         let purpose = MemoryPurpose::Queries {
             distance: self.distance,
         };
@@ -333,7 +364,7 @@ impl FingerprintJoin<'_> {
                 } else {
                     lock(&kept).position.end_chunk(place.number, part);
                 }
-                self.observer.advance(sum(&counters));
+                self.observer.progress(sum(&counters));
             }
         };
         on_threads(self.limits.workers(), || {

@@ -12,7 +12,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::{
     FingerprintSource, ListedId, ListedPair, PairFile, PairFileError, sum,
 };
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 
 /// Lines between two looks at the observer.
 const STEP: u64 = 1 << 14;
@@ -20,10 +20,15 @@ const STEP: u64 = 1 << 14;
 /// The job: which lists.
 #[derive(Debug)]
 pub struct PairMerge<'a> {
-    /// The lists, in any order.
-    pub lists: &'a [FingerprintSource],
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
+    lists: &'a [FingerprintSource],
+    observer: &'a dyn JobObserver,
+}
+
+lookalike::setters! {
+    PairMerge<'a> {
+        /// Sets who hears of progress.
+        observer: &'a dyn JobObserver,
+    }
 }
 
 /// Counts of a merge.
@@ -111,7 +116,15 @@ impl OpenList {
     }
 }
 
-impl PairMerge<'_> {
+impl<'a> PairMerge<'a> {
+    /// Creates a merge of lists, which may come in any order.
+    pub fn new(lists: &'a [FingerprintSource]) -> Self {
+        Self {
+            lists,
+            observer: &NoProgress,
+        }
+    }
+
     /// Writes the lines of all lists in order, each pair once.
     ///
     /// # Errors
@@ -153,7 +166,7 @@ impl PairMerge<'_> {
             read += 1;
             if read % STEP == 0 {
                 ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-                self.observer.advance(sum(&counters));
+                self.observer.progress(sum(&counters));
             }
             // The heap hands out equal pairs of several lists one after another.
             if last.as_ref().is_some_and(|last| last.is_pair_of(&head)) {

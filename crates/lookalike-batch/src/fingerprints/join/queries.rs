@@ -91,7 +91,7 @@ impl<W: Word> QuerySet<W> {
             codes.extend_from_slice(&chunk.codes);
             let bytes = size_of_val(codes.as_slice()) as u64 + ids.bytes();
             shares.ensure_fits::<W>(bytes, codes.len() as u64, files, purpose)?;
-            observer.advance(sum(&counters));
+            observer.progress(sum(&counters));
         }
         // Rows are numbered in 32 bits.
         if u32::try_from(codes.len()).is_err() {

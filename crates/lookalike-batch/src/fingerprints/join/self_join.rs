@@ -143,7 +143,7 @@ impl FingerprintJoin<'_> {
     ) -> Result<(QuerySet<W>, MemoryPlan), BatchError> {
         self.observer
             .stage(JobStage::Queries, f.total_bytes().unwrap_or(0));
-        let shares = MemoryPlan::new(self.limits);
+        let shares = MemoryPlan::new(&self.limits);
         let purpose = match self.shard.is_all() {
             true => MemoryPurpose::Alone,
             false => MemoryPurpose::Queries {
@@ -167,7 +167,7 @@ impl FingerprintJoin<'_> {
         mut f: CodeFiles,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
-        if self.f.iter().any(|source| source.is_standard_input()) {
+        if self.inputs.iter().any(|source| source.is_standard_input()) {
             return Err(FingerprintSettingsError::StandardInputOnce.into());
         }
         let (own, shares) = self.read_own::<W>(&mut f)?;
@@ -175,7 +175,7 @@ impl FingerprintJoin<'_> {
         let mut shares = shares.after::<W>(own.bytes(), count, self.distance)?;
         // Two lists of pairs, one after the other but not quite.
         shares.matches /= 2;
-        let mut all = self.open(self.f)?;
+        let mut all = self.open(self.inputs)?;
         let shares = shares.with_parts(all.total_bytes(), SMALLEST_CHUNK);
         let join = self.tables(&own, &shares, &all)?;
         self.observer

@@ -142,18 +142,25 @@ impl FingerprintJoin<'_> {
         least: LeastEqual,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
-        if let Some(found) = self.f.iter().find(|source| index::is_index(source.path())) {
+        if let Some(found) = self
+            .inputs
+            .iter()
+            .find(|source| index::is_index(source.path()))
+        {
             let index = found.name().to_owned();
             return Err(FingerprintSettingsError::IndexOfFingerprints(index).into());
         }
-        let is_indexed = self.f.iter().all(|source| is_sketch_index(source.path()));
-        if is_indexed && !self.q.is_empty() {
+        let is_indexed = self
+            .inputs
+            .iter()
+            .all(|source| is_sketch_index(source.path()));
+        if is_indexed && !self.queries.is_empty() {
             return self.write_indexed_sketches(least, out);
         }
-        let inputs = [self.f, self.q];
+        let inputs = [self.inputs, self.queries];
         let all: u64 = inputs.map(stored_bytes).iter().sum();
         self.observer.stage(JobStage::Queries, all);
-        let memory = SketchMemory::new(self.limits);
+        let memory = SketchMemory::new(&self.limits);
         // Before anything is read, what no number of sketches would leave enough for.
         memory.pairs(0, 0, 0)?;
         let temporary = BatchError::temporary(self.folder);
@@ -175,7 +182,7 @@ impl FingerprintJoin<'_> {
                 })?;
                 Ok::<_, BatchError>((summaries, count as u32))
             };
-            [side(self.f)?, side(self.q)?]
+            [side(self.inputs)?, side(self.queries)?]
         };
         let shape = reading.shape();
         let equal = shape
@@ -194,12 +201,12 @@ impl FingerprintJoin<'_> {
                 grouped,
                 names,
                 of_f,
-                is_alone: self.q.is_empty(),
+                is_alone: self.queries.is_empty(),
             };
             self.observer.stage(JobStage::Compare, 0);
             self.join_all(&joined, equal, &matches)?;
         }
-        let sides = if self.q.is_empty() {
+        let sides = if self.queries.is_empty() {
             PairSides::AB
         } else {
             PairSides::FQ

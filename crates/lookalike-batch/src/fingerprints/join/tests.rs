@@ -17,7 +17,6 @@ use crate::fingerprints::files::{
     ArchiveScratch, CodeWriter, FingerprintName, PlaceKind, SizedFingerprint, SketchShape,
     SketchWriter,
 };
-use crate::observer::NoProgress;
 
 /// A name in the order of results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -271,22 +270,19 @@ impl TestJoin<'_> {
         out: &mut Vec<u8>,
     ) -> Result<JoinSummary, BatchError> {
         let folder = tempfile::tempdir().unwrap();
-        let join = FingerprintJoin {
-            f: self.f,
-            q: self.q,
-            distance: self.distance,
-            equal: self.equal,
-            shard,
-            losses: LossPolicy::Tolerate,
-            limits: &JobLimits {
-                threads: self.threads,
-                memory: self.memory,
-            },
-            checkpoint,
-            folder: folder.path(),
-            observer,
+        let limits = JobLimits {
+            threads: self.threads,
+            memory: self.memory,
         };
-        join.write(out)
+        FingerprintJoin::new(self.f, folder.path())
+            .queries(self.q)
+            .distance(self.distance)
+            .equal(self.equal)
+            .shard(shard)
+            .limits(limits)
+            .checkpoint(checkpoint)
+            .observer(observer)
+            .write(out)
     }
 
     /// The lists of all shards, merged from the last to the first.
@@ -301,10 +297,7 @@ impl TestJoin<'_> {
                 path.into()
             })
             .collect();
-        let merge = PairMerge {
-            lists: &lists,
-            observer: &NoProgress,
-        };
+        let merge = PairMerge::new(&lists);
         let mut out = Vec::new();
         let summary = merge.write(&mut out).unwrap();
         (String::from_utf8(out).unwrap(), summary)
@@ -315,8 +308,6 @@ impl TestJoin<'_> {
 struct CancelledAfter(AtomicUsize);
 
 impl JobObserver for CancelledAfter {
-    fn stage(&self, _: JobStage, _: u64) {}
-    fn advance(&self, _: u64) {}
     fn is_cancelled(&self) -> bool {
         let left = self.0.load(Ordering::Relaxed);
         // Once true it stays so.
@@ -642,10 +633,7 @@ fn lists_that_are_no_shards_of_one_join_are_refused_with_the_line() {
                 path.into()
             })
             .collect();
-        let merge = PairMerge {
-            lists: &lists,
-            observer: &NoProgress,
-        };
+        let merge = PairMerge::new(&lists);
         merge.write(&mut Vec::new()).unwrap_err().to_string()
     };
     let pair = |a: &str, b: &str| format!("{{\"a\":{a},\"b\":{b},\"distance\":1}}\n");

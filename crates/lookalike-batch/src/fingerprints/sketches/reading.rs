@@ -92,7 +92,7 @@ impl<'a> SketchReading<'a> {
             // After the first rows: lines and tables tell their shape only then.
             self.agree(file.name(), file.scheme(), file.shape())?;
             visit(self, file.name(), rows)?;
-            self.observer.advance(self.read_bytes);
+            self.observer.progress(self.read_bytes);
         }
         Ok(file.summary())
     }
@@ -114,7 +114,7 @@ impl<'a> SketchReading<'a> {
                 let done = (at + 1) as f64 / index.len() as f64;
                 self.read_bytes = before + (done * index.bytes() as f64) as u64;
                 visit(self, name, rows)?;
-                self.observer.advance(self.read_bytes);
+                self.observer.progress(self.read_bytes);
                 rows.clear();
                 // All of it is read once: what was read makes room.
                 index = index
@@ -124,7 +124,7 @@ impl<'a> SketchReading<'a> {
         }
         self.read_bytes = before + index.bytes();
         visit(self, name, rows)?;
-        self.observer.advance(self.read_bytes);
+        self.observer.progress(self.read_bytes);
         Ok(index.summary(name))
     }
 

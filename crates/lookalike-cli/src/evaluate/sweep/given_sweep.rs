@@ -69,7 +69,7 @@ impl SweepArguments {
             measured.swept.rows.push(row);
             measured.settings.push(given.setting());
             measured.joins.push(SketchJoin::new(input, given));
-            console.advance(done);
+            console.progress(done);
         }
         measured.expected = scores.expectations(false);
         let shown = measured.show(self, &words, console, show)?;

@@ -99,7 +99,7 @@ impl<'a> SettingMeasurer<'a> {
             // Anew each time: texts that were read again in between had a stage of their own.
             self.console.stage(JobStage::Measure, settings.len() as u64);
             done += 1;
-            self.console.advance(done);
+            self.console.progress(done);
             if let Some(checkpoint) = &self.checkpoint {
                 written = checkpoint.push(&MeasuredSetting {
                     setting: names[at].clone(),
