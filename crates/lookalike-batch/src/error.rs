@@ -23,7 +23,8 @@ fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
-/// A job that could not be carried out.
+/// A job that could not be carried out. The text names the cause, which is therefore no [`source`](std::error::Error::source): a report of both
+/// would tell it twice. Only the error of a caller, [`BatchError::Given`], is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchError {
@@ -34,28 +35,28 @@ pub enum BatchError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A temporary file could not be written or read back.
-    #[error("{path}: {source}: temporary files are stored there while the job runs", path = path.display())]
+    #[error("{path}: {cause}: temporary files are stored there while the job runs", path = path.display())]
     Temporary {
         /// The folder.
         path: PathBuf,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A result file could not be written or read back.
-    #[error("{path}: {source}: results are written there", path = path.display())]
+    #[error("{path}: {cause}: results are written there", path = path.display())]
     Result {
         /// The final place of the file or folder.
         path: PathBuf,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Another file could not be written or read back.
-    #[error("{path}: {source}: {remedy}", path = path.display())]
+    #[error("{path}: {cause}: {remedy}", path = path.display())]
     File {
         /// The file or folder.
         path: PathBuf,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
         /// Remedy.
         remedy: &'static str,
     },
@@ -235,12 +236,12 @@ pub enum BatchError {
         least: u64,
     },
     /// A file of an index is damaged or foreign.
-    #[error("{path}: {source}: build the index again, or restore it from a copy")]
+    #[error("{path}: {cause}: build the index again, or restore it from a copy")]
     IndexFile {
         /// The file.
         path: String,
         /// Fault, and its place.
-        source: lookalike_hamming::FileError,
+        cause: lookalike_hamming::FileError,
     },
     /// Settings that mean nothing, or contradict each other.
     #[error(transparent)]
@@ -266,7 +267,7 @@ pub enum BatchError {
     #[error("the job was cancelled")]
     Cancelled,
     /// Documents that a caller hands over could not be had.
-    #[error("the documents could not be had: {0}")]
+    #[error("the documents could not be had")]
     Given(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The output folder is not fit for this job.
     #[error("{path}: {reason}", path = path.display())]
@@ -350,11 +351,11 @@ impl From<FingerprintSettingsError> for BatchError {
 impl BatchError {
     /// For `map_err`: an error of a temporary file in `folder`.
     pub(crate) fn temporary(folder: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| match is_cancelled(&source) {
+        move |cause| match is_cancelled(&cause) {
             true => Self::Cancelled,
             false => Self::Temporary {
                 path: folder.to_owned(),
-                source,
+                cause,
             },
         }
     }
@@ -372,15 +373,15 @@ impl BatchError {
 
     /// For `map_err`: an error of a result file, told with the place that the file would have got.
     pub(crate) fn result(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| match path == Path::new(OUTPUT) {
+        move |cause| match path == Path::new(OUTPUT) {
             true => Self::File {
                 path: path.to_owned(),
-                source,
+                cause,
                 remedy: "check where it goes and the free space there, then repeat the command",
             },
             false => Self::Result {
                 path: final_place(path),
-                source,
+                cause,
             },
         }
     }
@@ -401,4 +402,33 @@ fn final_place(path: &Path) -> PathBuf {
     };
     let folder = above.ancestors().nth(2).unwrap_or(Path::new(""));
     folder.join(path.strip_prefix(above).unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+    use crate::dedup::collection::error::CollectionError;
+    use crate::fingerprints::files::error::CodesError;
+
+    #[test]
+    fn a_chain_of_errors_told_each_cause_twice() {
+        let (path, cause) = (Path::new("there"), || io::Error::other("no space"));
+        let errors: [Box<dyn Error>; 6] = [
+            Box::new(BatchError::temporary(path)(cause())),
+            Box::new(BatchError::result(path)(cause())),
+            Box::new(BatchError::result(Path::new(OUTPUT))(cause())),
+            Box::new(BatchError::from(CollectionError::unreadable(path)(cause()))),
+            Box::new(BatchError::from(CodesError::table("there", cause()))),
+            Box::new(ReadError::Io {
+                name: "there".to_owned(),
+                cause: cause(),
+            }),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains("no space"), "{error}");
+            assert!(error.source().is_none(), "{error}");
+        }
+    }
 }

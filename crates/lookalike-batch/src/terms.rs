@@ -131,10 +131,16 @@ pub enum TermsError {
     File(#[from] TermsFileError),
     /// It counts other features than the first table, or than the options say.
     #[error("the table of terms counts other features: {0}")]
-    Features(#[from] SchemeMismatch),
+    Features(SchemeMismatch),
     /// It does not fit the memory.
     #[error(transparent)]
     Memory(BatchError),
+}
+
+impl From<SchemeMismatch> for TermsError {
+    fn from(mismatch: SchemeMismatch) -> Self {
+        Self::Features(mismatch)
+    }
 }
 
 /// Reads a table with its counts. `key` is the secret key of the token hash, where it has one.

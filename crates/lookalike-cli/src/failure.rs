@@ -96,10 +96,10 @@ impl From<BatchError> for Failure {
         match error {
             // `lookalike join … | head` is done once `head` is; a shell would show any other status as a
             // failure.
-            BatchError::File { source, .. }
-            | BatchError::Temporary { source, .. }
-            | BatchError::Result { source, .. }
-                if source.kind() == io::ErrorKind::BrokenPipe =>
+            BatchError::File { cause, .. }
+            | BatchError::Temporary { cause, .. }
+            | BatchError::Result { cause, .. }
+                if cause.kind() == io::ErrorKind::BrokenPipe =>
             {
                 Self::ReaderGone
             }

@@ -196,9 +196,9 @@ fn write_standard_output<T>(
     let mut out = BufWriter::with_capacity(BUFFER, stdout().lock());
     let written = write(&mut out)?;
     // Not left to the drop, which would lose the error: a full disk behind a redirection must be a failure.
-    out.flush().map_err(|source| BatchError::File {
+    out.flush().map_err(|cause| BatchError::File {
         path: "standard output".into(),
-        source,
+        cause,
         remedy: "check where standard output goes",
     })?;
     Ok(written)

@@ -443,6 +443,6 @@ impl Seek for CountedFile {
 pub(crate) fn io_error(source: &Source, error: io::Error) -> ReadError {
     ReadError::Io {
         name: source.name().into_owned(),
-        source: error,
+        cause: error,
     }
 }

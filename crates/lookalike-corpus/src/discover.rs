@@ -732,9 +732,9 @@ fn special(meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-fn io_error(path: &Path, source: io::Error) -> InputError {
+fn io_error(path: &Path, cause: io::Error) -> InputError {
     InputError::Io {
         name: name::display(path).into_owned(),
-        source,
+        cause,
     }
 }

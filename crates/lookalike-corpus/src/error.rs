@@ -91,12 +91,12 @@ pub enum InputError {
         kind: &'static str,
     },
     /// The system refused.
-    #[error("{name}: {source}")]
+    #[error("{name}: {cause}")]
     Io {
         /// The file.
         name: String,
         /// The system's word.
-        source: io::Error,
+        cause: io::Error,
     },
     /// More than 2^32 - 1 files.
     #[error("more than 4294967295 input files")]
@@ -116,12 +116,12 @@ fn first_skip(skipped: usize, first: Option<&str>) -> String {
 #[non_exhaustive]
 pub enum ReadError {
     /// The system refused.
-    #[error("{name}: {source}")]
+    #[error("{name}: {cause}")]
     Io {
         /// The file.
         name: String,
         /// The system's word.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not the one that was discovered: its size or modification time differs.
     #[error(
@@ -137,7 +137,7 @@ impl ReadError {
     /// Tells whether the cause is this one file, not the machine that reads it.
     pub(crate) fn is_of_file(&self) -> bool {
         match self {
-            ReadError::Io { source, .. } => is_of_file(source),
+            ReadError::Io { cause, .. } => is_of_file(cause),
             ReadError::Changed { .. } => true,
         }
     }
@@ -145,7 +145,7 @@ impl ReadError {
     /// The reason, to be read after the name of the file.
     pub(crate) fn reason(&self) -> String {
         match self {
-            ReadError::Io { source, .. } => source.to_string(),
+            ReadError::Io { cause, .. } => cause.to_string(),
             ReadError::Changed { .. } => "it changed since the job began".to_owned(),
         }
     }

@@ -63,9 +63,9 @@ fn matches(argument: &OsStr) -> Result<impl Iterator<Item = NamedFile> + use<>, 
         reason,
     })?;
     // Files that are missing without a word would be missing from the result.
-    if let Some((path, source)) = unreadable {
+    if let Some((path, cause)) = unreadable {
         let name = name::display(&path).into_owned();
-        return Err(InputError::Io { name, source });
+        return Err(InputError::Io { name, cause });
     }
     found.retain(|path| !path.is_dir());
     match found.is_empty() {
@@ -108,9 +108,9 @@ fn objects(
     store: &StoreSettings,
     spool_dir: &Path,
 ) -> Result<Vec<NamedFile>, InputError> {
-    let failed = |source| InputError::Io {
+    let failed = |cause| InputError::Io {
         name: url.to_owned(),
-        source,
+        cause,
     };
     // The copies of each argument have a folder of their own.
     let mut folder = tempfile::Builder::new();

@@ -39,11 +39,11 @@ pub enum Transfer {
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The file is gone, may not be read, or is not the one that was discovered.
-    #[error("{0}")]
-    Source(#[source] io::Error),
+    #[error(transparent)]
+    Source(io::Error),
     /// It cannot be read to its end, or the copy cannot be written.
-    #[error("{0}")]
-    Output(#[source] io::Error),
+    #[error(transparent)]
+    Output(io::Error),
 }
 
 impl From<TransferError> for io::Error {

@@ -13,14 +13,14 @@ use crate::document_sketch::SketchForm;
 #[non_exhaustive]
 pub enum StoreError {
     /// The medium failed.
-    #[error("{path}: {action}: {source}", path = path.display())]
+    #[error("{path}: {action}: {cause}", path = path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// The action that failed.
         action: &'static str,
         /// The error of the system.
-        source: Arc<io::Error>,
+        cause: Arc<io::Error>,
     },
     /// There is no room on the medium: nothing of the write was taken.
     #[error(
@@ -195,18 +195,18 @@ pub enum StoreError {
 impl StoreError {
     /// Makes an error of the system's one at a path.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| match source.kind() {
+        move |cause| match cause.kind() {
             // A quota is a full disk to its owner: deletes help, a repair does not.
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
                 path: path.to_owned(),
             },
-            _ if is_out_of_files(&source) => Self::OutOfFiles {
+            _ if is_out_of_files(&cause) => Self::OutOfFiles {
                 path: path.to_owned(),
             },
             _ => Self::Io {
                 path: path.to_owned(),
                 action,
-                source: Arc::new(source),
+                cause: Arc::new(cause),
             },
         }
     }

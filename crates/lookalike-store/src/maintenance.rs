@@ -310,7 +310,7 @@ pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result
     for (name, sum) in &list.files {
         let path = snapshot.join(name);
         let found = match sum_file(fs, &path) {
-            Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(StoreError::Io { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => {
                 return Err(StoreError::Missing {
                     path,
                     named_by: SNAPSHOT,

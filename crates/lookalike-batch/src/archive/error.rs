@@ -76,37 +76,37 @@ pub enum CollectionArchiveError {
         limit: u64,
     },
     /// The file cannot be read.
-    #[error("{}: {source}: check that the archive can be read", .path.display())]
+    #[error("{}: {cause}: check that the archive can be read", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file cannot be written.
-    #[error("{}: {source}: check the permissions and the free space there, then repeat the command", .path.display())]
+    #[error("{}: {cause}: check the permissions and the free space there, then repeat the command", .path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
 impl CollectionArchiveError {
     /// For `map_err`: an archive that cannot be read.
     pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| Self::Unreadable {
+        move |cause| Self::Unreadable {
             path: path.to_owned(),
-            source,
+            cause,
         }
     }
 
     /// For `map_err`: a file that cannot be written.
     pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| Self::Unwritable {
+        move |cause| Self::Unwritable {
             path: path.to_owned(),
-            source,
+            cause,
         }
     }
 }

@@ -65,17 +65,17 @@ pub(super) fn begins_with(path: &Path, magic: [u8; 4]) -> bool {
 
 /// For `map_err`: an index that cannot be read.
 pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
-    move |source| BatchError::File {
+    move |cause| BatchError::File {
         path: path.to_owned(),
-        source,
+        cause,
         remedy: "name an index made by `lookalike index build`",
     }
 }
 
 /// For `map_err`: an index that is damaged, or none.
 pub(super) fn damaged(path: &Path) -> impl Fn(FileError) -> BatchError + '_ {
-    move |source| BatchError::IndexFile {
+    move |cause| BatchError::IndexFile {
         path: path.display().to_string(),
-        source,
+        cause,
     }
 }

@@ -58,5 +58,11 @@ pub enum KernelError {
     },
     /// Feature sets in memory that are not what was put there.
     #[error("feature sets could not be read back: {0}: the memory of the machine is faulty")]
-    Sets(#[from] io::Error),
+    Sets(io::Error),
+}
+
+impl From<io::Error> for KernelError {
+    fn from(error: io::Error) -> Self {
+        Self::Sets(error)
+    }
 }

@@ -67,9 +67,9 @@ fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     // Heads and lengths alone are checked: looking at a large file must not read all of it.
     let index = open_unchecked::<C>(path, false)?;
-    let damaged = |source| BatchError::IndexFile {
+    let damaged = |cause| BatchError::IndexFile {
         path: path.display().to_string(),
-        source,
+        cause,
     };
     if arguments.verify {
         index.verify().map_err(damaged)?;

@@ -232,9 +232,9 @@ impl<'a, C: Word> SearchedIndex<'a, C> {
     /// Appends the ids of a fingerprint; false if it is stored without any.
     fn ids<'i>(&'i self, code: C, ids: &mut Vec<&'i str>) -> Result<bool, Failure> {
         let read = self.file.ids(code, ids);
-        read.map_err(|source| {
+        read.map_err(|cause| {
             let path = self.name();
-            BatchError::IndexFile { path, source }
+            BatchError::IndexFile { path, cause }
         })?;
         Ok(self.file.has_ids() || !self.file.index().contains(code))
     }

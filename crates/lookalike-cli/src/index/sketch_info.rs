@@ -22,9 +22,9 @@ const DIGITS: usize = 16;
 pub(super) fn tell(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     let index = open_sketches_unchecked(path, false)?;
-    let damaged = |source| BatchError::IndexFile {
+    let damaged = |cause| BatchError::IndexFile {
         path: path.display().to_string(),
-        source,
+        cause,
     };
     if arguments.verify {
         index.verify().map_err(damaged)?;

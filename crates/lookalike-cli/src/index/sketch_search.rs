@@ -177,9 +177,9 @@ impl<W: Write> SketchSearch<'_, W> {
             self.summary.candidates += effort.candidates;
             for &(at, distance) in &near {
                 ids.clear();
-                index.file.ids(at, &mut ids).map_err(|source| {
+                index.file.ids(at, &mut ids).map_err(|cause| {
                     let path = index.name();
-                    BatchError::IndexFile { path, source }
+                    BatchError::IndexFile { path, cause }
                 })?;
                 found.extend(ids.iter().map(|&id| (distance, id.to_owned())));
                 if !index.file.has_ids() {

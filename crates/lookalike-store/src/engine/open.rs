@@ -305,7 +305,7 @@ impl OpenedFiles {
 
 fn or_missing(path: &Path) -> impl FnOnce(StoreError) -> StoreError {
     move |error| match &error {
-        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+        StoreError::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => {
             StoreError::Missing {
                 path: path.to_owned(),
                 named_by: MANIFEST,

@@ -199,7 +199,7 @@ impl LogWriter {
             let error = StoreError::Io {
                 path: path.clone(),
                 action: "syncing the log",
-                source: error.into(),
+                cause: error.into(),
             };
             return AppendResult::Failed(error);
         }
@@ -250,7 +250,7 @@ impl LogWriter {
             self.file.sync().map_err(|error| StoreError::Io {
                 path: path.clone(),
                 action: "syncing the log",
-                source: error.into(),
+                cause: error.into(),
             })?;
             // Only the sync proves that the remains are gone: after a power cut they could stand behind a newer
             // frame.

@@ -241,9 +241,9 @@ impl CollectionWriter {
     /// [`CollectionError::Locked`] if another job holds the lock, [`CollectionError::Foreign`] if the directory holds something else.
     pub fn lock(folder: &Path) -> Result<Self, CollectionError> {
         let unwritable = |path: PathBuf| {
-            move |source| CollectionError::Unwritable {
+            move |cause| CollectionError::Unwritable {
                 path: path.clone(),
-                source,
+                cause,
             }
         };
         std::fs::create_dir_all(folder).map_err(unwritable(folder.to_owned()))?;

@@ -84,38 +84,38 @@ pub enum CollectionError {
         reason: FolderRefusal,
     },
     /// A file of the collection cannot be read.
-    #[error("{}: {source}: check that the collection can be read", .path.display())]
+    #[error("{}: {cause}: check that the collection can be read", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file of the collection cannot be written.
-    #[error("{}: {source}: the collection could not be written there and is unchanged; check the permissions and the free space, then \
+    #[error("{}: {cause}: the collection could not be written there and is unchanged; check the permissions and the free space, then \
              repeat the command", .path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
 impl CollectionError {
     /// For `map_err`: a file that cannot be read.
     pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| Self::Unreadable {
+        move |cause| Self::Unreadable {
             path: path.to_owned(),
-            source,
+            cause,
         }
     }
 
     /// For `map_err`: a file that cannot be written.
     pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| Self::Unwritable {
+        move |cause| Self::Unwritable {
             path: path.to_owned(),
-            source,
+            cause,
         }
     }
 

@@ -37,9 +37,9 @@ const MEMBER_BYTES: u64 = 80;
 
 /// For `map_err`: a result that cannot be written, of a job that is not resumed.
 pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
-    move |source| BatchError::File {
+    move |cause| BatchError::File {
         path: path.to_owned(),
-        source,
+        cause,
         remedy: "results are written there; check its permissions and the free space, then repeat the command",
     }
 }

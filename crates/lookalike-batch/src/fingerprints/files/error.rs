@@ -13,30 +13,30 @@ use super::sketch_shape::SketchShape;
 #[non_exhaustive]
 pub enum CodesError {
     /// The file cannot be read.
-    #[error("{name}: {source}: {remedy}", remedy = remedy(source))]
+    #[error("{name}: {cause}: {remedy}", remedy = remedy(cause))]
     Io {
         /// The file.
         name: String,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not what its first bytes say.
-    #[error("{name}: {source}: make the file again, or restore it from a copy")]
+    #[error("{name}: {cause}: make the file again, or restore it from a copy")]
     File {
         /// The file.
         name: String,
         /// Fault, and its place.
-        source: FileError,
+        cause: FileError,
     },
     /// A table that cannot be read, or holds no fingerprints.
     #[error(
-        "{name}: {source}: write the table with a column named fingerprint and optionally one named id"
+        "{name}: {cause}: write the table with a column named fingerprint and optionally one named id"
     )]
     Table {
         /// The file.
         name: String,
         /// Fault.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The fingerprints of the two sides mean different things.
     #[error(
@@ -156,16 +156,16 @@ fn remedy(error: &io::Error) -> &'static str {
 }
 
 impl CodesError {
-    pub(crate) fn table(name: &str, source: io::Error) -> Self {
+    pub(crate) fn table(name: &str, cause: io::Error) -> Self {
         let name = name.to_owned();
         if name == "-" {
             let reason = "Parquet is read from its end, which standard input does not allow: save it to a file";
-            let source = io::Error::new(io::ErrorKind::Unsupported, reason);
-            return Self::Io { name, source };
+            let cause = io::Error::new(io::ErrorKind::Unsupported, reason);
+            return Self::Io { name, cause };
         }
-        match source.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Self::Io { name, source },
-            _ => Self::Table { name, source },
+        match cause.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Self::Io { name, cause },
+            _ => Self::Table { name, cause },
         }
     }
 
@@ -173,13 +173,13 @@ impl CodesError {
     pub(crate) fn of(name: &str) -> impl Fn(FileError) -> Self + use<> {
         let name = name.to_owned();
         move |error| match error {
-            FileError::Io(source) => Self::Io {
+            FileError::Io(cause) => Self::Io {
                 name: name.clone(),
-                source,
+                cause,
             },
-            source => Self::File {
+            cause => Self::File {
                 name: name.clone(),
-                source,
+                cause,
             },
         }
     }

@@ -42,9 +42,9 @@ pub(super) fn open(
     read: Arc<AtomicU64>,
 ) -> Result<OpenedFile, CodesError> {
     let (name, path) = (source.name().to_owned(), source.path());
-    let failed = |source| CodesError::Io {
+    let failed = |cause| CodesError::Io {
         name: name.clone(),
-        source,
+        cause,
     };
     let (stored, bytes): (FingerprintStream, _) = if source.is_standard_input() {
         (Box::new(io::stdin()), None)

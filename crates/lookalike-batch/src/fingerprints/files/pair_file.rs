@@ -161,9 +161,9 @@ impl PairFile {
             let read = io::Read::by_ref(&mut self.input)
                 .take(LONGEST)
                 .read_until(b'\n', &mut self.line);
-            let read = read.map_err(|source| {
+            let read = read.map_err(|cause| {
                 let name = self.name.clone();
-                PairFileError::Io(CodesError::Io { name, source })
+                PairFileError::Io(CodesError::Io { name, cause })
             })?;
             if read == 0 {
                 return Ok(None);

@@ -422,12 +422,12 @@ mod tests {
                 break error;
             }
         };
-        let CodesError::File { source, .. } = found else {
+        let CodesError::File { cause, .. } = found else {
             panic!("{found}");
         };
         assert!(
-            matches!(source, FileError::Cut { offset } if offset == length as u64),
-            "{source}"
+            matches!(cause, FileError::Cut { offset } if offset == length as u64),
+            "{cause}"
         );
     }
 }

@@ -151,14 +151,14 @@ fn write_words(
 
 /// For `map_err`: a file of fingerprints that cannot be written.
 pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
-    move |source| BatchError::File {
+    move |cause| BatchError::File {
         path: path.to_owned(),
-        remedy: match source.kind() {
+        remedy: match cause.kind() {
             // A pipe or a device, or what this build cannot write.
             io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => "choose another file",
             _ => "choose another file, or free some space",
         },
-        source,
+        cause,
     }
 }
 

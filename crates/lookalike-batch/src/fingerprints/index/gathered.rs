@@ -272,9 +272,9 @@ fn each_stored<W: Word>(
     with_ids: bool,
     visit: &mut dyn FnMut(&FingerprintFile<W>) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
-    let wrong = |source| BatchError::IndexFile {
+    let wrong = |cause| BatchError::IndexFile {
         path: name.to_owned(),
-        source,
+        cause,
     };
     let (mut codes, mut ids) = (FingerprintFile::<W>::default(), Vec::new());
     let mut done = Ok(());

@@ -120,9 +120,9 @@ impl FingerprintJoin<'_> {
                 Ok(()) => ids
                     .iter()
                     .for_each(|id| found.push(FingerprintName::Text(id), name, distance)),
-                Err(source) if failed.is_ok() => {
+                Err(cause) if failed.is_ok() => {
                     let path = index.name.to_owned();
-                    failed = Err(BatchError::IndexFile { path, source });
+                    failed = Err(BatchError::IndexFile { path, cause });
                 }
                 // The search cannot be ended from here: after a failure its matches are dropped.
                 Err(_) => {}
