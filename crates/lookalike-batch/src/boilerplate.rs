@@ -59,6 +59,7 @@ lookalike::setters! {
 
 /// Counts of the lines that were learned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BoilerplateCounts {
     /// Among which pages they recur, and their id, as in the scheme.
     pub lines_of: String,

@@ -19,6 +19,7 @@ use crate::skipped::SkippedRow;
 
 /// Format of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TextFormat {
     /// A JSON object a line, with the text and where it comes from.
     #[default]
@@ -48,6 +49,7 @@ lookalike::setters! {
 
 /// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct ExtractionSummary {
     /// Records read.
     pub documents: u64,

@@ -14,6 +14,7 @@ use crate::skipped::{LossExtent, SkippedInput, SkippedRow};
 
 /// Policy for losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum LossPolicy {
     /// Leave them out, count and list them.
     #[default]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A part of a job, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum JobStage {
     /// Reading all records to learn which lines recur; progress in bytes of input.
     Learn,

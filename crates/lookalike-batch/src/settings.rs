@@ -20,6 +20,7 @@ use crate::settings_error::{BoundedSetting, SettingConflict, SettingsError};
 /// Method by which candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Method {
     /// Exact copies only: equal text, byte for byte.
     Copies,
@@ -36,7 +37,7 @@ pub enum Method {
     /// Agreement of super-shingles (Vassilvitskii 2007), of at least two unless told otherwise.
     #[serde(rename = "supershingle")]
     SuperShingle,
-    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2; Holub, Charikar's hash).
+    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2), made by Charikar's hash.
     Simhash,
     /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within
     /// a distance, of all pairs or of those of one site ([`DistanceFor`]).
@@ -172,6 +173,7 @@ impl FromStr for Method {
 
 /// One rule for which document of a cluster is wanted more than another.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeepRule {
     /// The longest text, in bytes.
     Longest,

@@ -90,6 +90,7 @@ pub enum LossExtent {
 
 /// Something that was not read, with how often it was met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SkippedRow {
     /// A short name of the reason.
     pub kind: String,

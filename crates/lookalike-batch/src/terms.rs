@@ -110,6 +110,7 @@ fn is_zero(bytes: &u64) -> bool {
 
 /// Distance of the weights of the counts from those in use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DriftSummary {
     /// Bits of a 64-bit fingerprint that would change, on average.
     pub bits: f64,

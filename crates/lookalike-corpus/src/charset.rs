@@ -30,6 +30,7 @@ const UTF8_BENEFIT: usize = 4;
 
 /// A decoded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DecodedText<'a> {
     /// The text without byte order mark; borrowed when it was UTF-8 all along.
     pub text: Cow<'a, str>,

@@ -7,6 +7,7 @@ use crate::error::OptionError;
 
 /// The format of a source, once decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// One JSON object a line, one record each.
     Jsonl,
@@ -83,6 +84,7 @@ impl FromStr for Format {
 
 /// The compression of a source. Several members or frames in a row are one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Compression {
     /// As they are.
     #[default]

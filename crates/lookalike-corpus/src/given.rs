@@ -74,7 +74,8 @@ impl<'a> GivenDocument<'a> {
     }
 }
 
-/// Some documents that are handed over at once, and worked on by one thread: about a mebibyte of text, so that all threads have work.
+/// Documents that are handed over at once, and that one thread works on. A good size is a mebibyte of text: of larger batches there may be too
+/// few for all threads.
 pub trait DocumentBatch: Send {
     /// The number of documents.
     fn len(&self) -> usize;

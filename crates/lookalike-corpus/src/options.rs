@@ -45,7 +45,7 @@ pub struct InputOptions {
     pub converters: Vec<Converter>,
     /// Time that such a command may take for one file.
     pub convert_limit: Duration,
-    /// Time that the text of a PDF may take; by its size when nothing is said.
+    /// Time that the text of a PDF may take; `None` for a time that grows with the file.
     pub pdf_limit: Option<Duration>,
     /// Links in a walked directory that lead out of it are followed.
     pub follow_links: bool,

@@ -14,6 +14,7 @@ pub(crate) const MAX_RECORDS: u64 = 1 << 13;
 
 /// A run of whole records, to be given to a [`crate::Parser`].
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct RecordChunk {
     /// Number of the chunk in its stream, from 0.
     pub number: u64,

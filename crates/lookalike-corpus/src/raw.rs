@@ -13,6 +13,7 @@ use crate::source::Inputs;
 
 /// A record, or a part of one that is too long to be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RawRecord<'a> {
     /// Index into [`Inputs::sources`].
     pub source: u32,

@@ -11,6 +11,7 @@ use crate::order_key::OrderKey;
 
 /// One document. Borrows from the chunk and from its parser; copy what must outlive the visit.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Record<'a> {
     /// Index into [`crate::Inputs::sources`].
     pub source: u32,
@@ -63,6 +64,7 @@ pub struct Record<'a> {
 
 /// The visible text of a document whose text is a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VisibleText<'a> {
     /// All of it.
     pub whole: Cow<'a, str>,
@@ -105,6 +107,7 @@ pub enum TextState {
 /// A record that cannot be read as a document. It keeps its number, and its bytes are still there
 /// for output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BadRecord {
     /// Index into [`crate::Inputs::sources`].
     pub source: u32,
@@ -177,6 +180,7 @@ impl BadKind {
 
 /// Counts of boilerplate that was removed from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct RemovedBoilerplate {
     /// Lines.
     pub lines: u64,

@@ -27,6 +27,7 @@ pub struct Inputs {
 
 /// One file, standard input, or documents that a caller hands over.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Source {
     pub(crate) origin: SourceOrigin,
     /// The format of its bytes.

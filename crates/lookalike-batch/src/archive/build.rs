@@ -37,6 +37,7 @@ const SHORT: usize = 1 << 19;
 
 /// Summary of an archive that was built.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct ArchiveSummary {
     /// Facts about the archive.
     #[serde(flatten)]

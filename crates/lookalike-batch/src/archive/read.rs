@@ -43,6 +43,7 @@ pub struct CollectionArchive {
 
 /// Facts about an archive.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+#[non_exhaustive]
 pub struct CollectionArchiveInfo {
     /// Files that can be extracted.
     pub sources: u64,

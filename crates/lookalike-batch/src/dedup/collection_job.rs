@@ -31,6 +31,7 @@ use crate::spill::table_memory::most_mapped;
 
 /// Summary of an addition to a collection.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct CollectionSummary {
     /// The addition.
     #[serde(flatten)]

@@ -14,6 +14,7 @@ use crate::parallel::in_ranges;
 
 /// Counts of what was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InputCounts {
     /// Records that were read as documents.
     pub documents: u64,
@@ -80,6 +81,7 @@ pub struct InputCounts {
 
 /// Use of a collection that is not read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CollectionUse {
     /// Documents in it.
     pub documents: u64,
@@ -123,6 +125,7 @@ impl InputCounts {
 
 /// Counts of what was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DecisionCounts {
     /// Documents kept, those that are only compared with not counted.
     pub kept: u64,
@@ -145,6 +148,7 @@ pub struct DecisionCounts {
 
 /// The cluster from which most documents were removed, the first of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LargestCluster {
     /// The document that is kept.
     pub survivor: String,
@@ -225,6 +229,7 @@ impl DecisionCounts {
 
 /// Bytes of the records as they are written, before compression. Those that are only compared with are not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct WrittenBytes {
     /// Of kept records.
     pub kept: u64,
@@ -238,6 +243,7 @@ pub struct WrittenBytes {
 
 /// Counts of what was looked at while survivors were chosen; the same for any number of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ComparisonCounts {
     /// Texts met in the groups of others, but for those of about the same rank.
     pub visits: u64,

@@ -34,6 +34,7 @@ pub(crate) const FRAMES_SHARE: f64 = 0.1;
 
 /// Counts of pages of which a part was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PageCounts {
     /// HTML pages of which a mode chose the text.
     pub pages: u64,

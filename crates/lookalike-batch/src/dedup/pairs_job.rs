@@ -27,6 +27,7 @@ const BEGUN: &str = "scanned.part";
 
 /// Summary of `pairs`.
 #[derive(Debug, serde::Serialize)]
+#[non_exhaustive]
 pub struct PairsSummary {
     /// Pairs written.
     pub pairs: u64,

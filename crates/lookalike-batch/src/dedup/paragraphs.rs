@@ -42,6 +42,7 @@ lookalike::setters! {
 
 /// Counts of the documents that were divided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ParagraphCounts {
     /// Documents with a text.
     pub documents: u64,
@@ -59,6 +60,7 @@ pub struct ParagraphCounts {
 
 /// Paragraphs as records in a file, and the names of their documents.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ParagraphRecords {
     /// The file.
     pub path: PathBuf,

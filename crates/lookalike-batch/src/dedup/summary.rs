@@ -19,6 +19,7 @@ use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// Summary of `dedup`: the content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct DedupSummary {
     /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is known.
     pub program: &'static str,
@@ -90,6 +91,7 @@ pub struct DedupSummary {
 
 /// Kept texts of a sample by the similarity to the most similar kept one before them, in bins just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct BelowThreshold {
     /// Lower end of the first bin; the last one ends at the threshold.
     pub from: f64,
@@ -129,6 +131,7 @@ impl BelowThreshold {
 
 /// Two kept documents that are nearly similar enough.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct BelowPair {
     /// The less wanted one.
     pub a: String,

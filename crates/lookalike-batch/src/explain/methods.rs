@@ -13,6 +13,7 @@ use crate::settings_error::SettingsError;
 
 /// Two fingerprints bit by bit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FingerprintComparison {
     /// Number of bits.
     pub bits: u32,
@@ -28,6 +29,7 @@ pub struct FingerprintComparison {
 
 /// Two signatures place by place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SignatureComparison {
     /// Number of places.
     pub places: usize,
@@ -43,6 +45,7 @@ pub struct SignatureComparison {
 
 /// Super-shingles one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SuperShingleComparison {
     /// Minima in each.
     pub rows: u8,

@@ -27,6 +27,7 @@ pub const LISTED: usize = 10;
 
 /// All that can be said of two texts under some settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Explanation {
     /// Name of the first document.
     pub a: String,
@@ -84,6 +85,7 @@ pub struct Explanation {
 
 /// Finding of a method about a pair, with its probability.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MethodFinding {
     /// True if the settings, with their seed, find the pair: proposed and at or above the threshold,
     /// or of equal texts.
@@ -101,6 +103,7 @@ pub struct MethodFinding {
 
 /// Some features of one kind, and how many there are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct FeatureListing {
     /// All of them.
     pub count: usize,
@@ -110,6 +113,7 @@ pub struct FeatureListing {
 
 /// A feature as people can read it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ListedFeature {
     /// The words or characters it was made of, normalised.
     pub text: String,

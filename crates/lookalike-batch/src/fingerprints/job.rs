@@ -43,6 +43,7 @@ lookalike::setters! {
 
 /// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct FingerprintSummary {
     /// Records read.
     pub documents: u64,

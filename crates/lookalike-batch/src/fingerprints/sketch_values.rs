@@ -37,6 +37,7 @@ pub struct SketchValues<'a> {
 
 /// Summary of what was read.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SketchValuesSummary {
     /// Kind of the sketches; none if there was none.
     pub kind: Option<SketchKind>,

@@ -41,6 +41,7 @@ lookalike::setters! {
 
 /// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct LinksSummary {
     /// Records read.
     pub pages: u64,

@@ -9,6 +9,7 @@ use crate::settings::JobLimits;
 
 /// The content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct AtlasSummary {
     /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is known.
     pub program: &'static str,

@@ -44,6 +44,7 @@ pub(crate) struct CoarseEngine<'a> {
 
 /// Figures of coarse counting: what the pilot saw, what was chosen for that, what came of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CoarseFigures {
     /// Units that the pilot sampled.
     pub pilot_units: u64,

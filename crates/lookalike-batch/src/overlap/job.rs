@@ -61,6 +61,7 @@ lookalike::setters! {
 
 /// Result of one chunking.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct ChunkingSummary {
     /// The chunking.
     pub chunking: String,
@@ -100,6 +101,7 @@ pub struct ChunkingSummary {
 
 /// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct OverlapSummary {
     /// Counts of what was read.
     pub counts: InputCounts,

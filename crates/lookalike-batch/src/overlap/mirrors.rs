@@ -62,6 +62,7 @@ impl MirrorSettings {
 
 /// A set of pages that nearly the same servers hold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MirroredSet {
     /// Number of the set, from 1 on.
     pub set: u64,
@@ -83,6 +84,7 @@ pub struct MirroredSet {
 
 /// A server that holds nearly all pages of a set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ApproximateServer {
     /// Its name.
     pub server: String,

@@ -99,6 +99,7 @@ impl ReplicaCounter {
 
 /// Replication of the collection at one level of resemblance, and what a crawler saves that knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ReplicaLevel {
     /// `exact` for equal texts, else the chunking.
     pub level: String,
@@ -114,6 +115,7 @@ pub struct ReplicaLevel {
 
 /// Documents with a number of replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ReplicaClass {
     /// The number: `1`, `2`, `3-10`, `11-100`, `101-1000`, `1001-`.
     pub replicas: String,

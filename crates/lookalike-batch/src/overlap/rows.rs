@@ -14,6 +14,7 @@ use crate::spill::external_sort::ExternalSort;
 
 /// One row of the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OverlapRow<'a> {
     /// The smaller name.
     pub a: &'a str,

@@ -15,6 +15,7 @@ use crate::settings_error::{BoundedSetting, SettingsError};
 
 /// Method of counting pairs of units with common chunks. Every engine gives the same rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OverlapEngine {
     /// Chosen from the chunks at hand.
     #[default]
@@ -46,6 +47,7 @@ pub enum ExactCopies {
 
 /// Place of the name of a document's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerName {
     /// Host of the URL: of the field `url`, else of the id.
     #[default]

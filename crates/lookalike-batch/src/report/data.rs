@@ -6,6 +6,7 @@ use crate::dedup::counts::WrittenBytes;
 
 /// Everything the report page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ReportData {
     /// Heading of the page, for example the name of the collection.
     pub title: String,
@@ -77,6 +78,7 @@ impl ReportData {
 
 /// Totals of a job. `kept + removed_exact + removed_near = records`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ReportCounts {
     /// Records read.
     pub records: u64,
@@ -132,6 +134,7 @@ impl ReportCounts {
 
 /// One input file, archive or stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct InputRow {
     /// Path or name.
     pub name: String,
@@ -147,6 +150,7 @@ pub struct InputRow {
 
 /// One reason for skipping, with how often it was met.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SkipRow {
     /// Things that were skipped: records, files, lines.
     pub what: String,
@@ -160,6 +164,7 @@ pub struct SkipRow {
 
 /// One cluster of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ClusterRow {
     /// Id of the survivor.
     pub survivor: String,
@@ -179,6 +184,7 @@ pub struct ClusterRow {
 
 /// Two kept records that are nearly similar enough.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct BelowRow {
     /// Id of the more wanted one.
     pub a_id: String,
@@ -192,6 +198,7 @@ pub struct BelowRow {
 
 /// A survivor and one member of its cluster, with their texts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ReportExample {
     /// Id of the survivor.
     pub a_id: String,

@@ -98,6 +98,7 @@ pub enum Fallback {
 
 /// Facts about a page besides its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PageFacts {
     /// The subject of the page.
     pub identity: PageIdentity,

@@ -43,6 +43,7 @@ pub(crate) struct KeptFacts {
 
 /// A collection after an addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct AddedDocuments {
     /// Documents that were added.
     pub added: u64,

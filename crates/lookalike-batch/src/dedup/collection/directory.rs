@@ -74,6 +74,7 @@ impl fmt::Debug for DocumentCollection {
 
 /// Facts about a collection on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct CollectionInfo {
     /// The directory.
     pub folder: PathBuf,

@@ -12,6 +12,7 @@ use crate::skipped::SkippedRow;
 
 /// Summary of the job: the content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct ClusterSummary {
     /// The program, by which a folder of results is known.
     pub program: &'static str,
@@ -53,6 +54,7 @@ pub struct ClusterSummary {
 
 /// Counts of what was read and found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ClusterCounts {
     /// Documents: those of the files, or, without files, the ids of the pairs.
     pub documents: u64,
@@ -68,6 +70,7 @@ pub struct ClusterCounts {
 
 /// Counts of what was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ClusterDecisionCounts {
     /// Documents kept.
     pub kept: u64,
@@ -93,6 +96,7 @@ impl ClusterDecisionCounts {
 
 /// Answer of the texts to a decision by fingerprints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct VerificationSummary {
     /// Least resemblance of a removed document to its survivor.
     pub threshold: f64,
@@ -108,6 +112,7 @@ pub struct VerificationSummary {
 
 /// Counts of texts, and of what they changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct VerificationCounts {
     /// Documents whose texts were compared.
     pub texts: u64,

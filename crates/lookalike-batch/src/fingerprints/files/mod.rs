@@ -119,6 +119,7 @@ enum FingerprintFormat {
 
 /// Counts of what was read of a collection.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct CodesSummary {
     /// Its name.
     pub name: String,

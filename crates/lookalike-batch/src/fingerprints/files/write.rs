@@ -23,6 +23,7 @@ use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 
 /// Format of written fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CodeFormat {
     /// `{"id":..,"fingerprint":".."}` a line.
     JsonLines,
@@ -367,6 +368,7 @@ lookalike::setters! {
 
 /// Summary of an import.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct ImportSummary {
     /// Counts of what was read.
     pub inputs: Vec<CodesSummary>,

@@ -80,6 +80,7 @@ lookalike::setters! {
 
 /// Summary of a build.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct IndexBuildSummary {
     /// Counts of what was read.
     pub inputs: Vec<CodesSummary>,
@@ -418,6 +419,7 @@ pub fn cheapest_design(
 }
 
 /// Properties of an index that one with more fingerprints has too.
+#[non_exhaustive]
 pub struct IndexProperties {
     /// Most bits in which a query and what it finds differ.
     pub distance: u32,

@@ -67,6 +67,7 @@ lookalike::setters! {
 
 /// Summary of a build.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct SketchIndexSummary {
     /// Counts of what was read.
     pub inputs: Vec<CodesSummary>,

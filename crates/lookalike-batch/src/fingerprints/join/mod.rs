@@ -106,6 +106,7 @@ lookalike::setters! {
 
 /// Summary of the job.
 #[derive(Clone, Debug, serde::Serialize)]
+#[non_exhaustive]
 pub struct JoinSummary {
     /// The collections of F.
     pub f: Vec<CodesSummary>,

@@ -33,6 +33,7 @@ lookalike::setters! {
 
 /// Counts of a merge.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct MergeSummary {
     /// Each list with the pairs in it.
     pub lists: Vec<MergedList>,
@@ -44,6 +45,7 @@ pub struct MergeSummary {
 
 /// A list of a merge.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct MergedList {
     /// Its name.
     pub name: String,
