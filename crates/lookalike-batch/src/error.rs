@@ -23,8 +23,8 @@ fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
-/// A job that could not be carried out. The text names the cause, which is therefore no [`source`](std::error::Error::source): a report of both
-/// would tell it twice. Only the error of a caller, [`BatchError::Given`], is one.
+/// A job that could not be carried out. A cause that the text names is no [`source`](std::error::Error::source), or a report of both would tell
+/// it twice. The error of a caller, [`BatchError::Given`], is a source.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchError {
