@@ -19,7 +19,7 @@ use crate::dedup::just_below::{BINS, BelowMargin, ClosePair};
 use crate::dedup::summary::DedupSummary;
 use crate::error::BatchError;
 use crate::report::{
-    BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, SkipRow,
+    BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow, SkipRow,
 };
 use crate::spill::table_column::TableColumn;
 
@@ -352,12 +352,121 @@ fn similarities(outcomes: &DecisionTable, from: f64) -> Vec<u64> {
     bins
 }
 
-/// Adds what the summary knows.
-pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData {
+/// Name of the data: the input, or the folder that holds several.
+fn title(inputs: &[InputRow]) -> String {
+    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let (first, rest) = match inputs {
+        [] => return "No input".to_owned(),
+        [one] => return last(&one.name),
+        [first, rest @ ..] => (&*first.name, rest),
+    };
+    let mut folder = first;
+    while let Some((above, _)) = folder.rsplit_once('/') {
+        folder = above;
+        let within = |input: &InputRow| {
+            let below = input.name.strip_prefix(folder);
+            below.is_some_and(|below| below.starts_with('/'))
+        };
+        if !last(folder).is_empty() && rest.iter().all(within) {
+            return format!("{}: {} inputs", last(folder), inputs.len());
+        }
+    }
+    format!("{} and {} more", last(first), rest.len())
+}
+
+/// Describes what a reader may look for among the results, in the order in which it is wanted.
+fn results(names: &[String]) -> Vec<ResultRow> {
+    // Folders hold files as they were; all else has an ending.
+    let stems = [
+        ("kept", "the kept records: go on with these"),
+        ("kept/", "the kept files: go on with these"),
+        ("removed", "the removed records, should you want one back"),
+        ("removed/", "the removed files, should you want one back"),
+        (
+            "clusters",
+            "for each kept record the ids of those removed for it, and why",
+        ),
+        ("pairs", "pairs of copies, with the similarity of each"),
+        ("skipped", "each thing that was not read, and why"),
+        ("skipped/", "copies of the files of which nothing was read"),
+        ("run", "the numbers of this report and more, for programs"),
+    ];
+    let mut rows = Vec::new();
+    for (stem, what) in stems {
+        for name in names {
+            let name = match name.contains('.') {
+                true => name.clone(),
+                false => format!("{name}/"),
+            };
+            if name.split('.').next() == Some(stem) {
+                let what = what.to_owned();
+                rows.push(ResultRow { name, what });
+            }
+        }
+    }
+    rows
+}
+
+/// What a row of skipped things is, for a person: `kind` is a word for programs.
+fn reason(kind: &str) -> String {
+    let told = match kind {
+        "unsupported" => "file in a format that is not read",
+        "binary" => "file that is no text",
+        "duplicate" => "file that was named twice, read once",
+        "loop" => "link to a folder above it",
+        "not-a-file" => "pipe, socket or device",
+        "hidden" => "hidden file or folder",
+        "outside" => "link out of the folder",
+        "unreadable" => "file that could not be opened or read",
+        "damaged" => "compressed data that end early or are corrupt: read up to there",
+        "warcinfo" => "description of a web archive",
+        "request" => "request in a web archive, no page",
+        "metadata" => "metadata in a web archive, no page",
+        "revisit" => "page of a web archive that had not changed, stored before",
+        "other-record" => "record of a web archive that is no page",
+        "http-status" => "redirection or error of a web server, no page",
+        "not-text" => "picture, script or other content that is no text",
+        "raw-body" => "page that is not encoded as its header says: read as it is",
+        "cut-body" => "page that ends early: read up to there",
+        "shared-member" => "several records compressed as one: all were read",
+        "results-folder" => "folder with results of a job",
+        "output-folder" => "the folder of these results",
+        "invalid-json" => "line that is not JSON",
+        "not-an-object" => "line of JSON that is no object",
+        "wrong-type" => "id or text of another type than expected",
+        "bomb" => "file that grows beyond all reason when decompressed",
+        "broken" => "record that ends early, or has a wrong length",
+        "conversion" => "file that could not be turned into text",
+        "fields" => "row with more or fewer fields than there are columns",
+        other => return other.replace('-', " "),
+    };
+    told.to_owned()
+}
+
+/// What was skipped; where documents are missing for it comes first.
+fn skips(summary: &DedupSummary) -> Vec<SkipRow> {
+    let mut rows: Vec<SkipRow> = summary
+        .skipped
+        .iter()
+        .map(|row| SkipRow {
+            what: row.kind.clone(),
+            reason: reason(&row.kind),
+            count: row.count,
+            lost: row.is_loss(),
+            example: row.first.clone(),
+        })
+        .collect();
+    rows.sort_by_key(|row| !row.lost);
+    rows
+}
+
+/// Adds what the summary knows, and what the results are called.
+pub(crate) fn complete(report: ReportData, summary: &DedupSummary, names: &[String]) -> ReportData {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
     let stages = &summary.measured.stages;
     ReportData {
-        title: "lookalike dedup".to_owned(),
+        title: title(&report.inputs),
+        results: results(names),
         command: summary.command.clone(),
         method: summary.method.clone(),
         threshold: summary.threshold,
@@ -386,7 +495,6 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
             kept_as_pages: decisions.kept_as_pages,
             pages: counts.html.map_or(0, |html| html.pages),
             fallen_back: counts.html.map_or(0, |html| html.fallen_back()),
-            skipped: summary.skipped.iter().map(|row| row.count).sum(),
             too_long: counts.too_long,
             homoglyphs: counts.homoglyphs,
             input_bytes: counts.input_bytes - counts.against_bytes,
@@ -403,16 +511,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
         peak_memory_bytes: summary.measured.peak_memory,
         threads: summary.limits.workers(),
         memory_limit_bytes: summary.limits.memory,
-        skips: summary
-            .skipped
-            .iter()
-            .map(|row| SkipRow {
-                what: row.kind.clone(),
-                reason: row.kind.replace('-', " "),
-                count: row.count,
-                example: row.first.clone(),
-            })
-            .collect(),
+        skips: skips(summary),
         ..report
     }
 }
@@ -427,6 +526,59 @@ mod tests {
         let (short, was_cut) = cut(&text);
         assert!(was_cut && short.len() <= TEXT_BYTES && text.starts_with(&short));
         assert_eq!(cut("short"), ("short".to_owned(), false));
+    }
+
+    #[test]
+    fn the_heading_names_the_data() {
+        let input = |name: &&str| InputRow {
+            name: (*name).to_owned(),
+            ..InputRow::default()
+        };
+        let named = |names: &[&str]| title(&names.iter().map(input).collect::<Vec<_>>());
+        assert_eq!(named(&["/data/news.jsonl.gz"]), "news.jsonl.gz");
+        assert_eq!(
+            named(&["a/pages/ar/x.html", "a/pages/de/y.html"]),
+            "pages: 2 inputs"
+        );
+        assert_eq!(
+            named(&["pages/x.html", "pages2/y.html"]),
+            "x.html and 1 more"
+        );
+        assert_eq!(named(&["/a/x.html", "/b/y.html"]), "x.html and 1 more");
+        assert_eq!(named(&[]), "No input");
+    }
+
+    #[test]
+    fn the_report_tells_what_each_result_is_and_the_kept_records_come_first() {
+        let names = [
+            "clusters.jsonl",
+            "kept",
+            "kept.jsonl.gz",
+            "other",
+            "removed.jsonl.gz",
+            "run.json",
+        ];
+        let rows = results(&names.map(str::to_owned));
+        let shown: Vec<&str> = rows.iter().map(|row| &*row.name).collect();
+        assert_eq!(
+            shown,
+            [
+                "kept.jsonl.gz",
+                "kept/",
+                "removed.jsonl.gz",
+                "clusters.jsonl",
+                "run.json"
+            ]
+        );
+        assert!(rows[0].what.contains("records") && rows[1].what.contains("files"));
+    }
+
+    #[test]
+    fn every_reason_for_skipping_is_told_in_words_of_its_own() {
+        for kind in ["raw-body", "http-status", "broken", "fields"] {
+            assert_ne!(reason(kind), kind.replace('-', " "));
+        }
+        assert_eq!(reason("brand-new"), "brand new");
     }
 
     #[test]

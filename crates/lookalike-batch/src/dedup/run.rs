@@ -466,8 +466,9 @@ impl DedupJob<'_> {
             added: self.added(&place.state(STAGED))?,
             measured: self.observer.measured(),
         };
-        let page =
-            crate::report::render(&crate::dedup::report_examples::complete(report, &summary))?;
+        let results = place.written()?;
+        let report = crate::dedup::report_examples::complete(report, &summary, &results);
+        let page = crate::report::render(&report)?;
         write_file(&place.path("report.html"), Compression::None, &mut |out| {
             out.write_all(page.as_bytes())
         })?;

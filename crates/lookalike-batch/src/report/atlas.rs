@@ -17,7 +17,7 @@ pub(super) const ATLAS_SCRIPT: &str = include_str!("atlas.js");
 /// Nothing may be loaded or run but the styles and the script of the page.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-AGNrTUojht1z2pUG8bpW2oUNei5SasEvSf/Ddm6bnTY=' 'sha256-l2nG4b05E8BSOKsPV75s4E8wwsm607N08XrmWVoDnjY='; ",
+    "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng=' 'sha256-I4l3T5zXVPHeW+oYE/kV7GIf4gFl66baGRj9Pq3BBdA='; ",
     "script-src 'sha256-fvS49ahZRKF4ym0hdM96Zan5B0AcScrpjsMudBkU0CY='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
@@ -134,10 +134,17 @@ pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
         script => Value::from_safe_string(ATLAS_SCRIPT.to_owned()),
         d => super::page::serialized(data),
         headline => headline(data),
+        ending => ending(data),
         map => Value::from_safe_string(map(data)),
         wall => data.timings.iter().map(|stage| stage.1).sum::<f64>(),
         cpu => data.timings.iter().map(|stage| stage.2).sum::<f64>(),
     })?)
+}
+
+/// The ending of the names of tables.
+fn ending(data: &AtlasPage) -> &str {
+    let format = data.settings.iter().find(|setting| setting.0 == "output");
+    format.map_or("jsonl", |setting| &setting.1)
 }
 
 /// The strictest count: sharing some chunks, as the tables below count it, is not yet being a copy.

@@ -15,6 +15,10 @@ const CONTEXT: usize = 2;
 const PREVIEW: usize = 6;
 /// Rows shown of one example at most.
 const MAX_ROWS: usize = 400;
+/// Tag of words that only a kept text has: they are still there.
+const KEPT: &str = "ins";
+/// Tag of words that only a removed text has: they are gone with it.
+const REMOVED: &str = "del";
 
 /// A cluster as the template wants it.
 #[derive(Debug, Serialize)]
@@ -49,7 +53,7 @@ impl<'r> ClusterView<'r> {
             more: (row.members.saturating_sub(1)).saturating_sub(row.sample_ids.len() as u64),
             // The survivor is one of the members and no copy of itself.
             all_exact: row.exact + 1 >= row.members,
-            example: row.example.as_ref().map(ExampleView::new),
+            example: example(row.example.as_ref(), [KEPT, REMOVED]),
         }
     }
 }
@@ -65,13 +69,21 @@ impl<'r> BelowView<'r> {
     pub(super) fn new(row: &'r BelowRow) -> Self {
         BelowView {
             row,
-            example: row.example.as_ref().map(ExampleView::new),
+            example: example(row.example.as_ref(), [KEPT, KEPT]),
         }
     }
 }
 
+fn example<'r>(
+    example: Option<&'r ReportExample>,
+    tags: [&'static str; 2],
+) -> Option<ExampleView<'r>> {
+    example.map(|example| ExampleView::new(example, tags))
+}
+
 impl<'r> ExampleView<'r> {
-    pub(super) fn new(example: &'r ReportExample) -> Self {
+    /// The texts beside each other; changed words of either side stand in its tag.
+    pub(super) fn new(example: &'r ReportExample, tags: [&'static str; 2]) -> Self {
         let rows = side_by_side(&example.a_text, &example.b_text);
         let mut pieces = fold(&rows, CONTEXT);
         let mut notes = Vec::new();
@@ -81,7 +93,7 @@ impl<'r> ExampleView<'r> {
             );
         }
         if example.cut {
-            notes.push("Only the beginning of the texts was compared, so the last rows may seem to differ.".to_owned());
+            notes.push("Only the beginning of the texts is shown, so the last rows may seem to differ; the similarity is that of the whole texts.".to_owned());
         }
         if rows.iter().all(DiffRow::is_same) {
             notes.push(sameness(example).to_owned());
@@ -103,7 +115,7 @@ impl<'r> ExampleView<'r> {
             b_id,
             similarity: *similarity,
             notes,
-            rows: html(&pieces),
+            rows: html(&pieces, tags),
         }
     }
 }
@@ -130,7 +142,7 @@ fn preview(rows: &[DiffRow]) -> Vec<DiffPiece<'_>> {
 }
 
 /// Rows of a table with four columns: number and text of either side.
-fn html(pieces: &[DiffPiece<'_>]) -> Value {
+fn html(pieces: &[DiffPiece<'_>], tags: [&str; 2]) -> Value {
     let mut out = String::new();
     for piece in pieces {
         match piece {
@@ -141,20 +153,20 @@ fn html(pieces: &[DiffPiece<'_>]) -> Value {
                     "<tr class=\"fold\"><td colspan=\"4\">{rows} equal lines</td></tr>"
                 );
             }
-            DiffPiece::Row(row) => push_row(&mut out, row),
+            DiffPiece::Row(row) => push_row(&mut out, row, tags),
         }
     }
     Value::from_safe_string(out)
 }
 
-fn push_row(out: &mut String, row: &DiffRow) {
+fn push_row(out: &mut String, row: &DiffRow, [left, right]: [&str; 2]) {
     out.push_str(if row.is_same() {
         "<tr class=\"same\">"
     } else {
         "<tr>"
     });
-    push_side(out, row.left.as_ref(), "left", "del");
-    push_side(out, row.right.as_ref(), "right", "ins");
+    push_side(out, row.left.as_ref(), "left", left);
+    push_side(out, row.right.as_ref(), "right", right);
     out.push_str("</tr>");
 }
 
@@ -167,7 +179,10 @@ fn push_side(out: &mut String, line: Option<&DiffLine>, class: &str, tag: &str) 
         );
         return;
     };
-    let changed = if line.is_changed() { " hit" } else { "" };
+    let changed = match line.is_changed() {
+        true => format!(" hit {tag}"),
+        false => String::new(),
+    };
     let _ = write!(out, "<td class=\"no {class}{changed}\">");
     if !line.continued {
         let _ = write!(out, "{}", line.number);

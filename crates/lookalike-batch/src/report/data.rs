@@ -41,6 +41,8 @@ pub struct ReportData {
     pub memory_limit_bytes: u64,
     /// Bytes of the records as written.
     pub written: WrittenBytes,
+    /// Files and folders beside the report, for those who read it.
+    pub results: Vec<ResultRow>,
     /// Inputs in the order they were read. The page lists the first [`Self::MAX_INPUTS`].
     pub inputs: Vec<InputRow>,
     /// Things that were skipped, and why.
@@ -100,9 +102,7 @@ pub struct ReportCounts {
     pub without_features: u64,
     /// Records with words that mix look-alike letters of scripts.
     pub homoglyphs: u64,
-    /// Records that could not be used; not among `records`.
-    pub skipped: u64,
-    /// Files among them, which stand in `skipped/`.
+    /// Files that could not be read at all, which stand in `skipped/`.
     pub skipped_files: u64,
     /// Lines that recur on many pages and were taken out before anything was compared.
     pub boilerplate_lines: u64,
@@ -148,16 +148,27 @@ pub struct InputRow {
     pub removed: u64,
 }
 
+/// A file or folder of results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ResultRow {
+    /// Its name in the folder of the report.
+    pub name: String,
+    /// Description of its content.
+    pub what: String,
+}
+
 /// One reason for skipping, with how often it was met.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkipRow {
-    /// Things that were skipped: records, files, lines.
+    /// Short name, as in `skipped.jsonl`.
     pub what: String,
-    /// Reason.
+    /// Reason, for a person.
     pub reason: String,
     /// Number of them.
     pub count: u64,
+    /// True if documents are missing because of it.
+    pub lost: bool,
     /// One of them, to look at.
     pub example: String,
 }

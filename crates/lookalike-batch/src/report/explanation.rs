@@ -3,10 +3,10 @@
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
 
-use super::ReportError;
 use super::cluster::ExampleView;
 use super::data::ReportExample;
 use super::page::{STYLE, add_filters, format, serialized};
+use super::{ReportError, statement};
 use crate::explain::{Explanation, FeatureListing, FingerprintComparison};
 
 const TEMPLATE: &str = include_str!("explanation.html");
@@ -15,7 +15,7 @@ pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
 /// Nothing may be loaded but the styles, and nothing run.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-AGNrTUojht1z2pUG8bpW2oUNei5SasEvSf/Ddm6bnTY=' 'sha256-Fztds3CHZvBRiyAIMwahitLpHHYkNtLd611XAH8p6i4='; ",
+    "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng=' 'sha256-Fztds3CHZvBRiyAIMwahitLpHHYkNtLd611XAH8p6i4='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
 
@@ -72,7 +72,8 @@ pub fn render_explanation(
         groups => explanation.super_shingles.as_ref().map(|both| both.groups.len()),
         bits => explanation.simhash.as_ref().map(bit_rows),
         kinds => serialized(kinds),
-        diff => serialized(ExampleView::new(&example)),
+        units => statement::units(&explanation.scheme),
+        diff => serialized(ExampleView::new(&example, ["del", "ins"])),
     })?)
 }
 

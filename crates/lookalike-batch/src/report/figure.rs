@@ -34,11 +34,13 @@ pub(super) fn bytes(value: u64) -> String {
     format!("{scaled:.places$} {}", UNITS[unit])
 }
 
-/// Seconds with as many digits as matter: `0.04 s`, `12.3 s`, `5 min 02 s`, `3 h 07 min`.
+/// Seconds with as many digits as matter: `40 ms`, `12.3 s`, `5 min 02 s`, `3 h 07 min`.
 pub(super) fn seconds(value: f64) -> String {
     let whole = value.round() as u64;
     match value {
         v if !v.is_finite() || v < 0.0 => "unknown".to_owned(),
+        // Two digits would be nothing of many a stage.
+        v if v < 0.0995 => format!("{:.0} ms", v * 1e3),
         v if v < 9.995 => format!("{v:.2} s"),
         v if v < 99.95 => format!("{v:.1} s"),
         _ if whole < 3600 => format!("{} min {:02} s", whole / 60, whole % 60),

@@ -22,7 +22,9 @@ mod visible;
 #[cfg(test)]
 mod tests;
 
-pub use data::{BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, SkipRow};
+pub use data::{
+    BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow, SkipRow,
+};
 pub use explanation::render_explanation;
 
 /// Reason why a report could not be made.

@@ -15,7 +15,7 @@ pub(super) const SCRIPT: &str = include_str!("page.js");
 /// Nothing may be loaded or run but the style and the script above.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-AGNrTUojht1z2pUG8bpW2oUNei5SasEvSf/Ddm6bnTY='; ",
+    "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng='; ",
     "script-src 'sha256-i/nFGSPOO2PsaB5Tvu3uUr+qCmOxjp4qh2o3sr3VPts='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
@@ -76,6 +76,8 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
 #[derive(Serialize)]
 struct ReportSentences {
     headline: String,
+    advice: &'static str,
+    definition: String,
     method: String,
     verification: &'static str,
     recall: Option<String>,
@@ -85,6 +87,8 @@ struct ReportSentences {
 fn sentences(data: &ReportData) -> Value {
     serialized(ReportSentences {
         headline: statement::headline(data),
+        advice: statement::advice(data),
+        definition: statement::definition(data),
         method: statement::method(data),
         verification: statement::verification(data),
         recall: statement::recall(data),

@@ -16,18 +16,83 @@ pub(super) fn headline(data: &ReportData) -> String {
             )
         }
         (records, removed) => format!(
-            "Of {} records {} {}: {} exact, {} near; {} kept.",
-            count(records),
+            "{} of {} records {} removed: {}. {} {} kept.",
             count(removed),
-            if removed == 1 {
-                "is a copy"
-            } else {
-                "are copies"
-            },
-            count(counts.removed_exact),
-            count(counts.removed_near),
+            count(records),
+            is(removed),
+            kinds_of_copies(counts),
             count(counts.kept),
+            is(counts.kept),
         ),
+    }
+}
+
+/// `29 exact copies and 104 near copies`, or only one of the two.
+fn kinds_of_copies(counts: &ReportCounts) -> String {
+    let kinds = [
+        (counts.removed_exact, "exact"),
+        (counts.removed_near, "near"),
+    ];
+    let some = kinds
+        .iter()
+        .filter(|kind| kind.0 > 0)
+        .map(|(number, kind)| {
+            let noun = if *number == 1 { "copy" } else { "copies" };
+            format!("{} {kind} {noun}", count(*number))
+        });
+    some.collect::<Vec<_>>().join(" and ")
+}
+
+fn is(number: u64) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}
+
+/// Says when a record is a copy, for those who read the word for the first time.
+pub(super) fn definition(data: &ReportData) -> String {
+    let exact = "An exact copy has the text of a kept record.";
+    if data.method == "copies" {
+        return exact.to_owned();
+    }
+    // No other rule than a threshold is told by it.
+    if data.threshold == 0.0 {
+        return format!("{exact} A near copy is one by the rule of the method.");
+    }
+    let units = units(&data.scheme);
+    format!(
+        "{exact} A near copy has a resemblance of at least {}, the threshold, to one: of all different {units} in the two texts, both have at \
+         least that share.",
+        threshold(data.threshold)
+    )
+}
+
+/// Describes what is compared of a text: `runs of 5 words`.
+pub(super) fn units(scheme: &str) -> String {
+    let mut parts = scheme.split(' ');
+    let shingle = parts.find_map(|part| part.strip_prefix("shingle="));
+    match shingle.and_then(|shingle| shingle.split_once(':')) {
+        Some(("words", "1")) => "words".to_owned(),
+        Some(("words", length)) => format!("runs of {length} words"),
+        Some(("chars", length)) => format!("runs of {length} characters"),
+        _ => "features".to_owned(),
+    }
+}
+
+/// What a reader may do next.
+pub(super) fn advice(data: &ReportData) -> &'static str {
+    match data.counts.removed() {
+        0 if data.threshold == 0.0 => {
+            "If copies should have been found, compare two of them by explain."
+        }
+        0 => {
+            "If copies should have been found, look at the pairs just below the threshold, and lower it."
+        }
+        _ if data.threshold == 0.0 => {
+            "Before you go on, compare some removed records with the ones kept for them, below."
+        }
+        _ => {
+            "Before you go on, compare some removed records with the ones kept for them, below, those of the lowest similarity first. Are there \
+             records among them that you want? Raise the threshold. Are there copies among the pairs just below it? Lower it."
+        }
     }
 }
 
@@ -36,7 +101,7 @@ pub(super) fn method(data: &ReportData) -> String {
     let least = threshold(data.threshold);
     let found = match data.method.as_str() {
         "allpairs" => format!(
-            "All pairs of records with a resemblance of {least} or more were found by an exact join."
+            "All pairs of records with a resemblance of {least} or more were searched for exactly, without sketches."
         ),
         "minhash" => format!(
             "MinHash signatures in bands proposed pairs; those with a resemblance of {least} or more count as near copies."
@@ -126,13 +191,9 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
         ));
     }
     if counts.homoglyphs > 0 {
-        let verb = match counts.homoglyphs {
-            1 => "record has",
-            _ => "records have",
-        };
         caveats.push(format!(
-            "{} {verb} words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are, so what they were copied from may not be found.",
-            count(counts.homoglyphs)
+            "{} words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are, so what they were copied from may not be found.",
+            have(counts.homoglyphs, "record", "records")
         ));
     }
     if counts.boilerplate_lines > 0 {
@@ -144,17 +205,7 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
         ));
     }
     caveats.extend(of_pages(data));
-    if counts.skipped > 0 {
-        let (verb, them) = if counts.skipped == 1 {
-            ("was", "it is")
-        } else {
-            ("were", "they are")
-        };
-        caveats.push(format!(
-            "{} {verb} skipped; {them} listed below with the reasons and not counted as read.",
-            count(counts.skipped)
-        ));
-    }
+    caveats.extend(of_skips(data));
     if counts.skipped_files > 0 {
         let (noun, verb) = match counts.skipped_files {
             1 => ("file", "is"),
@@ -168,14 +219,42 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     caveats
 }
 
+/// Notes on what is in the table of skipped input: what is missing, and what is not.
+fn of_skips(data: &ReportData) -> impl Iterator<Item = String> {
+    let sum = |lost| -> u64 {
+        let rows = data.skips.iter().filter(|skip| skip.lost == lost);
+        rows.map(|skip| skip.count).sum()
+    };
+    let lost = match sum(true) {
+        0 => None,
+        1 => Some("1 record or file could not be read, or not to its end: it is listed below, and documents may be missing.".to_owned()),
+        lost => Some(format!(
+            "{} records or files could not be read, or not to their end: they are listed below, and documents may be missing.",
+            count(lost)
+        )),
+    };
+    let passed = match sum(false) {
+        0 => None,
+        1 => Some(
+            "1 part of the input was passed over, or read in spite of a fault: it is listed below."
+                .to_owned(),
+        ),
+        passed => Some(format!(
+            "{} parts of the input were passed over, or read in spite of a fault: they are listed below.",
+            count(passed)
+        )),
+    };
+    lost.into_iter().chain(passed)
+}
+
 /// Note on main texts.
 fn of_pages(data: &ReportData) -> Vec<String> {
     let counts = &data.counts;
     let mut caveats = Vec::new();
     if let Some((survivor, removed)) = &data.dominant {
         caveats.push(format!(
-            "{} of {} removed records are in one cluster, that of {survivor}: this happens when a template is taken for the text. \
-             Compare some of them before you trust the rest.",
+            "{} of {} removed records are in one cluster, that of {survivor}: this happens when one text was copied very often, and when a \
+             template is taken for the text. Compare some of them before you trust the rest.",
             count(*removed),
             count(counts.removed())
         ));
@@ -185,14 +264,14 @@ fn of_pages(data: &ReportData) -> Vec<String> {
     }
     if counts.removed_same_main_text > 0 {
         caveats.push(format!(
-            "{} near copies have the main text of the kept page, but other visible text around it.",
-            count(counts.removed_same_main_text)
+            "{} the main text of the kept page, but other visible text around it.",
+            have(counts.removed_same_main_text, "near copy", "near copies")
         ));
     }
     if counts.kept_as_pages > 0 {
         caveats.push(format!(
-            "{} pages have a main text that resembles that of a kept page, but differ in the rest: they are kept.",
-            count(counts.kept_as_pages)
+            "{} a main text that resembles that of a kept page, but other text around it: kept.",
+            have(counts.kept_as_pages, "page", "pages")
         ));
     }
     caveats
@@ -209,6 +288,14 @@ fn main_content(counts: &ReportCounts) -> String {
             "{compared}; {} of them had almost none, or it was not what the page is about, so more of their text was compared.",
             count(fallen_back)
         ),
+    }
+}
+
+/// `1 record has`, `2 records have`.
+fn have(number: u64, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one} has"),
+        _ => format!("{} {many} have", count(number)),
     }
 }
 

@@ -50,7 +50,6 @@ fn data() -> ReportData {
             empty: 2,
             notes: vec!["3 records without a value for the survivor rule: ranked last".to_owned()],
             without_features: 1,
-            skipped: 3,
             input_bytes: 5 << 20,
             text_bytes: 8 << 20,
             removed_text_bytes: 1 << 20,
@@ -63,6 +62,10 @@ fn data() -> ReportData {
         peak_memory_bytes: 64 << 20,
         threads: 2,
         memory_limit_bytes: 512 << 20,
+        results: vec![ResultRow {
+            name: "kept.jsonl".to_owned(),
+            what: "10,035 kept records".to_owned(),
+        }],
         inputs: vec![InputRow {
             name: "lamps.jsonl".to_owned(),
             format: "jsonl".to_owned(),
@@ -71,9 +74,10 @@ fn data() -> ReportData {
             removed: 2_310,
         }],
         skips: vec![SkipRow {
-            what: "record".to_owned(),
-            reason: "not JSON".to_owned(),
+            what: "invalid-json".to_owned(),
+            reason: "line that is not JSON".to_owned(),
             count: 3,
+            lost: true,
             example: "lamps.jsonl line 7".to_owned(),
         }],
         cluster_sizes: vec![("2".to_owned(), 700), ("3-4".to_owned(), 200)],
@@ -151,7 +155,7 @@ fn page_says_the_result_in_one_sentence() {
     let headline = between(&page, "<p class=\"headline\">", "</p>");
     assert_eq!(
         headline,
-        "Of 12,345 records 2,310 are copies: 1,900 exact, 410 near; 10,035 kept."
+        "2,310 of 12,345 records are removed: 1,900 exact copies and 410 near copies. 10,035 are kept."
     );
 }
 
@@ -174,7 +178,8 @@ fn page_states_verification_recall_and_what_was_not_compared() {
         "2 records are without any text: kept, never a duplicate",
         "3 records without a value for the survivor rule",
         "1 text is without words",
-        "3 were skipped",
+        "3 records or files could not be read",
+        "of all different runs of 5 words in the two texts, both have at least that share",
     ] {
         assert!(shown.contains(words), "{words} missing");
     }
@@ -218,7 +223,7 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
     });
     let words = [
         "43 kept records have a similarity between 0.70 and 0.80",
-        "The 1 most similar pairs",
+        "The most similar pair:",
         ">nearly<",
         "0.799",
         "class=\"threshold\"",
@@ -244,7 +249,7 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
     let words = [
         "estimated from a sample of 4,096.",
         "By a sample of 4,096 of the 70,000 different kept texts, about 1,750 kept records have",
-        "The 1 most similar pairs of the sample:",
+        "The most similar pair of the sample:",
     ];
     for words in words {
         assert!(sampled.contains(words), "{words} missing");
@@ -257,7 +262,11 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
 fn hostile_strings_are_harmless_wherever_they_stand() {
     let hostile = "<script>alert(1)</script>\"'>&\u{202e}evil\0\0\u{1b}[2J{{ d }}";
     let mut data = data();
-    let (input, skip) = (&mut data.inputs[0], &mut data.skips[0]);
+    let (input, skip, result) = (
+        &mut data.inputs[0],
+        &mut data.skips[0],
+        &mut data.results[0],
+    );
     let fields = [
         &mut data.title,
         &mut data.command,
@@ -267,6 +276,7 @@ fn hostile_strings_are_harmless_wherever_they_stand() {
         &mut data.version,
         &mut input.name,
         &mut input.format,
+        &mut result.name,
         &mut skip.what,
         &mut skip.reason,
         &mut skip.example,
@@ -303,7 +313,7 @@ fn long_lists_are_cut_and_the_rest_is_counted() {
     assert!(page.contains(">file-999<") && !page.contains("file-1000"));
     assert!(page.contains(">7 more<") && page.contains("<td class=\"num\">14</td>"));
     assert!(page.contains(">survivor-29<") && !page.contains("survivor-30"));
-    assert!(page.contains("30 of 900"));
+    assert!(page.contains("The 30 largest of 900 clusters"));
 }
 
 #[test]
@@ -317,13 +327,87 @@ fn empty_job_makes_a_page() {
         assert!(page.contains(words), "{words} missing");
     }
     assert!(!page.contains("NaN"));
+    // Nothing can be said of copies where nothing was compared.
+    assert!(!page.contains("Verified") && !page.contains("Complete"));
 }
 
 #[test]
 fn example_shows_changed_words_of_both_sides() {
     let page = page(&data());
-    assert!(page.contains("by <del>all</del> who") && page.contains("by <ins>few</ins> who"));
-    assert!(page.contains("<ins>It burns yet.</ins>"));
+    assert!(page.contains("by <ins>all</ins> who") && page.contains("by <del>few</del> who"));
+    assert!(page.contains("<del>It burns yet.</del>"));
+}
+
+/// A reader takes the colour and the sign of what is gone for that: no text that is kept may have it.
+#[test]
+fn a_kept_text_is_never_marked_as_removed() {
+    let row = BelowRow {
+        a_id: "wanted".to_owned(),
+        b_id: "nearly".to_owned(),
+        similarity: 0.79,
+        example: cluster("wanted", OLD, NEW).example,
+    };
+    let page = page(&ReportData {
+        below: vec![1],
+        below_from: 0.7,
+        closest: vec![row],
+        largest: Vec::new(),
+        ..data()
+    });
+    assert!(page.contains("by <ins>all</ins> who") && page.contains("by <ins>few</ins> who"));
+    assert!(!page.contains("<del>") && !page.contains("hit del"));
+}
+
+#[test]
+fn one_of_a_kind_is_told_in_the_singular() {
+    let one = page(&ReportData {
+        counts: ReportCounts {
+            records: 2,
+            kept: 1,
+            removed_near: 1,
+            clusters: 1,
+            removed_same_main_text: 1,
+            kept_as_pages: 1,
+            ..ReportCounts::default()
+        },
+        similarity_exact: 1,
+        ..data()
+    });
+    for said in [
+        "1 of 2 records is removed: 1 near copy. 1 is kept.",
+        "1 near copy has the main text",
+        "1 page has a main text",
+        "The only cluster",
+        "1 cluster. ",
+        "1 exact copy is not drawn",
+    ] {
+        assert!(one.contains(said), "{said}");
+    }
+}
+
+/// A body in an odd encoding was read all the same.
+#[test]
+fn what_was_read_with_a_fault_is_not_told_as_missing() {
+    let page = page(&ReportData {
+        skips: vec![SkipRow {
+            what: "raw-body".to_owned(),
+            reason: "read as it is".to_owned(),
+            count: 87,
+            ..SkipRow::default()
+        }],
+        ..data()
+    });
+    assert!(page.contains("87 parts of the input were passed over, or read in spite of a fault"));
+    assert!(!page.contains("could not be read") && page.contains("<td>no</td>"));
+}
+
+#[test]
+fn empty_sizes_of_clusters_are_left_out() {
+    let page = page(&ReportData {
+        cluster_sizes: vec![("2".to_owned(), 0), ("258-513".to_owned(), 1)],
+        ..data()
+    });
+    assert!(page.contains(">258-513<") && !page.contains("<th scope=\"row\" class=\"num\">2</th>"));
 }
 
 #[test]

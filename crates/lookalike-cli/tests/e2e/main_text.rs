@@ -177,7 +177,7 @@ fn one_article_in_two_frames_is_near_and_not_exact() {
             .all(|pair| pair["visible_similarity"].as_f64().unwrap() < 0.5)
     );
     let report = std::fs::read_to_string(folder.path("out/report.html")).unwrap();
-    assert!(report.contains("0 exact, 2 near; 2 kept"));
+    assert!(report.contains("2 of 4 records are removed: 2 near copies. 2 are kept."));
     assert!(report.contains("2 near copies have the main text of the kept page"));
     assert!(report.contains("The main texts are equal; all visible text of the pages is shown."));
 }
