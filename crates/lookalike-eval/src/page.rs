@@ -21,6 +21,8 @@ pub struct PageHead {
     pub truth: String,
     /// The target.
     pub target: AccuracyTarget,
+    /// The command of the first recommendation, where a job decides so.
+    pub job: Option<String>,
 }
 
 /// Accuracy to expect of the choice elsewhere: on other labels, or without labels on other documents.
@@ -80,13 +82,15 @@ pub fn render(
             Value::from_safe_string(plot::precision_and_recall(&row.curve, name, &labels))
         })
         .collect();
+    let recommendations = sweep.recommendations(head.target);
     environment.get_template("page")?.render(context! {
         style => Value::from_safe_string(STYLE.to_owned()),
         settings => sweep.rows.len(),
         head => Value::from(Serde(head)),
         sweep => Value::from(Serde(sweep)),
         plots => plots,
-        recommendations => Value::from(Serde(sweep.recommendations(head.target))),
+        recommended => recommendations.len(),
+        recommendations => Value::from(Serde(recommendations)),
         best => Value::from(Serde(sweep.best(head.target))),
         expectation => Value::from(Serde(expectation)),
         nothing_chosen => NOTHING_CHOSEN,

@@ -90,6 +90,7 @@ fn the_page_holds_every_setting_and_loads_nothing() {
             precision: 0.9,
             recall: 0.9,
         },
+        job: Some("lookalike pairs <in> --distance 4".to_owned()),
     };
     let page = render(&sweep, &head, None).unwrap();
     assert_eq!(
@@ -97,6 +98,7 @@ fn the_page_holds_every_setting_and_loads_nothing() {
         sweep.rows.len()
     );
     assert!(page.contains("&lt;in&gt; &amp; co") && !page.contains("<in>"));
+    assert!(page.contains("lookalike pairs &lt;in&gt; --distance 4"));
     assert!(!page.contains("http:") && !page.contains("https:") && !page.contains("<script"));
     // Vassilvitskii's table stands with the sketches that count hashes.
     let counting = sweep

@@ -189,6 +189,7 @@ impl SweepMeasurement {
     ) -> Result<T, Failure> {
         console.clear();
         let target = arguments.target();
+        let answer = self.answer(words, target, &advised_job::kept_arguments());
         if let Some(path) = &arguments.page {
             let head = PageHead {
                 command: console::harmless(&command_line()).into_owned(),
@@ -200,13 +201,18 @@ impl SweepMeasurement {
                     ),
                 },
                 target,
+                job: answer
+                    .advice
+                    .first()
+                    .and_then(|first| first.command.as_deref())
+                    .map(|job| console::harmless(job).into_owned()),
             };
             let expectation = expectation_of(&self.expected, self.halves.as_deref());
             let html = page::render(&self.swept, &head, expectation.as_ref());
             let html = html.map_err(|error| Failure::Failed(error.to_string()))?;
             write_bytes(path, html.as_bytes())?;
         }
-        show(&self.answer(words, target, &advised_job::kept_arguments()))
+        show(&answer)
     }
 }
 
