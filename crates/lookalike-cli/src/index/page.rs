@@ -61,11 +61,12 @@ fn framed(file: &str, summary: &str, body: &str) -> String {
 /// Candidates of each band.
 fn bands(page: &mut String, distribution: &SketchDistribution) {
     page.push_str("<h2>Bands</h2>\n");
+    page.push_str(CANDIDATES);
     let heads = [
         "band",
         "places",
         "candidates per query",
-        "if even",
+        "if evenly spread",
         "fullest bucket",
     ];
     open_table(page, "Bands", &heads.map(|head| (head, "")));
@@ -117,8 +118,9 @@ fn plots(page: &mut String, distribution: &Distribution) {
         &top_first(&distribution.expected_gaps),
         &|at| (last - at).to_string(),
     ));
-    page.push_str("<h2>128 equal ranges</h2>\n<p class=\"key\">Fingerprints in each part of the space; the line is an \
-        even share. Spikes are often empty pages, error pages and templates.</p>\n");
+    page.push_str("<h2>How evenly fingerprints are spread</h2>\n<p class=\"key\">Fingerprints in each of 128 equal ranges of all \
+        values; the line is an even share. Bars of more than twice that are red: such spikes are often empty pages, error pages and \
+        templates, and slow searches down.</p>\n");
     let ranges: Vec<f64> = distribution
         .ranges
         .iter()
@@ -141,13 +143,14 @@ fn plots(page: &mut String, distribution: &Distribution) {
 
 fn tables(page: &mut String, distribution: &Distribution) {
     page.push_str("<h2>Tables</h2>\n");
+    page.push_str(CANDIDATES);
     let heads = [
         "table",
         "key bits",
         "errors tolerated",
         "address bits",
         "candidates per probe",
-        "if even",
+        "if evenly spread",
         "fullest bucket",
     ];
     open_table(page, "Tables", &heads.map(|head| (head, "")));
@@ -166,6 +169,9 @@ fn tables(page: &mut String, distribution: &Distribution) {
     page.push_str(CLOSE_TABLE);
 }
 
+/// Explains the columns of tables and bands.
+const CANDIDATES: &str = "<p class=\"key\">Candidates are the entries that a search compares; beside them stands what they would be if \
+    entries were spread evenly. The nearer the two, the faster are searches.</p>\n";
 const CLOSE_TABLE: &str = "</tbody></table></div>\n";
 
 /// Opens a table in a block that scrolls where the screen is too narrow; each head has its text and its class.
