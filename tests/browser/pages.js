@@ -76,10 +76,10 @@ export function makePages(binary, dir) {
   const shown = NAMES.slice(0, 6);
 
   make.dedup("report-pages", join(EXAMPLES, "pages"), ["harbour-clock"]);
-  make.dedup("report-articles", articles, ["ferry-timetable"]);
+  make.dedup("report-articles", articles, ["ferry-timetable", "articles.jsonl", "kept.jsonl"]);
   make.dedup("report-hostile", hostile, shown);
   make.dedup("report-crowd", many, ["3,000"]);
-  make.dedup("report-none", none, []);
+  make.dedup("report-none", none, ["No record was read."]);
   make.dedup("report-alone", alone, []);
 
   make.overlap("atlas-articles", articles, [], []);
@@ -89,7 +89,7 @@ export function makePages(binary, dir) {
   make.overlap("atlas-alone", alone, [], []);
 
   const elsewhere = "Expected on other documents";
-  make.sweep("sweep-articles", articles, [], [elsewhere, "both ways added", "cheapest"]);
+  make.sweep("sweep-articles", articles, [], [elsewhere, "both ways added", "cheapest", "Find pairs with it:", "lookalike pairs"]);
   make.sweep("sweep-hostile", hostile, ["--sketches", "simhash:64,none", "--shingles", "words:1"], [elsewhere]);
   const unmet = ["--sketches", "simhash:64", "--shingles", "chars:9", "--weights", "tf", "--precision", "1", "--recall", "1"];
   make.sweep("sweep-unmet", articles, unmet, [elsewhere, "No setting reaches the target"]);

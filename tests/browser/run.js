@@ -20,9 +20,9 @@ const FLAGS = [
 const ALL = undefined;
 const NONE = [];
 const VIEWS = [
-  { name: "light", colorScheme: "light", viewport: { width: 1280, height: 900 }, axe: ALL },
+  { name: "light", colorScheme: "light", viewport: { width: 1280, height: 900 }, axe: ALL, acts: true },
   { name: "dark", colorScheme: "dark", viewport: { width: 1280, height: 900 }, axe: ["color-contrast"] },
-  { name: "phone", colorScheme: "light", viewport: { width: 360, height: 740 }, axe: ALL },
+  { name: "phone", colorScheme: "light", viewport: { width: 360, height: 740 }, axe: ALL, acts: true },
   { name: "phone-dark", colorScheme: "dark", viewport: { width: 360, height: 740 }, axe: NONE },
 ];
 
@@ -68,10 +68,11 @@ async function visit(browser, { name, url, says = [], act }, views, tell) {
   const seen = checks.watch(page, url);
   try {
     await page.goto(url, { waitUntil: "load" });
-    tell(views[0], { "its controls work": act ? await act(page) : [] });
     for (const view of views) {
       await page.emulateMedia({ colorScheme: view.colorScheme });
       await page.setViewportSize(view.viewport);
+      await unfold(page, false);
+      tell(view, { "its controls work": act && view.acts ? await act(page) : [] });
       await unfold(page, false);
       if (shots && name) await page.screenshot({ path: join(shots, `${name}-${view.name}.png`), fullPage: true });
       await unfold(page, true);
