@@ -80,7 +80,7 @@ def _cluster(cluster: list[tuple[str, str | None]]) -> str:
 
 
 def _difference(kept: str | None, removed: str | None) -> str:
-    """The words of the removed text, with those that only one of the two texts has marked."""
+    """The words of both texts; those that only the kept one has are `ins`, those of the removed one `del`."""
     import difflib
     import html
 
@@ -93,7 +93,7 @@ def _difference(kept: str | None, removed: str | None) -> str:
             shown.append(html.escape(" ".join(a[start:end])))
             continue
         if end > start:
-            shown.append(f"<del>{html.escape(' '.join(a[start:end]))}</del>")
+            shown.append(f"<ins>{html.escape(' '.join(a[start:end]))}</ins>")
         if other_end > other_start:
-            shown.append(f"<ins>{html.escape(' '.join(b[other_start:other_end]))}</ins>")
+            shown.append(f"<del>{html.escape(' '.join(b[other_start:other_end]))}</del>")
     return " ".join(shown)

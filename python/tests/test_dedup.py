@@ -308,7 +308,7 @@ def test_documents_that_are_files_are_annotated_by_their_names(tmp_path):
     ]
     assert result.mask.to_pylist() == [False, True, True]
     # A notebook shows where the largest clusters differ, of files too.
-    assert "<del>A</del>" in result._repr_html_()
+    assert "<ins>A</ins>" in result._repr_html_() and "<del>a</del>" in result._repr_html_()
 
 
 @pytest.mark.parametrize("as_file", [False, True])
