@@ -9,11 +9,13 @@ import random
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 from conftest import corpus, found_lines, pair_lines
 
 import lookalike as lk
 import lookalike.spark as lks
+from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import DedupJob
 
 WORDS = "the a river stone bird light under over moves quickly slowly bright dark house road north south winter summer green ß é 河 🙂".split()
@@ -63,6 +65,47 @@ def test_partitions_batches_and_group_limits_change_nothing(spark, frame_of, com
     expected = command_lines(rows, "--threshold=0.6", "--shingle=words:2")
     assert len(expected) > 1000
     assert found == expected
+
+
+def test_batches_of_long_texts_outgrew_the_caches(spark, frame_of, monkeypatch):
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before, found, whole = spark.conf.get(name), [], Cluster.batches
+
+    def batches(cluster, rows):
+        found.append(rows)
+        return whole(cluster, rows)
+
+    monkeypatch.setattr(Cluster, "batches", batches)
+    lks.dedup(frame_of([{"id": str(at), "text": "ab " * 10_000} for at in range(20)]), id="id")
+    assert found and all(130 < rows < 140 for rows in found)
+    assert spark.conf.get(name) == before
+
+
+def test_a_limit_of_batches_ends_with_its_last_call_and_never_raises_the_own_one(spark):
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before, cluster = spark.conf.get(name), Cluster(spark)
+
+    def largest() -> int:
+        def sizes(batches):
+            for batch in batches:
+                yield pa.record_batch({"rows": pa.array([batch.num_rows], pa.int64())})
+
+        return max(row["rows"] for row in spark.range(2000, numPartitions=1).mapInArrow(sizes, "rows long").collect())
+
+    first, second = cluster.batches(900), cluster.batches(400)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert largest() == 400
+    second.__exit__(None, None, None)
+    assert spark.conf.get(name) == before
+    assert largest() == 2000
+    spark.conf.set(name, 300)
+    try:
+        with cluster.batches(400):
+            assert largest() == 300
+    finally:
+        spark.conf.set(name, before)
 
 
 @pytest.mark.parametrize(

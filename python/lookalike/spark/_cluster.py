@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,12 @@ from lookalike.spark import _task
 from lookalike.spark._types import DataFrame, SparkSession
 
 __all__ = ["Cluster", "told_by_task"]
+
+#: The setting of the rows of an Arrow batch.
+_ROWS_OF_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+#: Rows of a batch, at least: each batch has a cost of its own.
+_LEAST_ROWS = 100
 
 #: The folder that the package lies in.
 _ROOT = Path(lookalike.__file__).resolve().parent.parent
@@ -32,6 +40,8 @@ class Cluster:
     """
 
     _ready: dict[str, list[str]] = {}
+    #: By session, the calls of `batches` that are under way, and the setting before the first of them.
+    _limited: dict[str, tuple[int, int | None]] = {}
     _lock = threading.Lock()
 
     def __init__(self, session: SparkSession) -> None:
@@ -106,6 +116,37 @@ class Cluster:
         told = self.session.conf.get("spark.sql.shuffle.partitions", None) or ""
         # Databricks allows `auto`, too; 200 is the default of Spark.
         return int(told) if told.isdecimal() else 200
+
+    @contextlib.contextmanager
+    def batches(self, rows: int) -> Iterator[None]:
+        """Have Arrow batches of at most so many rows in the session meanwhile. A smaller setting of its own stays."""
+        name, rows = self._name(), max(_LEAST_ROWS, rows)
+        with self._lock:
+            calls, own = self._limited.get(name) or (0, self._rows_of_a_batch())
+            self._limited[name] = (calls + 1, own)
+            if own is not None and not 0 < own <= rows:
+                self._limit_batches(rows)
+        try:
+            yield
+        finally:
+            with self._lock:
+                calls, own = self._limited.pop(name)
+                if calls > 1:
+                    self._limited[name] = (calls - 1, own)
+                elif own is not None:
+                    self._limit_batches(own)
+
+    def _rows_of_a_batch(self) -> int | None:
+        """The setting of the session: none if the engine has no such setting; not above 0 for no limit."""
+        told = self.session.conf.get(_ROWS_OF_A_BATCH, None) or ""
+        return int(told) if told.removeprefix("-").isdecimal() else None
+
+    def _limit_batches(self, rows: int) -> None:
+        from pyspark.errors import PySparkException
+
+        # Services may fix settings: then a job takes longer, and does the same.
+        with contextlib.suppress(PySparkException):
+            self.session.conf.set(_ROWS_OF_A_BATCH, str(rows))
 
     def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str) -> DataFrame:
         """The result of a function of ``lookalike.spark._kernels`` on the Arrow batches of each partition of ``frame``."""

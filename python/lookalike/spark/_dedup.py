@@ -48,6 +48,8 @@ _ROWS_OF_A_TASK = 4_000_000
 _TEXTS_OF_A_TASK = 20_000
 #: Rows that every machine may get whole, instead of a shuffle of all texts: some 50 MB.
 _ROWS_FOR_ALL = 500_000
+#: Bytes of a batch of texts, about. The vectors of larger ones grow by copies, and no cache holds them.
+_BYTES_OF_A_BATCH = 4 << 20
 #: Documents whose features are counted, about, and the tasks that do it: a sample is enough.
 _COUNTED, _COUNTING_TASKS = 40_000, 2
 #: Keys of a document of a method that has no levels, about.
@@ -259,9 +261,15 @@ class _Stages:
         return max(1, most, min(self._default, few))
 
     def result(self) -> SparkDedupResult:
-        job, kernel = self.job, self.job.kernel
         self._begin("sample")
         sample = self._sample()
+        if not sample["sampled"]:
+            return self._decided(sample)
+        with self.cluster.batches(_BYTES_OF_A_BATCH * sample["sampled"] // sample["bytes"]):
+            return self._decided(sample)
+
+    def _decided(self, sample: Stage) -> SparkDedupResult:
+        job, kernel = self.job, self.job.kernel
         self._begin("groups")
         groups = self._groups(sample)
         self.work.ensure_same_rows(groups, job.documents)
@@ -311,10 +319,10 @@ class _Stages:
             return self.cluster.run(chosen.repartition(_COUNTING_TASKS, "id"), "sample", self.job.words, schema=schema)
 
         def measure(rows: DataFrame) -> dict[str, Any]:
-            found = aggregates(sampled=F.coalesce(F.sum("documents"), F.lit(0)), features=F.sum("features"))(rows)
+            found = aggregates(sampled=F.coalesce(F.sum("documents"), F.lit(0)), features=F.sum("features"), bytes=F.sum("bytes"))(rows)
             return {"documents": documents, **found}
 
-        schema = "frequencies binary, documents long, features long"
+        schema = "frequencies binary, documents long, features long, bytes long"
         return self.work.stage("sample", schema, make, measure)
 
     def _count(self) -> int:

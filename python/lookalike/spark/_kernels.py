@@ -73,7 +73,7 @@ def _out_packed(table: Any, schema: pa.Schema) -> Batches:
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-_SAMPLED = pa.schema([("frequencies", pa.binary()), ("documents", pa.int64()), ("features", pa.int64())])
+_SAMPLED = pa.schema([("frequencies", pa.binary()), ("documents", pa.int64()), ("features", pa.int64()), ("bytes", pa.int64())])
 
 
 def sample(batches: Batches, words: list[str]) -> Batches:
@@ -88,7 +88,8 @@ def sample(batches: Batches, words: list[str]) -> Batches:
             size += batch.nbytes
     if documents:
         counts = kernel.frequencies()
-        yield pa.record_batch({"frequencies": [counts], "documents": [documents], "features": [features]}, schema=_SAMPLED)
+        told = {"frequencies": [counts], "documents": [documents], "features": [features], "bytes": [size]}
+        yield pa.record_batch(told, schema=_SAMPLED)
 
 
 _PACKED = pa.schema(
