@@ -15,6 +15,7 @@ def in_task(roots: list[str], version: str | None, call: str, arguments: tuple[A
 
     # Without annotations: Spark would take them for a statement on what kind of function this is.
     def run(*given):  # type: ignore[no-untyped-def]
+        import gc
         import importlib
         import os
         import sys
@@ -35,7 +36,12 @@ def in_task(roots: list[str], version: str | None, call: str, arguments: tuple[A
             raise RuntimeError(
                 f"the executors have lookalike {package.__version__} and the driver {version}: install one version on all of them, or none"
             )
+        is_first = "lookalike.spark._kernels" not in sys.modules
         kernels = importlib.import_module("lookalike.spark._kernels")
+        if is_first:
+            # Spark collects garbage after each task. What modules consist of lives as long as the process, and
+            # looking through it takes as long as a small task.
+            gc.freeze()
         return getattr(kernels, call)(*given, *arguments)
 
     return run
