@@ -11,7 +11,7 @@ use arrow_array::builder::{
     StringBuilder,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Int32Array, Int64Array, LargeBinaryArray, StructArray,
 };
@@ -272,17 +272,19 @@ impl PyDedupKernel {
         run(batches.py(), |_| {
             let mut parts = Vec::new();
             for table in &tables {
-                parts.push([
+                let buckets = whole(table, "bucket", &DataType::Int32)?;
+                let columns = [
                     PayloadColumn::of(table, "classes")?,
                     PayloadColumn::of(table, "ids")?,
                     PayloadColumn::of(table, "keys")?,
-                ]);
+                ];
+                parts.push((buckets.as_primitive::<Int32Type>().clone(), columns));
             }
             // The same row of the three columns is one block: they are read together, never column by column.
-            let rows = parts
-                .iter()
-                .flat_map(|columns| (0..columns[0].len()).map(move |row| (columns, row)));
-            let rows = rows.map(|(columns, row)| [0, 1, 2].map(|at| columns[at].get(row)));
+            let rows = parts.iter().flat_map(|(buckets, columns)| {
+                let bytes = move |row| [0, 1, 2].map(|at| columns[at].get(row));
+                (0..buckets.len()).map(move |row| (buckets.value(row) as u32, bytes(row)))
+            });
             let found = self.kernel.group(rows, buckets.max(1), group_limit)?;
             let edges = bucket_table("edges", &found.edges)?;
             Ok((

@@ -16,10 +16,11 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::kernel::dedup_kernel::{DedupKernel, KeyPlan};
 use crate::kernel::error::KernelError;
 use crate::kernel::packed_rows::{
-    ClassRow, NodeComponent, PackedBuckets, append_component, append_edge, append_id, append_key,
-    each_component, each_edge, each_id, each_key, node_of, place_of_edge, place_of_node,
+    ClassRow, LEAST_KEY_BYTES, NodeComponent, PackedBuckets, append_component, append_edge,
+    append_id, append_key, each_component, each_edge, each_id, each_key, node_of, place_of_edge,
+    place_of_node,
 };
-use crate::kernel::work_edges::WorkEdge;
+use crate::kernel::work_edges::{MetKeys, WorkEdge};
 use crate::kernel::worker::{KernelDocument, KernelWorker};
 
 /// Packed rows of one bucket, of each kind. Some kinds may have none.
@@ -166,32 +167,30 @@ pub struct ClassMembers<'a> {
 const COPIES_OF_A_ROW: usize = 10_000;
 
 impl DedupKernel {
-    /// Groups what was packed for some buckets: all of it, from all machines.
+    /// Groups what was packed for some buckets: all of it, from all machines. Each part has the number of its bucket, and its classes, ids
+    /// and keys.
     ///
     /// # Errors
     /// [`KernelError::CutOff`] for bytes that nobody packed.
     pub fn group<'a>(
         &self,
-        parts: impl IntoIterator<Item = [&'a [u8]; 3]>,
+        parts: impl IntoIterator<Item = (u32, [&'a [u8]; 3])>,
         buckets: u32,
         group_limit: Option<usize>,
     ) -> Result<GroupedDocuments, KernelError> {
-        let with_fingerprint = self.needs_fingerprints();
-        let (mut hashes, mut ids) = (Vec::new(), Vec::new());
-        let (mut keys, mut with_fingerprints) = (Vec::new(), Vec::new());
-        for [classes, own_ids, own_keys] in parts {
-            ClassRow::each(classes, |row| hashes.push(row.hash))?;
-            each_id(own_ids, |id| ids.push(id))?;
-            each_key(own_keys, with_fingerprint, |key| match with_fingerprint {
-                true => with_fingerprints.push(key),
-                false => keys.push(key.class),
-            })?;
-        }
+        let mut parts: Vec<_> = parts.into_iter().collect();
+        parts.sort_by_key(|&(bucket, _)| bucket);
+        let mut grouped = GroupedDocuments::default();
         let mut found = Vec::new();
-        let visit = |edge: WorkEdge| found.push(edge);
-        match with_fingerprint {
-            true => self.fingerprint_edges(with_fingerprints, visit),
-            false => self.work_edges(keys, group_limit, visit),
+        // One by one: what is equal is in one bucket, and what is known of a bucket fits into the cache of a
+        // processor.
+        for parts in parts.chunk_by(|a, b| a.0 == b.0) {
+            let of_kind = |kind: usize| parts.iter().map(move |(_, rows)| rows[kind]);
+            grouped.texts += texts_of(of_kind(0))?;
+            let (documents, repeated) = ids_of(of_kind(1))?;
+            grouped.documents += documents;
+            grouped.repeated += repeated;
+            self.edges_of(of_kind(2), group_limit, |edge| found.push(edge))?;
         }
         // Those of keys that came here together are one row from here on.
         add_up(&mut found);
@@ -199,17 +198,42 @@ impl DedupKernel {
         for edge in &found {
             append_edge(edge, edges.of(place_of_edge(edge)));
         }
-        hashes.sort_unstable();
-        hashes.dedup();
-        ids.sort_unstable();
-        let again = ids.chunk_by(|a, b| a == b).filter(|ids| ids.len() > 1);
-        Ok(GroupedDocuments {
-            documents: ids.len() as u64,
-            repeated: again.count() as u64,
-            texts: hashes.len() as u64,
-            edge_count: found.len() as u64,
-            edges: edges.into_rows(),
-        })
+        grouped.edge_count = found.len() as u64;
+        grouped.edges = edges.into_rows();
+        Ok(grouped)
+    }
+
+    /// Shows the edges of all keys of a bucket.
+    fn edges_of<'a>(
+        &self,
+        parts: impl Iterator<Item = &'a [u8]> + Clone,
+        group_limit: Option<usize>,
+        visit: impl FnMut(WorkEdge),
+    ) -> Result<(), KernelError> {
+        if self.needs_fingerprints() {
+            let mut keys = Vec::new();
+            for part in parts {
+                each_key(part, true, |key| keys.push(key))?;
+            }
+            self.fingerprint_edges(keys, visit);
+            return Ok(());
+        }
+        // Read twice, for most keys stand once: they are never written down.
+        let bytes: usize = parts.clone().map(<[u8]>::len).sum();
+        let mut met = MetKeys::new(bytes / LEAST_KEY_BYTES);
+        for part in parts.clone() {
+            each_key(part, false, |key| met.add(key.class.key))?;
+        }
+        let mut keys = Vec::new();
+        for part in parts {
+            each_key(part, false, |key| {
+                if met.may_stand_twice(key.class.key) {
+                    keys.push(key.class);
+                }
+            })?;
+        }
+        self.work_edges(keys, group_limit, visit);
+        Ok(())
     }
 
     /// Adds up the edges of some buckets, all of them, and shows those that sizes and counts do not rule out.
@@ -263,6 +287,28 @@ impl DedupKernel {
         }
         Ok(())
     }
+}
+
+/// Number of different texts among the classes of a bucket.
+fn texts_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<u64, KernelError> {
+    let mut hashes = Vec::new();
+    for part in parts {
+        ClassRow::each(part, |row| hashes.push(row.hash))?;
+    }
+    hashes.sort_unstable();
+    hashes.dedup();
+    Ok(hashes.len() as u64)
+}
+
+/// Number of ids of a bucket, and of those that stand more than once.
+fn ids_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<(u64, u64), KernelError> {
+    let mut ids = Vec::new();
+    for part in parts {
+        each_id(part, |id| ids.push(id))?;
+    }
+    ids.sort_unstable();
+    let again = ids.chunk_by(|a, b| a == b).filter(|ids| ids.len() > 1);
+    Ok((ids.len() as u64, again.count() as u64))
 }
 
 /// Sorts edges, and makes one of those between the same classes of the same sizes: its count is their sum.

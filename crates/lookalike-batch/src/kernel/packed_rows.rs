@@ -5,9 +5,10 @@
 //! ```text
 //! class      hash u128 | length of the order u32 | length of the id u32 | order, which ends with the id
 //! id         hash u128
-//! key        low 48 bits of the key | node i64 | size [| fingerprint u128]
-//! edge       x i64 | y i64 | size of x | size of y | shared, 0 for a chain
+//! key        low 48 bits of the key | node | size [| fingerprint u128]
+//! edge       x node | y node | size of x | size of y | shared, 0 for a chain
 //! component  node i64 | component i64
+//! node       high 48 bits, the only ones that are not 0
 //! ```
 //!
 //! Of a key its low bits are enough: two that agree in them make a pair of unrelated texts a candidate, which is verified like any other. Among
@@ -18,6 +19,12 @@ use crate::kernel::work_edges::{CHAIN, ClassKey, FingerprintKey, WorkEdge};
 
 /// Bytes of a key that travel.
 const KEY_BYTES: usize = 6;
+
+/// Bytes of a node that travel.
+const NODE_BYTES: usize = 6;
+
+/// Bytes of the shortest row of a key.
+pub(crate) const LEAST_KEY_BYTES: usize = KEY_BYTES + NODE_BYTES + 1;
 
 /// Appends a small number, 7 bits a byte, the least first; all but the last byte have their high bit set.
 fn append_small(mut value: u64, out: &mut Vec<u8>) {
@@ -65,9 +72,13 @@ impl PackedBuckets {
 
 /// Number of a node, that is of a class before it has a rank, in a graph of edges: some bits of its hash.
 ///
-/// Classes that share a number are one node. Then more classes are worked on together, and no decision changes.
+/// Classes that share a number are one node. Then more classes are worked on together, and no decision changes: of a billion, one in 300,000.
 pub(crate) fn node_of(hash: u128) -> i64 {
-    hash as i64
+    hash as i64 & (-1 << (64 - 8 * NODE_BYTES))
+}
+
+fn append_node(node: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&node.to_le_bytes()[8 - NODE_BYTES..]);
 }
 
 /// Spreads a node over buckets.
@@ -109,6 +120,12 @@ impl<'a> RowReader<'a> {
     fn size(&mut self) -> Result<i32, KernelError> {
         let value = self.small()? as u32;
         Ok((value >> 1) as i32 ^ -((value & 1) as i32))
+    }
+
+    fn node(&mut self) -> Result<i64, KernelError> {
+        let mut node = [0; 8];
+        node[8 - NODE_BYTES..].copy_from_slice(self.bytes(NODE_BYTES)?);
+        Ok(i64::from_le_bytes(node))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], KernelError> {
@@ -174,9 +191,9 @@ pub(crate) fn each_id(bytes: &[u8], visit: impl FnMut(u128)) -> Result<(), Kerne
 }
 
 pub(crate) fn append_key(key: &FingerprintKey, with_fingerprint: bool, out: &mut Vec<u8>) {
-    let mut row = [0; KEY_BYTES + 8];
+    let mut row = [0; KEY_BYTES + NODE_BYTES];
     row[..KEY_BYTES].copy_from_slice(&key.class.key.to_le_bytes()[..KEY_BYTES]);
-    row[KEY_BYTES..].copy_from_slice(&key.class.rank.to_le_bytes());
+    row[KEY_BYTES..].copy_from_slice(&key.class.rank.to_le_bytes()[8 - NODE_BYTES..]);
     out.extend_from_slice(&row);
     append_small(zigzag(key.class.size), out);
     if with_fingerprint {
@@ -194,7 +211,7 @@ pub(crate) fn each_key(
         key[..KEY_BYTES].copy_from_slice(reader.bytes(KEY_BYTES)?);
         let class = ClassKey {
             key: u64::from_le_bytes(key),
-            rank: i64::from_le_bytes(reader.array()?),
+            rank: reader.node()?,
             size: reader.size()?,
         };
         let fingerprint = match with_fingerprint {
@@ -207,8 +224,8 @@ pub(crate) fn each_key(
 }
 
 pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
-    out.extend(edge.x.to_le_bytes());
-    out.extend(edge.y.to_le_bytes());
+    append_node(edge.x, out);
+    append_node(edge.y, out);
     append_small(zigzag(edge.size_x), out);
     append_small(zigzag(edge.size_y), out);
     let is_chain = edge.shared >= CHAIN;
@@ -220,8 +237,8 @@ pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
 pub(crate) fn each_edge(bytes: &[u8], visit: impl FnMut(WorkEdge)) -> Result<(), KernelError> {
     let read = |reader: &mut RowReader<'_>| {
         Ok(WorkEdge {
-            x: i64::from_le_bytes(reader.array()?),
-            y: i64::from_le_bytes(reader.array()?),
+            x: reader.node()?,
+            y: reader.node()?,
             size_x: reader.size()?,
             size_y: reader.size()?,
             shared: match reader.small()? {
@@ -280,6 +297,7 @@ mod tests {
         ) {
             let (key, x, y, size_x, size_y, fingerprint) = numbers;
             let key = key & ((1 << 48) - 1);
+            let (x, y) = (node_of(x as u128), node_of(y as u128));
             let order = [&rules[..], id.as_bytes()].concat();
             let class = ClassRow { hash, order: &order, id: &id };
             let of_class = FingerprintKey { class: ClassKey { key, rank: x, size: size_x }, fingerprint };

@@ -220,7 +220,7 @@ fn decided_packed(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined 
     let (mut edges, mut documents, mut texts) = (Vec::new(), 0, 0);
     for part in 0..spread.partitions {
         let own = packed.iter().filter(|row| in_part(row.bucket, part));
-        let own = own.map(|row| [&row.classes[..], &row.ids, &row.keys]);
+        let own = own.map(|row| (row.bucket, [&row.classes[..], &row.ids, &row.keys]));
         let mut found = kernel.group(own, BUCKETS, spread.group_limit).unwrap();
         assert_eq!(found.repeated, 0);
         documents += found.documents;

@@ -119,26 +119,45 @@ impl EdgeRule {
 }
 
 /// Drops nearly all keys that stand once only. They are most of all, and need not be sorted.
-///
-/// Two bits for each cell that some bits of a key lead to say whether any key came there, and whether another one did.
 fn drop_lone(keys: &mut Vec<ClassKey>) {
-    let cells = (keys.len() * 8).next_power_of_two().max(64);
-    let mut once = vec![0_u64; cells / 64];
-    let mut again = vec![0_u64; cells / 64];
-    let place = |key: &ClassKey| {
-        let cell = key.key as usize & (cells - 1);
-        (cell / 64, 1 << (cell % 64))
-    };
-    for key in &*keys {
-        let (word, bit) = place(key);
-        // In this order: a first key sets a bit of `once` only.
-        again[word] |= once[word] & bit;
-        once[word] |= bit;
+    let mut met = MetKeys::new(keys.len());
+    keys.iter().for_each(|key| met.add(key.key));
+    keys.retain(|key| met.may_stand_twice(key.key));
+}
+
+/// Two bits for each cell that some bits of a key lead to: they say whether any key came there, and whether another one did.
+pub(crate) struct MetKeys {
+    once: Vec<u64>,
+    again: Vec<u64>,
+}
+
+impl MetKeys {
+    /// Cells for so many keys: at most an eighth of those that stand once meet another.
+    pub(crate) fn new(keys: usize) -> Self {
+        let words = (keys / 8).next_power_of_two();
+        Self {
+            once: vec![0; words],
+            again: vec![0; words],
+        }
     }
-    keys.retain(|key| {
-        let (word, bit) = place(key);
-        again[word] & bit != 0
-    });
+
+    fn place(&self, key: u64) -> (usize, u64) {
+        let cell = key as usize & (self.once.len() * 64 - 1);
+        (cell / 64, 1 << (cell % 64))
+    }
+
+    pub(crate) fn add(&mut self, key: u64) {
+        let (word, bit) = self.place(key);
+        // In this order: a first key sets a bit of `once` only.
+        self.again[word] |= self.once[word] & bit;
+        self.once[word] |= bit;
+    }
+
+    /// False only for a key that was added once.
+    pub(crate) fn may_stand_twice(&self, key: u64) -> bool {
+        let (word, bit) = self.place(key);
+        self.again[word] & bit != 0
+    }
 }
 
 /// Shows the edges between neighbours of the group whose sizes are compatible.
