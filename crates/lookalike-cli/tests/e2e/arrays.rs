@@ -181,6 +181,10 @@ fn rows_that_a_stray_quote_swallows_are_not_lost_in_silence() {
     assert_eq!(results.kept_ids(), ["a", "e"]);
     assert_eq!(results.skipped[0]["record"], 2);
     assert!(results.skipped[0].to_string().contains("a quote that"));
+    assert_eq!(
+        extract(&folder, "in.tsv", &["--max-skipped", "1"])[1].1,
+        "seven"
+    );
     let results = folder.dedup(&input, &["--no-quotes"]);
     assert_eq!(results.kept_ids(), ["a", "b", "c", "d", "e"]);
     let texts = extract(&folder, "in.tsv", &["--no-quotes"]);
@@ -199,7 +203,10 @@ fn json_that_is_compared_with_its_braces_is_warned_of() {
     }
     let mut command = lookalike("extract");
     let told = command.arg(folder.path("in")).succeed();
-    told.says(&["a.json and 2 other files are JSON without a field text or html", "--text"]);
+    told.says(&[
+        "a.json and 2 other files are JSON without a field text or html",
+        "--text",
+    ]);
     let mut command = lookalike("extract");
     let told = command
         .arg(folder.path("in"))

@@ -304,10 +304,16 @@ impl RowReader for DelimitedTable<'_> {
             // The row at the very end of damaged data: whether it ends there, or only its bytes do, nobody
             // knows.
             let cut_off = self.is_damaged && self.at == self.input.len();
+            let broken = [
+                (cut_off, CUT_OFF),
+                (row.is_quoted, OPEN_QUOTE),
+                (row.is_merged, STRAY_QUOTE),
+            ];
+            if let Some((_, reason)) = broken.iter().find(|(is_so, _)| *is_so) {
+                sink.bad(offset, BadKind::Broken, (*reason).to_owned());
+                continue;
+            }
             match self.names.take() {
-                _ if cut_off => sink.bad(offset, BadKind::Broken, CUT_OFF.to_owned()),
-                _ if row.is_quoted => sink.bad(offset, BadKind::Broken, OPEN_QUOTE.to_owned()),
-                _ if row.is_merged => sink.bad(offset, BadKind::Broken, STRAY_QUOTE.to_owned()),
                 // The fields of a row that is too long are not there.
                 None if self.has_header && row.long_hash.is_some() => {
                     sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
