@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::spill::partitions::lock;
+use crate::locks::lock;
 
 /// Folders whose locks this process holds.
 static HELD: Mutex<Vec<FolderIdentity>> = Mutex::new(Vec::new());

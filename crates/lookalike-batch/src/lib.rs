@@ -33,6 +33,7 @@ mod folder_lock;
 mod folder_refusal;
 pub mod kernel;
 mod links;
+mod locks;
 mod losses;
 mod observer;
 mod output_dir;
@@ -82,10 +83,11 @@ pub use document_memory::{DocumentUse, ensure_documents_fit};
 pub use error::{BatchError, FieldSetting, MissingField};
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::{FieldTally, LinkedRecords};
+pub use fingerprints::LARGEST_DISTANCE;
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{
-    FingerprintJoin, FingerprintShard, JoinSummary, LARGEST_DISTANCE, MergeSummary, MergedList,
-    PairMerge, PairMergeError, ParseShardError,
+    FingerprintJoin, FingerprintShard, JoinSummary, MergeSummary, MergedList, PairMerge,
+    PairMergeError, ParseShardError,
 };
 pub use folder_refusal::FolderRefusal;
 pub use links::job::{LinkInversion, LinksSummary};

@@ -7,7 +7,7 @@ use std::sync::{Mutex, mpsc};
 use bytemuck::Zeroable;
 use lookalike_hamming::threads::{OrderedResults, in_parallel, join_all, on_each};
 
-use crate::spill::partitions::lock;
+use crate::locks::lock;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::trim;
 

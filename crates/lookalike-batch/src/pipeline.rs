@@ -13,8 +13,8 @@ use lookalike_hamming::threads::join_all;
 
 use crate::document_memory::{CHUNK_BYTES, DocumentMemory, LongestDocument};
 use crate::error::BatchError;
+use crate::locks::lock;
 use crate::observer::JobObserver;
-use crate::spill::partitions::lock;
 
 /// A piece of the input that one worker takes at a time.
 pub(crate) trait InputChunk: Send {

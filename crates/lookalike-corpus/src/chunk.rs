@@ -9,8 +9,8 @@ mod cutter;
 mod rows;
 
 use crate::buffer_pool::BufferPool;
-use crate::decode::{self, DecodeStep, SourceDecoder};
-use crate::error::ReadError;
+use crate::decode::{DecodeStep, SourceDecoder};
+use crate::error::{self, ReadError};
 use crate::format::{Compression, Format};
 use crate::limits::ReadLimits;
 use crate::long_hash::LongHasher;
@@ -380,5 +380,5 @@ fn bomb(source: &Source, length: usize, limits: ReadLimits) -> FileState {
 
 fn damaged(length: u64, reason: &str) -> FileState {
     let place = format!(" after {length} bytes");
-    FileState::Bad(BadKind::Damaged, decode::damage(&place, reason))
+    FileState::Bad(BadKind::Damaged, error::damage(&place, reason))
 }

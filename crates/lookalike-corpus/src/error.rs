@@ -155,3 +155,19 @@ impl ReadError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(pub(crate) String);
+
+/// Reason why compressed data is not read on, from the reason of the library. `place` follows what is damaged.
+pub(crate) fn damage(place: &str, reason: &str) -> String {
+    // Whole data, which these decoders are told not to take.
+    match reason {
+        "Frame requires too much memory for decoding" => {
+            "its zstd window is larger than 128 MiB: compress it again with a smaller one"
+                .to_owned()
+        }
+        "memory limit reached" => {
+            "its xz dictionary takes more than 128 MiB: compress it again with a smaller one"
+                .to_owned()
+        }
+        _ => format!("compressed data ends early or is corrupt{place}: {reason}"),
+    }
+}

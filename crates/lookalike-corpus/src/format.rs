@@ -111,3 +111,22 @@ impl Compression {
         }
     }
 }
+
+/// The format that a file is read in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadFormat {
+    pub(crate) format: Format,
+    pub(crate) compression: Compression,
+    /// One text is made of what begins as JSON does, without the field of a text.
+    pub(crate) is_json_text: bool,
+}
+
+impl ReadFormat {
+    pub(crate) fn new(format: Format, compression: Compression) -> Self {
+        Self {
+            format,
+            compression,
+            is_json_text: false,
+        }
+    }
+}

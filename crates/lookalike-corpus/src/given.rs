@@ -6,10 +6,9 @@ use lookalike::DocumentFields;
 
 use crate::field_value_error::FieldValueError;
 use crate::fields::FieldValues;
-use crate::format::{Compression, Format};
+use crate::format::{Compression, Format, ReadFormat};
 use crate::id_text::id_text;
 use crate::order_key::OrderKey;
-use crate::sniff::ReadFormat;
 use crate::source::{Inputs, Source, SourceOrigin};
 
 /// One document that a caller hands over, instead of a file that it stands in.

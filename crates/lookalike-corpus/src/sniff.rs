@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::convert::{Converter, converter_of};
 use crate::decode;
-use crate::format::{Compression, Format};
+use crate::format::{Compression, Format, ReadFormat};
 use crate::options::InputOptions;
 use crate::source::SkipKind;
 use crate::table;
@@ -20,25 +20,6 @@ pub(crate) const HEAD_BYTES: usize = 8192;
 pub(crate) enum SniffedFormat {
     Read(ReadFormat),
     Refuse(FormatRefusal),
-}
-
-/// The format that a file is read in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReadFormat {
-    pub(crate) format: Format,
-    pub(crate) compression: Compression,
-    /// One text is made of what begins as JSON does, without the field of a text.
-    pub(crate) is_json_text: bool,
-}
-
-impl ReadFormat {
-    pub(crate) fn new(format: Format, compression: Compression) -> Self {
-        Self {
-            format,
-            compression,
-            is_json_text: false,
-        }
-    }
 }
 
 /// Reason why a file is not read.

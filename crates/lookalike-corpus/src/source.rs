@@ -10,11 +10,10 @@ use std::time::SystemTime;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::decode;
-use crate::format::{Compression, Format};
+use crate::error;
+use crate::format::{Compression, Format, ReadFormat};
 use crate::name;
 use crate::remote;
-use crate::sniff::ReadFormat;
 
 /// Everything a job reads, in its order: arguments as given, directories by name bytewise.
 #[derive(Debug, Clone)]
@@ -208,7 +207,7 @@ pub struct SkippedPart {
 impl SkippedPart {
     /// Compressed data of a source that cannot be unpacked from `offset` on.
     pub(crate) fn damaged(source: &Source, offset: u64, reason: &str) -> SkippedPart {
-        SkippedPart::lost(source, offset, decode::damage("", reason))
+        SkippedPart::lost(source, offset, error::damage("", reason))
     }
 
     /// Something of a source that cannot be read.

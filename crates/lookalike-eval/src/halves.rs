@@ -3,52 +3,24 @@
 //! Settings and cuts are chosen on the pairs of one half of the documents and tested on those of the other, both ways, and the counts of both are
 //! added. A pair with a document in each half counts in neither. The half of a document follows from its id, so that it stays when others come.
 
-use lookalike::hash::xxh3_64;
 use serde::Serialize;
 
+use crate::document_halves::DocumentHalves;
 use crate::interval::{ShareEstimate, f1};
 use crate::sweep::{
     AccuracyTarget, GroundTruth, Recommendation, SettingTally, SweepResult, SweepSetting,
 };
 
-/// The half of each document.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DocumentHalves(Vec<bool>);
-
-impl DocumentHalves {
-    /// The halves of documents with these ids.
-    #[must_use]
-    pub fn new<'a>(ids: impl Iterator<Item = &'a str>) -> Self {
-        // The low bit: nothing else looks at it.
-        Self(ids.map(|id| xxh3_64(id.as_bytes(), 0) & 1 == 1).collect())
+/// Number of true pairs in each half.
+fn true_pairs(halves: &DocumentHalves, truth: &GroundTruth) -> [u64; 2] {
+    let GroundTruth::Complete(pairs) = truth else {
+        return [0; 2];
+    };
+    let mut counts = [0; 2];
+    for half in pairs.iter().filter_map(|&(a, b)| halves.of_pair(a, b)) {
+        counts[half] += 1;
     }
-
-    /// True if no document has one.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The half of a document, 0 or 1.
-    pub(crate) fn of(&self, document: u32) -> Option<usize> {
-        self.0.get(document as usize).copied().map(usize::from)
-    }
-
-    /// The half of a pair, if both documents are in one.
-    pub(crate) fn of_pair(&self, a: u32, b: u32) -> Option<usize> {
-        self.of(a).filter(|half| self.of(b) == Some(*half))
-    }
-
-    /// Number of true pairs in each half.
-    fn true_pairs(&self, truth: &GroundTruth) -> [u64; 2] {
-        let GroundTruth::Complete(pairs) = truth else {
-            return [0; 2];
-        };
-        let mut counts = [0; 2];
-        for half in pairs.iter().filter_map(|&(a, b)| self.of_pair(a, b)) {
-            counts[half] += 1;
-        }
-        counts
-    }
+    counts
 }
 
 /// Expected accuracy of a choice among settings on other documents.
@@ -95,7 +67,7 @@ pub fn expected_of_halves(
     halves: &DocumentHalves,
     target: AccuracyTarget,
 ) -> Vec<HalvedAccuracy> {
-    let trues = halves.true_pairs(truth);
+    let trues = true_pairs(halves, truth);
     if trues.contains(&0) {
         return Vec::new();
     }

@@ -37,6 +37,7 @@ pub mod cluster;
 pub mod conjunctive_rule;
 pub mod curve;
 mod decimal;
+mod document_halves;
 pub mod document_set;
 pub mod halves;
 pub mod interval;
@@ -56,10 +57,11 @@ pub use audit::{
 };
 pub use conjunctive_rule::{ConjunctiveRule, JudgedScores, conjunctive_rules};
 pub use curve::{CountedScore, CurvePoint, ScoreCurve};
+pub use document_halves::DocumentHalves;
 pub use document_set::{
     DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
 };
-pub use halves::{DocumentHalves, HalvedAccuracy, expected_of_halves};
+pub use halves::{HalvedAccuracy, expected_of_halves};
 pub use interval::{CountEstimate, ShareEstimate};
 pub use label::{JudgedPair, LabelError, LabelSet, PairLabel, judged};
 pub use nested::ExpectedAccuracy;

@@ -13,7 +13,7 @@ pub use lookalike::resemblance::SetMeasure;
 use lookalike::sketch::SketchValue;
 use lookalike_hamming::SelfJoinLimits;
 
-use crate::halves::DocumentHalves;
+use crate::document_halves::DocumentHalves;
 
 pub(crate) use held_sets::HeldSets;
 use join::FingerprintTable;

@@ -23,8 +23,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::curve::{CurvePoint, ScoreCurve};
+use crate::document_halves::DocumentHalves;
 use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
-use crate::halves::DocumentHalves;
 use crate::label::{JudgedPair, LabelError, LabelSet, judged};
 use crate::score::{HalvedCounts, ScoredPair, SetMeasure, score, score_counts};
 use columns::{SketchColumn, columns, expected_bytes};

@@ -20,8 +20,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bytemuck::zeroed_vec;
 
 use crate::dedup::group_file::{GroupFile, GroupMembers};
+use crate::locks::{into_inner, lock};
 use crate::parallel::{FEW, copy_lists, in_ranges, on_items, share_length};
-use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts, into_inner, lock};
+use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts};
 use crate::spill::prefetch::prefetch;
 use crate::spill::table_column::TableColumn;
 

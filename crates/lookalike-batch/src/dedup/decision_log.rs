@@ -249,10 +249,10 @@ mod tests {
     use super::*;
     use crate::dedup::job::DedupJob;
     use crate::error::BatchError;
+    use crate::locks::lock;
     use crate::observer::{JobObserver, JobStage};
     use crate::output_dir::{IfExists, OutputOptions};
     use crate::settings::JobLimits;
-    use crate::spill::partitions::lock;
 
     const RANKS: usize = 40;
 

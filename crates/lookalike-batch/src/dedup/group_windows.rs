@@ -19,7 +19,8 @@ use crate::dedup::candidate_groups::{
     split_virtual_ranks, weaken_members,
 };
 use crate::dedup::group_file::{GroupFile, GroupMembers};
-use crate::spill::partitions::{PARTS, by_parts, into_inner, lock};
+use crate::locks::{into_inner, lock};
+use crate::spill::partitions::{PARTS, by_parts};
 use crate::spill::table_column::TableColumn;
 
 /// Bytes for each posting in the table of a window, at most: both tables of the groups, and lists of their survivors.

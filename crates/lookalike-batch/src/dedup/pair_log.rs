@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::dedup::hashing_stream::damaged;
-use crate::spill::partitions::lock;
+use crate::locks::lock;
 
 const MAGIC: [u8; 8] = *b"LOOKPAR1";
 

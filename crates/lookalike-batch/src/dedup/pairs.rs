@@ -17,9 +17,10 @@ use crate::dedup::hashing_stream::damaged;
 use crate::dedup::pair_log::{PairLog, PairLogPlace, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
+use crate::locks::lock;
 use crate::parallel::on_threads;
 use crate::settings::PairScope;
-use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
+use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 use crate::spill::table_column::TableColumn;
 
 /// Pairs that are read from a temporary file at once.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 use hashbrown::HashTable;
 
 use crate::dedup::class_id::ClassId;
-use crate::spill::partitions::lock;
+use crate::locks::lock;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::TableAllocator;
 

@@ -12,3 +12,8 @@ pub mod sketches;
 
 pub use settings_error::FingerprintSettingsError;
 pub use sketch_values::{SketchValues, SketchValuesSummary};
+
+/// Largest distance of a join, in bits.
+pub const LARGEST_DISTANCE: u32 = 16;
+/// Distance within which fingerprints are joined unless told otherwise.
+pub(crate) const DEFAULT_DISTANCE: u32 = 3;

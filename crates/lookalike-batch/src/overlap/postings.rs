@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::read::ChunkSets;
 use super::units::UnitPlacement;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink};
+use crate::locks::lock;
 use crate::parallel::on_threads;
-use crate::spill::partitions::{PARTS, lock};
+use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
 
 /// Words that are read at once from the file.

@@ -11,8 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use crate::locks::lock;
 use crate::parallel::in_order;
-use crate::spill::partitions::{PartitionedFile, lock};
+use crate::spill::partitions::PartitionedFile;
 
 /// Adds a frame: place and length in 4 bytes each, then the bytes.
 fn add_frame(frames: &mut Vec<u8>, place: u32, length: usize, bytes: [&[u8]; 2]) {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use bytemuck::Pod;
 
+use crate::locks::lock;
 use crate::parallel::on_threads;
 
 /// Number of partitions of every spool.
@@ -335,20 +336,6 @@ pub(crate) fn by_parts<S, E: Send>(
         }
     };
     on_threads(threads, all).map(drop)
-}
-
-/// Locks a mutex whose holders never panic half way through a change.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// The value behind a lock that nobody needs any more, whatever became of the threads that held it.
-pub(crate) fn into_inner<T>(mutex: Mutex<T>) -> T {
-    mutex
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use allocator_api2::alloc::{AllocError, Allocator, Global, Layout};
 use lookalike_corpus::spawn_detached;
 use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
 
-use crate::spill::partitions::lock;
+use crate::locks::lock;
 
 /// Bytes of the smallest array that a share counts, and that may lie in a file.
 const LARGE: usize = 1 << 17;

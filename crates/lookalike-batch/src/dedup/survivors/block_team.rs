@@ -15,7 +15,7 @@ use crate::dedup::block_components::{
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
-use crate::spill::partitions::lock;
+use crate::locks::lock;
 
 /// Ranks of a block: enough pieces for 64 threads, which meet twice a block.
 const BLOCK: usize = 4096;

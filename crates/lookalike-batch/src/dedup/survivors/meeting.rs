@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::spill::partitions::lock;
+use crate::locks::lock;
 
 /// A place where threads wait for one another.
 pub(super) struct Meeting {

@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::spill::partitions::{PartitionedFile, lock};
+use crate::locks::lock;
+use crate::spill::partitions::PartitionedFile;
 
 /// The two ends of a pair and their distance.
 pub(super) type Edge = [u32; 3];

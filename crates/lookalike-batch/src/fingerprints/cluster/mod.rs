@@ -49,9 +49,9 @@ pub use text_verification::TextVerification;
 
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
-use crate::fingerprints::join::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{LeastEqual, SketchPositions};
+use crate::fingerprints::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
 use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 use crate::losses::LossPolicy;

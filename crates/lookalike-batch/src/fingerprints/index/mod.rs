@@ -28,8 +28,8 @@ pub use sketch_build::{SketchIndexBuild, SketchIndexSummary};
 
 use super::mapped::{begins_with, damaged, map_file, unreadable};
 use crate::error::BatchError;
+use crate::fingerprints::DEFAULT_DISTANCE;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
-use crate::fingerprints::join::DEFAULT_DISTANCE;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::stored_bytes;
 use crate::losses::LossPolicy;

@@ -39,11 +39,12 @@ use crate::fingerprints::files::{
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
+use crate::fingerprints::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
+use crate::locks::lock;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
-use crate::spill::partitions::lock;
 use crate::unfinished::JobFolder;
 use checkpoint::KeptPairs;
 use matches::{JoinMatches, PairSides};
@@ -54,11 +55,6 @@ use queries::QuerySet;
 use self_join::MatchHandover;
 pub use shard::{FingerprintShard, ParseShardError};
 use stream_position::{StreamPosition, StreamedPart};
-
-/// Largest distance of a join, in bits.
-pub const LARGEST_DISTANCE: u32 = 16;
-/// Distance within which fingerprints are joined unless told otherwise.
-pub(super) const DEFAULT_DISTANCE: u32 = 3;
 
 /// About how many fingerprints come from standard input, as far as it matters for what is prepared.
 const UNKNOWN: u64 = 1 << 26;

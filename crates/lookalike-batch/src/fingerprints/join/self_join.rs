@@ -19,8 +19,8 @@ use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintName};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::locks::lock;
 use crate::observer::JobStage;
-use crate::spill::partitions::lock;
 
 /// Pairs that one thread finds on its way to all, and the first failure on that way.
 pub(super) struct MatchHandover<'a> {

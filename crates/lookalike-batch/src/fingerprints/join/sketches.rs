@@ -21,8 +21,8 @@ use crate::fingerprints::sketches::{
     EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchReading, is_sketch_index,
     stored_bytes,
 };
+use crate::locks::lock;
 use crate::observer::{JobStage, ensure_wanted};
-use crate::spill::partitions::lock;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{TableShare, check, most_mapped, trim, trim_after_looks};
 
