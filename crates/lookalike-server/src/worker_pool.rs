@@ -308,7 +308,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_waited_too_long_is_refused_and_never_done() {
         let workers =
-            Arc::new(WorkerPool::start(&limits(2, Duration::from_millis(30))).expect("threads"));
+            Arc::new(WorkerPool::start(&limits(2, Duration::from_millis(500))).expect("threads"));
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (started, begun) = oneshot::channel();
         let slow = {
