@@ -50,6 +50,7 @@ pub struct SweepExpectation<'a> {
 ///     command: "my-program --sweep".to_owned(),
 ///     truth: "labels of two people".to_owned(),
 ///     target: AccuracyTarget { precision: 0.9, recall: 0.9 },
+///     job: None,
 /// };
 /// assert!(render(&swept, &head, None)?.starts_with("<!doctype html>"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
