@@ -407,7 +407,7 @@ fn results(names: &[String]) -> Vec<ResultRow> {
     rows
 }
 
-/// What a row of skipped things is, for a person: `kind` is a word for programs.
+/// Describes a kind of skipped parts to a reader: `kind` itself is a word for programs.
 fn reason(kind: &str) -> String {
     let told = match kind {
         "unsupported" => "file in a format that is not read",
@@ -443,7 +443,7 @@ fn reason(kind: &str) -> String {
     told.to_owned()
 }
 
-/// What was skipped; where documents are missing for it comes first.
+/// Lists the skipped parts, those that lost documents first.
 fn skips(summary: &DedupSummary) -> Vec<SkipRow> {
     let mut rows: Vec<SkipRow> = summary
         .skipped

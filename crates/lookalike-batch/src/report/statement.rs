@@ -77,7 +77,7 @@ pub(super) fn units(scheme: &str) -> String {
     }
 }
 
-/// What a reader may do next.
+/// Advice on the next step.
 pub(super) fn advice(data: &ReportData) -> &'static str {
     match data.counts.removed() {
         0 if data.threshold == 0.0 => {

@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found in a row that is read in pieces of this many bytes.
+    /// Reads a row in pieces of this many bytes; returns true if a stray quote is found.
     fn found(row: &[u8], piece: usize) -> bool {
         let mut quotes = StrayQuotes::new(b',');
         row.chunks(piece).for_each(|bytes| quotes.read(bytes));
