@@ -196,6 +196,22 @@ def test_empty_cells_of_tables_were_missing_values(spark, tmp_path, capsys):
     assert [row["id"] for row in kept] == ["", "1", "3"]
 
 
+def test_quotes_in_tables_without_quoting_swallowed_rows(spark, tmp_path, capsys):
+    source, lines = tmp_path / "rows.tsv", tmp_path / "rows.jsonl"
+    source.write_text('id\ttext\n1\t"never closed\n2\tb\\\n3\t"c" d\n4\t"e\tf"\n5\t"g"\n')
+    lines.write_text('{"id": "a", "text": "x"}\n')
+    out, other = tmp_path / "out", tmp_path / "other"
+    assert main([str(source), "-o", str(out), "--method", "copies", "--no-quotes"]) == 3
+    assert "skipped: 1 in " in capsys.readouterr().err
+    command = [sys.executable, "-m", "lookalike", "dedup", str(source), "-o", str(other), "--method", "copies", "--no-quotes", "--quiet"]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 3
+    kept = [json.loads(line) for line in (other / "kept.jsonl").read_text().splitlines()]
+    assert sorted((row.asDict() for row in spark.read.parquet(str(out / "kept.parquet")).collect()), key=str) == sorted(kept, key=str)
+    assert [row["text"] for row in kept] == ['"never closed', "b\\", '"c" d', '"g"']
+    assert main([str(lines), "-o", str(tmp_path / "no"), "--no-quotes"]) == 2
+    assert "--no-quotes is about CSV and TSV" in capsys.readouterr().err
+
+
 def test_wrong_columns_were_told_after_the_rows_were_written(spark, tmp_path, capsys):
     lines, page = tmp_path / "rows.jsonl", tmp_path / "page.html"
     lines.write_text('{"id": "a", "text": "x", "rank": 1}\n{"id": "a", "text": "y", "rank": 2}\n')

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lookalike._errors import BadInput, LookalikeError
 from lookalike.spark._dedup import NOT_HERE, DedupJob, bytes_of, columns_of, ensure_partitions, kernel_of
 from lookalike.spark._documents import DocumentColumns, ensure_distinct_names
-from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_finished, numbered_ids, or_kept, read_files, with_urls
+from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_delimited, is_finished, numbered_ids, or_kept, read_files, with_urls
 from lookalike.spark._types import DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob
 
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--against", action="append", metavar="PATH",
                         help="data to compare with, which is never removed, or results of an earlier job; may be repeated")
     parser.add_argument("--format", choices=sorted(set(FORMATS.values())), help="format of all inputs [default: by their names]")
+    parser.add_argument("--no-quotes", action="store_true", help="read quotes in CSV and TSV as plain characters; each line is a row")
     parser.add_argument("--position", metavar="COLUMN", help="order of the rows, for --keep first")
     parser.add_argument("--partitions", type=int, metavar="N", help="partitions of each shuffle")
     parser.add_argument("--memory", default="512M", metavar="SIZE", help="what a task may hold of texts [default: 512M]")
@@ -131,6 +132,8 @@ def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
         if options.get(name) is not None:
             told = "Spark reads and writes the files" if reason.startswith("it is for files") else reason
             raise ValueError(f"--{name.replace('_', '-')} is no option here: {told}")
+    if asked.no_quotes and asked.format != "csv" and (asked.format or not any(map(is_delimited, asked.inputs))):
+        raise ValueError("--no-quotes is about CSV and TSV, and no input is either: leave it out")
     kernel_of(options)
     ensure_partitions(asked.partitions)
     bytes_of(asked.memory)
@@ -201,7 +204,17 @@ def _read(
         ensure_distinct_names(data)
         columns.documents(by_site(SparkRows(data)).data, is_against=False)
 
-    rows = read_files(session, paths, kind, work_dir, text=asked.text, id=asked.id, check=check, discards_others=asked.overwrite)
+    rows = read_files(
+        session,
+        paths,
+        kind,
+        work_dir,
+        text=asked.text,
+        id=asked.id,
+        check=check,
+        discards_others=asked.overwrite,
+        no_quotes=asked.no_quotes,
+    )
     check(rows.data)
     return by_site(rows)
 

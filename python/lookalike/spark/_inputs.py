@@ -15,7 +15,7 @@ from lookalike.spark._documents import id_column, text_by_default
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
-__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_finished", "numbered_ids", "or_kept", "read_files", "with_urls"]
+__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_delimited", "is_finished", "numbered_ids", "or_kept", "read_files", "with_urls"]
 
 #: Formats by the end of a name.
 FORMATS = {
@@ -62,8 +62,9 @@ def read_files(
     id: str,
     check: Callable[[DataFrame], object],
     discards_others: bool,
+    no_quotes: bool = False,
 ) -> SparkRows:
-    """The rows of files of one format, whose ids and texts are in these columns.
+    """The rows of files of one format, whose ids and texts are in these columns. With ``no_quotes`` quotes in CSV are plain characters.
 
     Archives are read once: their texts are written to a folder of ``work_dir``. Before that, ``check`` looks at the columns.
     """
@@ -90,7 +91,10 @@ def read_files(
     if len(separators) > 1:
         raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
     # Without `enforceSchema` the headers of all files are compared with the first.
-    reader = reader.options(header=True, multiLine=True, escape='"', enforceSchema=False, sep=separators.pop())
+    reader = reader.options(header=True, enforceSchema=False, sep=separators.pop())
+    # Without quotes a row ends with its line, and a backslash escapes nothing.
+    quotes = {"quote": "", "escape": "\0"} if no_quotes else {"multiLine": True, "escape": '"'}
+    reader = reader.options(**quotes)
     schema = reader.csv(paths).schema
     number = len(schema.fields)
     found = _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
@@ -132,6 +136,11 @@ def _ending(path: str) -> str:
     for packed in (".gz", ".zst", ".bz2"):
         stem = stem.removesuffix(packed)
     return os.path.splitext(stem)[1]
+
+
+def is_delimited(path: str) -> bool:
+    """True if the name of a file says that it is CSV or TSV."""
+    return FORMATS.get(_ending(path)) == "csv"
 
 
 def or_kept(session: SparkSession, path: str) -> str:
