@@ -1,8 +1,7 @@
-//! Search for lines that recur on many pages: the pass before the first one of a job with `--boilerplate`.
+//! Detection of lines that recur on many pages: the pass before the first one of a job with `--boilerplate`.
 //!
-//! Every line of every page becomes a key; keys are scattered to disk, grouped, and those that stand
-//! on enough different pages of their site are learned. Pages of equal text count once, so that
-//! copies of a page do not make a template of it. The result is a set: it depends on no order.
+//! Every line of every page becomes a key; keys are partitioned on disk, grouped, and those that occur on enough different pages of their site are
+//! learned. Pages with equal text count once, so that copies of a page do not make its lines boilerplate. The result does not depend on any order.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,10 +26,10 @@ use crate::settings::JobLimits;
 use crate::settings_error::{BoundedSetting, SettingsError};
 use crate::spill::partitions::PARTS;
 
-/// Fewer pages than this are no evidence of a template.
+/// Minimum number of pages with a line: fewer are no evidence of a template.
 const FEWEST_PAGES: u64 = 5;
 
-/// Pages to learn from.
+/// Job that learns the boilerplate lines of its input.
 #[derive(Debug)]
 pub struct BoilerplateLearner<'a> {
     inputs: &'a Inputs,
@@ -44,40 +43,40 @@ pub struct BoilerplateLearner<'a> {
 
 lookalike::setters! {
     BoilerplateLearner<'a> {
-        /// Sets how sources are read: the options that [`Inputs::discover`] was given. Their own `boilerplate` is not applied.
+        /// Sets how sources are read: the options that [`Inputs::discover`] was given. Their `boilerplate` is ignored.
         options: InputOptions,
-        /// Sets among which pages a line must recur: those of a site, if nothing is said.
+        /// Sets the pages among which a line must recur: by default those of a site.
         scope: BoilerplateScope,
-        /// Sets on which share of these, in (0, 1], but never on fewer than five: 0.1, if nothing is said.
+        /// Sets the share of these pages on which a line must occur, in (0, 1]: by default 0.1. It must always occur on at least five.
         share: f64,
-        /// Sets how much of the machine the job may use. The result does not depend on it.
+        /// Sets the resources that the job may use. The result does not depend on them.
         limits: JobLimits,
-        /// Sets who hears of progress.
+        /// Sets the observer of the progress.
         observer: &'a dyn JobObserver,
     }
 }
 
-/// Counts of the lines that were learned.
+/// Counts of the lines that were learned and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BoilerplateCounts {
-    /// Among which pages they recur, and their id, as in the scheme.
+    /// The pages among which the lines recur, and the id of the set of lines, as in the scheme.
     pub lines_of: String,
-    /// Lines that were learned.
+    /// Number of lines learned.
     pub learned: u64,
-    /// Documents from which lines were taken.
+    /// Number of documents from which lines were removed.
     pub documents: u64,
-    /// Lines that were taken.
+    /// Number of lines removed.
     pub lines: u64,
-    /// Bytes of these.
+    /// Number of bytes of these lines.
     pub bytes: u64,
-    /// Documents that kept all lines because next to nothing would have been left.
+    /// Number of documents that kept all lines because almost nothing else would have been left.
     pub kept_whole: u64,
-    /// Documents of no site, which kept all lines.
+    /// Number of documents without a site, which kept all lines.
     pub without_site: u64,
 }
 
-/// The same while it is counted.
+/// The counts of [`BoilerplateCounts`] that change during the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RemovedTally {
     documents: u64,
@@ -88,7 +87,7 @@ pub(crate) struct RemovedTally {
 }
 
 impl RemovedTally {
-    /// One document more.
+    /// Counts a document.
     pub(crate) fn count(&mut self, removed: &RemovedBoilerplate) {
         self.documents += u64::from(removed.lines > 0);
         self.lines += removed.lines;
@@ -105,7 +104,7 @@ impl RemovedTally {
         self.without_site += other.without_site;
     }
 
-    /// The counts for a summary; none where nothing was to be taken out.
+    /// Returns the counts for a summary, or `None` if nothing was to be removed.
     pub(crate) fn counts(&self, options: &InputOptions) -> Option<BoilerplateCounts> {
         let lines = options.boilerplate.as_ref()?;
         Some(BoilerplateCounts {
@@ -120,7 +119,7 @@ impl RemovedTally {
     }
 }
 
-/// A text of a site that was not seen before.
+/// A text that is new on its site.
 struct SitePage {
     class: ClassId,
     site: u64,
@@ -159,7 +158,7 @@ impl ChunkWorker<RecordChunk> for LineReader<'_> {
             keys,
         } = self;
         parser.parse(chunk, &mut |record| {
-            // What cannot be read is counted by the pass that follows.
+            // Records that cannot be read are counted by the next pass.
             let Ok(record) = record else { return };
             let Some((site, hash)) = learning.page(&record) else {
                 return;
@@ -171,7 +170,7 @@ impl ChunkWorker<RecordChunk> for LineReader<'_> {
                     line_keys(site, learned_from(&record), keys);
                     let number = class.position() as u32;
                     let pushed = keys.iter().try_for_each(|&key| lines.push(key, number));
-                    // The first error counts: the parser cannot be stopped.
+                    // Keep only the first error: the parser cannot be stopped.
                     if failed.is_ok() {
                         failed = pushed;
                     }
@@ -189,7 +188,7 @@ impl ChunkWorker<RecordChunk> for LineReader<'_> {
     }
 }
 
-/// Sites of the pages, and how many pages each has.
+/// The site of each page, and the number of pages of each site.
 #[derive(Default)]
 struct SiteTable {
     of: Vec<u64>,
@@ -207,8 +206,8 @@ impl SiteTable {
     }
 }
 
-/// The text whose lines are counted: all that a reader sees, for a page whose main content is a template shows what is its own
-/// elsewhere.
+/// Returns the text whose lines are counted: all visible text, because boilerplate that is main content on one page may be outside
+/// of it on another.
 fn learned_from<'r>(record: &'r Record<'_>) -> &'r str {
     match &record.visible {
         Some(visible) => &visible.whole,
@@ -217,7 +216,7 @@ fn learned_from<'r>(record: &'r Record<'_>) -> &'r str {
 }
 
 impl<'a> BoilerplateLearner<'a> {
-    /// Creates a job with default options and limits. Its temporary files go to `folder`.
+    /// Creates a job with default options and limits that writes its temporary files to `folder`.
     pub fn new(inputs: &'a Inputs, folder: &'a Path) -> Self {
         Self {
             inputs,
@@ -230,23 +229,23 @@ impl<'a> BoilerplateLearner<'a> {
         }
     }
 
-    /// Site and identity of a page; none if it has no text or no site.
+    /// Returns the site and the text hash of a page, or `None` if it has no text or no site.
     fn page(&self, record: &Record<'_>) -> Option<(u64, u128)> {
         if learned_from(record).trim().is_empty() {
             return None;
         }
         let format = self.inputs.sources[record.source as usize].format;
         let site = site_key(self.scope, record, format)?;
-        // One text on two sites is a page of each.
+        // Equal texts on two sites are two pages.
         let spread = u128::from(site) << 64 | u128::from(site);
         Some((site, text_hash(learned_from(record)) ^ spread))
     }
 
-    /// Reads everything and learns the lines.
+    /// Reads the whole input and learns the lines.
     ///
     /// # Errors
-    /// [`BatchError`]: the share means nothing, no page has a site, input that cannot be read, or more
-    /// lines than a quarter of the memory holds.
+    /// [`BatchError`]: the share is out of range, no page has a site, the input cannot be read, or the lines take
+    /// more than a quarter of the memory.
     pub fn learn(&self) -> Result<BoilerplateLines, BatchError> {
         if !(self.share > 0.0 && self.share <= 1.0) {
             return Err(BoundedSetting::BoilerplateShare.error(self.share).into());
@@ -266,7 +265,7 @@ impl<'a> BoilerplateLearner<'a> {
 
     fn read(&self, sink: &KeySink) -> Result<SiteTable, BatchError> {
         let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
-        // Lines are learned from pages as they are, not from what an earlier set left of them.
+        // Learn from the original pages, not from what an earlier set of lines left of them.
         let options = self.options.clone().boilerplate(None);
         let reader = || LineReader {
             learning: self,
@@ -301,7 +300,7 @@ impl<'a> BoilerplateLearner<'a> {
         Ok(sites)
     }
 
-    /// On how many pages of a site a line must stand.
+    /// Returns the minimum number of pages on which a line must occur, for a site of `pages` pages.
     fn least(&self, pages: u64) -> u64 {
         FEWEST_PAGES.max((self.share * pages as f64).ceil() as u64)
     }
@@ -314,22 +313,22 @@ impl<'a> BoilerplateLearner<'a> {
                 .map_err(BatchError::temporary(self.folder))?;
             records.sort_unstable();
             for lines in records.chunk_by(|a, b| a[..2] == b[..2]) {
-                // A key has the site in it, so any page with it tells the site.
+                // The key depends on the site, so any page with the key has that site.
                 let [high, low, class] = lines[0];
                 let pages = sites.pages[&sites.of[class as usize]];
-                // A page pushes a key once, however often it has the line: records are pages.
+                // A page writes a key once, however often it has the line, so the records are pages.
                 if lines.len() as u64 >= self.least(pages) {
                     learned.push(u64::from(high) << 32 | u64::from(low));
                 }
             }
-            // 8 bytes of a key in this list, and about 18 in the hash table that is made of it.
+            // 8 bytes for the key in this list, and about 18 in the hash table that is built from it.
             let needed = 26 * learned.len() as u64;
             if needed > self.limits.memory / 4 {
                 return Err(BatchError::Memory {
                     what: "the lines that recur",
                     needed,
                     left: self.limits.memory / 4,
-                    // Four times would do now, but the lines of other partitions may follow.
+                    // Four times would be enough now, but the other partitions may add more lines.
                     least: 5 * needed,
                 });
             }

@@ -1,7 +1,7 @@
-//! Checksums of the inputs of an interrupted job, so that a resumed one goes on with the same: names, sizes and times may stay
-//! while the bytes change.
+//! Checksums of the inputs of an interrupted job, so that it is resumed only with the same contents: bytes may change while names, sizes and
+//! times stay the same.
 //!
-//! `contents.json` holds the sum of each input. It is written before anything that a resumed job takes over.
+//! `contents.json` holds the checksum of each input. It is written before anything that a resumed job reuses.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,10 +11,10 @@ use lookalike_corpus::{AtomicFile, Compression, Inputs, ReadError};
 
 use crate::error::BatchError;
 
-/// The name of the file, in the folder of the job's state.
+/// Name of the file in the folder of the job's state.
 pub(crate) const CONTENTS: &str = "contents.json";
 
-/// Writes the sums of the inputs, which were read.
+/// Writes the checksums of the inputs, which must have been read.
 pub(crate) fn save(path: &Path, inputs: &Inputs) -> Result<(), BatchError> {
     let sums = inputs.content_sums()?;
     let write = || {
@@ -26,13 +26,13 @@ pub(crate) fn save(path: &Path, inputs: &Inputs) -> Result<(), BatchError> {
     write().map_err(BatchError::result(path))
 }
 
-/// The name of the first input that does not hold what it held when the job was interrupted.
+/// Returns the name of the first input whose contents have changed since the job was interrupted.
 pub(crate) fn changed(path: &Path, inputs: &Inputs) -> Result<Option<String>, ReadError> {
     let Ok(text) = fs::read(path) else {
-        // The job had not come to what a resumed one takes over.
+        // The job had not saved anything that a resumed one reuses.
         return Ok(None);
     };
-    // A file that is damaged knows of none: then all have changed.
+    // A damaged file has no checksums, so that all inputs count as changed.
     let sums: Vec<u64> = serde_json::from_slice(&text).unwrap_or_default();
     let changed = inputs.changed_since(&sums)?;
     Ok(changed.map(|source| source.name().into_owned()))

@@ -1,5 +1,5 @@
-//! Memory for documents in hand: what a job makes of one takes many times its own bytes, so long ones wait for one another, and what is
-//! too long for `--memory` is refused before it is worked on.
+//! Memory for documents in work: processing a document takes many times its own size, so long documents wait for each other, and documents
+//! that are too long for `--memory` are refused before they are processed.
 
 use lookalike::chunk::{Chunking, RunChunking};
 use lookalike::{Scheme, Shingle};
@@ -11,36 +11,36 @@ use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
 
-/// Bytes of an ordinary chunk, as readers cut them.
+/// Bytes of an ordinary chunk, as readers produce them.
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 
-/// The product that a job makes of each document.
+/// Use that a job makes of each document.
 #[derive(Clone, Copy, Debug)]
 pub enum DocumentUse<'a> {
     /// Its text.
     Text,
-    /// Its links, each with so many words around it.
+    /// Its links, each with the words around it.
     Links {
-        /// Words on either side.
+        /// Number of words on either side.
         window: usize,
     },
-    /// Chunks of its text, under each chunking of these settings.
+    /// The chunks of its text, under each chunking of these settings.
     Chunks(&'a OverlapSettings),
-    /// Features of its text by this scheme.
+    /// The features of its text under this scheme.
     Features(&'a Scheme),
 }
 
 impl DocumentUse<'_> {
-    /// Bytes that a long document takes for each of its own: its text, words and features. Measured: 6 to 7 for runs of words
+    /// Returns the bytes of memory that a long document takes for each of its own bytes: text, words and features. Measured: 6 to 7 for runs of words
     /// of one size, 13 for two sizes, 30 for characters.
     fn factor(self) -> u64 {
         match self {
-            // A control character is six bytes in JSON.
+            // A control character takes six bytes in JSON.
             Self::Text => 9,
-            // A link of 16 bytes has two addresses and the words around it, each a few times.
+            // A link of 16 bytes is stored with two addresses and the words around it, each several times.
             Self::Links { window } => 24 + window as u64,
             Self::Chunks(settings) => chunk_factor(&settings.chunkings),
-            // Powers of two above what was measured.
+            // The measured values, rounded up to powers of two.
             Self::Features(scheme) => match scheme.shingle {
                 Shingle::Chars(_) => 32,
                 Shingle::Words(..) => 8,
@@ -61,9 +61,10 @@ impl DocumentUse<'_> {
     }
 }
 
-/// Bytes that chunks of a long document take for each of its own, where every line, field, word or sentence is one letter and what ends it,
-/// and every character one byte: eight bytes for each of these, of all of a kind once and of their sets, but for the last one, which takes
-/// the room of what it is made of; and the distinct ones again, of which there are half as many if each is a single part.
+/// Returns the bytes that the chunks of a long document take for each of its own bytes, in the worst case: every line, field, word or sentence is one
+/// letter with a separator, and every character is one byte. Each takes eight bytes in the list of its kind, which exists once, and again in
+/// its set, except for the last set, which is built in the memory of its parts; and again among the distinct chunks, half as many if
+/// each is a single part.
 fn chunk_factor(chunkings: &[Chunking]) -> u64 {
     const HASH: u64 = 8 / 2;
     let distinct = |run: &RunChunking, hash: u64| match (run.length, run.sliding) {
@@ -75,7 +76,7 @@ fn chunk_factor(chunkings: &[Chunking]) -> u64 {
         true => hash,
         false => hash.div_ceil(u64::from(run.length)),
     };
-    // The text as it is read, and without what nobody sees.
+    // The text as it was read, and the text without invisible characters.
     let mut factor = 3;
     let (mut lines, mut fields, mut words, mut characters) = (0, 0, 0, 0);
     for chunking in chunkings.iter().rev() {
@@ -95,30 +96,30 @@ fn chunk_factor(chunkings: &[Chunking]) -> u64 {
             Chunking::Words(run) => (run, &mut words, HASH),
             Chunking::Characters(run) => (run, &mut characters, 2 * HASH),
         };
-        // The last set is in the room of all its parts.
+        // The last set is built in the memory of its parts.
         factor += distinct(run, hash) + if *parts == 0 { 0 } else { set(run, hash) };
         *parts = hash;
     }
-    // The piece that words are cut from: masked, normalised and lower-cased, with a class and a length for each character.
+    // The piece that is split into words: masked, normalised and lower-cased, with a class and a length for each character.
     let piece = if words + characters > 0 { 4 } else { 0 };
     factor + lines + fields + words + characters + piece
 }
 
-/// Part of a job's memory that is for documents in hand.
+/// Part of a job's memory that is for documents in work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentMemory<'a> {
-    /// Sources of the documents, for messages.
+    /// Sources of the documents, to name them in errors.
     inputs: Option<&'a Inputs>,
     limit: u64,
     fixed: u64,
-    /// Bytes that a document takes for each of its own.
+    /// Bytes of memory that a document takes for each of its own bytes.
     factor: u64,
-    /// False where what is too long is worked on alone.
+    /// False if documents that are too long are processed one at a time instead.
     refuses: bool,
 }
 
 impl<'a> DocumentMemory<'a> {
-    /// Memory for documents that are used so.
+    /// Returns the memory for documents with this use.
     pub(crate) fn new(
         limits: &JobLimits,
         documents: DocumentUse<'_>,
@@ -134,7 +135,7 @@ impl<'a> DocumentMemory<'a> {
         }
     }
 
-    /// Memory for chunks that take no more than their own bytes, of which so many are in hand together; none is refused.
+    /// Returns the memory for chunks that take only their own size, `in_flight` bytes at a time; none is refused.
     pub(crate) fn of_chunks(in_flight: u64) -> Self {
         Self {
             inputs: None,
@@ -145,7 +146,7 @@ impl<'a> DocumentMemory<'a> {
         }
     }
 
-    /// So many bytes for documents that take no more than their own.
+    /// Returns memory of `limit` bytes for documents that take only their own size.
     #[cfg(test)]
     pub(crate) fn of(limit: u64) -> Self {
         Self {
@@ -157,25 +158,25 @@ impl<'a> DocumentMemory<'a> {
         }
     }
 
-    /// Bytes of chunks that workers may have in hand together: with what is made of them they take a quarter of the memory.
+    /// Returns the number of bytes of the chunks that workers may process at the same time: with their results they take a quarter of the memory.
     pub(crate) fn in_flight(&self) -> u64 {
         self.limit / 4 / self.factor
     }
 
-    /// Bytes of the longest chunk that fits. An ordinary one always does: it is part of what each thread has anyway.
+    /// Returns the number of bytes of the longest chunk that fits. An ordinary chunk always fits: it is part of the fixed memory of a thread.
     fn longest(&self) -> u64 {
         (self.limit.saturating_sub(self.fixed) / self.factor).max(2 * CHUNK_BYTES)
     }
 
-    /// True if there is room for a document, or a chunk, of so many bytes.
+    /// Returns true if there is room for a document or chunk of this size.
     pub(crate) fn fits(&self, bytes: u64) -> bool {
         !self.refuses || bytes <= self.longest()
     }
 
-    /// Refuses a document that is too long.
+    /// Returns an error if a document is too long.
     ///
     /// # Errors
-    /// [`BatchError::LongDocuments`], which says what would do.
+    /// [`BatchError::LongDocuments`], which names a sufficient limit.
     pub(crate) fn ensure_fits(&self, document: LongestDocument) -> Result<(), BatchError> {
         let LongestDocument { bytes, place } = document;
         if self.fits(bytes) {
@@ -199,32 +200,32 @@ impl<'a> DocumentMemory<'a> {
     }
 }
 
-/// Length of a document, and its place if it was met.
+/// Length of a document in bytes, with its place if it has been read.
 #[derive(Clone, Copy)]
 pub(crate) struct LongestDocument {
     pub(crate) bytes: u64,
     pub(crate) place: Option<RecordPlace>,
 }
 
-/// Refuses inputs that may hold a document too long for the memory, before the job. Those of up to 16 MiB are refused when they are met: a large
-/// file of records seldom has one.
+/// Refuses, before the job starts, inputs that may contain a document too long for the memory. Documents of up to 16 MiB are only refused when
+/// they are read, because a large file of records seldom contains one.
 ///
 /// # Errors
-/// [`BatchError::LongDocuments`], which says what would do.
+/// [`BatchError::LongDocuments`], which names a sufficient limit.
 pub fn ensure_documents_fit(
     limits: &JobLimits,
     documents: DocumentUse<'_>,
     inputs: &Inputs,
     options: &InputOptions,
 ) -> Result<(), BatchError> {
-    /// Bytes of a document that is no surprise in records.
+    /// Maximum number of bytes of a document that is expected among records.
     const USUAL_BYTES: u64 = 16 * MIB;
     let longest = inputs
         .sources
         .iter()
         .map(|source| match source.compression {
             Compression::None => source.bytes,
-            // All of a packed file may be one document, as long as readers unpack it.
+            // A compressed file may be a single document, as long as readers decompress it.
             _ => source.bytes.saturating_mul(options.max_decoded_ratio),
         });
     let bytes = longest.max().unwrap_or(0).min(options.max_document_bytes);
@@ -235,7 +236,7 @@ pub fn ensure_documents_fit(
         .ensure_fits(LongestDocument { bytes, place: None })
 }
 
-/// Bytes of code, chunks in flight and each thread's tools; dictionaries and learned lines are resident all the while.
+/// Returns the bytes of code, chunks in flight and the tools of each thread, and of the dictionaries and learned lines, which are always resident.
 pub(crate) fn fixed_bytes(
     limits: &JobLimits,
     documents: DocumentUse<'_>,

@@ -1,4 +1,4 @@
-//! Errors of a job. What helps against them in the words of the command, the command says.
+//! Errors of a job. The command adds the remedies, in terms of its options.
 
 use std::fmt;
 use std::io;
@@ -12,26 +12,26 @@ use crate::observer::JobCancelled;
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::settings_error::SettingsError;
 
-/// Folder in [`STATE_FOLDER`] in which results are gathered; with the summary in it, they are all there.
+/// Folder in [`STATE_FOLDER`] where results are collected; once it contains the summary, it is complete.
 pub(crate) const NEW: &str = "new";
 
-/// The name of an output that only the caller knows: standard output, or a file that is whole or not there.
+/// Stands for the name of an output that only the caller knows: standard output, or a file that is written whole or not at all.
 pub(crate) const OUTPUT: &str = "the output";
 
-/// A size in mebibytes, rounded up.
+/// Formats a size in mebibytes, rounded up.
 fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
-/// A job that could not be carried out. A cause that the text names is no [`source`](std::error::Error::source), or a report of both would tell
-/// it twice. The error of a caller, [`BatchError::Given`], is a source.
+/// A job that failed. A cause that the message includes is not a [`source`](std::error::Error::source), because a report of both would
+/// state it twice. The error of a caller, [`BatchError::Given`], is a source.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchError {
     /// The input could not be found or understood.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The input could not be read to its end.
+    /// The input could not be read to the end.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A temporary file could not be written or read back.
@@ -39,15 +39,15 @@ pub enum BatchError {
     Temporary {
         /// The folder.
         path: PathBuf,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
     },
     /// A result file could not be written or read back.
     #[error("{path}: {cause}: results are written there", path = path.display())]
     Result {
-        /// The final place of the file or folder.
+        /// The final path of the file or folder.
         path: PathBuf,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
     },
     /// Another file could not be written or read back.
@@ -55,12 +55,12 @@ pub enum BatchError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
         /// Remedy.
         remedy: &'static str,
     },
-    /// Two records have one id and the job was told to refuse that.
+    /// Two records have the same id and [`RepeatedIds::Refuse`](crate::RepeatedIds::Refuse) is set.
     #[error("records that repeat the id of another: {count}, the first being {id:?}")]
     RepeatedId {
         /// The first repeated id.
@@ -71,7 +71,7 @@ pub enum BatchError {
     /// An unreadable record in a strict job.
     #[error("{0}")]
     Strict(String),
-    /// More was lost than the job may lose.
+    /// More records or files were lost than the limit allows.
     #[error(
         "{count} of {all} records and files could not be read, more than the limit of {limit}. The \
          worst: {first}{}",
@@ -85,74 +85,74 @@ pub enum BatchError {
         count: u64,
         /// All records, and files that could not be read.
         all: u64,
-        /// The limit, as it was given.
+        /// The limit, as the user wrote it.
         limit: String,
-        /// The worst, and what is wrong with it.
+        /// The worst loss, with its reason.
         first: String,
-        /// True if the limit is a share, and nobody knows how many records are missing there.
+        /// True if the limit is a share and the number of missing records is unknown.
         is_uncounted: bool,
     },
     /// No record has a text.
     #[error("none of the {records} records has a text: {fields}")]
     NoText {
-        /// Records read.
+        /// Number of records read.
         records: u64,
-        /// Names of the fields of the first record, and what came of records that could not be read, as a sentence.
+        /// Names of the fields of the first record, and a remark about records that could not be read, as a sentence.
         fields: String,
     },
-    /// A field that was named and that no record has.
+    /// A field was named that no record has.
     #[error("none of the {records} records has a {field}, as {setting} {value} requires: {fields}")]
     NoField {
-        /// The setting that names it.
+        /// The setting that names the field.
         setting: FieldSetting,
         /// The value of the setting.
         value: String,
-        /// Field that is missing.
+        /// The missing field.
         field: MissingField,
-        /// Records read.
+        /// Number of records read.
         records: u64,
         /// Names of the fields of the first record, as a sentence.
         fields: String,
     },
-    /// A survivor rule that reads a field in which no record has a value that it can use.
+    /// A survivor rule reads a field in which no record has a usable value.
     #[error(
         "none of the {records} records has a value that the rule {keep} can use ({missing} have none); the first: {first}: {remedy}"
     )]
     NoUsableValue {
         /// The rule.
         keep: String,
-        /// Records read.
+        /// Number of records read.
         records: u64,
-        /// Of these, without a value.
+        /// Number of these that have no value.
         missing: u64,
-        /// The first value that cannot be used, where it is, and why.
+        /// The first value that cannot be used, with its place and the reason.
         first: String,
-        /// Amount that can be used.
+        /// The kind of value that can be used.
         remedy: &'static str,
     },
-    /// More documents than a job can number.
+    /// The job has more documents than it can number.
     #[error("more than 4,294,967,294 documents in one job")]
     TooMany,
-    /// More fingerprints or sketches than are compared in memory.
+    /// There are more fingerprints or sketches than can be compared in memory.
     #[error("{0} fingerprints are too many to be compared in memory; the maximum is 4,294,967,294")]
     TooManyFingerprints(u64),
-    /// The memory limit does not hold the tables of the job.
+    /// The tables of the job do not fit in the memory limit.
     #[error(
         "{what} needs {}, but the memory limit leaves {} for it",
         mebibytes(*needed),
         mebibytes(*left)
     )]
     Memory {
-        /// Consumer of the memory.
+        /// The part of the job that needs the memory.
         what: &'static str,
-        /// Bytes needed.
+        /// Number of bytes needed.
         needed: u64,
-        /// Bytes left.
+        /// Number of bytes left.
         left: u64,
-        /// Least limit that would do.
+        /// The smallest sufficient limit, in bytes.
         least: u64,
     },
-    /// The memory limit does not hold the longest documents that are to be read.
+    /// The longest document of the input does not fit in the memory limit.
     #[error(
         "{}a document of {} may take {} of memory, and the limit of {} leaves {} for that",
         met.as_ref().map_or(String::new(), |met| format!("{met}: ")),
@@ -162,17 +162,17 @@ pub enum BatchError {
         mebibytes(*left)
     )]
     LongDocuments {
-        /// File and record where it was met, unless it is only feared.
+        /// The file and record where it was met; `None` before reading, when the input may contain such a document.
         met: Option<String>,
-        /// Bytes of the longest document that may come.
+        /// Bytes of the longest possible document.
         document: u64,
-        /// Bytes that it takes.
+        /// Bytes of memory that it takes.
         needed: u64,
-        /// The limit.
+        /// The limit, in bytes.
         limit: u64,
-        /// Bytes left of it.
+        /// Bytes that the limit leaves for it.
         left: u64,
-        /// Least limit that would do.
+        /// The smallest sufficient limit, in bytes.
         least: u64,
         /// Bytes of the longest document that would fit.
         fitting: u64,
@@ -180,10 +180,10 @@ pub enum BatchError {
     /// A collection of fingerprints cannot be used.
     #[error(transparent)]
     Codes(#[from] crate::fingerprints::files::error::CodesError),
-    /// Fingerprints and pairs that do not make a decision.
+    /// Fingerprints and pairs cannot be clustered.
     #[error(transparent)]
     Cluster(#[from] crate::fingerprints::cluster::ClusterError),
-    /// Lists of pairs that cannot be merged.
+    /// Lists of pairs cannot be merged.
     #[error(transparent)]
     PairMerge(#[from] crate::fingerprints::join::PairMergeError),
     /// A collection of documents cannot be used.
@@ -195,25 +195,25 @@ pub enum BatchError {
     /// Tables over fingerprints could not be built.
     #[error(transparent)]
     Tables(#[from] lookalike_hamming::BuildError),
-    /// The memory limit does not hold the queries of a join.
+    /// The queries of a join do not fit in the memory limit.
     #[error("the queries and their tables do not fit in {mib} MiB", mib = limit >> 20)]
     JoinMemory {
         /// The limit, in bytes.
         limit: u64,
-        /// Least limit that would do, in MiB.
+        /// The smallest sufficient limit, in MiB.
         least: u64,
     },
-    /// The memory limit does not hold the fingerprints of a collection that is joined with itself.
+    /// The fingerprints of a collection that is joined with itself do not fit in the memory limit.
     #[error("the fingerprints of {name} do not fit in {mib} MiB", mib = limit >> 20)]
     SelfJoinMemory {
         /// The collection.
         name: String,
         /// The limit, in bytes.
         limit: u64,
-        /// Least limit that would do, in MiB.
+        /// The smallest sufficient limit, in MiB.
         least: u64,
     },
-    /// The memory limit does not hold what a join of sketches needs beside those.
+    /// The memory that a join of sketches needs besides the sketches exceeds the limit.
     #[error(
         "a join of sketches takes at least {least} MiB, and the memory limit is {mib}",
         mib = limit >> 20
@@ -221,10 +221,10 @@ pub enum BatchError {
     SketchMemory {
         /// The limit, in bytes.
         limit: u64,
-        /// Least limit that would do, in MiB.
+        /// The smallest sufficient limit, in MiB.
         least: u64,
     },
-    /// The memory limit does not hold what a build of an index needs.
+    /// The memory limit is too small to build an index.
     #[error(
         "building the index takes at least {least} MiB, and the memory limit is {mib}",
         mib = limit >> 20
@@ -232,32 +232,32 @@ pub enum BatchError {
     IndexMemory {
         /// The limit, in bytes.
         limit: u64,
-        /// Least limit that would do, in MiB.
+        /// The smallest sufficient limit, in MiB.
         least: u64,
     },
-    /// A file of an index is damaged or foreign.
+    /// A file of an index is damaged or is not such a file.
     #[error("{path}: {cause}: build the index again, or restore it from a copy")]
     IndexFile {
         /// The file.
         path: String,
-        /// Fault, and its place.
+        /// The fault, and its place in the file.
         cause: lookalike_hamming::FileError,
     },
-    /// Settings that mean nothing, or contradict each other.
+    /// Settings mean nothing or contradict each other.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The page of the report could not be made.
+    /// The page of the report could not be generated.
     #[error(transparent)]
     Report(#[from] crate::report::ReportError),
-    /// The job to resume, which left this folder beside its output, is another.
+    /// The folder beside the output is of another job than the one to resume.
     #[error("{}: {reason}", folder.display())]
     OtherUnfinished {
         /// The folder.
         folder: PathBuf,
-        /// Difference.
+        /// The difference.
         reason: FolderRefusal,
     },
-    /// A part of an input is not what an interrupted job read of it.
+    /// An input has changed since an interrupted job read it.
     #[error("{name} has changed since the job to resume read it")]
     ResumedInput {
         /// The input.
@@ -266,15 +266,15 @@ pub enum BatchError {
     /// The job's observer cancelled it.
     #[error("the job was cancelled")]
     Cancelled,
-    /// Documents that a caller hands over could not be had.
+    /// The iterator of documents that the caller provides failed.
     #[error("the documents could not be had")]
     Given(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The output folder is not fit for this job.
+    /// The output folder cannot be used for this job.
     #[error("{path}: {reason}", path = path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Reason.
+        /// The reason.
         reason: FolderRefusal,
     },
 }
@@ -282,11 +282,11 @@ pub enum BatchError {
 /// A setting that names fields of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldSetting {
-    /// The field of ids.
+    /// The field with the id.
     Id,
-    /// The field of texts.
+    /// The field with the text.
     Text,
-    /// Anchors and links beside the text.
+    /// The anchors and links beside the text.
     Fields,
     /// The category within which documents are compared.
     Within,
@@ -296,7 +296,7 @@ pub enum FieldSetting {
     DistanceFor,
     /// The rule for survivors.
     Keep,
-    /// The address of the server.
+    /// The field with the address of the server.
     Address,
 }
 
@@ -320,9 +320,9 @@ impl fmt::Display for FieldSetting {
 pub enum MissingField {
     /// A URL, in the field `url` or as the id.
     Url,
-    /// A value, not null, in the field of this name.
+    /// A value other than null in the field of this name.
     Named(String),
-    /// Something in the field of this name.
+    /// A value that is not empty in the field of this name.
     Filled(&'static str),
 }
 
@@ -349,7 +349,7 @@ impl From<FingerprintSettingsError> for BatchError {
 }
 
 impl BatchError {
-    /// For `map_err`: an error of a temporary file in `folder`.
+    /// Returns a closure for `map_err` that makes the error of a temporary file in `folder`.
     pub(crate) fn temporary(folder: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| match is_cancelled(&cause) {
             true => Self::Cancelled,
@@ -360,7 +360,7 @@ impl BatchError {
         }
     }
 
-    /// The error, with the name of the output if it is one of that: jobs do not know it.
+    /// Replaces the placeholder for the output by its name, which jobs do not know.
     #[must_use]
     pub fn of_output(mut self, output: &Path) -> Self {
         if let Self::File { path, .. } = &mut self
@@ -371,7 +371,7 @@ impl BatchError {
         self
     }
 
-    /// For `map_err`: an error of a result file, told with the place that the file would have got.
+    /// Returns a closure for `map_err` that makes the error of a result file, with the final path of the file.
     pub(crate) fn result(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| match path == Path::new(OUTPUT) {
             true => Self::File {
@@ -393,7 +393,7 @@ pub(crate) fn is_cancelled(error: &io::Error) -> bool {
         .is_some_and(|reason| reason.is::<JobCancelled>())
 }
 
-/// Final path of a result that is written at `path`.
+/// Returns the final path of a result that is written at `path`.
 fn final_place(path: &Path) -> PathBuf {
     let gathered = Path::new(STATE_FOLDER).join(NEW);
     let above = path.ancestors().find(|above| above.ends_with(&gathered));

@@ -1,4 +1,4 @@
-//! Texts of all documents as the other jobs see them, in input order, in constant memory: the job behind
+//! Extraction of the texts of all documents as other jobs see them, in input order and constant memory: the job behind
 //! `lookalike extract`.
 
 use std::borrow::Cow;
@@ -17,20 +17,20 @@ use crate::record_scan::{RecordScan, RecordWorker};
 use crate::setting_words::setting_words;
 use crate::skipped::SkippedRow;
 
-/// Format of the texts.
+/// Format of the extracted texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextFormat {
-    /// A JSON object a line, with the text and where it comes from.
+    /// One JSON object per line, with the text and its source.
     #[default]
     Jsonl,
-    /// The texts alone, each ended by a line with a form feed.
+    /// The texts alone, each followed by a line with a form feed.
     Text,
 }
 
 setting_words!(TextFormat, "format", Jsonl = "jsonl", Text = "text");
 
-/// The job: what to read and how to write it.
+/// The job of extraction: its input and its output format.
 #[derive(Debug)]
 pub struct TextExtraction<'a> {
     scan: RecordScan<'a>,
@@ -40,46 +40,46 @@ pub struct TextExtraction<'a> {
 
 lookalike::setters! {
     TextExtraction<'a> {
-        /// Sets the format of the texts: JSON Lines, if nothing is said.
+        /// Sets the format of the texts: JSON Lines by default.
         format: TextFormat,
-        /// Sets what tells the language of a text, where that is wished.
+        /// Sets the function that detects the language of a text; `None`, the default, detects none.
         language: Option<fn(&str) -> Option<Language>>,
     }
 }
 
-/// Summary of the job.
+/// Summary of an extraction.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct ExtractionSummary {
-    /// Records read.
+    /// Number of records read.
     pub documents: u64,
-    /// Of these, without a text: the field is absent or null.
+    /// Number of these without a text: the field is absent or null.
     pub missing_text: u64,
-    /// Of these, longer than the limit: without text.
+    /// Number of these whose text is left out because it exceeds the limit.
     pub too_long: u64,
-    /// Of these, with broken characters that were replaced.
+    /// Number of these with invalid characters that were replaced.
     pub characters_replaced: u64,
-    /// Of these, declared to be in another character set than they are in.
+    /// Number of these whose declared character set is wrong.
     pub charset_wrong: u64,
-    /// Of these, with text that was decoded wrongly before: read as it is.
+    /// Number of these whose text was wrongly decoded before; it is read as it is.
     pub mojibake: u64,
-    /// Of these, with words that mix look-alike letters of Latin, Greek and Cyrillic: read as they are.
+    /// Number of these with words that mix look-alike letters of Latin, Greek and Cyrillic; they are read as they are.
     pub homoglyphs: u64,
-    /// Documents by character set, where it is not given by the format.
+    /// Number of documents by character set, for formats that do not prescribe one.
     pub charsets: BTreeMap<Cow<'static, str>, u64>,
-    /// Documents by language, where that was wished; `unknown` where it could not be told.
+    /// Number of documents by language, if requested; `unknown` if it could not be detected.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub languages: BTreeMap<&'static str, u64>,
-    /// Counts of what was taken out of texts, if anything was to be.
+    /// Counts of the boilerplate removed from texts, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<BoilerplateCounts>,
-    /// Bytes of input as stored.
+    /// Bytes of input, as stored.
     pub input_bytes: u64,
-    /// Bytes of records as read: decompressed, before extraction.
+    /// Bytes of records, decompressed but before extraction.
     pub record_bytes: u64,
     /// Bytes of text.
     pub text_bytes: u64,
-    /// Parts that were not read, by reason.
+    /// Parts that were not read, by kind.
     pub skipped: Vec<SkippedRow>,
 }
 
@@ -127,16 +127,16 @@ struct TextLine<'a> {
     offset: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     charset: Option<&'static str>,
-    /// Its code of two letters.
+    /// The two-letter code of the language.
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    /// Reason why there is no text.
+    /// The reason why there is no text.
     #[serde(skip_serializing_if = "Option::is_none")]
     without: Option<&'static str>,
     text: Option<&'a str>,
 }
 
-/// Texts of one chunk.
+/// Texts of one chunk, formatted.
 #[derive(Default)]
 struct TextBatch {
     bytes: Vec<u8>,
@@ -167,7 +167,7 @@ impl<'a> TextExtraction<'a> {
         }
     }
 
-    /// Writes the text of each document.
+    /// Writes the texts of all documents.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
@@ -190,7 +190,7 @@ impl<'a> TextExtraction<'a> {
         })
     }
 
-    /// The language of a record's text, which is counted.
+    /// Detects the language of a record's text, and counts it.
     fn language_of(
         &self,
         record: &Record<'_>,
@@ -226,7 +226,7 @@ impl<'a> TextExtraction<'a> {
             without,
             text: without.is_none().then_some(&*record.text),
         };
-        // Not by way of another buffer: a text may be long, and its control characters are six bytes each.
+        // Write directly to the output: a text may be long, and each control character takes six bytes.
         serde_json::to_writer(&mut *out, &line).expect("a vector takes every byte");
         out.push(b'\n');
     }

@@ -1,4 +1,4 @@
-//! Fields that the user names: one that no record has is a mistake, and told before it decides anything.
+//! Checks that the fields which the user named exist: a field that no record has is a mistake, and reported before it decides anything.
 
 use lookalike::{DocumentFields, FieldWeights};
 use lookalike_corpus::{InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records};
@@ -7,20 +7,20 @@ use serde_json::{Map, Value};
 
 use crate::error::{BatchError, FieldSetting, MissingField};
 
-/// Counts of the records that have the fields that were named.
+/// Counts of the records that have the named fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FieldTally {
-    /// All records.
+    /// Number of all records.
     pub records: u64,
-    /// Those with the field of [`InputOptions::id_field`].
+    /// Number of records with the field of [`InputOptions::id_field`].
     pub ids: u64,
-    /// Those with a text.
+    /// Number of records with a text.
     pub texts: u64,
-    /// Those with something in `anchors`, `in_links` and `out_links`, of [`InputOptions::fields`].
+    /// Numbers of records with a value in `anchors`, `in_links` and `out_links`, of [`InputOptions::fields`].
     pub linked: LinkedRecords,
 }
 
-/// Numbers of records with something in `anchors`, in `in_links` and in `out_links`.
+/// Numbers of records with a value in `anchors`, in `in_links` and in `out_links`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkedRecords([u64; 3]);
 
@@ -44,7 +44,7 @@ impl LinkedRecords {
         }
     }
 
-    /// The name of a field that has a weight and that no record has.
+    /// Returns the name of a field that has a weight but that no record has.
     fn absent(&self, weights: FieldWeights) -> Option<&'static str> {
         let named = [
             ("anchors", weights.anchors),
@@ -75,12 +75,12 @@ impl FieldTally {
         self.linked.add(&other.linked);
     }
 
-    /// Refuses fields that were named and that no record has.
+    /// Returns an error if a field was named that no record has.
     ///
     /// # Errors
-    /// [`BatchError::NoField`] or [`BatchError::NoText`], with the fields that there are.
+    /// [`BatchError::NoField`] or [`BatchError::NoText`], with the names of existing fields.
     pub fn check(&self, inputs: &Inputs, options: &InputOptions) -> Result<(), BatchError> {
-        // Nothing was read, so nothing is missing: an empty input is no mistake of an option.
+        // An empty input has no fields, which does not make an option wrong.
         let records = self.records;
         if records == 0 {
             return Ok(());
@@ -99,7 +99,7 @@ impl FieldTally {
                 fields: fields(),
             })
         };
-        // Files of text have a text whatever field is named.
+        // A file that is one document has a text, whichever field is named.
         if let Some(path) = options
             .text_field
             .as_ref()
@@ -126,12 +126,12 @@ impl FieldTally {
     }
 }
 
-/// True if all files are documents: then no record has a field.
+/// Returns true if every file is one document, so that no record has fields.
 fn are_documents(inputs: &Inputs) -> bool {
     !inputs.sources.is_empty() && inputs.sources.iter().all(Source::is_document)
 }
 
-/// The fields of the first record that has some, as many as a message can hold.
+/// Describes the fields of the first record that has any, shortened for a message.
 pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
     if inputs.are_given() {
         return "they were handed over in memory, without it".to_owned();
@@ -143,7 +143,7 @@ pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
     }
 }
 
-/// True if the first record that has fields has one for its text, with a value or without.
+/// Returns true if the first record that has fields has the field of the text, even if that is null.
 pub(crate) fn first_has_text_field(inputs: &Inputs, options: &InputOptions) -> bool {
     let Some(object) = first_object(inputs, options) else {
         return false;
@@ -154,20 +154,20 @@ pub(crate) fn first_has_text_field(inputs: &Inputs, options: &InputOptions) -> b
     }
 }
 
-/// The first record that has fields.
+/// Returns the first record that has fields.
 fn first_object(inputs: &Inputs, options: &InputOptions) -> Option<Map<String, Value>> {
     let mut found = None;
     let first = &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
         match serde_json::from_slice(record.bytes) {
             Ok(object) => {
                 found = Some(object);
-                // Any error ends the reading; nobody sees this one.
+                // Any error ends the reading, and this one is dropped below.
                 Err(BatchError::Cancelled)
             }
             Err(_) => Ok(()),
         }
     };
-    // The visitor stops at the first record that is an object; only what it left behind matters.
+    // The visitor stops at the first record that is an object; only the value that it stored matters.
     let _ = raw_records(inputs, options, first);
     found
 }
@@ -181,7 +181,7 @@ fn some_names(object: &Map<String, Value>) -> String {
     }
 }
 
-/// A name as a message holds it: where a document stands in place of a name, as in a table without a header, only its beginning, quoted.
+/// Formats a name for a message. If a name is too long, as when a table without a header has a document there, only its beginning is quoted.
 fn shown(name: &str) -> String {
     const MOST: usize = 40;
     let is_plain = name
@@ -189,7 +189,7 @@ fn shown(name: &str) -> String {
         .all(|c| c.is_alphanumeric() || "_-.:/".contains(c));
     match name.char_indices().nth(MOST) {
         Some((end, _)) => format!("{:?} and so on ({} bytes)", &name[..end], name.len()),
-        // As it is to be written in an option.
+        // As the user would write it in an option.
         None if is_plain => name.replace('.', "\\."),
         None => format!("{name:?}"),
     }

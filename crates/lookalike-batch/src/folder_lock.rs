@@ -1,4 +1,4 @@
-//! The lock of a folder, by which one job at a time works in it. It leaves no file behind.
+//! The lock of a folder, which lets one job at a time work in it. It leaves no file behind.
 
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -11,14 +11,14 @@ use crate::locks::lock;
 /// Folders whose locks this process holds.
 static HELD: Mutex<Vec<FolderIdentity>> = Mutex::new(Vec::new());
 
-/// The lock of a folder, until it is dropped.
+/// The lock of a folder, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     file: File,
     identity: FolderIdentity,
 }
 
-/// A folder, whatever paths lead to it.
+/// Identity of a folder, independent of its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FolderIdentity {
     device: u64,
@@ -35,12 +35,12 @@ impl FolderIdentity {
 }
 
 impl FolderLock {
-    /// Takes the lock; `None` if another job has it.
+    /// Takes the lock. Returns `None` if another job holds it.
     pub(crate) fn take(folder: &Path) -> io::Result<Option<Self>> {
         let file = File::open(folder)?;
         let identity = FolderIdentity::of(&file.metadata()?);
         match file.try_lock() {
-            // Some network file systems lock no folders: jobs go on there, as they would without any lock.
+            // Some network file systems cannot lock folders: jobs run there without a lock.
             Ok(()) | Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
         }
@@ -48,7 +48,7 @@ impl FolderLock {
         Ok(Some(Self { file, identity }))
     }
 
-    /// True if a job of this process has the folder for itself.
+    /// Returns true if a job of this process holds the lock of the folder.
     pub(crate) fn is_held(folder: &Path) -> bool {
         folder.metadata().is_ok_and(|data| {
             let identity = FolderIdentity::of(&data);
@@ -64,7 +64,7 @@ impl Drop for FolderLock {
             held.swap_remove(at);
         }
         drop(held);
-        // A child that another thread is just starting has a copy of the handle: closing ours would leave the lock to it.
+        // A child process that another thread is just starting has a copy of the handle: closing ours alone would leave the lock with the child.
         let _ended = self.file.unlock();
     }
 }

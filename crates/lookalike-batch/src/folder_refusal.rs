@@ -1,42 +1,42 @@
-//! Reasons why a job does not work in a folder.
+//! Reasons why a job refuses to work in a folder.
 
 use std::ffi::OsString;
 
 use lookalike_corpus::SUMMARY_FILE;
 
-/// Reason why a folder is not fit for a job.
+/// Reason why a folder cannot be used for a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FolderRefusal {
-    /// Another job works in it.
+    /// Another job is working in it.
     #[error(
         "another job is using this directory: wait until it has finished, or choose another directory"
     )]
     InUse,
-    /// Results are there, and were not to be replaced.
+    /// It holds results that must not be replaced.
     #[error("already holds results ({name})")]
     HoldsResults {
-        /// One of them.
+        /// Name of one result.
         name: String,
         /// True if the job that wrote them could be resumed, had it not finished.
         is_resumable: bool,
     },
-    /// Something has the name of a result, and no job wrote it.
+    /// A file has the name of a result, but no job wrote it.
     #[error(
         "{0} exists, but no {SUMMARY_FILE} names it as a result, so it may be yours: move it away, or choose another directory"
     )]
     NoResults(String),
-    /// There is a result that this command does not write, and so would not replace.
+    /// A result is there that this command does not write and so would not replace.
     #[error(
         "{0} is a result of another command, which this one does not replace: remove it, or choose another directory"
     )]
     OtherCommand(String),
-    /// The job to resume has all its results.
+    /// The job to resume is finished.
     #[error("the job in this directory is finished ({SUMMARY_FILE} exists): nothing to resume")]
     Finished,
-    /// The job to resume read other files.
+    /// The job to resume read other files, or they have changed.
     #[error("the job to resume read other files, or they have changed since")]
     OtherInput,
-    /// An input of the job to resume holds something else than what that read.
+    /// An input has changed since the job to resume read it.
     #[error("{name} has changed since the job to resume read it")]
     ChangedInput {
         /// The input.
@@ -45,12 +45,12 @@ pub enum FolderRefusal {
     /// The job to resume has other settings.
     #[error("the job to resume has other settings: {there} there, {now} now")]
     OtherSettings {
-        /// Settings of the job to resume.
+        /// Settings that only the job to resume has.
         there: String,
-        /// Settings of this one.
+        /// Settings that only this job has.
         now: String,
     },
-    /// Another job writes the output that the folder stands beside.
+    /// Another job is writing the output beside the folder.
     #[error(
         "another {job} is writing this output: wait until it has finished, or choose another output"
     )]
@@ -58,7 +58,7 @@ pub enum FolderRefusal {
         /// Kind of job, such as `build`.
         job: &'static str,
     },
-    /// A file that is none of an interrupted job.
+    /// A file there does not belong to an interrupted job.
     #[error(
         "{} is not a file of an interrupted {job} and may be yours: move it away, or choose another output",
         name.display()

@@ -2,7 +2,7 @@
 //!
 //! A [`DedupJob`] reads documents through `lookalike-corpus`, turns them into feature sets with `lookalike`, proposes
 //! candidates by one of the [`Method`]s, verifies each by exact resemblance, and either chooses survivors
-//! ([`DedupJob::dedup`]) or lists all pairs ([`DedupJob::write_pairs`]). The way of the data, with the modules, most of them below `dedup`:
+//! ([`DedupJob::dedup`]) or lists all pairs ([`DedupJob::write_pairs`]). The stages, with their modules, most of which are below `dedup`:
 //!
 //! ```text
 //! scan       read once; id, class of equal texts, feature set once a class      documents, sets, frequency
@@ -13,11 +13,11 @@
 //! write      records read again and written under their final names             run, result_writer, output_dir, report
 //! ```
 //!
-//! [`DedupJob::archive`] writes all records into one file instead, copies beside their survivors; a [`CollectionArchive`] gives them back.
+//! [`DedupJob::archive`] instead writes all records into one file, copies next to their survivors; a [`CollectionArchive`] extracts them.
 //!
-//! The result depends on the documents and the [`JobSettings`] only: not on the order of the input, the threads, the
-//! memory or whether the job was interrupted. Text never stays in memory; feature sets and keys go to unnamed
-//! temporary files when the [`JobLimits`] are reached.
+//! The result depends only on the documents and the [`JobSettings`], not on the order of the input, the number of threads, the memory, or
+//! whether the job was interrupted. Text never stays in memory; feature sets and keys go to unnamed temporary files when the [`JobLimits`] are
+//! reached.
 
 mod archive;
 mod boilerplate;

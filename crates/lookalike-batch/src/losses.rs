@@ -1,7 +1,7 @@
-//! Records and files that were to be read and could not be: what a job does about them.
+//! Policy for records and files that should have been read but could not be.
 //!
-//! A loss is a record, or a file of a format that is read, of which something is missing in the result. What a walk passes over by its
-//! nature (hidden files, images, links that lead back, records of an archive that are no pages) was never asked for, and is no loss.
+//! A loss is a record, or a file of a supported format, of which something is missing in the result. Files that a walk skips on purpose
+//! (hidden files, images, links that lead back, records of an archive that are not pages) were never requested, so they are not losses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,22 +16,22 @@ use crate::skipped::{LossExtent, SkippedInput, SkippedRow};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum LossPolicy {
-    /// Leave them out, count and list them.
+    /// Skip, count and list them.
     #[default]
     Tolerate,
-    /// The same, but fail before results are written if there are more than so many.
+    /// Skip, count and list them, but fail before results are written if there are more than the limit.
     Limit(LossLimit),
-    /// Stop at the first.
+    /// Stop at the first loss.
     Stop,
 }
 
-/// Bearable number of losses.
+/// Number of losses that a job accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LossLimit {
-    /// So many records and files.
+    /// A number of records and files.
     Count(u64),
-    /// So many records of a hundred. A file that cannot be opened, or that breaks off, is always too much: nobody knows how many
-    /// records were in it.
+    /// A percentage of the records. A file that cannot be opened, or that is truncated, always exceeds it, because the number of
+    /// records in it is unknown.
     Percent(f64),
 }
 
@@ -65,12 +65,12 @@ impl fmt::Display for LossLimit {
 }
 
 impl LossPolicy {
-    /// True if the first loss ends the job.
+    /// Returns true if the first loss ends the job.
     pub fn is_strict(self) -> bool {
         self == Self::Stop
     }
 
-    /// Refuses what the job cannot go on with: anything lost, where the first loss ends it.
+    /// Returns an error if `skipped` is a loss and the first loss ends the job.
     pub(crate) fn refuse_first(self, skipped: &SkippedInput) -> Result<(), BatchError> {
         match self.is_strict() && skipped.extent > LossExtent::None {
             true => Err(BatchError::Strict(skipped.first.clone())),
@@ -78,16 +78,16 @@ impl LossPolicy {
         }
     }
 
-    /// Refuses what was lost before reading began: files of a folder that cannot be opened.
+    /// Returns an error for the first loss that occurred before reading began, such as a file of a folder that cannot be opened.
     pub(crate) fn refuse_undiscovered(self, inputs: &Inputs) -> Result<(), BatchError> {
         let mut skips = inputs.skips.iter().map(SkippedInput::part);
         skips.try_for_each(|skipped| self.refuse_first(&skipped))
     }
 
-    /// Refuses to go on when more was lost than is bearable. `read` is the number of records that were read.
+    /// Returns an error if more was lost than is accepted. `read` is the number of records that were read.
     ///
     /// # Errors
-    /// [`BatchError::Losses`] or [`BatchError::Strict`], with one of them.
+    /// [`BatchError::Losses`] or [`BatchError::Strict`], with an example.
     pub fn check<'a>(
         self,
         rows: impl IntoIterator<Item = &'a SkippedRow>,
@@ -100,7 +100,7 @@ impl LossPolicy {
             _ => return Ok(()),
         };
         let count: u64 = lost.iter().map(|row| row.count).sum();
-        // What was lost would have been read: a share of all, not of what is left.
+        // Lost records would have been read, so the share is of all records, not of those read.
         let all = read + count;
         let unbearable = match limit {
             LossLimit::Count(most) => count > most,

@@ -1,10 +1,10 @@
-//! Progress of a job, and its end before its time. The library neither prints nor looks at a clock: whoever runs the job does.
+//! Progress and cancellation of a job. The library neither prints nor reads a clock; its caller does.
 
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A part of a job, in the order in which they run.
+/// A part of a job. The variants are in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum JobStage {
@@ -30,7 +30,7 @@ pub enum JobStage {
     Join,
     /// Building the tables of an index; progress in tables.
     Tables,
-    /// Finding the pairs that an evaluation takes for true.
+    /// Finding the pairs that an evaluation takes as the truth.
     Truth,
     /// Measuring settings of an evaluation; progress in settings.
     Measure,
@@ -41,7 +41,7 @@ pub enum JobStage {
 }
 
 impl JobStage {
-    /// A word for progress lines and tables.
+    /// Returns a word for progress lines and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Learn => "learn",
@@ -62,7 +62,7 @@ impl JobStage {
         }
     }
 
-    /// True if progress counts bytes.
+    /// Returns true if progress counts bytes.
     pub fn counts_bytes(self) -> bool {
         matches!(
             self,
@@ -77,7 +77,7 @@ impl JobStage {
     }
 }
 
-/// Cost of a job, as far as whoever runs it measures that.
+/// Cost of a job, as far as the observer measures it.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct MeasuredCost {
     /// Stages in the order they ran: name, wall seconds, CPU seconds of all threads.
@@ -86,7 +86,7 @@ pub struct MeasuredCost {
     pub peak_memory: u64,
 }
 
-/// Hears of a job's progress, from any of its threads. An [`AtomicBool`] is an observer, too: the job ends once it is true.
+/// Receives the progress of a job, from any of its threads. An [`AtomicBool`] is an observer too: the job ends once it is true.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,25 +107,25 @@ pub trait JobObserver: Sync {
     fn measured(&self) -> MeasuredCost {
         MeasuredCost::default()
     }
-    /// A stage begins; `total` units of work are ahead, 0 when nobody can say.
+    /// Called when a stage begins, with the `total` units of work that it has; 0 if that is unknown.
     fn stage(&self, _stage: JobStage, _total: u64) {}
-    /// Of the stage's work, `done` units in all are behind.
+    /// Called with the number of units of the stage's work that are done so far.
     fn progress(&self, _done: u64) {}
-    /// Announces that, within the stage, the next step is writing results (`true`), or the stage's own work again.
+    /// Called within a stage before results are written (`true`), and before the stage goes on with its own work (`false`).
     fn writing(&self, _is_writing: bool) {}
-    /// True if nobody wants the result any more: the job then ends soon with [`BatchError::Cancelled`](crate::BatchError::Cancelled).
-    /// Asked by all threads, many times a second.
+    /// Returns true if the result is no longer wanted: the job then ends soon with [`BatchError::Cancelled`](crate::BatchError::Cancelled).
+    /// All threads call this many times a second.
     fn is_cancelled(&self) -> bool {
         false
     }
 }
 
-/// The reason of an error that is none: the job was cancelled.
+/// Payload of the `io::Error` by which cancellation passes through code that returns such errors.
 #[derive(Debug, thiserror::Error)]
 #[error("the job was cancelled")]
 pub(crate) struct JobCancelled;
 
-/// Fails if the job is cancelled.
+/// Returns an error if the job is cancelled.
 pub(crate) fn ensure_wanted(observer: &dyn JobObserver) -> io::Result<()> {
     match observer.is_cancelled() {
         true => Err(io::Error::other(JobCancelled)),
@@ -133,7 +133,7 @@ pub(crate) fn ensure_wanted(observer: &dyn JobObserver) -> io::Result<()> {
     }
 }
 
-/// An observer that does not care.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProgress;
 

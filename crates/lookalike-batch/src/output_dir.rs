@@ -1,11 +1,11 @@
-//! The folder that a job works in: what is there, what it is, and how results take the places of older ones.
+//! The folder that a job works in: its contents, its state, and the replacement of older results by new ones.
 //!
 //! ```text
 //! .lookalike/                   while the job runs: what it is, its checkpoints, and in new/ its results
 //! run.json                      written last: where it stands, the job is done
 //! ```
 //!
-//! Results are gathered in `.lookalike/new/` and take the places of older ones when all of them are there: see [`OutputDir::publish`].
+//! Results are collected in `.lookalike/new/` and replace older ones once they are complete: see [`OutputDir::publish`].
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ use crate::folder_refusal::FolderRefusal;
 use crate::skipped::SKIPPED_FILES;
 use crate::spill::SPOOL;
 
-/// Rule for results that are already there.
+/// Rule for a folder that already holds results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfExists {
-    /// Refuse a folder with results in it.
+    /// Refuse such a folder.
     #[default]
     New,
-    /// Go on from what an interrupted job decided or read; start when there is nothing of that.
+    /// Resume an interrupted job from what it has read or decided; start a new job if there is nothing of that.
     Resume,
-    /// Start, and replace the results that are there when the new ones are whole.
+    /// Start a new job, and replace the results once the new ones are complete.
     Overwrite,
 }
 
@@ -42,13 +42,13 @@ pub enum IfExists {
 pub struct OutputOptions {
     /// Format of the results.
     pub format: OutputFormat,
-    /// Compression of `kept.jsonl` and `removed.jsonl`; as the input if `None`. Tables are compressed in their own way.
+    /// Compression of `kept.jsonl` and `removed.jsonl`; `None` for that of the input. Tables use their own compression.
     pub compression: Option<Compression>,
-    /// Way of getting input files into the results.
+    /// Method by which input files get into the results.
     pub transfer: Transfer,
-    /// Rule for results that are already there.
+    /// Rule for a folder that already holds results.
     pub folder: IfExists,
-    /// The command, for the report.
+    /// The command line, for the report.
     pub command: String,
 }
 
@@ -62,26 +62,26 @@ lookalike::setters! {
     }
 }
 
-/// Progress of a job in a folder.
+/// Progress of the job in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobProgress {
-    /// It is at work, or ended before there was anything to go on from: [`IfExists::Resume`] starts from the beginning.
+    /// It is running, or ended before it had saved anything: [`IfExists::Resume`] starts from the beginning.
     Begun,
-    /// The same, but what it decided, or read, is kept: [`IfExists::Resume`] goes on from there.
+    /// It is running, or ended, and has saved what it read or decided: [`IfExists::Resume`] continues from there.
     Resumable,
-    /// All its results are there.
+    /// All its results are in place.
     Finished,
 }
 
 impl JobProgress {
-    /// Progress of the job in a folder, `None` where no job has begun. Takes a few looks at the folder.
+    /// Returns the progress of the job in a folder, or `None` if no job has begun. Needs only a few system calls.
     ///
     /// # Errors
-    /// When the folder cannot be looked at.
+    /// Returns an error if the folder cannot be read.
     pub fn of(folder: &Path) -> io::Result<Option<JobProgress>> {
         let state = folder.join(STATE);
-        // The results of an earlier job may stand in the folder until those of this one are whole.
-        // `run.json` leaves `ready/` last, so without it all results have their places.
+        // The results of an earlier job may be in the folder until those of this one are complete. `run.json` leaves `ready/` last, so without it all
+        // results are in place.
         let ready = state.join(READY);
         let is_placed = is_there(&ready)? && !is_there(&ready.join(LAST))?;
         let finished = is_there(&folder.join(LAST))?;
@@ -95,33 +95,33 @@ impl JobProgress {
     }
 }
 
-/// True if the job in a folder has decided what it adds to a collection: it may have been interrupted before or behind the addition, and
+/// Returns true if the job in a folder has decided what it adds to a collection. It may have been interrupted before or after the addition;
 /// [`IfExists::Resume`] finds out which.
 pub fn is_addition_staged(folder: &Path) -> bool {
     folder.join(STATE).join(STAGED).exists()
 }
 
-/// Removes the unfinished files of a job of this process that was interrupted. What it needs to be resumed stays. Nothing
-/// happens where no such job is at work: then what is there may be that of another process.
+/// Removes the unfinished files of an interrupted job of this process, but keeps what is needed to resume it. Does nothing if no job of
+/// this process holds the folder, because its contents may then belong to another process.
 ///
 /// # Errors
-/// When a folder cannot be listed or a file not be removed.
+/// Returns an error if a folder cannot be listed or a file cannot be removed.
 pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
     if !FolderLock::is_held(folder) {
         return Ok(());
     }
-    // Nowhere else: what stands beside the results is not ours, and may be what another command writes.
+    // Nowhere else: other unfinished files in the output folder are not ours, and another command may be writing them.
     match folder.join(STATE).join(NEW) {
         new if is_there(&new)? => remove_leftovers(&new, |_| true).map(drop),
         _ => Ok(()),
     }
 }
 
-/// Removes everything that a job of this process made which was interrupted and cannot be resumed. Results that are getting their places
-/// stay: the next job in the folder ends that. Nothing happens where no such job is at work.
+/// Removes everything that an interrupted job of this process made and that cannot be resumed. Results that are being published
+/// stay: the next job in the folder finishes that. Does nothing if no job of this process holds the folder.
 ///
 /// # Errors
-/// When a folder cannot be listed or a file not be removed.
+/// Returns an error if a folder cannot be listed or a file cannot be removed.
 pub fn forget_unfinished(folder: &Path) -> io::Result<()> {
     let state = folder.join(STATE);
     let is_whole = any_is_there(&state, &[READY, OLD])? || is_there(&state.join(NEW).join(LAST))?;
@@ -131,7 +131,7 @@ pub fn forget_unfinished(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Identity of a job in a folder, to know it again.
+/// Identity of the job in a folder, by which it is recognised.
 #[derive(Serialize, Deserialize, PartialEq)]
 pub(crate) struct JobIdentity {
     pub(crate) settings: String,
@@ -139,7 +139,7 @@ pub(crate) struct JobIdentity {
 }
 
 impl JobIdentity {
-    /// Refuses to go on with a job of other settings or other input.
+    /// Refuses to resume a job with other settings or another input.
     pub(crate) fn ensure_same(&self, there: Self) -> Result<(), FolderRefusal> {
         if there.input != self.input {
             return Err(FolderRefusal::OtherInput);
@@ -154,7 +154,7 @@ impl JobIdentity {
     }
 }
 
-/// The words of some settings that others do not have, which are nearly the same and long.
+/// Returns the words of `settings` that `others` does not have; both are long and nearly equal.
 fn only_in(settings: &str, others: &str) -> String {
     let others: Vec<&str> = others.split(' ').collect();
     let own = settings.split(' ').filter(|word| !others.contains(word));
@@ -164,28 +164,28 @@ fn only_in(settings: &str, others: &str) -> String {
     }
 }
 
-/// In [`STATE`]: which job is at work.
+/// File in [`STATE`] with the identity of the job.
 const JOB: &str = "job.json";
 
-/// Addition to a collection, made when the results are written.
+/// File in [`STATE`] with the addition to a collection that is made when the results are written.
 pub(crate) const STAGED: &str = "staged.json";
 
-/// Name of [`NEW`] once the older results are out of the way.
+/// Name of [`NEW`] once the older results have been moved away.
 const READY: &str = "ready";
 
-/// Folder in [`STATE`] for older results.
+/// Folder in [`STATE`] for the older results.
 const OLD: &str = "old";
 
-/// Files from which an interrupted job can be resumed: its log of what it read, and what it made of all of that.
+/// Files from which an interrupted job can be resumed: the log of what it read, and what it computed from that.
 const STATES: [&str; 4] = ["scanned.bin", "compared.bin", "decided.bin", "read.bin"];
 
-/// Results of a job that has none of these are not begun.
+/// Files without which a job has not begun to write results.
 const DECISIONS: [&str; 2] = ["decided.bin", "read.bin"];
 
 /// The folder that a job works in.
 pub(crate) struct OutputDir<'a> {
     pub(crate) folder: &'a Path,
-    /// Names of all results.
+    /// Names of all results that a job may write.
     pub(crate) results: &'a [&'static str],
 }
 
@@ -199,7 +199,7 @@ impl OutputDir<'_> {
         self.folder.join(STATE).join(name)
     }
 
-    /// Writes lines of JSON to the result `name`, in the format given; `example` has all fields. See [`AtomicFile::lines`].
+    /// Writes lines of JSON to the result `name`, in the given format; `example` has all fields. See [`AtomicFile::lines`].
     pub(crate) fn write_lines(
         &self,
         name: &str,
@@ -215,7 +215,7 @@ impl OutputDir<'_> {
             .map_err(&failed)
     }
 
-    /// Names of all results that were written, and of `run.json`, which comes last. No other job replaces anything else here.
+    /// Returns the names of all results that were written, and `run.json`, which is written last. Other jobs replace nothing else here.
     pub(crate) fn written(&self) -> Result<Vec<String>, BatchError> {
         let new = self.state(NEW);
         let failed = BatchError::result(&new);
@@ -228,7 +228,7 @@ impl OutputDir<'_> {
         Ok(names)
     }
 
-    /// Writes `run.json`: where it is, everything else is whole.
+    /// Writes `run.json`, whose presence means that everything else is complete.
     pub(crate) fn write_summary(&self, summary: &impl Serialize) -> Result<(), BatchError> {
         write_file(&self.path(LAST), Compression::None, &mut |out| {
             serde_json::to_writer_pretty(&mut *out, summary)?;
@@ -243,7 +243,7 @@ impl OutputDir<'_> {
         }
     }
 
-    /// Makes the folder ready for the job `identity`, which has it for itself as long as the lock is held.
+    /// Prepares the folder for the job `identity`, which owns it as long as the lock is held.
     pub(crate) fn enter(
         &self,
         mode: IfExists,
@@ -252,7 +252,7 @@ impl OutputDir<'_> {
     ) -> Result<FolderLock, BatchError> {
         let failed = BatchError::result(self.folder);
         std::fs::create_dir_all(self.folder).map_err(&failed)?;
-        // First of all: two jobs would remove each other's state, and publish a mixture of their results.
+        // Before everything else: two jobs would remove each other's state and publish a mixture of their results.
         let Some(lock) = FolderLock::take(self.folder).map_err(&failed)? else {
             return Err(self.refuse(FolderRefusal::InUse));
         };
@@ -263,7 +263,7 @@ impl OutputDir<'_> {
         let state = self.folder.join(STATE);
         let resumable = any_is_there(&state, &STATES).map_err(&failed)?;
         let decided = any_is_there(&state, &DECISIONS).map_err(&failed)?;
-        // The state of a job that failed before it had decided anything is in nobody's way.
+        // The state of a job that failed before it had saved anything may be overwritten.
         let counts = |name: &&str| *name != STATE || resumable || mode != IfExists::New;
         let present = first_there(self.folder, self.results.iter().copied().filter(counts));
         let present = present.map_err(&failed)?;
@@ -284,7 +284,7 @@ impl OutputDir<'_> {
             remove(&self.state(NEW)).map_err(&failed)?;
         }
         std::fs::create_dir_all(self.state(NEW)).map_err(&failed)?;
-        // Parts of results begin anew with each attempt; the copies of files that could not be read were made
+        // Each attempt writes partial results from the beginning, but the copies of unreadable files were complete
         // before.
         remove_folders_but(&self.state(NEW), SKIPPED_FILES).map_err(&failed)?;
         remove_unfinished(self.folder).map_err(&failed)?;
@@ -296,7 +296,7 @@ impl OutputDir<'_> {
         Ok(lock)
     }
 
-    /// Removes folders of temporary files that killed jobs left, but for the one in use.
+    /// Removes folders of temporary files that killed jobs left, except the one in use.
     fn remove_spools(&self, used: &Path) -> io::Result<()> {
         for entry in std::fs::read_dir(self.folder)? {
             let entry = entry?;
@@ -311,7 +311,7 @@ impl OutputDir<'_> {
         Ok(())
     }
 
-    /// Refuses to replace what no job of ours left, and to leave results of another command beside those of this one.
+    /// Refuses to replace files that no job of ours wrote, and to leave results of another command next to those of this one.
     fn allow_overwriting(&self) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
         let written = results_in(self.folder);
@@ -329,7 +329,7 @@ impl OutputDir<'_> {
         }
     }
 
-    /// Refuses to go on with a job of other settings or other input.
+    /// Refuses to resume a job with other settings or another input.
     fn recognise(&self, identity: &JobIdentity) -> Result<(), BatchError> {
         let progress = JobProgress::of(self.folder).map_err(BatchError::result(self.folder))?;
         if progress == Some(JobProgress::Finished) {
@@ -346,7 +346,7 @@ impl OutputDir<'_> {
             .map_err(|reason| self.refuse(reason))
     }
 
-    /// Refuses to go on when an input holds something else than it held, whatever its name, size and time say.
+    /// Refuses to resume if the contents of an input have changed, even if its name, size and time have not.
     pub(crate) fn ensure_same_contents(&self, inputs: &Inputs) -> Result<(), BatchError> {
         match contents::changed(&self.state(CONTENTS), inputs)? {
             None => Ok(()),
@@ -354,26 +354,25 @@ impl OutputDir<'_> {
         }
     }
 
-    /// After a failure: removes the state of a job that left nothing from which it could go on.
+    /// Removes the state of a failed job that saved nothing to resume from.
     pub(crate) fn forget_undecided(&self) {
         if !any_is_there(&self.folder.join(STATE), &STATES).unwrap_or(true) {
-            // The failure at hand is what the user should hear of.
+            // Ignored, because the user should see the original failure.
             let _ = std::fs::remove_dir_all(self.folder.join(STATE));
         }
     }
 
-    /// Gives the new results, of which [`LAST`] was written last, their places, and removes the older ones. The job is
-    /// done then.
+    /// Moves the new results, of which [`LAST`] was written last, into place, and removes the older ones. This completes the job.
     ///
-    /// A command that is killed meanwhile leaves the rest of this to the next one: as long as `new/run.json` is there,
-    /// what stands in the folder is old; as long as `ready/` is there, it is new.
+    /// If the command is killed meanwhile, the next one finishes the work: as long as `new/run.json` exists, the results in the folder are old;
+    /// as long as `ready/` exists, they are new.
     pub(crate) fn publish(&self) -> Result<(), BatchError> {
         let state = self.folder.join(STATE);
         let publish = || {
             self.finish_publishing()?;
             for entry in std::fs::read_dir(&state)? {
                 let entry = entry?;
-                // It says to the end that the results are placed.
+                // It marks the results as placed until the end.
                 if entry.file_name() != READY {
                     remove(&entry.path())?;
                 }
@@ -386,24 +385,23 @@ impl OutputDir<'_> {
     fn finish_publishing(&self) -> io::Result<()> {
         if is_there(&self.state(NEW).join(LAST))? {
             self.clear_away()?;
-            // From this moment on what stands in the folder is no longer old results: they are gone, and the
-            // new ones can only be placed.
+            // From here on, the older results are gone from the folder and the new ones can only be moved into it.
             std::fs::rename(self.state(NEW), self.state(READY))?;
         }
         if is_there(&self.state(READY).join(LAST))? {
             self.place()?;
-            // Before the state goes, which is all that a command after a power cut could go on from.
+            // Sync before the state is removed: after a power cut, the next command has nothing else to continue from.
             sync_directory(self.folder)?;
         }
         remove(&self.state(OLD))
     }
 
-    /// Undoes what a killed command had done of [`OutputDir::publish`], unless that was all: its last results are to be
-    /// written once more.
+    /// Undoes what a killed command had done of [`OutputDir::publish`], unless that was everything, because the last results have to be
+    /// written again.
     fn take_back(&self) -> io::Result<()> {
         match JobProgress::of(self.folder)? {
             Some(JobProgress::Begun | JobProgress::Resumable) => {}
-            // All have their places; what a killed command did not come to is to remove the rest.
+            // All results are in place, and the killed command had only to remove the rest.
             Some(JobProgress::Finished) => return remove(&self.folder.join(STATE)),
             None => return Ok(()),
         }
@@ -412,7 +410,7 @@ impl OutputDir<'_> {
             self.move_results(self.folder, &ready)?;
             std::fs::rename(&ready, &new)?;
         }
-        // It says that results are whole, and one of them is to be written again.
+        // It marks the results as complete, and one of them will be written again.
         remove(&new.join(LAST))?;
         if is_there(&old)? {
             self.move_results(&old, self.folder)?;
@@ -420,7 +418,7 @@ impl OutputDir<'_> {
         remove(&old)
     }
 
-    /// Moves the results that are in the one folder to the other.
+    /// Moves the results that exist in `from` to `to`.
     fn move_results(&self, from: &Path, to: &Path) -> io::Result<()> {
         for name in self.results.iter().filter(|name| **name != STATE) {
             if is_there(&from.join(name))? {
@@ -430,10 +428,10 @@ impl OutputDir<'_> {
         Ok(())
     }
 
-    /// Moves the older results out of the way, [`LAST`] first. If one cannot be moved, all stay.
+    /// Moves the older results away, [`LAST`] first. If one of them cannot be moved, all of them stay.
     fn clear_away(&self) -> io::Result<()> {
         std::fs::create_dir_all(self.state(OLD))?;
-        // Without `run.json` first, nobody takes the rest for finished results meanwhile.
+        // Once `run.json` is gone, nothing takes the rest for finished results.
         let others = self.results.iter().filter(|name| **name != LAST);
         let mut moved = Vec::new();
         for name in std::iter::once(&LAST).chain(others) {
@@ -447,7 +445,7 @@ impl OutputDir<'_> {
             };
             if let Err(error) = move_away() {
                 for (from, to) in moved.iter().rev() {
-                    // The first failure is what the user should hear of.
+                    // Ignored, because the user should see the first failure.
                     let _ = std::fs::rename(to, from);
                 }
                 return Err(error);
@@ -457,7 +455,7 @@ impl OutputDir<'_> {
         Ok(())
     }
 
-    /// Moves the new results to their places, [`LAST`] last.
+    /// Moves the new results into place, [`LAST`] last.
     fn place(&self) -> io::Result<()> {
         let ready = self.state(READY);
         for name in self.results.iter().filter(|name| **name != LAST) {
@@ -465,12 +463,12 @@ impl OutputDir<'_> {
                 std::fs::rename(ready.join(name), self.folder.join(name))?;
             }
         }
-        // Last: who sees it sees all others.
+        // Last, so that its presence means that all others are in place.
         std::fs::rename(ready.join(LAST), self.folder.join(LAST))
     }
 }
 
-/// Removes the folders in a folder but one, which was whole before anything was decided.
+/// Removes all subfolders except `whole`, which was complete before anything was decided.
 fn remove_folders_but(folder: &Path, whole: &str) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -481,8 +479,8 @@ fn remove_folders_but(folder: &Path, whole: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// True if there is something of this name. Not `Path::exists`, for which a disk that fails for a moment has nothing on it: what seems
-/// gone is removed or replaced here.
+/// Returns true if something has this path. `Path::exists` would return false when a disk fails for a moment, and callers remove or
+/// replace what is missing.
 fn is_there(path: &Path) -> io::Result<bool> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -491,7 +489,7 @@ fn is_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The first of some names of which there is something in a folder.
+/// Returns the first of the names that exists in the folder.
 pub(crate) fn first_there<'n>(
     folder: &Path,
     names: impl IntoIterator<Item = &'n str>,
@@ -508,7 +506,7 @@ fn any_is_there(folder: &Path, names: &[&str]) -> io::Result<bool> {
     first_there(folder, names.iter().copied()).map(|found| found.is_some())
 }
 
-/// Removes a file, or a folder with all that is in it, if it is there.
+/// Removes a file, or a folder with its contents, if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(data) if data.is_dir() => std::fs::remove_dir_all(path),
@@ -536,7 +534,7 @@ mod tests {
 
     #[test]
     fn what_a_failing_disk_did_not_show_was_taken_for_gone() {
-        // A name that no file system looks up: an error, as of a disk.
+        // A name too long for any file system gives an error, as a failing disk would.
         let unseen = PathBuf::from("x".repeat(5000));
         assert!(is_there(&unseen).is_err() && remove(&unseen).is_err());
         assert!(JobProgress::of(&unseen).is_err() && forget_unfinished(&unseen).is_err());
@@ -548,7 +546,7 @@ mod tests {
         let new = place.path(LAST);
         std::fs::create_dir_all(new.parent().unwrap()).unwrap();
         std::fs::write(&new, "{}").unwrap();
-        // The results cannot be moved away, and must not be removed with the state.
+        // The results cannot be moved away, and must not be removed together with the state.
         std::fs::write(place.state(OLD), "in the way").unwrap();
         assert!(place.publish().is_err());
         assert!(new.exists());

@@ -1,4 +1,4 @@
-//! Columns that several threads fill, with the same values for any number of threads.
+//! Parallel loops, and columns filled by several threads with the same values for any number of threads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,16 +11,16 @@ use crate::locks::lock;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::trim;
 
-/// Fewer positions are worked on by the caller's thread.
+/// Number of positions below which the caller's thread does all the work.
 pub(crate) const FEW: usize = 1 << 14;
 
-/// Shares of the work of each thread: where some take longer than others, whoever is done takes one more.
+/// Number of shares per thread: when some shares take longer, the threads that finish early take others.
 const SHARES: usize = 8;
 
-/// Positions between two looks at how much of tables on disk is resident.
+/// Maximum number of positions between two checks of how much of the tables on disk is resident.
 const MOST_UNTRIMMED: usize = 1 << 14;
 
-/// Does some work on each item, on so many threads at most, each of which takes the next item when it is done with one. Results are in the
+/// Runs `work` on each item, on at most `threads` threads, each of which takes the next item when it has finished one. The results are in the
 /// order of the items.
 pub(crate) fn on_items<I, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
@@ -44,7 +44,7 @@ pub(crate) fn on_items<I, R: Send>(
     results.into_vec()
 }
 
-/// Positions of each share of the work.
+/// Returns the number of positions in each share of the work.
 pub(crate) fn share_length(positions: usize, threads: usize) -> usize {
     match threads < 2 || positions < FEW {
         true => positions.max(1),
@@ -52,7 +52,7 @@ pub(crate) fn share_length(positions: usize, threads: usize) -> usize {
     }
 }
 
-/// Does some work for consecutive ranges of positions. Results are in the order of the ranges, of which there is at least one.
+/// Runs `work` on consecutive ranges of positions. The results are in the order of the ranges; there is at least one.
 pub(crate) fn in_ranges<R: Send>(
     positions: usize,
     threads: usize,
@@ -64,15 +64,15 @@ pub(crate) fn in_ranges<R: Send>(
     on_items((0..ranges).map(range), threads, work)
 }
 
-/// A column of the value of each position.
+/// Returns a column with the value of each position.
 pub(crate) fn column<T: Zeroable + Send>(
     positions: usize,
     threads: usize,
     value: impl Fn(usize) -> T + Sync,
 ) -> TableColumn<T> {
-    // Pages that the system gives cleared, when a thread first writes there.
+    // Pages that the system provides zeroed, when a thread first writes to them.
     let mut column = TableColumn::zeroed(positions);
-    // What the values are made of may be tables on disk, of which threads together pass over gigabytes a second.
+    // The values may be computed from tables on disk, which the threads together can read at gigabytes per second.
     let length = share_length(positions, threads).min(MOST_UNTRIMMED);
     let parts = column.chunks_mut(length).enumerate();
     on_items(parts, threads, |(number, part)| {
@@ -84,7 +84,7 @@ pub(crate) fn column<T: Zeroable + Send>(
     column
 }
 
-/// The position of each value of a permutation of 0 and what follows.
+/// Returns the inverse of a permutation of `0..order.len()`.
 pub(crate) fn inverse(order: &[u32], threads: usize) -> TableColumn<u32> {
     if threads < 2 || order.len() < FEW {
         let mut positions = TableColumn::zeroed(order.len());
@@ -96,7 +96,7 @@ pub(crate) fn inverse(order: &[u32], threads: usize) -> TableColumn<u32> {
     let positions: TableColumn<AtomicU32> = TableColumn::zeroed(order.len());
     in_ranges(order.len(), threads, |range| {
         for position in range {
-            // Each position is written once, by one thread, and read when all have been joined: no order is
+            // Each position is written once, by one thread, and read after all threads have been joined, so no ordering is
             // needed.
             positions[order[position] as usize].store(position as u32, Ordering::Relaxed);
         }
@@ -104,7 +104,7 @@ pub(crate) fn inverse(order: &[u32], threads: usize) -> TableColumn<u32> {
     positions.into_numbers()
 }
 
-/// All lists one after another, copied by several threads.
+/// Concatenates lists, with several threads.
 pub(crate) fn concatenated<T: Copy + Zeroable + Send + Sync>(
     lists: &[&[T]],
     threads: usize,
@@ -114,7 +114,7 @@ pub(crate) fn concatenated<T: Copy + Zeroable + Send + Sync>(
     all
 }
 
-/// Copies lists one after another to `all`, which has as many places.
+/// Copies lists one after another into `all`, which has exactly their total length.
 pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], threads: usize) {
     on_each(list_shares(all, lists, threads), |(mut places, lists)| {
         for list in lists {
@@ -125,13 +125,13 @@ pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], t
     });
 }
 
-/// Divides lists, and their places, among so many threads at most.
+/// Divides lists, and their places in `all`, among at most `threads` threads.
 fn list_shares<'a, T>(
     all: &'a mut [T],
     lists: &'a [&'a [T]],
     threads: usize,
 ) -> Vec<(&'a mut [T], &'a [&'a [T]])> {
-    // Never none: a share without room would take no list, and the loop would not end.
+    // At least 1: a share of length 0 would take no list, and the loop would not end.
     let share = match threads < 2 || all.len() < FEW {
         true => all.len().max(1),
         false => all.len().div_ceil(threads),
@@ -139,7 +139,7 @@ fn list_shares<'a, T>(
     let (mut rest, mut lists, mut shares) = (all, lists, Vec::new());
     while !lists.is_empty() {
         let (mut count, mut length) = (0, 0);
-        // Whole lists, for a list is never divided between threads; empty ones go with those before them.
+        // A list is never divided between threads; empty lists go to the thread of the list before them.
         while count < lists.len() && (length < share || lists[count].is_empty()) {
             length += lists[count].len();
             count += 1;
@@ -152,10 +152,10 @@ fn list_shares<'a, T>(
     shares
 }
 
-/// Runs the same work on so many threads, that of the caller among them, and waits for all. Results are in the order of threads.
+/// Runs the same work on `threads` threads, including the caller's, and waits for all of them. The results are in the order of the threads.
 ///
 /// # Errors
-/// The first one, in the order of threads.
+/// Returns the first error in the order of the threads.
 pub(crate) fn on_threads<R: Send, E: Send>(
     threads: usize,
     work: impl Fn() -> Result<R, E> + Sync,
@@ -163,11 +163,11 @@ pub(crate) fn on_threads<R: Send, E: Send>(
     on_each(0..threads.max(1), |_| work()).into_iter().collect()
 }
 
-/// Works on each item, on several threads, and hands the results on in the order of the items. A thread has one result in the making and two
-/// that wait, at most.
+/// Runs `work` on each item, on several threads, and passes the results to `hand_on` in the order of the items. At most, a thread has one
+/// result in work and two waiting.
 ///
 /// # Errors
-/// The first one, in the order of the items.
+/// Returns the first error in the order of the items.
 pub(crate) fn in_order<T: Send, R: Send, E: Send>(
     items: Vec<T>,
     threads: usize,
@@ -180,14 +180,14 @@ pub(crate) fn in_order<T: Send, R: Send, E: Send>(
     let count = items.len();
     let mut shares: Vec<Vec<T>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, item) in items.into_iter().enumerate() {
-        // In turn, as they are heard: a thread never waits for one that has a later item.
+        // Round robin, the order in which results are received: a thread never waits while another must first deliver a later item.
         shares[number % threads].push(item);
     }
     std::thread::scope(|scope| {
         let work = &work;
         let begin = |share: Vec<T>| {
             let (sender, results) = mpsc::sync_channel(1);
-            // Nobody listens any more after an error.
+            // Sending fails after an error, when nobody receives any more.
             let mut results_of = move |item| sender.send(work(item)).is_ok();
             let worker = scope.spawn(move || share.into_iter().all(&mut results_of));
             (worker, results)
@@ -197,7 +197,7 @@ pub(crate) fn in_order<T: Send, R: Send, E: Send>(
             let result = results[number % threads].recv();
             hand_on(result.expect("each item has a result")?)
         });
-        // Workers that have more to send end when nobody listens.
+        // Workers with more results to send end once the receivers are dropped.
         drop(results);
         join_all(workers);
         handed_on
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// Lengths on both sides of what one thread does.
+    /// Lengths below and above the limit for a single thread.
     fn lengths() -> impl Strategy<Value = usize> {
         prop_oneof![0..10_usize, FEW - 1..3 * FEW]
     }

@@ -1,4 +1,4 @@
-//! Sorting on several threads.
+//! Sorting with several threads.
 
 use std::cmp::Ordering;
 
@@ -9,13 +9,13 @@ use crate::parallel::{FEW, copy_lists, on_items};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::are_mapped;
 
-/// Runs that are sorted by each thread, on average.
+/// Average number of runs that each thread sorts.
 const RUNS: usize = 4;
 
-/// Items of each run among which the bounds of ranges are chosen.
+/// Number of items sampled from each run to choose the bounds of the ranges.
 const SAMPLED: usize = 64;
 
-/// A number with a key in the order of which it is sorted, in 12 bytes.
+/// A number with the key that it is sorted by, in 12 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroable)]
 pub(crate) struct KeyedNumber {
     high: u32,
@@ -37,13 +37,13 @@ impl KeyedNumber {
     }
 }
 
-/// An order that is found where a comparison looks things up anyway: a call by address costs little beside that, and all of them share the
-/// code of one sort.
+/// A comparison that looks up its data elsewhere: an indirect call costs little next to that, and all such orders share the code
+/// of one sort.
 pub(crate) type ItemOrder<'a, T> = dyn Fn(&T, &T) -> Ordering + Sync + 'a;
 
-/// Sorts by a total order, in which no two items are equal: then the result is the same for any number of threads.
+/// Sorts by a total order in which no two items are equal, so that the result is the same for any number of threads.
 ///
-/// O(n log n / threads) time; another copy of the items, unless there are few or one thread.
+/// Takes O(n log n / threads) time, and memory for a copy of the items unless they are few or there is one thread.
 pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
     items: &mut [T],
     threads: usize,
@@ -54,7 +54,7 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
         items.sort_unstable_by(compare);
         return;
     }
-    // Some runs are in order already: whoever sorts those sorts others instead of waiting.
+    // Some runs are already in order: a thread that gets those takes others instead of waiting.
     let length = items.len().div_ceil(threads * RUNS);
     on_items(items.chunks_mut(length), threads, |run| {
         run.sort_unstable_by(compare);
@@ -72,7 +72,7 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
             range.extend_from_slice(&run[from..before(run, number)]);
         }
         match are_mapped() {
-            // The stable sort sees that these are sorted runs, and merges them. It takes half of their memory.
+            // The stable sort detects the sorted runs and merges them. It takes half of their memory.
             false => range.sort_by(compare),
             true => range.sort_unstable_by(compare),
         }
@@ -80,14 +80,14 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
     };
     let ranges = on_each(0..=bounds.len(), range);
     let ranges: Vec<&[T]> = ranges.iter().map(|range| &range[..]).collect();
-    // Ranges ascend: each ends before the bound with which the next begins.
+    // The ranges ascend: each ends before the bound at which the next one begins.
     copy_lists(items, &ranges, threads);
 }
 
-/// Items between which so many ranges of about equal length lie.
+/// Returns items that divide all runs into `ranges` ranges of about equal length.
 fn bounds<T: Copy>(runs: &[&[T]], ranges: usize, compare: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let sample = |run: &&[T]| -> Vec<T> {
-        // Of sorted runs, so that evenly spaced items are quantiles of the run.
+        // The runs are sorted, so evenly spaced items are quantiles of the run.
         let step = run.len().div_ceil(SAMPLED);
         run.iter().step_by(step.max(1)).copied().collect()
     };
@@ -114,7 +114,7 @@ mod tests {
             bits in 1..40_u32,
             threads in 1..10_usize,
         ) {
-            // Few different keys, or many; some of it sorted before.
+            // Few different keys, or many; a part is already sorted.
             let key = |at: usize| match at % 3 {
                 0 => at as u64,
                 _ => seed.wrapping_mul(2 * at as u64 + 1) >> (64 - bits),

@@ -1,7 +1,7 @@
-//! Chunks of input through any number of workers and back into order.
+//! Runs chunks of input through several workers and restores their order.
 //!
 //! One thread reads and decompresses, the workers compute, and the caller's thread takes their results in the order
-//! of the input. With one thread everything happens on the caller's, without channels.
+//! of the input. With one worker everything happens on the caller's thread, without channels.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,15 +16,15 @@ use crate::error::BatchError;
 use crate::locks::lock;
 use crate::observer::JobObserver;
 
-/// A piece of the input that one worker takes at a time.
+/// A piece of the input that is handed to one worker.
 pub(crate) trait InputChunk: Send {
-    /// Bytes that it holds in memory.
+    /// Returns the number of bytes that it holds in memory.
     fn held_bytes(&self) -> usize;
 
-    /// Its longest document, or one at least as long.
+    /// Returns its longest document, or a length at least as large.
     fn longest_document(&self) -> LongestDocument;
 
-    /// True if no worker gets it before all chunks before it are collected.
+    /// Returns true if no worker may get it before all earlier chunks are collected.
     fn waits_for_all(&self) -> bool {
         false
     }
@@ -36,7 +36,7 @@ impl InputChunk for RecordChunk {
     }
 
     fn longest_document(&self) -> LongestDocument {
-        // A longer one than chunks usually are has a chunk of its own, or the end of one.
+        // A document longer than a usual chunk is a chunk of its own, or the end of one.
         LongestDocument {
             bytes: self.held_bytes() as u64,
             place: self.last_record(),
@@ -44,25 +44,26 @@ impl InputChunk for RecordChunk {
     }
 }
 
-/// A worker: makes something of each chunk.
+/// A worker, which computes an output from each chunk.
 pub(crate) trait ChunkWorker<C>: Send {
     type Output: Send;
     fn run(&mut self, chunk: &C) -> Result<Self::Output, BatchError>;
 
-    /// Gives back the memory that buffers took for a long document: each worker would keep that of the longest one.
+    /// Releases the buffers that grew for a long document; otherwise each worker would keep those of its longest one.
     fn shrink(&mut self);
 }
 
-/// Chunks of more bytes, which hold a document that is no ordinary one, leave no buffers.
+/// Size above which a chunk must contain an unusually long document, so the worker's buffers are released after it.
 const SHRINK_BYTES: u64 = 2 * CHUNK_BYTES;
 
-/// Runs all chunks through `workers` and gives what they make to `collect`, in the order of the chunks. Returns the workers.
+/// Runs all chunks through `workers` and passes their outputs to `collect`, in the order of the chunks. Returns the workers.
 ///
-/// Chunks wait for one another where all of them together are too much for `memory`, so that long documents take no more than that
-/// allows; ordinary chunks never do.
+/// When chunks together would exceed `memory`, they wait for each other, so that long documents stay within the limit.
+/// Ordinary chunks never wait.
 ///
 /// # Errors
-/// [`BatchError::LongDocuments`] at a chunk that is too long for `memory`, [`BatchError::Cancelled`], and whatever reading, a worker or `collect` meets.
+/// [`BatchError::LongDocuments`] at a chunk that is too long for `memory`, [`BatchError::Cancelled`], and any error of reading, of a worker or of
+/// `collect`.
 pub(crate) fn run_in_order<C, E, W>(
     chunks: impl Iterator<Item = Result<C, E>> + Send,
     memory: DocumentMemory<'_>,
@@ -111,11 +112,11 @@ where
     Ok(workers)
 }
 
-/// Outputs of workers, of chunks that were not collected yet.
+/// Outputs for chunks that are not yet collected.
 struct Outputs<T>(Vec<Mutex<Option<T>>>);
 
 impl<T> Outputs<T> {
-    /// For chunks whose numbers differ by less than `window`.
+    /// Creates outputs for chunks whose numbers differ by less than `window`.
     fn new(window: usize) -> Self {
         let places = std::iter::repeat_with(Mutex::default);
         Self(places.take(window).collect())
@@ -130,14 +131,14 @@ impl<T> Outputs<T> {
     }
 }
 
-/// A worker whose outputs wait elsewhere, so that threads and channels need not know their type: for each type, they would be fifteen
-/// thousand lines of intermediate code.
+/// A worker that stores its outputs elsewhere, so that threads and channels need not know their type. Otherwise they would be compiled for
+/// each type: fifteen thousand lines of intermediate code each.
 struct NumberedWorker<'a, W, T> {
     worker: &'a mut W,
     done: &'a Outputs<T>,
 }
 
-/// See [`NumberedWorker`].
+/// The part of [`NumberedWorker`] that does not depend on the output type.
 trait ErasedWorker<C>: Send {
     fn run(&mut self, number: u64, chunk: &C) -> Result<(), BatchError>;
     fn shrink(&mut self);
@@ -158,20 +159,20 @@ impl<C, W: ChunkWorker<C>> ErasedWorker<C> for NumberedWorker<'_, W, W::Output> 
 /// A reader, several workers and a collector.
 struct Pipeline<'a, C> {
     workers: Vec<&'a mut dyn ErasedWorker<C>>,
-    /// Chunks that may be between reader and collector.
+    /// Maximum number of chunks between reader and collector.
     window: u64,
     memory: DocumentMemory<'a>,
 }
 
 impl<C: InputChunk> Pipeline<'_, C> {
-    /// Tells `collect` the number of each chunk in turn, once a worker is done with it.
+    /// Passes the number of each chunk to `collect`, in order, once a worker has processed it.
     fn run(
         self,
         chunks: &mut (dyn Iterator<Item = Result<C, BatchError>> + Send),
         collect: &mut dyn FnMut(u64) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let workers = self.workers;
-        // One that is worked on, and for every other worker one that waits.
+        // One chunk in work for each worker, and one waiting for every other worker.
         let ordinary = workers.len() as u64 * CHUNK_BYTES * 3 / 2;
         let line = PipelineState {
             progress: Mutex::default(),
@@ -193,21 +194,21 @@ impl<C: InputChunk> Pipeline<'_, C> {
             };
             let working = workers.into_iter().map(begin).collect();
             drop(sender);
-            // Also when `collect` panics.
+            // Stops the reader even if `collect` panics.
             let _stop = StopAtEnd(line);
             let collected = line.collect(&results, collect);
-            // Nobody listens any more: workers end with what they have in hand.
+            // Nobody receives any more, so each worker ends after its current chunk.
             drop(results);
             let read = reader.join();
             join_all(working);
-            // It runs what the caller gave: a panic there is the caller's.
+            // The reader runs the caller's iterator, so a panic there is passed on to the caller.
             collected.and(read.unwrap_or_else(|panic| resume_unwind(panic)))
         })
     }
 }
 
 fn ensure_fits<C: InputChunk>(memory: DocumentMemory<'_>, chunk: &C) -> Result<(), BatchError> {
-    // So it is nearly always, and no document need be looked at.
+    // The usual case, in which no document has to be examined.
     match memory.fits(chunk.held_bytes() as u64) {
         true => Ok(()),
         false => memory.ensure_fits(chunk.longest_document()),
@@ -218,7 +219,7 @@ fn receive<C>(chunks: &Mutex<mpsc::Receiver<(u64, C)>>) -> Option<(u64, C)> {
     lock(chunks).recv().ok()
 }
 
-/// A chunk that a worker is done with, and what became of it.
+/// A chunk that a worker has processed, with the outcome.
 struct ChunkDone {
     number: u64,
     bytes: u64,
@@ -228,26 +229,26 @@ struct ChunkDone {
 /// Progress of reader and collector.
 #[derive(Default)]
 struct PipelineProgress {
-    /// Chunks that were collected.
+    /// Number of chunks collected.
     collected: u64,
-    /// Bytes of chunks that were read and are not collected yet.
+    /// Bytes of chunks that were read but not yet collected.
     in_flight: u64,
 }
 
-/// State that reader and collector share: how far the one may be ahead of the other, and whether to stop.
+/// State shared by reader and collector: how far the reader may be ahead, and whether to stop.
 struct PipelineState<'a> {
     progress: Mutex<PipelineProgress>,
     moved: Condvar,
     stop: AtomicBool,
-    /// Chunks that may be between reader and collector: memory is bounded even when one of them takes long.
+    /// Maximum number of chunks between reader and collector, which bounds the memory even if one of them takes long.
     window: u64,
-    /// Memory for them all.
+    /// Memory for all of these chunks.
     memory: DocumentMemory<'a>,
-    /// Bytes of such chunks, unless it is a single one.
+    /// Maximum number of bytes of these chunks, except for a single one.
     in_flight: u64,
 }
 
-/// Ends the reader, whatever happens.
+/// Stops the reader when dropped.
 struct StopAtEnd<'a>(&'a PipelineState<'a>);
 
 impl Drop for StopAtEnd<'_> {
@@ -257,15 +258,15 @@ impl Drop for StopAtEnd<'_> {
 }
 
 impl PipelineState<'_> {
-    /// Lets the reader end, also if it waits for chunks that will never be collected.
+    /// Makes the reader end, even if it waits for chunks that will never be collected.
     fn stop(&self) {
-        // Under the lock: the reader has not yet looked, or waits and is woken.
+        // Under the lock, so that the reader either has not checked yet or is waiting and is woken.
         let _progress = lock(&self.progress);
         self.stop.store(true, Ordering::Relaxed);
         self.moved.notify_all();
     }
 
-    /// Waits while something holds, or until nothing more is wanted.
+    /// Waits while `holds` returns true, or until the pipeline stops.
     fn wait_while(
         &self,
         holds: impl Fn(&PipelineProgress) -> bool,
@@ -280,10 +281,10 @@ impl PipelineState<'_> {
         progress
     }
 
-    /// Waits until there is room for a chunk, and counts it.
+    /// Waits until there is room for a chunk, then counts it.
     fn enter(&self, number: u64, bytes: u64) {
         let is_full = |progress: &PipelineProgress| {
-            // The chunk that the collector waits for always gets in, or nobody would ever move.
+            // The chunk that the collector waits for is always let in, or there would be a deadlock.
             let is_alone = number == progress.collected;
             number >= progress.collected + self.window
                 || (!is_alone && progress.in_flight + bytes > self.in_flight)
@@ -308,14 +309,14 @@ impl PipelineState<'_> {
                 break;
             }
             if bytes > self.in_flight {
-                // Another one that is read meanwhile would take memory beside it.
+                // A chunk that is read meanwhile would take memory besides this one.
                 drop(self.wait_while(|progress| progress.collected <= number));
             }
         }
         Ok(())
     }
 
-    /// Takes chunks until there are none, or nobody wants to hear of them.
+    /// Processes chunks until there are no more, or until nobody receives the results.
     fn work<C: InputChunk>(
         &self,
         worker: &mut dyn ErasedWorker<C>,
@@ -325,13 +326,13 @@ impl PipelineState<'_> {
         while let Some((number, chunk)) = receive(received) {
             let result = catch_unwind(AssertUnwindSafe(|| worker.run(number, &chunk)));
             let result = result.unwrap_or_else(|panic| {
-                // The collector waits for this chunk, the reader for the collector, and others for the reader.
+                // Otherwise the collector would wait for this chunk, the reader for the collector, and others for the reader.
                 self.stop();
                 while receive(received).is_some() {}
                 resume_unwind(panic)
             });
             let bytes = chunk.held_bytes() as u64;
-            // Its memory must be free before another chunk is let in for it.
+            // Free its memory before another chunk is let in.
             drop(chunk);
             if bytes > SHRINK_BYTES {
                 worker.shrink();
@@ -360,8 +361,8 @@ impl PipelineState<'_> {
             while let Some(done) = waiting.remove(&next) {
                 next += 1;
                 if outcome.is_ok() {
-                    // After a failure chunks are still counted, or the reader would wait for room that never
-                    // comes.
+                    // After a failure chunks are still counted, because the reader would otherwise wait for room that never
+                    // becomes free.
                     outcome = done.result.and_then(|()| collect(done.number));
                 }
                 let mut progress = lock(&self.progress);
@@ -371,8 +372,8 @@ impl PipelineState<'_> {
                 if outcome.is_err() {
                     self.stop.store(true, Ordering::Relaxed);
                 }
-                // Only the reader waits here. Set without the lock, `stop` can be missed once: but the reader
-                // waits only while a chunk is on its way, whose collection wakes it again.
+                // Only the reader waits here. It can miss `stop` once, because that is set without the lock; but it
+                // waits only while a chunk is in flight, and collecting that wakes it again.
                 self.moved.notify_one();
             }
         }
@@ -389,7 +390,7 @@ mod tests {
     use super::*;
     use crate::observer::NoProgress;
 
-    /// A chunk of so many bytes, none of which is there.
+    /// A chunk that claims to hold this many bytes.
     struct SizedChunk(u64);
 
     impl InputChunk for SizedChunk {
@@ -405,7 +406,7 @@ mod tests {
         }
     }
 
-    /// Returns sizes.
+    /// A worker that returns the sizes of its chunks.
     struct SizeWorker;
 
     impl ChunkWorker<SizedChunk> for SizeWorker {
@@ -419,7 +420,7 @@ mod tests {
         fn shrink(&mut self) {}
     }
 
-    /// A chunk, and whether it waits for all before it; it goes with the number of chunks that were collected.
+    /// A chunk, whether it waits for all earlier ones, and the number of chunks collected so far.
     struct WaitingChunk<'c>(bool, &'c AtomicU64);
 
     impl InputChunk for WaitingChunk<'_> {
@@ -439,7 +440,7 @@ mod tests {
         }
     }
 
-    /// Returns how many chunks were collected when it got the chunk.
+    /// A worker that returns the number of chunks collected when it got the chunk.
     struct WaitingWorker;
 
     impl ChunkWorker<WaitingChunk<'_>> for WaitingWorker {
@@ -452,7 +453,7 @@ mod tests {
         fn shrink(&mut self) {}
     }
 
-    /// Panics at chunks of no bytes.
+    /// A worker that panics at chunks of zero bytes.
     struct PanickingWorker;
 
     impl ChunkWorker<SizedChunk> for PanickingWorker {
@@ -568,7 +569,7 @@ mod tests {
             let begun = AtomicU64::new(0);
             let (mut collected, mut done) = (Vec::new(), 0);
             let limit = memory.in_flight().max(threads as u64 * CHUNK_BYTES * 3 / 2);
-            // One more is read while it waits for room.
+            // One more chunk is read while it waits for room.
             let most_beside = sizes.iter().max().copied().unwrap_or(0);
             let chunks = sizes.iter().map(|&size| {
                 begun.fetch_add(size, Ordering::Relaxed);

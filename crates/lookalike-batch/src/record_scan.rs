@@ -1,4 +1,4 @@
-//! A reading of all records: parsed on all threads, collected in the order of the input, with what could not be read.
+//! One pass over all records: parsed on all threads and collected in input order, together with what could not be read.
 
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record, RecordChunk};
 
@@ -12,7 +12,7 @@ use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
-/// The input of a job, and how its records are read.
+/// The input of a job, and the way its records are read.
 #[derive(Clone, Debug)]
 pub struct RecordScan<'a> {
     pub(crate) inputs: &'a Inputs,
@@ -26,54 +26,54 @@ lookalike::setters! {
     RecordScan<'a> {
         /// Sets how sources are read: the options that [`Inputs::discover`] was given.
         options: InputOptions,
-        /// Sets how many threads and how much memory the job may use.
+        /// Sets the number of threads and the memory that the job may use.
         limits: JobLimits,
-        /// Sets what is done about records that cannot be read: they are left out and counted, if nothing is said.
+        /// Sets the policy for records that cannot be read: by default they are left out and counted.
         losses: LossPolicy,
-        /// Sets who hears of progress.
+        /// Sets the observer of the progress.
         observer: &'a dyn JobObserver,
     }
 }
 
-/// Makes something of the records of a chunk; each thread has one.
+/// Computes a product from the records of a chunk; each thread has one worker.
 pub(crate) trait RecordWorker: Send {
-    /// True if the input is read again, and must be the same then.
+    /// True if the input is read a second time and must then be unchanged.
     const SUMS: bool = false;
 
     type Product: Default + Send;
 
-    /// Adds a record to what is made of its chunk.
+    /// Adds a record to the product of its chunk.
     fn add(&mut self, record: &Record<'_>, product: &mut Self::Product);
 
-    /// Gives back the memory that buffers took for a long document.
+    /// Releases the buffers that grew for a long document.
     fn shrink(&mut self) {}
 }
 
-/// Counts of a reading.
+/// Counts of a pass.
 pub(crate) struct ScanCounts {
-    /// Records that could be read.
+    /// Number of records that could be read.
     pub(crate) records: u64,
-    /// Bytes of input as stored.
+    /// Bytes of input, as stored.
     pub(crate) disk_bytes: u64,
-    /// Counts of what was taken out of texts, if anything was to be.
+    /// Counts of the boilerplate removed from texts, if that was requested.
     pub(crate) boilerplate: Option<BoilerplateCounts>,
-    /// Parts that were not read, by reason.
+    /// Parts that were not read, by kind.
     pub(crate) skipped: Vec<SkippedRow>,
 }
 
-/// A mark by which a chunk is known when it is read again.
+/// Checksum by which a chunk is recognised in a second pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkSum {
     sum: u64,
-    /// Source of its last record.
+    /// Number of the source of its last record.
     pub(crate) source: u32,
 }
 
-/// Findings of a reading that is not judged yet.
+/// Totals of a pass, before fields and losses are checked.
 #[derive(Default)]
 pub(crate) struct ScanTotals {
     pub(crate) fields: FieldTally,
-    /// Those of all chunks, where they are wanted.
+    /// Checksums of all chunks, if the worker wants them.
     pub(crate) sums: Vec<ChunkSum>,
     removed: RemovedTally,
     disk_bytes: u64,
@@ -86,7 +86,7 @@ struct ScanWorker<'a, W> {
     worker: W,
 }
 
-/// Result of one worker for one chunk.
+/// Product and counts of one chunk.
 struct ScannedChunk<P> {
     product: P,
     sum: Option<ChunkSum>,
@@ -134,7 +134,7 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
 }
 
 impl<'a> RecordScan<'a> {
-    /// Creates a reading with default options and limits.
+    /// Creates a pass with default options and limits.
     pub fn new(inputs: &'a Inputs) -> Self {
         Self {
             inputs,
@@ -145,11 +145,11 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// Reads everything, makes `documents` of it, and hands what workers made of each chunk to `collect`, in the order of the input, with the
-    /// bytes of input up to its end.
+    /// Reads all records, to use them as `documents`, and passes the product of each chunk to `collect`, in input order, with the
+    /// number of input bytes up to the end of the chunk.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, a field that was named is nowhere, more was lost than may be, or what `collect` says.
+    /// [`BatchError`]: the input cannot be read, no record has a named field, more was lost than allowed, or `collect` fails.
     pub(crate) fn run<W: RecordWorker>(
         &self,
         documents: DocumentUse<'_>,
@@ -157,14 +157,14 @@ impl<'a> RecordScan<'a> {
         collect: impl FnMut(W::Product, u64) -> Result<(), BatchError>,
     ) -> Result<ScanCounts, BatchError> {
         let (inputs, options) = (self.inputs, &self.options);
-        // Before the first document: the largest one decides whether the memory limit can be kept.
+        // Before the first document: the largest possible one decides whether the memory limit can be kept.
         ensure_documents_fit(&self.limits, documents, inputs, options)?;
         self.losses.refuse_undiscovered(inputs)?;
         self.observer.stage(JobStage::Scan, inputs.total_bytes());
         let mut rows = SkippedRows::default();
         let read = self.read(documents, &mut rows, worker, collect)?;
-        // Before losses are judged: a mistyped field leaves every record without text, and the field is what to
-        // tell of.
+        // Before losses are checked: a mistyped field leaves every record without text, and the field is the error to
+        // report.
         read.fields.check(inputs, options)?;
         let counts = ScanCounts {
             records: read.fields.records,
@@ -176,7 +176,7 @@ impl<'a> RecordScan<'a> {
         Ok(counts)
     }
 
-    /// The same, for a job that judges losses and fields itself. Parts that were not read go to `rows`.
+    /// Reads all records as [`Self::run`] does, for a job that checks losses and fields itself. Adds parts that were not read to `rows`.
     pub(crate) fn read<W: RecordWorker>(
         &self,
         documents: DocumentUse<'_>,
@@ -199,7 +199,7 @@ impl<'a> RecordScan<'a> {
             workers.collect(),
             |scanned: ScannedChunk<W::Product>| {
                 for skipped in scanned.skipped {
-                    // Chunks come in input order, so a strict job ends with the same record for any number of
+                    // Chunks arrive in input order, so a strict job stops at the same record for any number of
                     // threads.
                     self.losses.refuse_first(&skipped)?;
                     rows.take(skipped);

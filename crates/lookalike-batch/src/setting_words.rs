@@ -1,6 +1,6 @@
-//! Settings as words, which a command line or a call has: printing, parsing, and the errors of texts that mean nothing.
+//! Settings as words, for a command line or a call: printing, parsing, and errors for words that mean nothing.
 
-/// Text that is no value of a setting.
+/// Text that is not a value of a setting.
 ///
 /// ```
 /// use lookalike_batch::{Method, ParseSettingError};
@@ -12,31 +12,31 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseSettingError {
-    /// A word that names no value.
+    /// A word that is not one of the values.
     #[error("unknown {setting} {text:?}: use {values}")]
     Unknown {
         /// Name of the setting.
         setting: &'static str,
         /// The word.
         text: String,
-        /// The words that name one.
+        /// The words that are values.
         values: String,
     },
-    /// A text of a wrong form, or with a number out of range.
+    /// A text of the wrong form, or with a number out of range.
     #[error("{text:?} {fault}")]
     Malformed {
         /// The text.
         text: String,
-        /// Fault and remedy.
+        /// The fault and its remedy.
         fault: String,
     },
-    /// A part of the text that is refused for itself, such as the path of a field.
+    /// A text with a part that is itself refused, such as the path of a field.
     #[error("{0}")]
     Part(String),
 }
 
 impl ParseSettingError {
-    /// No value of that name; `note` explains the words that there are.
+    /// Returns the error for a word that is none of `words`; `note` explains those.
     pub(crate) fn unknown(setting: &'static str, text: &str, words: &[&str], note: &str) -> Self {
         let values = match words {
             [most @ .., last] if !most.is_empty() => format!("{} or {last}", most.join(", ")),
@@ -56,13 +56,13 @@ impl ParseSettingError {
         }
     }
 
-    /// For `map_err`: a part that is refused for itself.
+    /// Wraps the error of a part of the text, for `map_err`.
     pub(crate) fn part(error: impl std::error::Error) -> Self {
         Self::Part(error.to_string())
     }
 }
 
-/// Prints and parses the values of a setting by their words. A note may explain them to whoever used another.
+/// Implements printing and parsing of a setting by the words of its values. An optional note explains the words in the error.
 macro_rules! setting_words {
     ($kind:ident, $setting:literal, $($variant:ident = $word:literal),+ $(; $note:literal)?) => {
         impl std::fmt::Display for $kind {

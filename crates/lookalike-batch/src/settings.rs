@@ -1,6 +1,6 @@
 //! Settings of a job: method, threshold, survivor rule, limits.
 //!
-//! Everything here decides *what* comes out, except [`JobLimits`], which decides only how much of the machine is used:
+//! Everything here decides the *result*, except [`JobLimits`], which decides only how much of the machine is used:
 //! the same settings give the same bytes under any limits (P5 in ARCHITECTURE.md).
 
 use std::fmt;
@@ -24,23 +24,23 @@ use crate::settings_error::{BoundedSetting, SettingConflict, SettingsError};
 pub enum Method {
     /// Exact copies only: equal text, byte for byte.
     Copies,
-    /// All pairs at or above the threshold, by prefix filtering: recall 1 by construction.
+    /// All pairs at or above the threshold, by prefix filtering: a recall of 1 by construction.
     #[serde(rename = "allpairs")]
     AllPairs,
-    /// Bands over a min-hash signature; recall computed from the threshold.
+    /// Bands over a min-hash signature; their number is computed from the threshold and the recall.
     #[serde(rename = "minhash")]
     MinHash,
-    /// The same over a one-permutation signature.
+    /// Bands over a one-permutation signature.
     Oph,
-    /// The same over the lowest bits of minima.
+    /// Bands over the lowest bits of the minima.
     BBit,
-    /// Agreement of super-shingles (Vassilvitskii 2007), of at least two unless told otherwise.
+    /// Agreement of super-shingles (Vassilvitskii 2007), by default of at least two.
     #[serde(rename = "supershingle")]
     SuperShingle,
-    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2), made by Charikar's hash.
+    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2), computed by Charikar's hash.
     Simhash,
-    /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within
-    /// a distance, of all pairs or of those of one site ([`DistanceFor`]).
+    /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within a distance, either for all pairs or for those of
+    /// one site ([`DistanceFor`]).
     Henzinger,
     /// A common shingle among those that are zero modulo p (Manku et al. 2007, section 5.4).
     ModP,
@@ -48,12 +48,12 @@ pub enum Method {
     Winnow,
     /// A common hash of the terms in a lexicon (Manku et al. 2007, section 5.4).
     IMatch,
-    /// Agreement of bucket checksums (Manku et al. 2007, section 5.4), of at least two unless told otherwise.
+    /// Agreement of bucket checksums (Manku et al. 2007, section 5.4), by default of at least two.
     Buckets,
 }
 
 impl Method {
-    /// Every method, in the order the documentation lists them.
+    /// All methods, in the order in which the documentation lists them.
     pub const ALL: [Self; 12] = [
         Self::AllPairs,
         Self::MinHash,
@@ -69,7 +69,7 @@ impl Method {
         Self::Copies,
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copies => "copies",
@@ -87,13 +87,12 @@ impl Method {
         }
     }
 
-    /// True if fingerprints are compared by their distance.
+    /// Returns true if fingerprints are compared by their distance.
     pub fn has_fingerprints(self) -> bool {
         matches!(self, Self::Simhash | Self::Henzinger)
     }
 
-    /// Number of super-shingles, checksums or selected shingles that candidates share, unless told
-    /// otherwise.
+    /// Returns the default minimum number of super-shingles, checksums or selected shingles that candidates share.
     pub fn default_equal(self) -> u32 {
         match self {
             // Two of six: what Henzinger (2006) calls B-similar.
@@ -102,10 +101,10 @@ impl Method {
         }
     }
 
-    /// Largest Hamming distance of a candidate, in bits of 64, unless told otherwise.
+    /// Returns the default maximum Hamming distance of a candidate, for fingerprints of 64 bits.
     pub fn default_distance(self) -> u32 {
         match self {
-            // 355 of 384 bits are equal (Henzinger 2006).
+            // The share of 355 equal bits of 384 (Henzinger 2006), rounded to bits of 64.
             Self::Henzinger => 5,
             // For billions of pages (Manku et al. 2007, section 4).
             _ => 3,
@@ -114,7 +113,7 @@ impl Method {
 }
 
 impl Method {
-    /// The sketch that it needs of a scheme, with the parameters that the command takes unless told otherwise.
+    /// Returns the sketch that a scheme for this method needs, with the default parameters of the command.
     ///
     /// ```
     /// use lookalike::scheme::Sketch;
@@ -132,7 +131,7 @@ impl Method {
                 bits: 4,
             },
             Self::SuperShingle | Self::Henzinger => Sketch::SuperShingle {
-                // 84 minima in six groups, as Henzinger (2006) has them.
+                // 84 minima in six groups, as in Henzinger (2006).
                 groups: 6,
                 rows: 14,
             },
@@ -144,7 +143,7 @@ impl Method {
         }
     }
 
-    /// True if its candidates are pairs by a rule of their own, so that no least resemblance need be asked for.
+    /// Returns true if the method has its own rule for which candidates are pairs, so that a threshold is not required.
     pub fn decides_alone(self) -> bool {
         self.has_fingerprints()
             || matches!(
@@ -171,7 +170,7 @@ impl FromStr for Method {
     }
 }
 
-/// One rule for which document of a cluster is wanted more than another.
+/// One rule that decides which document of a cluster is preferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeepRule {
@@ -179,20 +178,20 @@ pub enum KeepRule {
     Longest,
     /// The shortest text, in bytes.
     Shortest,
-    /// The first in the input.
+    /// The first document in the input.
     First,
-    /// The largest number in a field. Records without a usable value come last, by this rule and those below.
+    /// The largest number in a field. Under this rule and those below, records without a usable value come last.
     Max(String),
     /// The smallest number in a field.
     Min(String),
     /// The latest date or time in a field.
     Newest(String),
-    /// The text in a field that is last in the order of bytes.
+    /// The text in a field that is last in byte order.
     Latest(String),
 }
 
 impl KeepRule {
-    /// The field that it reads.
+    /// Returns the field that the rule reads.
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::Longest | Self::Shortest | Self::First => None,
@@ -221,7 +220,7 @@ impl fmt::Display for KeepRule {
     }
 }
 
-/// Rules as they are written.
+/// The rules as users write them.
 const KEEP_RULES: [&str; 7] = [
     "longest",
     "shortest",
@@ -259,19 +258,19 @@ impl FromStr for KeepRule {
     }
 }
 
-/// Order in which documents of a cluster are wanted: by the first rule, where it makes no difference by the next, and so on. Last
-/// ties go to the smaller id, so that the answer never depends on the order of the input (but for [`KeepRule::First`], which asks
-/// for it).
+/// Rules that order the documents of a cluster by preference: the first rule decides, the next one breaks its ties, and so on. Remaining
+/// ties go to the smaller id, so that the result never depends on the order of the input (except under [`KeepRule::First`], which asks
+/// for that).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeepRules(Vec<KeepRule>);
 
 impl KeepRules {
-    /// The rules, the most important first; at least one.
+    /// Returns the rules, the most important first; there is at least one.
     pub fn rules(&self) -> &[KeepRule] {
         &self.0
     }
 
-    /// The one rule that reads a field, if there is one.
+    /// Returns the rule that reads a field, if there is one.
     pub fn field_rule(&self) -> Option<&KeepRule> {
         self.0.iter().find(|rule| rule.field().is_some())
     }
@@ -314,7 +313,7 @@ impl FromStr for KeepRules {
     }
 }
 
-/// The parts between commas that stand behind no backslash.
+/// Splits a text at its commas, except those after a backslash.
 fn split_at_commas(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -322,30 +321,30 @@ fn split_at_commas(text: &str) -> Vec<&str> {
             parts.push(&text[start..at]);
             start = at + 1;
         }
-        // A backslash behind a backslash escapes nothing.
+        // A backslash that is itself escaped escapes nothing.
         is_escaped = c == '\\' && !is_escaped;
     }
     parts.push(&text[start..]);
     parts
 }
 
-/// Pairs that count, by the categories of their documents (Manku et al. 2007, section 6; Vassilvitskii 2007); what a category is stands in
-/// [`lookalike_corpus::InputOptions::category`]. Equal texts are pairs like any others here.
-/// Documents without a category form one of their own.
+/// Pairs that count, by the categories of their documents (Manku et al. 2007, section 6; Vassilvitskii 2007);
+/// [`lookalike_corpus::InputOptions::category`] says how a category is read. Equal texts are treated like any other pair here.
+/// All documents without a category form one category.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PairScope {
     /// All pairs.
     #[default]
     Everything,
-    /// Pairs of one category: each is treated as if it were alone.
+    /// Pairs within one category: each category is treated as if it were alone.
     Within,
-    /// Pairs of different categories: documents of one are never compared with each other.
+    /// Pairs of different categories: documents of one category are never compared with each other.
     Across,
 }
 
 impl PairScope {
-    /// True if a pair of two categories, or of one, counts.
+    /// Returns true if a pair counts whose documents are of the same category, or of different ones.
     pub fn allows(self, same_category: bool) -> bool {
         match self {
             Self::Everything => true,
@@ -354,10 +353,10 @@ impl PairScope {
         }
     }
 
-    /// Returns the salt of a class's hash, combined with it by exclusive or.
+    /// Returns the value that is combined by exclusive or with the hash of a class.
     ///
-    /// Across categories the documents of a class are no copies of each other, so one old document would keep all of them: new documents
-    /// have classes of their own. The salt leaves the upper half of the hash as it is, by which collections look up classes.
+    /// Across categories, the documents of a class are not copies of each other, so one old document would keep all of them: new documents
+    /// get classes of their own. The salt leaves the upper half of the hash unchanged, because collections look up classes by it.
     pub(crate) fn class_salt(self, is_against: bool) -> u128 {
         match self {
             Self::Across if !is_against => 0x6e65_7764_6f63_756d,
@@ -366,23 +365,23 @@ impl PairScope {
     }
 }
 
-/// For which candidates [`Method::Henzinger`] looks at the distance of the fingerprints.
+/// Candidates of [`Method::Henzinger`] for which the distance of the fingerprints counts.
 ///
-/// Henzinger found super-shingles right for pairs of different sites and wrong for most of one site, where pages share a
-/// template: those are the ones that a second opinion helps.
+/// Henzinger found that super-shingles are right for pairs of different sites, but wrong for most pairs of one site, where pages share a
+/// template: a second test helps with those.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DistanceFor {
-    /// All of them.
+    /// All candidates.
     #[default]
     All,
-    /// Pairs of one site, the host of the URL, and pairs of which one site is not known. Super-shingles alone decide
-    /// about the others.
+    /// Pairs of one site, that is of one host in the URLs, and pairs for which a site is unknown. The others are decided by
+    /// super-shingles alone.
     Site,
 }
 
 impl DistanceFor {
-    /// True if the distance counts for documents of these sites.
+    /// Returns true if the distance counts for documents of these sites.
     pub fn counts<S: PartialEq>(self, a: Option<S>, b: Option<S>) -> bool {
         self == Self::All || a.is_none() || b.is_none() || a == b
     }
@@ -390,14 +389,14 @@ impl DistanceFor {
 
 setting_words!(DistanceFor, "choice", All = "all", Site = "site");
 
-/// The order of the records in `kept.jsonl` and `removed.jsonl`.
+/// Order of the records in `kept.jsonl` and `removed.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordOrder {
-    /// By id, byte by byte: the same file for any order of the input.
+    /// By id, in byte order: the same file for any order of the input.
     #[default]
     Id,
-    /// As they came in.
+    /// In the order of the input.
     Input,
 }
 
@@ -407,20 +406,20 @@ setting_words!(RecordOrder, "order", Id = "id", Input = "input");
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PairList {
-    /// Each removed document with its survivor: the pairs that the result rests on.
+    /// Each removed document with its survivor: the pairs that the result is based on.
     #[default]
     Deciding,
-    /// Every pair at or above the threshold: quadratic in the size of a family.
+    /// Every pair at or above the threshold: their number is quadratic in the size of a cluster.
     All,
 }
 
 setting_words!(PairList, "choice", Deciding = "deciding", All = "all");
 
-/// Rule for two records of one id.
+/// Rule for records that have the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RepeatedIds {
-    /// Call the second `ID#2`, the third `ID#3` and so on, and count them.
+    /// Rename the second to `ID#2`, the third to `ID#3` and so on, and count them.
     #[default]
     Number,
     /// Stop with an error that names the id.
@@ -429,14 +428,14 @@ pub enum RepeatedIds {
 
 setting_words!(RepeatedIds, "choice", Number = "number", Refuse = "refuse");
 
-/// Limits on the resources of a job. Never changes a result.
+/// Limits on the resources of a job. They never change a result.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct JobLimits {
     /// Worker threads; 0 counts as 1.
     pub threads: usize,
-    /// Bytes of resident memory for the whole process. Jobs at work at once in one process may take the sum of their limits, and the
-    /// temporary tables of one may lie in the folder of another.
+    /// Bytes of resident memory for the whole process. Jobs that run at the same time in one process may together take the sum of their limits,
+    /// and one may store its temporary tables in the folder of another.
     pub memory: u64,
 }
 
@@ -448,14 +447,14 @@ lookalike::setters! {
 }
 
 impl JobLimits {
-    /// Worker threads of a job, at least 1: one without workers would wait for them for ever.
+    /// Returns the number of worker threads, at least 1: a job without workers would wait forever.
     pub(crate) fn workers(&self) -> usize {
         self.threads.max(1)
     }
 }
 
 impl Default for JobLimits {
-    /// One thread, and a gibibyte.
+    /// Returns limits of one thread and one gibibyte.
     fn default() -> Self {
         Self {
             threads: 1,
@@ -472,16 +471,17 @@ pub struct JobSettings {
     pub scheme: Scheme,
     /// Method by which candidates are proposed.
     pub method: Method,
-    /// Least resemblance of a near-duplicate, in (0, 1].
+    /// Minimum resemblance of a near-duplicate, in (0, 1].
     pub threshold: f64,
-    /// Largest Hamming distance of a candidate, for [`Method::Simhash`] and [`Method::Henzinger`].
+    /// Maximum Hamming distance of a candidate, for [`Method::Simhash`] and [`Method::Henzinger`].
     pub distance: u32,
-    /// For which candidates of [`Method::Henzinger`] the distance counts.
+    /// Candidates of [`Method::Henzinger`] for which the distance counts.
     pub distance_for: DistanceFor,
-    /// Least number of super-shingles, checksums or selected shingles that candidates share, above 0; `None` for
+    /// Minimum number of super-shingles, checksums or selected shingles that candidates share, above 0; `None` for
     /// [`Method::default_equal`].
     pub equal: Option<u32>,
-    /// Most different texts with a selected shingle that still proposes candidates, for [`Method::ModP`] and [`Method::Winnow`].
+    /// Maximum number of different texts with a selected shingle that still proposes candidates, for [`Method::ModP`] and [`Method::Winnow`];
+    /// `None` for no maximum.
     pub stop_features: Option<u32>,
     /// The table of terms that the scheme names.
     pub terms: Option<Arc<Terms>>,
@@ -489,12 +489,12 @@ pub struct JobSettings {
     pub recall: f64,
     /// Pairs that count.
     pub scope: PairScope,
-    /// Least share of the longer text's bytes that the shorter one has (Manku et al. 2007, section 6), in (0, 1]; `None` for
+    /// Minimum length of the shorter text as a share of the longer one, in bytes (Manku et al. 2007, section 6), in (0, 1]; `None` for
     /// no such test.
     pub lengths: Option<f64>,
-    /// Further tests that a pair must pass, all of them.
+    /// Further tests, all of which a pair must pass.
     pub tests: Vec<PairTest>,
-    /// Document of a cluster that survives.
+    /// Rules that choose the survivor of a cluster.
     pub keep: KeepRules,
     /// Order of the records in the output.
     pub order: RecordOrder,
@@ -553,7 +553,7 @@ impl Default for JobSettings {
 }
 
 impl JobSettings {
-    /// Default settings of a method, with a scheme that has the sketch it needs.
+    /// Returns the default settings of a method, with a scheme that has the sketch it needs.
     ///
     /// ```
     /// use lookalike_batch::{JobSettings, Method};
@@ -571,12 +571,12 @@ impl JobSettings {
         }
     }
 
-    /// Least number of super-shingles, checksums or selected shingles that candidates share.
+    /// Returns the minimum number of super-shingles, checksums or selected shingles that candidates share.
     pub fn least_equal(&self) -> u32 {
         self.equal.unwrap_or(self.method.default_equal())
     }
 
-    /// Bits of the fingerprints that are compared, whatever the method.
+    /// Returns the number of bits of the fingerprints that are compared; 64 if the scheme has none.
     pub fn fingerprint_bits(&self) -> u32 {
         match self.scheme.sketch.fingerprint_bits() {
             0 => 64,
@@ -584,19 +584,19 @@ impl JobSettings {
         }
     }
 
-    /// True if equal texts of different categories are told apart, so that each pair can be judged by where its
-    /// documents stand.
+    /// Returns true if equal texts of different categories or sites are distinguished, so that each pair can be judged by the categories
+    /// or sites of its documents.
     pub fn by_category(&self) -> bool {
         self.scope != PairScope::Everything || self.distance_for == DistanceFor::Site
     }
 
-    /// Refuses numbers that mean nothing, and a scheme without its table of terms.
+    /// Refuses numbers out of range, settings that contradict each other, and a scheme without its table of terms.
     ///
     /// # Errors
     /// [`BatchError::Settings`], which says what to write instead.
     pub fn check(&self) -> Result<(), BatchError> {
         self.check_threshold()?;
-        // Of both ends the numbers of bands would be none and infinitely many.
+        // At either end the number of bands would be zero or infinite.
         if !(self.recall > 0.0 && self.recall < 1.0) {
             return Err(BoundedSetting::Recall.error(self.recall).into());
         }
@@ -632,10 +632,10 @@ impl JobSettings {
         Err(BoundedSetting::Threshold.error(threshold))
     }
 
-    /// Refuses a scheme without the sketch that the method looks at.
+    /// Refuses a scheme without the sketch that the method compares.
     fn check_sketch(&self) -> Result<(), SettingsError> {
         let (needed, sketch) = (self.method.default_sketch(), self.scheme.sketch);
-        // By kind: parameters are the user's choice.
+        // Compare kinds only: the parameters are the user's choice.
         let is_kind =
             |kind: Sketch| std::mem::discriminant(&kind) == std::mem::discriminant(&sketch);
         let is_fit = match needed {
@@ -668,7 +668,7 @@ impl JobSettings {
         }
     }
 
-    /// Refuses further tests that would do nothing, or need what is not there.
+    /// Refuses further tests that would do nothing, or whose data is missing.
     fn check_tests(&self) -> Result<(), SettingsError> {
         if self.method == Method::Copies && !self.tests.is_empty() {
             return Err(SettingConflict::TestsOfCopies.into());
@@ -676,7 +676,7 @@ impl JobSettings {
         self.tests.iter().try_for_each(PairTest::check)
     }
 
-    /// Refuses what has no meaning where the distance counts for pairs of one site only.
+    /// Refuses [`DistanceFor::Site`] with other methods and with scopes.
     fn check_sites(&self) -> Result<(), SettingConflict> {
         match (self.method, self.scope) {
             (Method::Henzinger, PairScope::Everything) => Ok(()),
@@ -685,21 +685,21 @@ impl JobSettings {
         }
     }
 
-    /// Refuses a bound on common features where they propose nothing, or something else besides.
+    /// Refuses a maximum for common features where features propose no candidates, or are needed for something else.
     fn check_stop_features(&self) -> Result<(), SettingsError> {
         match (self.stop_features, self.method) {
             (None, _) => Ok(()),
             (Some(_), Method::ModP | Method::Winnow) if self.by_category() => {
                 Err(SettingConflict::StopFeaturesBesideScope.into())
             }
-            // A pair is two texts.
+            // A pair has two texts, so a maximum below 2 would drop every candidate.
             (Some(most @ (0 | 1)), _) => Err(BoundedSetting::StopFeatures.error(most)),
             (Some(_), Method::ModP | Method::Winnow) => Ok(()),
             (Some(_), _) => Err(SettingConflict::StopFeaturesOfOtherMethods.into()),
         }
     }
 
-    /// Refuses a scheme whose table of terms is missing or another one.
+    /// Refuses a scheme whose table of terms is missing or does not fit.
     fn check_terms(&self) -> Result<(), SettingsError> {
         let Self { scheme, terms, .. } = self;
         lookalike::Sketcher::new(scheme, terms.as_ref())?;
@@ -712,7 +712,7 @@ impl JobSettings {
         }
     }
 
-    /// The settings in one line: what a resumed job must agree on.
+    /// Returns all settings as one line; a resumed job must have the same.
     pub fn canonical(&self) -> String {
         let tests: Vec<String> = self.tests.iter().map(PairTest::to_string).collect();
         format!(

@@ -1,4 +1,4 @@
-//! Settings that mean nothing, or contradict each other, in the words of their fields. The command knows the options that set them.
+//! Errors about settings that mean nothing or contradict each other, in terms of their fields. The command names the options that set them.
 
 use std::fmt;
 
@@ -27,85 +27,85 @@ pub enum SettingsError {
     HardlyRelated {
         /// The distance.
         distance: u32,
-        /// The largest that is allowed.
+        /// The largest distance allowed.
         most: u32,
         /// Bits of the fingerprints.
         bits: u32,
     },
-    /// More parts must be equal than a sketch has.
+    /// A minimum number of equal parts above the number of parts in a sketch.
     #[error("equal {equal} is above {most}: {sketch} has no more, so nothing would be found")]
     MoreThanAll {
-        /// The number that was asked for.
+        /// The number requested.
         equal: u32,
-        /// Parts of a sketch.
+        /// Number of parts in a sketch.
         most: u32,
         /// The sketch.
         sketch: Sketch,
     },
-    /// A scheme without the sketch that the method looks at.
+    /// A scheme without the sketch that the method compares.
     #[error("the method {method} needs a scheme with a sketch such as {needed}, not {sketch}")]
     OtherSketch {
         /// Name of the method.
         method: &'static str,
-        /// The sketch that it needs, with usual parameters.
+        /// The sketch that it needs, with default parameters.
         needed: Sketch,
         /// The sketch of the scheme.
         sketch: Sketch,
     },
-    /// Signatures too short for the recall.
+    /// Signatures that are too short for the recall.
     #[error(
         "{places} min-hash functions cannot find {recall} of the pairs at threshold {threshold}"
     )]
     TooFewFunctions {
-        /// Places of a signature.
+        /// Number of places in a signature.
         places: usize,
-        /// The recall that is asked for.
+        /// The recall requested.
         recall: f64,
         /// The threshold.
         threshold: f64,
     },
-    /// A setting that has nothing to do beside another.
+    /// A setting that has no effect, or no meaning, next to another.
     #[error(transparent)]
     Conflict(#[from] SettingConflict),
-    /// Features or a weight that need a table of terms, and none was given.
+    /// Features or a weight that need a table of terms, without one.
     #[error("{needs} needs a table of terms")]
     NoTerms {
-        /// Part of the scheme that needs it.
+        /// The part of the scheme that needs it.
         needs: String,
     },
-    /// A further test of features that need a table of terms.
+    /// A further test whose features need a table of terms.
     #[error(
         "the test {test} is of {shingle}, which need a table of terms, and further tests have none: use words:N, chars:N or stops:N"
     )]
     TestNeedsTerms {
-        /// The test, as it is written.
+        /// The test, as the user wrote it.
         test: String,
         /// Its features.
         shingle: Shingle,
     },
-    /// A scheme that has no sketcher.
+    /// A scheme for which no sketcher can be made.
     #[error(transparent)]
     Sketcher(#[from] SketcherError),
     /// A table of terms that does not fit the scheme.
     #[error(transparent)]
     Terms(#[from] TermsMismatch),
-    /// Lines that recur on the pages of a site, and no document with a site.
+    /// Boilerplate to learn for each site, but no document with a site.
     #[error(
         "no document has a site, and boilerplate is learned for each: a site is the host of a URL in the field `url`, or of an id"
     )]
     NoSite,
-    /// Rows of a table that are no rows of Parquet.
+    /// A table whose rows cannot be written as Parquet.
     #[error("{source_name}: its rows cannot be written as Parquet with their types: {reason}")]
     NotParquet {
         /// The table.
         source_name: String,
-        /// Reason.
+        /// The reason.
         reason: String,
     },
-    /// Settings of an overlap.
+    /// Wrong settings of an overlap.
     #[error(transparent)]
     Overlap(#[from] OverlapSettingsError),
-    /// Settings of a job over fingerprints, or files that do not go together.
+    /// Wrong settings of a job over fingerprints, or files that do not belong together.
     #[error(transparent)]
     Fingerprints(#[from] FingerprintSettingsError),
 }
@@ -136,7 +136,7 @@ pub enum BoundedSetting {
 }
 
 impl BoundedSetting {
-    /// The range in words.
+    /// Returns the range in words.
     fn range(self) -> &'static str {
         match self {
             Self::Threshold | Self::Lengths | Self::BoilerplateShare => "above 0 and at most 1",
@@ -148,7 +148,7 @@ impl BoundedSetting {
         }
     }
 
-    /// The error of this setting with a number outside its range.
+    /// Returns the error for a value of this setting outside its range.
     pub(crate) fn error(self, value: impl Into<f64>) -> SettingsError {
         let value = value.into();
         SettingsError::OutOfRange {
@@ -175,36 +175,36 @@ impl fmt::Display for BoundedSetting {
     }
 }
 
-/// Two settings of which one leaves nothing to do for the other.
+/// Two settings that do not work together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingConflict {
-    /// Further tests, and no near-duplicates to test.
+    /// Further tests, but no near-duplicates to test.
     #[error("tests are of near-duplicates, and the method copies does not look for any")]
     TestsOfCopies,
-    /// A distance for pairs of one site, and a method without super-shingles and a distance.
+    /// A distance for pairs of one site, but a method without super-shingles and a distance.
     #[error(
         "distance_for site applies only to the method henzinger: no other method has super-shingles and a distance"
     )]
     SiteWithoutHenzinger,
-    /// A distance for pairs of one site, and pairs of one kind only.
+    /// A distance for pairs of one site, but a scope that leaves out either those or the others.
     #[error(
         "distance_for site distinguishes pairs within a site from others, and the scopes within and across leave out one kind"
     )]
     SiteBesideScope,
-    /// Pairs within or across categories, and no document with a category.
+    /// Pairs within or across categories, but no document with a category.
     #[error("the scopes within and across compare categories, and no document has one")]
     ScopeWithoutCategory,
-    /// A bound on features, and a method that proposes nothing by features.
+    /// A maximum for common features, but a method that does not propose candidates by features.
     #[error(
         "stop_features applies only to the methods mod-p and winnow: the others do not propose candidates by features"
     )]
     StopFeaturesOfOtherMethods,
-    /// A bound on features, and equal texts of many categories to find by them.
+    /// A maximum for common features, but a scope that needs them to find equal texts of many categories.
     #[error(
         "stop_features drops features of many texts, which the scopes within and across need to find equal texts of many categories"
     )]
     StopFeaturesBesideScope,
-    /// A bound on features, and a collection beside the job.
+    /// A maximum for common features, but a collection beside the job.
     #[error("stop_features counts the documents of one job, and a collection has others")]
     StopFeaturesBesideCollection,
 }

@@ -1,4 +1,4 @@
-//! Everything that could not be read: the lines of `skipped.jsonl`, each with its place, and the rows of a summary, counted by kind.
+//! Everything that could not be read: the lines of `skipped.jsonl`, each with its place, and the rows of a summary, one for each kind.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use lookalike_corpus::{BadRecord, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
-/// The folder of files of which nothing was read, among results.
+/// Folder among the results for files of which nothing was read.
 pub(crate) const SKIPPED_FILES: &str = "skipped";
 
-/// A line with every field, for tables without rows.
+/// A line with all fields, as the schema of a table without rows.
 pub(crate) const SKIPPED: &str =
     r#"{"source":"","line":1,"record":1,"offset":0,"kind":"","reason":"","count":1,"file":""}"#;
 
@@ -19,29 +19,29 @@ pub(crate) struct SkippedLine {
     source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
-    /// Number of the record in its source, from 1, where there are no lines.
+    /// Number of the record in its source, from 1, if the source has no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     kind: Cow<'static, str>,
     reason: String,
-    /// Number of them, if this is the first of several.
+    /// Number of occurrences, if this is the first of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
-    /// Path of its copy within the results, if it is a file of which nothing was read.
+    /// Path of its copy within the results, for a file of which nothing was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
 }
 
 impl SkippedLine {
-    /// Bytes of its texts, each an allocation of its own.
+    /// Returns the bytes of its strings, with the overhead of each allocation.
     pub(crate) fn text_bytes(&self) -> u64 {
         const OVERHEAD: usize = 32;
         (self.source.len() + self.reason.len() + 2 * OVERHEAD) as u64
     }
 
-    /// A record of `inputs` that could not be read.
+    /// Creates the line of a record of `inputs` that could not be read.
     pub(crate) fn of_record(inputs: &Inputs, bad: &BadRecord) -> Self {
         Self {
             source: inputs.sources[bad.source as usize].name().into_owned(),
@@ -55,7 +55,7 @@ impl SkippedLine {
         }
     }
 
-    /// A file or a part of one that was passed over.
+    /// Creates the line of a skipped file or part of a file.
     pub(crate) fn of_part(skip: &SkippedPart) -> Self {
         Self {
             source: skip.name.clone(),
@@ -69,58 +69,58 @@ impl SkippedLine {
         }
     }
 
-    /// The same with the place of its copy, if there is one.
+    /// Returns the line with the path of the file's copy, if there is one.
     pub(crate) fn with_file(self, file: Option<String>) -> Self {
         Self { file, ..self }
     }
 }
 
-/// Extent of the losses of a row of skipped things.
+/// Number of documents lost in a row of skipped things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LossExtent {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// As many records as are counted.
+    /// As many records as the row counts.
     Records,
-    /// Nobody knows how many records.
+    /// An unknown number of records.
     Unknown,
 }
 
-/// Something that was not read, with how often it was met.
+/// A kind of things that were not read, with their number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SkippedRow {
     /// A short name of the reason.
     pub kind: String,
-    /// Number of them.
+    /// Number of occurrences.
     pub count: u64,
-    /// Extent of the loss of documents.
+    /// Number of documents lost.
     pub loss: LossExtent,
-    /// Place of the first of them, with its fault.
+    /// Place and fault of the first one.
     pub first: String,
 }
 
-/// Something that was not read, on its way into a [`SkippedRow`].
+/// Something that was not read, before it is counted in a [`SkippedRow`].
 pub(crate) struct SkippedInput {
     pub(crate) kind: &'static str,
-    /// Description of it with its reason, for a person.
+    /// Its place and the reason, for the user.
     pub(crate) first: String,
     count: u64,
-    /// True if documents are missing because of it.
+    /// Number of documents lost.
     pub(crate) extent: LossExtent,
 }
 
 impl SkippedRow {
-    /// True if documents are missing because of it.
+    /// Returns true if documents were lost.
     pub fn is_loss(&self) -> bool {
         self.loss > LossExtent::None
     }
 }
 
 impl SkippedInput {
-    /// A file, or a part of one.
+    /// Returns the entry of a file or a part of one.
     pub(crate) fn part(skip: &SkippedPart) -> Self {
         Self {
             kind: skip.kind.as_str(),
@@ -133,11 +133,11 @@ impl SkippedInput {
         }
     }
 
-    /// A record of `inputs`.
+    /// Returns the entry of a record of `inputs`.
     pub(crate) fn record(inputs: &Inputs, bad: &BadRecord) -> Self {
         let source = &inputs.sources[bad.source as usize];
         let place = match source.is_document() {
-            // The file is the record: it has no place in itself.
+            // The file is the record, so there is no place within it.
             true => source.name().into_owned(),
             false => format!("{}, {}", source.name(), bad.place()),
         };
@@ -150,22 +150,22 @@ impl SkippedInput {
     }
 }
 
-/// Counts skips by kind and remembers the first of each.
+/// Counts skips by kind and keeps the first of each kind.
 #[derive(Default)]
 pub struct SkippedRows(BTreeMap<&'static str, SkippedRow>);
 
 impl SkippedRows {
-    /// Those of a file, or of a part of one.
+    /// Counts a file or a part of one.
     pub fn add_part(&mut self, skip: &SkippedPart) {
         self.take(SkippedInput::part(skip));
     }
 
-    /// One more record that cannot be read.
+    /// Counts a record that cannot be read.
     pub fn add_record(&mut self, inputs: &Inputs, bad: &BadRecord) {
         self.take(SkippedInput::record(inputs, bad));
     }
 
-    /// One more record of a kind that cannot be used; `first` says which and why.
+    /// Counts a record that cannot be used; `first` says which one and why.
     pub fn add(&mut self, kind: &'static str, first: String) {
         self.take(SkippedInput {
             kind,
@@ -183,16 +183,16 @@ impl SkippedRows {
             first: skipped.first,
         });
         row.count += skipped.count;
-        // The worst of a kind: one file of unknown extent makes the row unknown.
+        // The worst extent counts: one file of unknown extent makes that of the row unknown.
         row.loss = row.loss.max(skipped.extent);
     }
 
-    /// True if documents are missing.
+    /// Returns true if documents were lost.
     pub fn has_losses(&self) -> bool {
         self.0.values().any(SkippedRow::is_loss)
     }
 
-    /// A row for each kind.
+    /// Returns one row for each kind.
     pub fn finish(self) -> Vec<SkippedRow> {
         self.0.into_values().collect()
     }

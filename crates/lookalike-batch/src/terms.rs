@@ -1,4 +1,4 @@
-//! In how many documents each feature occurs: the jobs behind `lookalike terms`.
+//! Numbers of documents in which each feature occurs: the jobs behind `lookalike terms`.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::record_scan::{RecordScan, RecordWorker};
 use crate::skipped::SkippedRow;
 use crate::spill::external_sort::SortedRuns;
 
-/// The job: what to read, and where counts go meanwhile.
+/// The job of counting: its input, and the folder for its temporary files.
 #[derive(Debug)]
 pub struct TermTable<'a> {
     scan: RecordScan<'a>,
@@ -26,14 +26,14 @@ pub struct TermTable<'a> {
 /// Memory for tables of terms.
 #[derive(Clone, Copy, Debug)]
 pub struct TermsMemory {
-    /// The limit of the whole process.
+    /// The limit of the whole process, in bytes.
     limit: u64,
-    /// Bytes of it that are for something else.
+    /// Bytes of it that are used for other things.
     taken: u64,
 }
 
 impl TermsMemory {
-    /// Memory of a command that reads tables, and no documents.
+    /// Creates the memory of a command that reads tables but no documents.
     #[must_use]
     pub fn of_tables(limit: u64) -> Self {
         /// Bytes of code.
@@ -44,7 +44,7 @@ impl TermsMemory {
         }
     }
 
-    /// The rest beside so many bytes of other tables.
+    /// Returns the memory that is left next to other tables of `held` bytes.
     #[must_use]
     pub fn beside(self, held: u64) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl TermsMemory {
         self.limit.saturating_sub(self.taken)
     }
 
-    /// Refuses to take so many bytes, if they are not left. `wanted` are those that the whole job will need.
+    /// Returns an error if `needed` bytes are not left. The error names the larger of `needed` and `wanted`, the bytes that the whole job will need.
     fn ensure_fits(self, needed: u64, wanted: impl FnOnce() -> u64) -> Result<(), BatchError> {
         if needed <= self.left() {
             return Ok(());
@@ -72,34 +72,34 @@ impl TermsMemory {
     }
 }
 
-/// Bytes of a feature in a table that is read, put together with others and written, at most: 16 in the counts, 12 each in the table, in the
-/// one that follows it, and in the file.
+/// Maximum number of bytes per feature of a table that is read, merged and written: 16 in the counts, and 12 each in the table, in the
+/// next table, and in the file.
 const TABLE_BYTES: u64 = 52;
 
-/// Summary of a table that was made.
+/// Summary of a table that a job made.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TermsSummary {
-    /// Documents that were read for it.
+    /// Number of documents read for it; `None` if it was made of tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
-    /// Documents counted, those of tables that it was made of included.
+    /// Number of documents counted, including those of the tables that it was made of.
     pub documents: u64,
-    /// Features of the table in use: those that two or more documents had when its weights were taken.
+    /// Number of features in the weights: those that occurred in two or more documents when the weights were taken.
     pub terms: u64,
-    /// Counts of what was taken out of texts, if anything was to be.
+    /// Counts of the boilerplate removed from texts, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<BoilerplateCounts>,
     /// The id of the table.
     pub id: String,
     /// Canonical text of the scheme whose features were counted.
     pub scheme: String,
-    /// Of a table that was made of another one: how far its weights had moved.
+    /// Distance by which the weights had moved, if the table was made of another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftSummary>,
-    /// Bytes of counts that went to temporary files.
+    /// Bytes of counts that were written to temporary files.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes_on_disk: u64,
-    /// Parts that were not read, by reason.
+    /// Parts that were not read, by kind.
     pub skipped: Vec<SkippedRow>,
 }
 
@@ -108,19 +108,19 @@ fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-/// Distance of the weights of the counts from those in use.
+/// Distance between the weights in use and those of the newest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DriftSummary {
     /// Bits of a 64-bit fingerprint that would change, on average.
     pub bits: f64,
-    /// Bits from which on the weights are taken over.
+    /// Number of bits from which on the weights are replaced.
     pub tolerance: f64,
-    /// True if they were: the table has another id than before.
+    /// True if they were replaced, which gives the table a new id.
     pub renewed: bool,
 }
 
-/// A table that cannot be read, or not be put together with another one.
+/// A table that cannot be read or merged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TermsError {
@@ -130,10 +130,10 @@ pub enum TermsError {
     /// The file is no table.
     #[error(transparent)]
     File(#[from] TermsFileError),
-    /// It counts other features than the first table, or than the options say.
+    /// The table counts other features than the first table or the options.
     #[error("the table of terms counts other features: {0}")]
     Features(SchemeMismatch),
-    /// It does not fit the memory.
+    /// The table does not fit in the memory.
     #[error(transparent)]
     Memory(BatchError),
 }
@@ -144,7 +144,7 @@ impl From<SchemeMismatch> for TermsError {
     }
 }
 
-/// Reads a table with its counts. `key` is the secret key of the token hash, where it has one.
+/// Reads a table with its counts. `key` is the secret key of the token hash, if it has one.
 ///
 /// # Errors
 /// [`TermsError`].
@@ -153,7 +153,7 @@ pub fn read_terms(
     key: Option<SipKey>,
     memory: TermsMemory,
 ) -> Result<GrowingTerms, TermsError> {
-    // 12 bytes of the file are a feature.
+    // Each feature takes 12 bytes of the file.
     let needed = std::fs::metadata(path)?.len().div_ceil(12) * TABLE_BYTES;
     memory
         .ensure_fits(needed, || needed)
@@ -161,7 +161,7 @@ pub fn read_terms(
     Ok(GrowingTerms::from_bytes(&std::fs::read(path)?, key)?)
 }
 
-/// Adds the counts of `other` to those of `table`. Both must fit into the memory, and the sum beside them.
+/// Adds the counts of `other` to those of `table`. Both, and their sum besides, must fit in the memory.
 ///
 /// # Errors
 /// [`TermsError`].
@@ -181,7 +181,7 @@ pub fn merge_terms(
 }
 
 impl TermsSummary {
-    /// The summary of a table that nothing was read for.
+    /// Returns the summary of a table for which nothing was read.
     #[must_use]
     pub fn of(table: &GrowingTerms) -> Self {
         Self {
@@ -195,7 +195,7 @@ impl TermsSummary {
 }
 
 impl DriftSummary {
-    /// Lets `table` take over the weights of its counts if they are `tolerance` bits away or more.
+    /// Replaces the weights of `table` by those of its counts if they are at least `tolerance` bits apart.
     pub fn follow(table: &mut GrowingTerms, tolerance: f64) -> Self {
         let drift = table.follow(tolerance);
         Self {
@@ -210,7 +210,7 @@ struct TermCounter {
     extractor: FeatureExtractor,
 }
 
-/// The sets of one chunk, one after another.
+/// The feature sets of one chunk, concatenated.
 #[derive(Default)]
 struct TermSets {
     features: Vec<u64>,
@@ -232,22 +232,22 @@ impl RecordWorker for TermCounter {
 }
 
 impl<'a> TermTable<'a> {
-    /// Creates the job. Counts that do not fit the memory go to `folder`.
+    /// Creates the job. Counts that do not fit in the memory are written to `folder`.
     pub fn new(scan: RecordScan<'a>, folder: &'a Path) -> Self {
         Self { scan, folder }
     }
 
-    /// Adds the documents of the input to the counts of `table`. The weights of the table stay until [`GrowingTerms::follow`]. The summary
-    /// says what was read, not what the table has.
+    /// Adds the documents of the input to the counts of `table`. The weights of the table do not change until [`GrowingTerms::follow`].
+    /// The summary describes what was read, not the table.
     ///
-    /// Counts that do not fit the memory go to temporary files as sorted runs, which are merged at the end. Most features of a large
+    /// Counts that do not fit in the memory are written to temporary files as sorted runs, which are merged at the end. Most features of a large
     /// collection occur in a single document: they take no memory in the end, unless the table keeps them.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, temporary files cannot be written, or the table does not fit the memory.
+    /// [`BatchError`]: the input cannot be read, temporary files cannot be written, or the table does not fit in the memory.
     pub fn count(&self, table: &mut GrowingTerms) -> Result<TermsSummary, BatchError> {
-        /// Bytes that are left for each feature of a batch: it takes an eighth of them, and a merge moves some ten features for each that
-        /// is read.
+        /// Bytes that remain for each feature of a batch: the batch itself takes an eighth of them, and a merge moves about ten features for each
+        /// one that is read.
         const LEFT_FOR_EACH: u64 = 256;
         let in_use = table.memory() - table.counts().memory();
         let counts = table.counts_mut();
@@ -268,7 +268,7 @@ impl<'a> TermTable<'a> {
         let failed = BatchError::temporary(self.folder);
         let mut runs = TermRuns::new(memory.left() / 4, self.folder);
         let read = self.scan.run(documents, counter, |sets: TermSets, _| {
-            // Before the lists grow.
+            // Check before the lists grow.
             let new = sets.features.len();
             if counts.memory_with(new) > memory.left() {
                 runs.add(counts.take()).map_err(&failed)?;
@@ -301,7 +301,7 @@ impl<'a> TermTable<'a> {
     }
 }
 
-/// Counts in temporary files: runs of features, ascending, each with the number of its documents.
+/// Counts in temporary files: runs of ascending features, each with its number of documents.
 struct TermRuns<'a> {
     runs: SortedRuns<[u64; 2]>,
     bytes: u64,
@@ -324,11 +324,11 @@ impl<'a> TermRuns<'a> {
             .add(rows.map(|(feature, count)| [feature, count.into()]))
     }
 
-    /// Merges all runs. Drops the features of single documents unless `singles` is true. Refuses what makes a table that does not fit.
+    /// Merges all runs. Drops features of single documents unless `singles` is true. Returns an error if the resulting table does not fit.
     fn merged(self, singles: bool, memory: TermsMemory) -> Result<Vec<(u64, u32)>, BatchError> {
         let failed = BatchError::temporary(self.folder);
         let mut kept = Vec::new();
-        // Of those that are kept, whether they fit or not: a refusal tells what all of them take.
+        // Counts all features to keep, even those that do not fit, so that the error can name the memory for all of them.
         let mut features = 0_u64;
         let most = memory.left() / TABLE_BYTES;
         let mut keep = |feature: u64, count: u64| {
@@ -363,7 +363,7 @@ impl<'a> TermRuns<'a> {
     }
 }
 
-/// Grows a full list by a quarter: the old and the new one together take less than the table will.
+/// Grows a full list by a quarter: the old and the new list together then take less than the table will.
 fn grow(list: &mut Vec<(u64, u32)>) {
     if list.len() == list.capacity() {
         list.reserve_exact(list.len() / 4 + 1024);
@@ -395,7 +395,7 @@ mod tests {
             let memory = |limit| TermsMemory { limit, taken: 100 };
             let needed = all.len() as u64 * TABLE_BYTES;
             let expected: Vec<_> = all.into_iter().collect();
-            // A byte too little, where there is anything, is told with the number that does.
+            // With one byte too little, unless there is nothing to keep, the error names the limit that suffices.
             let mut found = runs.merged(singles, memory(100 + needed));
             prop_assert_eq!(found.as_ref().ok(), Some(&expected));
             if needed > 0 {

@@ -1,4 +1,4 @@
-//! The folder of what a job made so far, beside its output: after an interruption the job goes on from there.
+//! The folder beside an output that holds the intermediate files of a job: an interrupted job resumes from it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,33 +11,33 @@ use crate::error::BatchError;
 use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 
-/// The file that tells what there is to go on from.
+/// The marker file of a resumable job.
 pub(crate) const JOB: &str = "job.json";
 
-/// The file that tells that the output has its name.
+/// The marker file of a job whose output has its final name.
 pub(crate) const DONE: &str = "done";
 
-/// The log of what was read, which tells of which job it is.
+/// The log of what was read. It begins with the identity of its job.
 pub(crate) const SCANNED: &str = "scanned.bin";
 
-/// The log of the pairs that were found.
+/// The log of the pairs found.
 pub(crate) const FOUND: &str = "found.bin";
 
-/// True if the folder of a job that was interrupted holds what it can be resumed from, or tells that there is nothing left to do.
+/// Returns true if the folder of an interrupted job holds something to resume from, or the mark that nothing is left to do.
 pub fn can_resume(folder: &Path) -> bool {
     [JOB, SCANNED, DONE]
         .iter()
         .any(|name| folder.join(name).exists())
 }
 
-/// The folder of such a job.
+/// Returns the path of the folder beside `output`.
 pub(crate) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
 }
 
-/// The folder beside an output in which a job keeps what it made so far, until the output is whole. No other job works in it meanwhile.
+/// The folder beside an output in which a job stores its intermediate files until the output is complete. No other job works in it meanwhile.
 #[derive(Debug)]
 pub struct JobFolder {
     path: PathBuf,
@@ -46,8 +46,8 @@ pub struct JobFolder {
 }
 
 impl JobFolder {
-    /// Takes the folder for a job such as `build`, without what an earlier one left unless that is resumed. `files` are all that it makes
-    /// there, those that tell of others before these.
+    /// Takes the folder for a job such as `build`. Unless `resume` is set, removes the files of an earlier job. `files` are the names of all
+    /// files that the job writes there; those that refer to others come first.
     pub(crate) fn enter(
         job: &'static str,
         path: &Path,
@@ -60,7 +60,7 @@ impl JobFolder {
             reason,
         };
         fs::create_dir_all(path).map_err(&failed)?;
-        // Another job would save its progress into our files, and give the half-made ones their name.
+        // Another job would write its progress into our files, and rename them before they are complete.
         let Some(lock) = FolderLock::take(path).map_err(&failed)? else {
             return Err(refused(FolderRefusal::OutputInUse { job }));
         };
@@ -74,7 +74,7 @@ impl JobFolder {
         }
         let was_resumable = can_resume(path);
         if !resume {
-            // The list of what is whole first. The folder stays, or its lock would be one of nothing.
+            // Remove the files in this order, references first. Keep the folder, or its lock would lock nothing.
             for file in files {
                 remove_if_there(&path.join(file)).map_err(&failed)?;
             }
@@ -86,23 +86,23 @@ impl JobFolder {
         })
     }
 
-    /// Its path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// True if an earlier job had left there what it could be resumed from.
+    /// Returns true if an earlier job left something to resume from.
     pub fn was_resumable(&self) -> bool {
         self.was_resumable
     }
 
-    /// Removes the folder: the output is whole.
+    /// Removes the folder once the output is complete.
     ///
     /// # Errors
-    /// [`BatchError`]: it cannot be removed.
+    /// [`BatchError`] if it cannot be removed.
     pub fn finish(self) -> Result<(), BatchError> {
         let remove = || {
-            // What tells of the rest first: with half of that it would be believed.
+            // The marker first: next to half of the other files, it would be believed.
             remove_if_there(&self.path.join(JOB))?;
             remove_if_there(&self.path.join(SCANNED))?;
             fs::remove_dir_all(&self.path)
@@ -113,7 +113,7 @@ impl JobFolder {
 
 impl Drop for JobFolder {
     fn drop(&mut self) {
-        // An error before anything was kept leaves nothing behind. Once the folder is gone, the next one of that name is another job's.
+        // A job that failed before saving anything leaves nothing behind. If the folder is gone, one of that name belongs to another job.
         if FolderLock::is_held(&self.path) && !can_resume(&self.path) {
             let _ = fs::remove_dir_all(&self.path);
         }
@@ -127,7 +127,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a small file that is there whole or not at all.
+/// Writes a small file atomically.
 pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
     let write = || {
         let mut file = AtomicFile::create(path, Compression::None)?;

@@ -1,11 +1,10 @@
-//! An audit without labels: the recall of one method on the true pairs of a sample of documents.
+//! An audit without labels: estimates the recall of one method from the true pairs of a sample of documents.
 //!
-//! A random sample of documents is compared with *every* document of the collection, exactly and
-//! by the method. So a sample sees the pairs it is part of, however rare pairs are; a sample on
-//! both sides would hardly ever hold one.
+//! A random sample of documents is compared with *every* document of the collection, exactly and by the method. The audit therefore sees all pairs of
+//! the sampled documents, however rare pairs are. If both sides were sampled, hardly any pair would be left.
 //!
-//! Of documents with equal texts only the first is compared: every method finds exact copies. The exact side is a join by
-//! prefixes of the sample's feature sets; the method's is the join of fingerprints with the sample as its queries, or a table of keys.
+//! Of documents with equal texts only the first is compared, since every method finds exact copies. The exact side is a prefix join with the sample's
+//! feature sets. The method's side is a join of fingerprints whose queries are the sample, or a lookup in a table of keys.
 
 mod bands;
 mod proposals;
@@ -30,20 +29,20 @@ use proposals::ProposalIndex;
 pub use proposals::ProposalRule;
 pub use sampler::DocumentSampler;
 
-/// Memory that a key of the sample takes: its place in a table that is half full, and the list of its documents.
+/// Bytes for each key of the sample: its slot in a half-full table and the list of its documents.
 const BYTES_PER_KEY: u64 = 112;
-/// Memory of the hash of a text in a table that is half full.
+/// Bytes for the hash of a text in a half-full table.
 const BYTES_PER_TEXT: u64 = 36;
 
-/// A sample that does not fit the memory that it was given.
+/// Error: a sample does not fit its memory limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the sample and the hashes of all texts take more than {most_bytes} bytes")]
 pub struct SampleTooLarge {
-    /// Bytes that it was given.
+    /// Memory limit in bytes.
     pub most_bytes: u64,
 }
 
-/// Method that is audited, and what a true pair is.
+/// Method to audit, with the definition of a true pair.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AuditedMethod {
@@ -53,14 +52,14 @@ pub struct AuditedMethod {
     pub sketcher: Sketcher,
     /// Condition on which the method proposes a pair.
     pub rule: ProposalRule,
-    /// Least resemblance of a true pair.
+    /// Minimum resemblance of a true pair.
     pub threshold: f64,
-    /// Pairs whose shorter text has less than this share of the longer one's bytes are not proposed.
+    /// Minimum ratio of the shorter text's bytes to the longer text's; the method does not propose pairs below it.
     pub lengths: Option<f64>,
 }
 
 impl AuditedMethod {
-    /// A method that looks at no lengths.
+    /// Creates a method that does not compare lengths.
     #[must_use]
     pub fn new(
         extractor: FeatureExtractor,
@@ -77,7 +76,7 @@ impl AuditedMethod {
         }
     }
 
-    /// Sets the least share of the longer text's bytes that the shorter one of a proposed pair has; `None` for none.
+    /// Sets the minimum ratio of the shorter text's bytes to the longer text's in a proposed pair. `None` sets no minimum.
     #[must_use]
     pub fn lengths(mut self, lengths: impl Into<Option<f64>>) -> Self {
         self.lengths = lengths.into();
@@ -85,7 +84,7 @@ impl AuditedMethod {
     }
 }
 
-/// One document as the audit sees it.
+/// What the audit keeps of one document.
 struct AuditedDocument {
     bytes: usize,
     keys: Vec<u64>,
@@ -107,7 +106,7 @@ impl AuditedDocument {
             | ProposalRule::KeysAndDistanceOnSite(..) => (None, true),
         };
         let sketch = sketcher.sketch(features);
-        // Henzinger's rule looks at a fingerprint beside its sketch.
+        // Henzinger's rule compares a fingerprint in addition to the sketch.
         let (fingerprint, bits) = match &sketch {
             Some(SketchValue::Bits(fingerprint, bits)) => (Some(fingerprint.0), *bits),
             _ if looks_at_bits => (Simhash::of(features).map(|code| code.0.into()), 64),
@@ -150,16 +149,16 @@ impl AuditTally {
     }
 }
 
-/// Counts of an audit so far, by which another one goes on.
+/// Counts of an unfinished audit, from which another audit resumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditProgress {
-    /// Documents so far, copies included.
+    /// Documents compared so far, copies included.
     pub documents: u64,
     /// Counts of each document of the sample.
     pub tallies: Vec<AuditTally>,
 }
 
-/// The sample by what is compared.
+/// The sample with the indexes that documents are compared through.
 struct AuditedSample {
     documents: Vec<AuditedDocument>,
     by_text: HashMap<u128, u32>,
@@ -168,7 +167,7 @@ struct AuditedSample {
     proposals: ProposalIndex,
 }
 
-/// Compares a sample with all documents, one batch after another.
+/// Audit that compares a sample with all documents, batch by batch.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme, Sketch, Sketcher};
@@ -194,7 +193,7 @@ struct AuditedSample {
 pub struct RecallAudit {
     method: AuditedMethod,
     sample: AuditedSample,
-    /// Hashes of the texts so far.
+    /// Hashes of all texts seen so far.
     texts: HashSet<u128>,
     most_texts: u64,
     most_bytes: u64,
@@ -206,23 +205,23 @@ pub struct RecallAudit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AuditReport {
-    /// Documents of different texts in the collection.
+    /// Number of different texts in the collection.
     pub documents: u64,
-    /// Documents with the text of an earlier one, which were not compared.
+    /// Number of documents with the text of an earlier one. They are not compared.
     pub copies: u64,
-    /// Documents in the sample.
+    /// Number of documents in the sample.
     pub sample: u64,
-    /// True pairs that documents of the sample are part of.
+    /// True pairs with at least one document in the sample.
     pub true_pairs: u64,
-    /// Of these, pairs that the method proposes, and so finds.
+    /// Those of the true pairs that the method proposes.
     pub found: u64,
-    /// Pairs that the method proposes.
+    /// Pairs that the method proposes, true or not.
     pub proposed: u64,
-    /// Share of the true pairs that the method finds, with limits.
+    /// Share of the true pairs that the method finds, with confidence limits.
     pub recall: ShareEstimate,
-    /// Share of the proposed pairs that are true: what unverified results would be worth.
+    /// Share of the proposed pairs that are true: the precision of the method without verification.
     pub precision: ShareEstimate,
-    /// True pairs in the whole collection, estimated, with limits.
+    /// Estimated number of true pairs in the whole collection, with confidence limits.
     pub all_true_pairs: CountEstimate,
 }
 
@@ -236,10 +235,10 @@ impl fmt::Debug for RecallAudit {
 }
 
 impl RecallAudit {
-    /// Creates an audit of a sample, whose texts are different. It may take `most_bytes` of memory with the hashes of all texts.
+    /// Creates an audit of a sample of documents with different texts. The hashes of all texts count towards its `most_bytes` of memory.
     ///
     /// # Errors
-    /// [`SampleTooLarge`] if the features of the sample would take more.
+    /// [`SampleTooLarge`] if the sample's features and keys do not fit `most_bytes`.
     pub fn new(
         method: AuditedMethod,
         sample: &[EvaluatedDocument],
@@ -269,7 +268,7 @@ impl RecallAudit {
         let mut counts = RoughCounts::new(elements, most_bytes);
         let features = sets.iter().flat_map(|set| set.iter());
         features.for_each(|&feature| counts.add(feature));
-        // Half of what is left for the tables that propose, half for the texts, whose number nobody knows yet.
+        // Half of the remaining memory is for the proposal index, half for the hashes of the texts, whose number is not known yet.
         let left = most_bytes.saturating_sub(bytes + counts.bytes());
         let texts = sample.iter().map(EvaluatedDocument::text_hash).zip(0..);
         Ok(Self {
@@ -292,7 +291,7 @@ impl RecallAudit {
         })
     }
 
-    /// Sets the threads that compare documents. The report does not depend on them.
+    /// Sets the number of threads that compare documents. The report does not depend on it.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         Self {
@@ -301,7 +300,8 @@ impl RecallAudit {
         }
     }
 
-    /// Goes on from these counts: as many documents as they tell are only looked at for their texts. False if they are of another sample.
+    /// Resumes from the counts of an earlier audit. Pass the documents that they cover to [`Self::skip`]. Returns false if the counts belong to
+    /// another sample.
     #[must_use]
     pub fn resume(&mut self, progress: AuditProgress) -> bool {
         let fits = progress.tallies.len() == self.sample.documents.len();
@@ -311,13 +311,13 @@ impl RecallAudit {
         fits
     }
 
-    /// The counts so far, by which another audit of the same sample and documents goes on.
+    /// Returns the counts so far, from which another audit of the same sample and documents can resume.
     #[must_use]
     pub fn progress(&self) -> &AuditProgress {
         &self.progress
     }
 
-    /// Keeps in mind texts of documents that were compared before the audit went on.
+    /// Records the texts of documents that were compared before the audit was resumed.
     ///
     /// # Errors
     /// [`SampleTooLarge`] if the hashes of all texts do not fit.
@@ -336,8 +336,8 @@ impl RecallAudit {
         }
     }
 
-    /// Compares some documents of the collection with the sample. Time: their features, and the documents of the sample that share a
-    /// rare one.
+    /// Compares documents of the collection with the sample. The time goes into extracting their features and into comparing them with the documents
+    /// of the sample that share a rare feature.
     ///
     /// # Errors
     /// [`SampleTooLarge`] if the hashes of all texts do not fit.
@@ -345,7 +345,7 @@ impl RecallAudit {
         let hashed = documents
             .iter()
             .map(|document| (document.text_hash(), document));
-        // Copies of a text would count its pairs again; the first document speaks for all.
+        // Copies of a text would count its pairs again, so only the first document is compared.
         let new: Vec<(u128, &EvaluatedDocument)> = hashed
             .filter(|&(text, _)| self.texts.insert(text))
             .collect();
@@ -363,7 +363,7 @@ impl RecallAudit {
         Ok(())
     }
 
-    /// The report. Limits treat the pairs of one sampled document as one group; where the sample is the whole collection, the figures are
+    /// Returns the report. The limits treat the pairs of one sampled document as one group. If the sample is the whole collection, the figures are
     /// exact.
     #[must_use]
     pub fn finish(&self) -> AuditReport {
@@ -372,13 +372,13 @@ impl RecallAudit {
             tallies
                 .iter()
                 .map(pick)
-                // A document without pairs says nothing of their share.
+                // A document without pairs says nothing about the share.
                 .filter(|group| group.1 > 0)
                 .collect::<Vec<_>>()
         };
         let documents = self.texts.len() as u64;
         let is_all = tallies.len() as u64 == documents;
-        // A pair of two documents of the sample is met from both ends.
+        // A pair within the sample is counted from both ends.
         let ends = if is_all { 2 } else { 1 };
         let sum = |pick: fn(&AuditTally) -> u64| tallies.iter().map(pick).sum::<u64>() / ends;
         let share = |pick: fn(&AuditTally) -> (u64, u64)| match is_all {
@@ -401,18 +401,18 @@ impl RecallAudit {
         }
     }
 
-    /// Half the mean number of partners of a sampled document times the number of documents, with
-    /// limits of two standard errors, corrected for the finite collection.
+    /// Estimates the number of true pairs: half the mean number of partners of a sampled document, times the number of documents. The limits are two
+    /// standard errors, corrected for the finite collection.
     fn extrapolated(&self, all: f64) -> CountEstimate {
         let tallies = &self.progress.tallies;
         let n = tallies.len().max(1) as f64;
         let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
         let mean = partners().sum::<f64>() / n;
         let variance = partners().map(|p| (p - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        // Nothing is left to chance where the sample is the whole collection.
+        // No sampling error is left if the sample is the whole collection.
         let unseen = (1.0 - n / all.max(1.0)).max(0.0);
         let error = 2.0 * (variance / n * unseen).sqrt();
-        // Beside it, for the larger of two zeros may be the negative one.
+        // The `+ 0.0` is needed because `max` of two zeros may return the negative one.
         let pairs = |partners: f64| (partners * all / 2.0).max(0.0) + 0.0;
         CountEstimate {
             value: pairs(mean),
@@ -423,7 +423,7 @@ impl RecallAudit {
 }
 
 impl AuditedSample {
-    /// The counts that these documents add to those of the sample.
+    /// Returns the counts that these documents add, with the sampled document of each.
     fn tallies(
         &self,
         documents: &[(u128, &EvaluatedDocument)],
@@ -438,7 +438,7 @@ impl AuditedSample {
             let features = extractor.extract_with(&document.text, &document.fields);
             let (own, _) = AuditedDocument::new(document, &features, sketcher, rule);
             let itself = self.by_text.get(text);
-            // True pairs are found by themselves, whatever the method proposes: it is what is measured.
+            // True pairs are found independently of the method, because its recall is what is measured.
             self.sets.similar(features.set, &self.counts, 0, |at, _| {
                 let other = &self.documents[at as usize];
                 if itself == Some(&at) {

@@ -1,10 +1,10 @@
-//! Clusters against clusters: components of pairs, and the adjusted Rand index.
+//! Compares clusterings: components of pairs and the adjusted Rand index.
 
 use std::collections::BTreeMap;
 
 use lookalike::cluster::Components;
 
-/// The cluster of each of `documents` documents when pairs are merged: the smallest position in it.
+/// Returns the cluster of each of `documents` documents after merging `pairs`. A cluster is named by the smallest position in it.
 #[must_use]
 pub fn components(documents: usize, pairs: impl IntoIterator<Item = (u32, u32)>) -> Vec<u32> {
     let mut joined = Components::new(documents as u32);
@@ -14,8 +14,8 @@ pub fn components(documents: usize, pairs: impl IntoIterator<Item = (u32, u32)>)
     (0..documents as u32).map(|at| joined.first(at)).collect()
 }
 
-/// The adjusted Rand index of two clusterings of the same documents (Hubert and Arabie, 1985): 1
-/// for equal ones, about 0 for chance. It is what the NEWS-COPY benchmark reports.
+/// Returns the adjusted Rand index of two clusterings of the same documents (Hubert and Arabie, 1985): 1 if they are equal, about 0 if they agree by
+/// chance only. The NEWS-COPY benchmark reports this index.
 ///
 /// ```
 /// use lookalike_eval::cluster::{adjusted_rand, components};
@@ -25,7 +25,7 @@ pub fn components(documents: usize, pairs: impl IntoIterator<Item = (u32, u32)>)
 /// ```
 ///
 /// # Panics
-/// When the two are not of equal length.
+/// If the clusterings differ in length.
 #[must_use]
 pub fn adjusted_rand(a: &[u32], b: &[u32]) -> f64 {
     assert_eq!(a.len(), b.len(), "one cluster a document");
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn rand_index_by_hand() {
         assert_eq!(adjusted_rand(&[0, 0, 1, 1], &[5, 5, 7, 7]), 1.0);
-        // The example of scikit-learn's documentation.
+        // The example in scikit-learn's documentation.
         let found = adjusted_rand(&[0, 0, 1, 2], &[0, 0, 1, 1]);
         assert!((found - 4.0 / 7.0).abs() < 1e-12, "{found}");
         let found = adjusted_rand(&[0, 0, 0, 0], &[0, 1, 2, 3]);

@@ -1,9 +1,8 @@
-//! Two tests that must both pass: which two settings, and which cuts, agree best with labels.
+//! Rules of two tests that must both pass: finds the two settings and cuts that agree best with labels.
 //!
-//! Measures of different features err on different pairs: runs of words are shared by pages of one
-//! template, runs of function words are not. Both tests work on one scheme but for the features, so that a job can
-//! do them (`--and`). Tests and cuts that are chosen on the labels they are judged by flatter: what to expect elsewhere
-//! says [`JudgedScores::expectations`].
+//! Measures of different features err on different pairs: pages of one template share runs of words but not runs of function words. Both tests use
+//! the same scheme except for the features, so that a job can apply them (`--and`). Tests and cuts look better on the labels that they were chosen by
+//! than on others; [`JudgedScores::expectations`] estimates their accuracy on other labels.
 
 use std::fmt;
 
@@ -17,45 +16,45 @@ use crate::label::JudgedPair;
 use crate::score::score;
 use crate::sweep::{DocumentTokens, SweepSetting};
 
-/// Cuts of the first test that are tried at most.
+/// Maximum number of cuts tried for the first test.
 const MOST_CUTS: usize = 256;
 
-/// Two settings with their cuts, and how well they agree with the labels together.
+/// Two settings with their cuts, and how well the rule of both agrees with the labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ConjunctiveRule {
-    /// The first test in words.
+    /// Description of the first test.
     pub first: String,
-    /// The second.
+    /// Description of the second test.
     pub second: String,
-    /// Pairs that pass both.
+    /// Pairs that pass both tests.
     pub found: u64,
-    /// Of these, true ones.
+    /// Those of the found pairs that are true.
     pub correct: u64,
     /// Share of the found pairs that are true.
     pub precision: ShareEstimate,
     /// Share of the true pairs that are found.
     pub recall: ShareEstimate,
-    /// Their harmonic mean, on the labels by which tests and cuts were chosen.
+    /// Harmonic mean of precision and recall, on the labels by which tests and cuts were chosen.
     pub f1: f64,
-    /// Positions of the settings.
+    /// Positions of the two settings.
     pub settings: [usize; 2],
-    /// Their cuts.
+    /// Cuts of the two settings.
     pub cuts: [f64; 2],
 }
 
-/// Scores of all judged pairs under a setting; 0 where a document has no sketch.
+/// Scores of all judged pairs under one setting; 0 for pairs with a document that has no sketch.
 pub(crate) struct SettingScores {
     pub(crate) setting: SweepSetting,
-    /// Name of the settings that the best of is asked for.
+    /// Name of the group of settings among which the best is sought.
     pub(crate) choice: String,
     pub(crate) scores: Vec<f64>,
-    /// Positions from the largest score to the smallest.
+    /// Positions of the pairs, from the largest score to the smallest.
     pub(crate) order: Vec<u32>,
 }
 
 impl SettingScores {
-    /// Scores of the pairs by these sketches; 0 of those that `allows` is false of.
+    /// Scores the pairs by these sketches. Pairs for which `allows` returns false score 0.
     fn new(
         setting: SweepSetting,
         choice: String,
@@ -80,7 +79,7 @@ impl SettingScores {
         }
     }
 
-    /// The decimal of fewest places at which the same pairs pass as at `cut`.
+    /// Returns the decimal with the fewest places that lets the same pairs pass as `cut`.
     fn shortest_cut(&self, cut: f64) -> f64 {
         let below = self.scores.iter().copied().filter(|score| *score < cut);
         shortest_between(below.fold(0.0, f64::max), cut)
@@ -92,18 +91,18 @@ pub struct JudgedScores {
     pub(crate) judged: Vec<JudgedPair>,
     pub(crate) truth: Vec<bool>,
     pub(crate) all: Vec<SettingScores>,
-    /// The documents without their texts.
+    /// The documents, without their texts.
     pub(crate) names: DocumentSet,
 }
 
-/// The best cuts over some of the pairs.
+/// The best cuts for some of the pairs, with their F1.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct BestCuts {
     pub(crate) f1: f64,
     pub(crate) cuts: (f64, f64),
 }
 
-/// The best combinations of two of the settings: [`JudgedScores::conjunctive_rules`].
+/// Returns the best combinations of two of the settings, as [`JudgedScores::conjunctive_rules`] does.
 ///
 /// ```
 /// use lookalike::Scheme;
@@ -140,7 +139,7 @@ impl fmt::Debug for JudgedScores {
 }
 
 impl JudgedScores {
-    /// The judged pairs of a collection, without scores so far.
+    /// Creates the judged pairs of a collection, without scores yet.
     #[must_use]
     pub fn new(collection: &DocumentSet, judged: &[JudgedPair]) -> Self {
         let name = |document: &EvaluatedDocument| EvaluatedDocument::new(&*document.id, "");
@@ -153,13 +152,13 @@ impl JudgedScores {
         }
     }
 
-    /// Scores the pairs under more settings. The collection has the documents of the first, perhaps with other texts.
+    /// Scores the pairs under more settings. The collection must have the documents given to [`Self::new`], perhaps with other texts.
     pub fn add(&mut self, collection: &DocumentSet, settings: &[SweepSetting]) {
         self.all.extend(scores(collection, settings, &self.judged));
     }
 
-    /// Scores the pairs by sketches that are there, in the order of the documents; the best setting is chosen among those of the same
-    /// `choice`, and among all.
+    /// Scores the pairs by existing sketches, given in the order of the documents. The best setting is chosen among those with the same `choice`, and
+    /// among all.
     pub fn add_sketches(
         &mut self,
         setting: SweepSetting,
@@ -170,7 +169,8 @@ impl JudgedScores {
         self.all.push(scores);
     }
 
-    /// Groups of settings that a job can test together: of one scheme but for features and sketch, the second a measure of sets.
+    /// Returns the pairs of settings that a job can test together: their schemes differ only in features and sketch, and the second is a measure of
+    /// sets.
     pub(crate) fn combinations(&self) -> Vec<(usize, usize)> {
         let base = |setting: &SweepSetting| {
             setting
@@ -195,8 +195,8 @@ impl JudgedScores {
         pairs
     }
 
-    /// The best combinations of two of the settings that a job can test together, at most `most`, the best first; equals
-    /// in the order of the settings. Time: pairs of settings times labels times the number of cuts, at most 256.
+    /// Returns the best combinations of two settings that a job can test together: at most `most`, the best first, ties in the order of the settings.
+    /// The time is pairs of settings × labels × cuts, of which there are at most 256.
     #[must_use]
     pub fn conjunctive_rules(&self, most: usize) -> Vec<ConjunctiveRule> {
         let best = |(first, second)| {
@@ -272,7 +272,7 @@ fn scores(
     all
 }
 
-/// The cuts of the largest F1 over the pairs that count; the strictest of equals.
+/// Returns the cuts with the largest F1 over the pairs for which `counts` returns true; among ties, the strictest.
 pub(crate) fn best_cuts(
     first: &SettingScores,
     second: &SettingScores,
@@ -288,13 +288,13 @@ pub(crate) fn best_cuts(
         .map(|&at| first.scores[at as usize])
         .collect();
     cuts.dedup();
-    // Each cut of the first test is a pass over all labels, and neighbouring cuts differ by a few pairs.
+    // Each cut of the first test costs a pass over all labels, and neighbouring cuts differ by a few pairs only.
     let step = cuts.len().div_ceil(MOST_CUTS).max(1);
     let mut best = BestCuts::default();
     // A cut of 0 would pass documents without a sketch, which score 0.
     for &cut in cuts.iter().step_by(step).filter(|cut| **cut > 0.0) {
         let (mut found, mut correct) = (0_usize, 0_usize);
-        // From the largest score of the second test down: one more pair passes with each step.
+        // Go down from the largest score of the second test, so that each step lets one more pair pass.
         let passing = second.order.iter().map(|&at| at as usize);
         let mut passing = passing
             .filter(|&at| counts(at) && first.scores[at] >= cut)
@@ -308,7 +308,7 @@ pub(crate) fn best_cuts(
                 .is_some_and(|&next| second.scores[next] == score);
             // 2pr / (p + r), with p = correct / found and r = correct / trues.
             let f1 = 2.0 * correct as f64 / (trues + found) as f64;
-            // Behind the last of equal scores only: no cut parts them.
+            // Cut only after the last of equal scores, since no cut separates them.
             if !ties && score > 0.0 && f1 > best.f1 {
                 best = BestCuts {
                     f1,

@@ -1,62 +1,62 @@
-//! From scored pairs and a truth to precision and recall at every cut.
+//! Computes precision and recall at every cut from scored pairs and the truth.
 
 use serde::Serialize;
 
 use crate::decimal::shortest_between;
 use crate::interval::{ShareEstimate, f1};
 
-/// Precision and recall at a cut through the scores.
+/// Precision and recall at one cut of the scores.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CurvePoint {
-    /// The least score that counts; printed, it reads back as itself.
+    /// Minimum score that counts. Parsing its printed form gives the same value.
     pub cut: f64,
-    /// The same in the words of the sketch, such as `k <= 3`.
+    /// The cut in the terms of the sketch, such as `k <= 3`.
     pub parameter: String,
     /// Pairs found.
     pub found: u64,
-    /// Of these, true ones.
+    /// Those of the found pairs that are true.
     pub correct: u64,
     /// Share of the found pairs that are true.
     pub precision: ShareEstimate,
     /// Share of the true pairs that are found.
     pub recall: ShareEstimate,
-    /// Their harmonic mean.
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
 }
 
-/// Pairs of one score.
+/// Number of pairs with one score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CountedScore {
     /// The score.
     pub score: f64,
     /// Pairs that have it.
     pub found: u64,
-    /// Of these, true ones.
+    /// Those of the pairs that are true.
     pub correct: u64,
 }
 
-/// Precision and recall over the cuts, from the strictest to the loosest.
+/// Precision and recall at all cuts, from the strictest to the loosest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ScoreCurve {
-    /// True pairs in all.
+    /// Number of all true pairs.
     pub true_pairs: u64,
-    /// The points at the cuts that were asked for.
+    /// Points at the requested cuts.
     pub points: Vec<CurvePoint>,
-    /// Of sketches that count hashes: the pairs that agree in exactly so many, beside those of [`Self::points`] that agree in at
-    /// least so many.
+    /// For sketches that count hashes: the pairs that agree in exactly as many hashes as the cut says. [`Self::points`] has those that agree in at
+    /// least as many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exactly: Vec<CurvePoint>,
-    /// The point of the largest F1 among all possible cuts; none where nothing was found.
+    /// Point with the largest F1 among all possible cuts. `None` if no pair was found.
     pub best: Option<CurvePoint>,
-    /// Mean of the precision at each true pair in the order of scores, ties taken together.
+    /// Mean of the precision at each true pair in the order of scores; equal scores count as one step.
     pub average_precision: f64,
 }
 
 impl ScoreCurve {
-    /// The curve of scored pairs: `(score, is it true)`, any order. `true_pairs` counts those
-    /// without a score as well. `name` puts a cut into the words of the sketch.
+    /// Creates the curve of scored pairs `(score, is_true)`, in any order. `true_pairs` includes true pairs without a score. `name` describes a cut
+    /// in the terms of the sketch.
     ///
     /// ```
     /// use lookalike_eval::ScoreCurve;
@@ -83,7 +83,7 @@ impl ScoreCurve {
         Self::of_counts(&counts.collect::<Vec<_>>(), true_pairs, cuts, name)
     }
 
-    /// The same of pairs that are counted by their scores, from the largest score to the smallest.
+    /// Creates the curve of pairs that are already counted by score, from the largest score to the smallest.
     #[must_use]
     pub fn of_counts(
         scores: &[CountedScore],
@@ -104,7 +104,7 @@ impl ScoreCurve {
         for (at, counted) in scores.iter().enumerate() {
             sums = (sums.0 + counted.found, sums.1 + counted.correct);
             sums_at.push(sums);
-            // Any cut between two scores finds the same pairs: the shortest decimal is what people can type.
+            // Any cut between two scores finds the same pairs. The shortest decimal is the easiest to type.
             let below = scores.get(at + 1).map_or(0.0, |next| next.score);
             let here = point(shortest_between(below, counted.score), sums);
             area += here.precision.value * counted.correct as f64;
@@ -125,7 +125,7 @@ impl ScoreCurve {
         }
     }
 
-    /// The curve with points for scores of exactly a cut. The cuts must be all scores that there are, descending.
+    /// Adds points for scores that equal a cut. The cuts must be all scores that exist, descending.
     #[must_use]
     pub fn with_exact_points(mut self, name: impl Fn(f64) -> String) -> Self {
         let mut above = (0, 0);
@@ -144,7 +144,7 @@ impl ScoreCurve {
 }
 
 impl CurvePoint {
-    /// A point at the score of `counted`, with its pairs.
+    /// Creates the point of `counted` at its score.
     fn new(counted: CountedScore, parameter: String, true_pairs: u64) -> Self {
         let CountedScore {
             score: cut,
@@ -175,7 +175,7 @@ mod tests {
         let curve = ScoreCurve::new(scores, 4, &[0.85, 0.8], |cut| cut.to_string());
         let counts: Vec<_> = curve.points.iter().map(|p| (p.found, p.correct)).collect();
         assert_eq!(counts, [(1, 1), (3, 2)]);
-        // Precision 1 at the first true pair, 2/3 at the second, 3/4 at the third; one unfound.
+        // Precision is 1 at the first true pair, 2/3 at the second and 3/4 at the third; one true pair is not found.
         assert!((curve.average_precision - (1.0 + 2.0 / 3.0 + 0.75) / 4.0).abs() < 1e-12);
         let best = curve.best.unwrap();
         assert_eq!((best.cut, best.found), (0.1, 4));

@@ -1,7 +1,7 @@
-//! Cuts as people can copy them: short decimals that let the same scores pass.
+//! Shortens cuts to decimals that are easy to copy and let the same scores pass.
 
-/// The decimal of the fewest places that is at most `at` and above `below`, the largest of these: a cut there
-/// lets pass what one at `at` does, when no score lies between the two. Printed with `{}` it reads back as itself.
+/// Returns the decimal with the fewest places that is above `below` and at most `at`, the largest of these. If no score lies between the two, it lets
+/// the same scores pass as `at`. Parsing what `{}` prints gives the same number.
 pub(crate) fn shortest_between(below: f64, at: f64) -> f64 {
     let text = at.to_string();
     let Some((whole, places)) = text.split_once('.') else {

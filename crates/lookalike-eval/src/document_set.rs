@@ -1,11 +1,11 @@
-//! The documents that are evaluated, in the order of their ids.
+//! The documents to evaluate, in the order of their ids.
 
 use hashbrown::HashSet;
 use lookalike::hash::xxh3_64;
 use lookalike::{DocumentFields, SketchValue};
 use thiserror::Error;
 
-/// One document, with all that a scheme or a rule may look at.
+/// One document, with everything that a scheme or a rule may read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvaluatedDocument {
@@ -13,9 +13,9 @@ pub struct EvaluatedDocument {
     pub id: String,
     /// Its text.
     pub text: String,
-    /// Its anchors and links; empty where no scheme looks at them.
+    /// Its anchors and links; empty if no scheme reads them.
     pub fields: DocumentFields,
-    /// Its site, the host of its URL, where that is asked for and known.
+    /// Its site, the host of its URL. `None` if unknown or not requested.
     pub site: Option<String>,
 }
 
@@ -26,7 +26,7 @@ lookalike::setters! {
 }
 
 impl EvaluatedDocument {
-    /// A document with an id and a text, and nothing else.
+    /// Creates a document with an id and a text only.
     #[must_use]
     pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -36,24 +36,24 @@ impl EvaluatedDocument {
         }
     }
 
-    /// Sets the site; `None` where it is not known.
+    /// Sets the site; `None` if it is unknown.
     #[must_use]
     pub fn site(mut self, site: impl Into<Option<String>>) -> Self {
         self.site = site.into();
         self
     }
 
-    /// Returns the memory that it takes, in bytes.
+    /// Returns the memory that the document takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let texts = self.texts().map(|text| text.len() as u64);
-        // Each text is a string of its own.
+        // Each text is a separate allocation.
         let own = size_of::<Self>() as u64 + 64 + self.id.len() as u64;
         own + texts.sum::<u64>()
     }
 
-    /// A hash of all that a scheme or a rule may look at, by which exact copies are known: XXH3-64 of all texts with their lengths, under
-    /// two seeds.
+    /// Returns a hash of everything that a scheme or a rule may read: XXH3-64 of all texts with their lengths, under two seeds. Exact copies are
+    /// recognised by it.
     #[must_use]
     pub fn text_hash(&self) -> u128 {
         let half = |seed| {
@@ -71,7 +71,7 @@ impl EvaluatedDocument {
         u128::from(half(0)) << 64 | u128::from(half(1))
     }
 
-    /// The text, and those of the fields.
+    /// Returns the text and the texts of the fields.
     fn texts(&self) -> impl Iterator<Item = &String> {
         let DocumentFields {
             anchors,
@@ -86,32 +86,32 @@ impl EvaluatedDocument {
     }
 }
 
-/// Documents with their texts, ascending by id: positions do not depend on the order of the input.
+/// Documents with their texts, ascending by id, so that positions do not depend on the input order.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentSet {
     documents: Vec<EvaluatedDocument>,
 }
 
-/// Documents that cannot be evaluated.
+/// Reason why documents cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DocumentSetError {
-    /// Two documents have the same id, so labels are ambiguous.
+    /// Two documents have the same id, so labels would be ambiguous.
     #[error("two documents have the id {id:?}")]
     RepeatedId {
         /// The id.
         id: String,
     },
-    /// There is nothing to compare.
+    /// There are fewer than two documents to compare.
     #[error("{found} documents; a pair needs at least two")]
     TooFew {
-        /// Documents there are.
+        /// Number of documents.
         found: usize,
     },
 }
 
 impl DocumentSet {
-    /// The collection of these pairs of id and text.
+    /// Creates a collection from pairs of id and text.
     ///
     /// ```
     /// use lookalike_eval::DocumentSet;
@@ -135,7 +135,7 @@ impl DocumentSet {
         )
     }
 
-    /// The collection of these documents.
+    /// Creates a collection from documents.
     ///
     /// # Errors
     /// [`DocumentSetError`] for repeated ids and for fewer than two documents.
@@ -145,42 +145,42 @@ impl DocumentSet {
         Ok(Self { documents })
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     #[must_use]
     pub fn len(&self) -> usize {
         self.documents.len()
     }
 
-    /// Tells whether there are none.
+    /// Tells whether there are no documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }
 
-    /// The id at a position.
+    /// Returns the id at a position.
     #[must_use]
     pub fn id(&self, position: u32) -> &str {
         &self.documents[position as usize].id
     }
 
-    /// The text at a position.
+    /// Returns the text at a position.
     #[must_use]
     pub fn text(&self, position: u32) -> &str {
         &self.documents[position as usize].text
     }
 
-    /// The texts, in order.
+    /// Returns the texts, in the order of the ids.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
         self.documents.iter().map(|document| &*document.text)
     }
 
-    /// The documents, in order.
+    /// Returns the documents, in the order of the ids.
     #[must_use]
     pub fn documents(&self) -> &[EvaluatedDocument] {
         &self.documents
     }
 
-    /// The position of an id.
+    /// Returns the position of an id, or `None` if no document has it.
     #[must_use]
     pub fn position(&self, id: &str) -> Option<u32> {
         let found = self
@@ -190,7 +190,7 @@ impl DocumentSet {
     }
 }
 
-/// Refuses ids, ascending, that repeat or are less than two.
+/// Checks that the ids, which ascend, do not repeat and are at least two.
 fn ensure_pairs<'a>(ids: impl Iterator<Item = &'a str>) -> Result<(), DocumentSetError> {
     let (mut found, mut last) = (0, None);
     for id in ids {
@@ -211,23 +211,23 @@ fn ensure_pairs<'a>(ids: impl Iterator<Item = &'a str>) -> Result<(), DocumentSe
 pub struct SketchedDocument {
     /// Its id.
     pub id: String,
-    /// [`EvaluatedDocument::text_hash`], where the text is known.
+    /// Its [`EvaluatedDocument::text_hash`], if the text is known.
     pub text: Option<u128>,
-    /// Its sketch; none where it has no features.
+    /// Its sketch. `None` if it has no features.
     pub sketch: Option<SketchValue>,
 }
 
 impl SketchedDocument {
-    /// Returns the memory that it takes, in bytes.
+    /// Returns the memory that the document takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let sketch = self.sketch.as_ref().map_or(0, SketchValue::heap_bytes);
-        // The id and the sketch are boxes of their own.
+        // The id and the sketch are separate allocations.
         (size_of::<Self>() + self.id.len() + sketch + 32) as u64
     }
 }
 
-/// Ids and sketches of documents, ascending by id: all that pairs are drawn by.
+/// Ids and sketches of documents, ascending by id: enough to draw pairs from.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SketchedSet {
     ids: Vec<String>,
@@ -236,10 +236,10 @@ pub struct SketchedSet {
 }
 
 impl SketchedSet {
-    /// The set of these documents. Of those with one text, that of the least id stays.
+    /// Creates a set of these documents. Of documents with equal texts only the one with the smallest id stays.
     ///
     /// # Errors
-    /// [`DocumentSetError`] for repeated ids and for fewer than two documents or texts.
+    /// [`DocumentSetError`] for repeated ids and for fewer than two documents or different texts.
     pub fn of(mut documents: Vec<SketchedDocument>) -> Result<Self, DocumentSetError> {
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         ensure_pairs(documents.iter().map(|document| &*document.id))?;
@@ -259,19 +259,20 @@ impl SketchedSet {
         })
     }
 
-    /// The ids, ascending.
+    /// Returns the ids, ascending.
     #[must_use]
     pub fn ids(&self) -> &[String] {
         &self.ids
     }
 
-    /// The sketches, in the same order.
+    /// Returns the sketches, in the order of the ids.
     #[must_use]
     pub fn sketches(&self) -> &[Option<SketchValue>] {
         &self.sketches
     }
 
-    /// The sketches of documents with these ids, which ascend and hold all of the set; none of those that it does not have.
+    /// Returns the sketches of documents with these ids, `None` for each id that is not in the set. The ids must ascend and include all ids of the
+    /// set.
     #[must_use]
     pub fn into_sketches_of<'a>(
         self,
@@ -282,7 +283,7 @@ impl SketchedSet {
             .collect()
     }
 
-    /// Documents that were left out, for another one has their text.
+    /// Returns the number of documents that were left out because another one has their text.
     #[must_use]
     pub fn copies(&self) -> u64 {
         self.copies

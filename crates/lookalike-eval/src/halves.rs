@@ -1,7 +1,8 @@
-//! The accuracy to expect on documents that had no part in the choice, without labels.
+//! Estimates, without labels, the accuracy of a choice on documents that had no part in it.
 //!
-//! Settings and cuts are chosen on the pairs of one half of the documents and tested on those of the other, both ways, and the counts of both are
-//! added. A pair with a document in each half counts in neither. The half of a document follows from its id, so that it stays when others come.
+//! Settings and cuts are chosen on the pairs of one half of the documents and tested on those of the other, both ways, and the counts are added. A
+//! pair with a document in each half counts in neither. The half of a document depends only on its id, so it does not change when documents are
+//! added.
 
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use crate::sweep::{
     AccuracyTarget, GroundTruth, Recommendation, SettingTally, SweepResult, SweepSetting,
 };
 
-/// Number of true pairs in each half.
+/// Returns the number of true pairs in each half.
 fn true_pairs(halves: &DocumentHalves, truth: &GroundTruth) -> [u64; 2] {
     let GroundTruth::Complete(pairs) = truth else {
         return [0; 2];
@@ -23,42 +24,42 @@ fn true_pairs(halves: &DocumentHalves, truth: &GroundTruth) -> [u64; 2] {
     counts
 }
 
-/// Expected accuracy of a choice among settings on other documents.
+/// Expected accuracy, on other documents, of a choice among settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct HalvedAccuracy {
-    /// Among what was chosen, in words.
+    /// Description of the settings that were chosen among.
     pub choice: String,
     /// Number of settings.
     pub settings: usize,
-    /// The setting and cut that each half chose; none where nothing reached the target.
+    /// Setting and cut that each half chose. `None` if no setting reached the target.
     pub chosen: [Option<String>; 2],
-    /// Pairs that they find in the other halves.
+    /// Pairs that the choice of each half finds in the other half, both halves together.
     pub found: u64,
-    /// Of these, true ones.
+    /// Those of the found pairs that are true.
     pub correct: u64,
-    /// True pairs of both halves.
+    /// True pairs in both halves together.
     pub true_pairs: u64,
     /// Share of the found pairs that are true.
     pub precision: ShareEstimate,
     /// Share of the true pairs that are found.
     pub recall: ShareEstimate,
-    /// Their harmonic mean.
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
 }
 
-/// Words for a half that chose nothing.
+/// Text for a half that chose nothing.
 pub const NOTHING_CHOSEN: &str = "nothing that reaches the target";
 
-/// Settings to choose among, by their positions.
+/// A group of settings, by position, among which a half chooses.
 struct HalvedChoice {
     name: String,
     members: Vec<usize>,
     choose: fn(&SweepResult, AccuracyTarget) -> Option<Recommendation>,
 }
 
-/// Expected accuracy of the best setting of each sketch by F1, of the best of all, and of the cheapest that reaches the target, by bytes a document
-/// of the whole collection. None if one of the halves has no true pair.
+/// Returns the expected accuracy of the best setting of each sketch by F1, of the best of all settings, and of the cheapest that reaches the target.
+/// Costs are bytes for each document of the whole collection. Returns nothing if one of the halves has no true pair.
 #[must_use]
 pub fn expected_of_halves(
     settings: &[SweepSetting],

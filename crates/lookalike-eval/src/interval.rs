@@ -1,14 +1,14 @@
-//! Shares with their limits of confidence.
+//! Shares and counts with confidence limits.
 
 use serde::Serialize;
 
-/// Two-sided 95 %: the 0.975 quantile of the normal distribution.
+/// The 0.975 quantile of the normal distribution, for two-sided 95 % limits.
 const Z: f64 = 1.959_964;
 
-/// A share of successes with Wilson's 95 % limits (E. B. Wilson, JASA 1927).
+/// Share of successes with Wilson's 95 % limits (E. B. Wilson, JASA 1927).
 ///
-/// They hold for independent trials. Pairs of one family of documents are not independent; where
-/// that matters, [`ShareEstimate::clustered`] widens the limits by the measured design effect.
+/// The limits hold for independent trials. Pairs of one family of documents are not independent; for these [`ShareEstimate::clustered`] widens the
+/// limits by the measured design effect.
 ///
 /// ```
 /// use lookalike_eval::ShareEstimate;
@@ -21,16 +21,16 @@ const Z: f64 = 1.959_964;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ShareEstimate {
-    /// The share, in [0, 1]; 0 without trials.
+    /// The share, in [0, 1]; 0 if there are no trials.
     pub value: f64,
-    /// Lower limit.
+    /// Lower confidence limit.
     pub low: f64,
-    /// Upper limit.
+    /// Upper confidence limit.
     pub high: f64,
 }
 
 impl ShareEstimate {
-    /// Of so many trials, so many successes. Without trials nothing is known: limits 0 and 1.
+    /// Estimates the share of `successes` among `trials`. Without trials the limits are 0 and 1.
     ///
     /// # Panics
     /// If there are more successes than trials.
@@ -39,7 +39,7 @@ impl ShareEstimate {
         Self::with_effective(successes as f64, trials as f64, trials as f64)
     }
 
-    /// Of all there are, so many: nothing is left to chance. Without any, nothing is known: limits 0 and 1.
+    /// Returns the share `some` of `all` when it is known exactly, so both limits equal it. If `all` is 0, the limits are 0 and 1.
     #[must_use]
     pub fn exact(some: u64, all: u64) -> Self {
         match all {
@@ -52,9 +52,9 @@ impl ShareEstimate {
         }
     }
 
-    /// A share whose trials come in groups: `(successes, trials)` of each. The number of trials is
-    /// divided by the design effect, the variance of the ratio estimate over groups against that
-    /// of independent trials, where it is above 1 (Kish, Survey Sampling, 1965).
+    /// Estimates a share from trials that come in groups, given as `(successes, trials)`. If the design effect is above 1, the number of trials is
+    /// divided by it. The design effect is the variance of the ratio estimate over groups, divided by that of independent trials (Kish, Survey
+    /// Sampling, 1965).
     #[must_use]
     pub fn clustered(groups: &[(u64, u64)]) -> Self {
         let successes: u64 = groups.iter().map(|group| group.0).sum();
@@ -65,7 +65,7 @@ impl ShareEstimate {
             .iter()
             .map(|&(successes, trials)| (successes as f64 - share * trials as f64).powi(2))
             .sum();
-        // Without a failure nothing varies: then the sizes of the groups stand for the effect.
+        // If all trials agree, nothing varies, so the effect is estimated from the sizes of the groups.
         let effect = if independent > 0.0 {
             squares / independent
         } else {
@@ -75,7 +75,7 @@ impl ShareEstimate {
                 .sum::<f64>()
                 / all.max(1.0)
         };
-        // An effect below 1 is luck of the draw: groups never tell more than as many independent trials.
+        // An effect below 1 is chance: groups never tell more than the same number of independent trials.
         Self::with_effective(successes as f64, all, all / effect.max(1.0))
     }
 
@@ -87,29 +87,29 @@ impl ShareEstimate {
                 high: 1.0,
             };
         }
-        // Not share ± Z s: near 0 and 1, where good methods are, those limits have no width, or leave [0, 1].
+        // Near 0 and 1, where good methods are, the simple limits share ± Z s have no width or leave [0, 1].
         let (share, n) = (successes / trials, effective.max(f64::MIN_POSITIVE));
         let centre = share + Z * Z / (2.0 * n);
         let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
         let scale = 1.0 + Z * Z / n;
         Self {
             value: share,
-            // Rounding could put a limit on the other side of the share.
+            // Rounding could move a limit past the share.
             low: ((centre - half) / scale).clamp(0.0, share),
             high: ((centre + half) / scale).clamp(share, 1.0),
         }
     }
 }
 
-/// An estimated number of something, with limits. Written as a list of the three.
+/// Estimated count with confidence limits. Serialized as a list of the three numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(into = "(f64, f64, f64)")]
 pub struct CountEstimate {
-    /// The number.
+    /// The estimated count.
     pub value: f64,
-    /// Lower limit.
+    /// Lower confidence limit.
     pub low: f64,
-    /// Upper limit.
+    /// Upper confidence limit.
     pub high: f64,
 }
 
@@ -119,7 +119,7 @@ impl From<CountEstimate> for (f64, f64, f64) {
     }
 }
 
-/// The harmonic mean of precision and recall; 0 when both are.
+/// Returns the harmonic mean of precision and recall; 0 if both are 0.
 #[must_use]
 pub fn f1(precision: f64, recall: f64) -> f64 {
     if precision + recall > 0.0 {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn wilson_by_hand() {
-        // 8 of 10: the published example of Wilson limits is 0.490 to 0.943.
+        // The published Wilson limits of 8 successes in 10 trials are 0.490 and 0.943.
         let found = ShareEstimate::of(8, 10);
         assert!((found.low - 0.4902).abs() < 5e-4 && (found.high - 0.9433).abs() < 5e-4);
         let none = ShareEstimate::of(0, 0);

@@ -1,8 +1,7 @@
-//! Labels: judgements of people on pairs, or known clusters.
+//! Labels: people's judgements of pairs, or known clusters.
 //!
-//! Three kinds of JSON lines, one kind a file: `{"a":..,"b":..,"label":..}` with a number, true,
-//! false, or null for what nobody could tell; `{"id":..,"cluster":..}`; and the CORE benchmark's
-//! `{"id" or "core_id":..,"labelled_duplicates":[..]}`.
+//! A file holds JSON lines of one of three kinds: `{"a":..,"b":..,"label":..}` with a number, true, false, or null for unknown;
+//! `{"id":..,"cluster":..}`; or the CORE benchmark's `{"id" or "core_id":..,"labelled_duplicates":[..]}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,38 +15,38 @@ use crate::document_set::DocumentSet;
 use crate::stratified_labels::{MixedStrata, StratifiedLabels};
 use crate::stratified_sample::PairStratum;
 
-/// The label of a pair of positions, a < b.
+/// Label of a pair of positions, a < b.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairLabel {
     /// The smaller position.
     pub a: u32,
     /// The larger position.
     pub b: u32,
-    /// The grade; `None` where the label says unknown.
+    /// The grade. `None` if the label is unknown.
     pub grade: Option<f64>,
 }
 
 /// The labels of a document set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LabelSet {
-    /// Graded pairs, by position; every other pair is unlabelled and does not count.
+    /// Graded pairs, by position. All other pairs are unlabelled and do not count.
     Pairs(Vec<PairLabel>),
-    /// The cluster of each document; documents without a label are alone.
+    /// Cluster of each document. A document without a label is alone in its cluster.
     Clusters(Vec<u32>),
-    /// The labelled duplicates of each document that has a line.
+    /// Labelled duplicates of each document that has a line.
     Duplicates(BTreeMap<u32, BTreeSet<u32>>),
 }
 
-/// Labels that cannot be used. Lines are counted from 1.
+/// Reason why labels cannot be used. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LabelError {
-    /// A line is no label.
+    /// A line is not a label.
     #[error(
         "labels, line {line}: {reason}: write {{\"a\":..,\"b\":..,\"label\":..}} or {{\"id\":..,\"cluster\":..}}"
     )]
     Line {
-        /// Its number.
+        /// Number of the line.
         line: usize,
         /// Description of the error.
         reason: String,
@@ -57,9 +56,9 @@ pub enum LabelError {
         "labels, line {line}: no document has the id {id:?} (labels with unknown ids: {count})"
     )]
     UnknownId {
-        /// The first line with one.
+        /// The first line with an unknown id.
         line: usize,
-        /// The id.
+        /// That id.
         id: String,
         /// Number of unknown ids.
         count: usize,
@@ -71,29 +70,29 @@ pub enum LabelError {
         first: usize,
         /// The later line.
         second: usize,
-        /// Description of both.
+        /// Description of the contradiction.
         what: String,
     },
-    /// Precision and recall need both classes.
+    /// All known labels are of one class, but precision and recall need both.
     #[error("all labels ({count}) are {class}, but precision and recall need true and false pairs")]
     OneClass {
         /// Number of known labels.
         count: usize,
-        /// The class they are in.
+        /// Their class: true or false.
         class: &'static str,
     },
-    /// Labels of more than one sample.
+    /// The labels are of more than one sample.
     #[error(transparent)]
     Mixed(#[from] MixedStrata),
-    /// Labels of clusters, where each label has to be of a pair.
+    /// The labels name clusters although labels of pairs are needed.
     #[error("the labels name clusters, not pairs")]
     NotPairs,
-    /// No line at all.
+    /// There are no labels.
     #[error("there are no labels")]
     Empty,
 }
 
-/// The text of an id: strings as they are, numbers with the digits that they are written with.
+/// Text of an id: a string as it is, a number with its digits as written.
 struct LabelledId(String);
 
 impl<'de> Deserialize<'de> for LabelledId {
@@ -109,7 +108,7 @@ impl<'de> Deserialize<'de> for LabelledId {
     }
 }
 
-/// A line of any kind.
+/// A label line of any kind.
 #[derive(Deserialize)]
 struct LabelLine {
     a: Option<LabelledId>,
@@ -123,14 +122,14 @@ struct LabelLine {
     stratum: Option<Value>,
 }
 
-/// A field that is there, `null` or not.
+/// Deserializes a field that is present, so that `null` differs from a missing field.
 fn given<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(field).map(Some)
 }
 
 impl LabelLine {
     fn read(line: &str) -> Result<Self, String> {
-        // An array would be taken for the fields in their order.
+        // serde would accept an array as the fields in their order.
         if !line.trim_start().starts_with('{') {
             return Err("not a JSON object".to_owned());
         }
@@ -144,7 +143,7 @@ impl LabelLine {
     }
 }
 
-/// Reads lines of one kind.
+/// Reader that looks up the ids of label lines and collects unknown ones.
 struct LabelReader<'a> {
     collection: &'a DocumentSet,
     unknown: Option<(usize, String)>,
@@ -182,7 +181,7 @@ impl LabelReader<'_> {
 }
 
 impl LabelSet {
-    /// Reads the labels of a collection. [`GroundTruth::of_labels`](crate::GroundTruth::of_labels) makes the truth of them.
+    /// Reads the labels of a collection. [`GroundTruth::of_labels`](crate::GroundTruth::of_labels) derives the truth from them.
     ///
     /// ```
     /// use lookalike_eval::{DocumentSet, LabelSet};
@@ -195,7 +194,7 @@ impl LabelSet {
     /// ```
     ///
     /// # Errors
-    /// [`LabelError`], with the line.
+    /// [`LabelError`], which names the line.
     pub fn parse(text: &str, collection: &DocumentSet) -> Result<Self, LabelError> {
         let lines: Vec<(usize, LabelLine)> = text
             .lines()
@@ -221,7 +220,7 @@ impl LabelSet {
     }
 }
 
-/// A label of a pair that was drawn from a stratum.
+/// Label of a pair that was drawn from a stratum.
 struct StratumLabel {
     line: usize,
     stratum: PairStratum,
@@ -229,7 +228,7 @@ struct StratumLabel {
 }
 
 impl StratifiedLabels {
-    /// Reads labels whose pairs were drawn by [`crate::stratified_sample`], grades from `positive` on being true; none when no line
+    /// Reads labels of pairs that were drawn by [`crate::stratified_sample`]. Grades of `positive` and above are true. Returns `None` if no line
     /// names a band.
     ///
     /// ```
@@ -247,7 +246,7 @@ impl StratifiedLabels {
     /// ```
     ///
     /// # Errors
-    /// [`LabelError`] for a line that names none beside others that do, for two grades of one pair, and for bands of two samples.
+    /// [`LabelError`] if only some lines name a band, if a pair has two grades, or if bands are of two samples.
     pub fn parse(text: &str, positive: f64) -> Result<Option<Self>, LabelError> {
         let mut labels: BTreeMap<[String; 2], StratumLabel> = BTreeMap::new();
         let mut without = None;
@@ -273,7 +272,7 @@ impl StratifiedLabels {
                 stratum,
                 grade,
             };
-            // The pair of b and a is that of a and b.
+            // Pairs are unordered.
             let pair = if a <= b { [a, b] } else { [b, a] };
             if let Some(before) = labels.insert(pair, label) {
                 refuse_another_grade(before.line, before.grade, line, grade)?;
@@ -339,7 +338,7 @@ fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<Label
     Ok(LabelSet::Pairs(grades.into_iter().map(label).collect()))
 }
 
-/// Refuses a pair to which an earlier line gives another grade.
+/// Returns an error if an earlier line gives the pair another grade.
 fn refuse_another_grade(
     first: usize,
     before: Option<f64>,
@@ -431,11 +430,10 @@ pub struct JudgedPair {
     pub is_true: bool,
 }
 
-/// The labelled pairs as true or false, grades from `positive` on being true; and how many are
-/// unknown.
+/// Returns the labelled pairs as true or false, and the number of unknown ones. Grades of `positive` and above are true.
 ///
 /// # Errors
-/// [`LabelError::OneClass`] when all known labels are on one side.
+/// [`LabelError::OneClass`] if all known labels are true, or all false.
 pub fn judged(labels: &[PairLabel], positive: f64) -> Result<(Vec<JudgedPair>, u64), LabelError> {
     let known: Vec<_> = labels
         .iter()

@@ -1,17 +1,18 @@
-//! Precision and recall of schemes, against labels or against the exact answer.
+//! Measures precision and recall of schemes, against labels or against the exact answer.
 //!
-//! The evaluation uses the sketches of jobs, so that it measures what runs. The path of the data:
+//! The evaluation uses the sketches that jobs use, so that it measures the real thing. The steps:
 //!
-//! 1. documents become a [`DocumentSet`], ordered by id, or a [`SketchedSet`] without texts ([`document_set`]);
-//! 2. the truth is a [`LabelSet`] ([`label`]) or the exact resemblance ([`mod@score`]);
-//! 3. each setting scores pairs ([`mod@score`]); every cut through the scores is a [`CurvePoint`] with
-//!    precision, recall and their confidence limits ([`curve`], [`interval`]);
-//! 4. [`sweep`](sweep()) does that for many settings and recommends some, and [`halves`] or [`nested`] tell what to expect elsewhere; [`RecallAudit`] estimates on a sample what
-//!    one method would miss; [`cluster`] compares clusters; [`text_dedup_benchmark`] counts by published rules;
-//!    [`conjunctive_rule`] finds the two settings that agree best with labels together;
-//! 5. [`stratified_sample`] draws pairs for people to judge, equally from each band of similarity, and
-//!    [`stratified_labels`] weighs their labels again;
-//! 6. [`page`] shows a sweep as one self-contained page.
+//! 1. Documents become a [`DocumentSet`], ordered by id, or a [`SketchedSet`] without texts ([`document_set`]).
+//! 2. The truth is a [`LabelSet`] ([`label`]) or the exact resemblance ([`mod@score`]).
+//! 3. Each setting scores pairs ([`mod@score`]). Every cut of the scores is a [`CurvePoint`] with precision, recall and their confidence
+//!    limits ([`curve`], [`interval`]).
+//! 4. [`sweep`](sweep()) does this for many settings and recommends some. [`halves`] and [`nested`] estimate the accuracy on other data,
+//!    and [`RecallAudit`] estimates from a sample which share of the pairs a method finds. [`cluster`] compares clusterings,
+//!    [`text_dedup_benchmark`] counts by published rules, and [`conjunctive_rule`] finds the two settings that together agree best with
+//!    labels.
+//! 5. [`stratified_sample`] draws pairs for people to judge, equally many from each band of similarity, and [`stratified_labels`] weights
+//!    their labels accordingly.
+//! 6. [`page`] renders a sweep as one self-contained page.
 //!
 //! ```
 //! use lookalike::{Scheme, Sketch};
@@ -30,7 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing here reads files, prints or draws random numbers: samples follow from a seed.
+//! Nothing here reads files, prints or draws random numbers: samples are determined by a seed.
 
 pub mod audit;
 pub mod cluster;

@@ -1,9 +1,9 @@
-//! The accuracy to expect of the best of many settings on labels that had no part in the choice.
+//! Estimates the accuracy of the best of many settings on labels that had no part in the choice.
 //!
-//! The best of many settings and cuts, measured on the labels by which it was chosen, flatters: the more there was to
-//! choose from, the more. Here the whole choice, of settings and of cuts, is made again on four fifths of the labels and
-//! tried on the last fifth (nested cross-validation; Varma and Simon, BMC Bioinformatics 7, 2006). Labelled pairs that are
-//! connected by documents are a *family* and stay together. Limits come from drawing families again (Efron's bootstrap).
+//! Measured on the labels by which it was chosen, the best of many settings and cuts looks too good: the more choices there were, the more so. Here
+//! the whole choice, of settings and of cuts, is repeated on four fifths of the labels and tested on the last fifth (nested cross-validation; Varma
+//! and Simon, BMC Bioinformatics 7, 2006). Labelled pairs that share documents, directly or through other pairs, are a *family* and stay together.
+//! The limits come from drawing families with replacement (Efron's bootstrap).
 
 use std::collections::HashMap;
 
@@ -15,40 +15,40 @@ use crate::document_set::DocumentSet;
 use crate::interval::f1;
 use crate::label::JudgedPair;
 
-/// Parts of the labels.
+/// Number of folds that the labels are split into.
 const FOLDS: usize = 5;
-/// Ways to part them; the figures are means over these.
+/// Number of different splits; the figures are means over them.
 const REPEATS: u64 = 3;
-/// Draws of families for the limits.
+/// Number of bootstrap draws of families for the limits.
 const DRAWS: usize = 1000;
-/// Labels times cuts times combinations that are tried at most: some ten seconds.
+/// Maximum number of labels × cuts × combinations to try: about ten seconds.
 const MOST_STEPS: u64 = 10_000_000_000;
 
-/// Expected accuracy of a choice among settings on other labels.
+/// Expected accuracy, on other labels, of a choice among settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ExpectedAccuracy {
-    /// Among what was chosen, in words.
+    /// Description of the settings that were chosen among.
     pub choice: String,
     /// Number of settings, or of combinations of two.
     pub settings: usize,
     /// Families of labelled pairs.
     pub families: usize,
-    /// True if each pair is taken for a family though pairs share documents, which connect nearly all of them: the true limits are wider.
+    /// True if each pair counts as a family of its own, because shared documents connect nearly all pairs. The true limits are then wider.
     pub pairs_alone: bool,
     /// Share of the found pairs that are true.
     pub precision: f64,
     /// Share of the true pairs that are found.
     pub recall: f64,
-    /// Their harmonic mean.
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
-    /// Lower limit of F1, 95 %.
+    /// Lower 95 % limit of F1.
     pub low: f64,
-    /// Upper limit.
+    /// Upper 95 % limit of F1.
     pub high: f64,
 }
 
-/// Labelled pairs by family.
+/// Family of each labelled pair.
 struct LabelFamilies {
     of_pair: Vec<usize>,
     count: usize,
@@ -57,12 +57,12 @@ struct LabelFamilies {
 }
 
 impl LabelFamilies {
-    /// Pairs that are connected by documents; each pair alone where that leaves fewer families than parts.
+    /// Groups pairs that are connected by documents. If that gives fewer families than folds, each pair is its own family.
     fn new(judged: &[JudgedPair]) -> Self {
         let mut parents: HashMap<u32, u32> = HashMap::new();
         fn root(parents: &mut HashMap<u32, u32>, mut at: u32) -> u32 {
             while let Some(&parent) = parents.get(&at).filter(|&&parent| parent != at) {
-                // Path halving, as in `Components`. A map: few documents of a collection are labelled.
+                // Path halving, as in `Components`, but in a map since few documents of a collection are labelled.
                 let above = parents.get(&parent).copied().unwrap_or(parent);
                 parents.insert(at, above);
                 at = above;
@@ -94,8 +94,8 @@ impl LabelFamilies {
         }
     }
 
-    /// The part of each pair: families from the largest to the smallest, of equals by the hash of their first pair's ids,
-    /// each to the part that has the fewest pairs.
+    /// Returns the fold of each pair. Families go, from the largest to the smallest, to the fold with the fewest pairs; families of equal size are
+    /// ordered by the smallest hash of their pairs' ids.
     fn folds(&self, collection: &DocumentSet, judged: &[JudgedPair], seed: u64) -> Vec<usize> {
         let mut families = vec![(0_usize, u64::MAX); self.count];
         for (&family, &JudgedPair { a, b, .. }) in self.of_pair.iter().zip(judged) {
@@ -106,7 +106,7 @@ impl LabelFamilies {
         let mut order: Vec<usize> = (0..self.count).collect();
         order.sort_by_key(|&family| (usize::MAX - families[family].0, families[family].1));
         let (mut fold_of, mut sizes) = (vec![0; self.count], [0_usize; FOLDS]);
-        // The largest first, each to the emptiest part: in the end parts differ by less than one family.
+        // The largest families first, each to the emptiest fold, so that folds differ by less than one family in the end.
         for family in order {
             let fold = (0..FOLDS).min_by_key(|&fold| sizes[fold]).unwrap_or(0);
             fold_of[family] = fold;
@@ -116,7 +116,7 @@ impl LabelFamilies {
     }
 }
 
-/// Found pairs, correct ones, true ones.
+/// Numbers of found, correct and true pairs.
 #[derive(Clone, Copy, Default)]
 struct FoldTally([f64; 3]);
 
@@ -134,13 +134,13 @@ impl FoldTally {
     }
 }
 
-/// The chosen rule: tells whether a pair passes.
+/// A chosen rule: tells whether a pair passes.
 type ChosenRule<'s> = Box<dyn Fn(usize) -> bool + 's>;
-/// Chooses on the pairs that count.
+/// Function that chooses a rule by the pairs that a filter lets count.
 type ChooseRule<'c, 's> = &'c dyn Fn(&dyn Fn(usize) -> bool) -> ChosenRule<'s>;
 
 impl JudgedScores {
-    /// Expected accuracy of the best setting of each sketch, of the best of all, and, where `together`, of the best two tests.
+    /// Returns the expected accuracy of the best setting of each sketch, of the best of all settings and, if `together`, of the best two tests.
     #[must_use]
     pub fn expectations(&self, together: bool) -> Vec<ExpectedAccuracy> {
         let mut groups: Vec<(String, Vec<&SettingScores>)> = Vec::new();
@@ -184,7 +184,7 @@ impl JudgedScores {
         Box::new(move |at| scores.is_some_and(|scores| scores.scores[at] >= cut))
     }
 
-    /// The cut of the largest F1 over the pairs that count, and that F1.
+    /// Returns the largest F1 over the pairs that count, and the cut that reaches it.
     fn best_cut(&self, scores: &SettingScores, counts: &dyn Fn(usize) -> bool) -> (f64, f64) {
         let trues = (0..self.truth.len())
             .filter(|&at| self.truth[at] && counts(at))
@@ -203,7 +203,7 @@ impl JudgedScores {
                 .peek()
                 .is_some_and(|&next| scores.scores[next] == score);
             let f1 = 2.0 * correct as f64 / (trues + found) as f64;
-            // Behind the last of equal scores only: no cut parts them.
+            // Cut only after the last of equal scores, since no cut separates them.
             if !ties && f1 > best.0 {
                 best = (f1, score);
             }
@@ -241,7 +241,7 @@ impl JudgedScores {
         for (repeat, tallies) in by_family.iter_mut().enumerate() {
             let folds = families.folds(&self.names, &self.judged, repeat as u64);
             for fold in 0..FOLDS {
-                // The choice does not see this part, and the tally sees nothing else.
+                // The choice does not see this fold, and the tally sees nothing else.
                 let chosen = choose(&|at| folds[at] != fold);
                 for at in (0..self.truth.len()).filter(|&at| folds[at] == fold) {
                     let (found, is_true) = (chosen(at), self.truth[at]);
@@ -257,7 +257,7 @@ impl JudgedScores {
         let mean = |drawn: &[usize]| {
             let shares = by_family.iter().map(|tallies| {
                 let mut sum = FoldTally::default();
-                // The same families in every repeat: their labels are no more independent for being parted again.
+                // Draw the same families in every repeat: splitting labels again makes them no more independent.
                 drawn.iter().for_each(|&family| sum.add(tallies[family]));
                 sum.shares()
             });
@@ -269,7 +269,7 @@ impl JudgedScores {
         };
         let everyone: Vec<usize> = (0..families.count).collect();
         let (precision, recall, f1) = mean(&everyone);
-        // A fixed seed: the same labels have the same limits.
+        // The seed is fixed, so that the same labels get the same limits.
         let mut state = 0;
         let mut drawn = everyone.clone();
         let mut draws: Vec<f64> = (0..DRAWS)
@@ -289,7 +289,7 @@ impl JudgedScores {
             precision,
             recall,
             f1,
-            // Quantiles of 2.5 % and 97.5 %. Of few families they may lie on one side of the figure itself.
+            // The 2.5 % and 97.5 % quantiles. If there are few families, both may lie on one side of the figure itself.
             low: draws[DRAWS / 40].min(f1),
             high: draws[DRAWS - 1 - DRAWS / 40].max(f1),
         }

@@ -1,4 +1,4 @@
-//! A sweep as one self-contained page: advice, a plot and a table for each setting.
+//! Renders a sweep as one self-contained page: advice, a plot and a table for each setting.
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value, context};
@@ -12,33 +12,33 @@ use crate::sweep::{AccuracyTarget, SweepResult};
 const TEMPLATE: &str = include_str!("page/template.html");
 const STYLE: &str = include_str!("page/page.css");
 
-/// The head of the page.
+/// Contents of the head of the page: how its results were made.
 #[derive(Debug, Clone, Serialize)]
 pub struct PageHead {
     /// The command line that made the page.
     pub command: String,
-    /// The definition of true pairs, in words.
+    /// Description of what a true pair is.
     pub truth: String,
-    /// The target.
+    /// The accuracy target.
     pub target: AccuracyTarget,
-    /// The command of the first recommendation, where a job decides so.
+    /// Command of a job that decides by the first recommendation. `None` if no job does.
     pub job: Option<String>,
 }
 
-/// Accuracy to expect of the choice elsewhere: on other labels, or without labels on other documents.
+/// Accuracy to expect of the choice on other data: other labels or, without labels, other documents.
 #[derive(Debug, Clone, Serialize)]
 pub struct SweepExpectation<'a> {
-    /// Data that had no part in the choice, as a heading.
+    /// Heading that names the data which had no part in the choice.
     pub heading: String,
-    /// The way it was measured, in words.
+    /// Description of how it was measured.
     pub basis: String,
-    /// Figures on other labels.
+    /// Expected accuracies on other labels.
     pub labels: &'a [ExpectedAccuracy],
-    /// Figures on other documents.
+    /// Expected accuracies on other documents.
     pub halves: &'a [HalvedAccuracy],
 }
 
-/// The page, with the accuracy to expect elsewhere where that was measured.
+/// Renders the page, with the accuracy to expect on other data if it was measured.
 ///
 /// ```
 /// use lookalike_eval::page::{PageHead, render};
@@ -57,7 +57,7 @@ pub struct SweepExpectation<'a> {
 /// ```
 ///
 /// # Errors
-/// When the template fails, which a test rules out for every sweep.
+/// If the template fails; a test rules that out for every sweep.
 pub fn render(
     sweep: &SweepResult,
     head: &PageHead,
@@ -99,7 +99,7 @@ pub fn render(
     })
 }
 
-/// Name of the axis of the cuts, by the first word of a cut.
+/// Returns the name of the axis of the cuts, by the first word of a cut.
 fn axis_name(parameter: &str) -> &'static str {
     match parameter.split(' ').next() {
         Some("k") => "maximum distance in bits",
@@ -111,7 +111,7 @@ fn axis_name(parameter: &str) -> &'static str {
     }
 }
 
-/// The number in a cut's words.
+/// Returns the number at the end of a cut's description.
 fn number_of(parameter: &str) -> String {
     parameter.rsplit(' ').next().unwrap_or_default().to_owned()
 }

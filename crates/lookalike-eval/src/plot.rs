@@ -1,4 +1,4 @@
-//! Line plots as inline SVG: precision and recall over cuts.
+//! Line plots of precision and recall over cuts, as inline SVG.
 
 use std::fmt::Write;
 
@@ -7,15 +7,15 @@ use crate::curve::ScoreCurve;
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 40.0;
-/// Room for half of the last label.
+/// Room for half of the last label of the axis.
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
-/// Labels on the axis of the cuts, at most.
+/// Maximum number of labels on the axis of the cuts.
 const LABELS: usize = 13;
 
-/// Precision and recall over the points of a curve, with their limits of confidence as bands. The axis of the cuts has the
-/// name `x_name` and the labels `x_labels`.
+/// Draws precision and recall over the points of a curve, with their confidence limits as bands. The axis of the cuts has the name `x_name` and the
+/// labels `x_labels`.
 pub(crate) fn precision_and_recall(
     curve: &ScoreCurve,
     x_name: &str,
@@ -40,7 +40,7 @@ pub(crate) fn precision_and_recall(
     }
     let every = count.div_ceil(LABELS).max(1);
     for (number, at) in (0..x_labels.len()).step_by(every).enumerate() {
-        // On a narrow screen letters are larger, and half of the labels make room.
+        // On narrow screens letters are larger, so every second label is hidden.
         let class = if number % 2 == 1 {
             " class=\"roomy\""
         } else {
@@ -54,7 +54,7 @@ pub(crate) fn precision_and_recall(
             x_labels[at]
         );
     }
-    // Where nothing is found there is no precision to draw.
+    // If no pair is found, precision is undefined and not drawn.
     let found = || {
         curve
             .points

@@ -1,4 +1,4 @@
-//! Scores of pairs: every pair of a collection whose sketches are alike enough.
+//! Scores pairs: finds every pair of a collection whose sketches are similar enough.
 
 mod held_sets;
 mod join;
@@ -21,7 +21,7 @@ use score_counts::CountingVisitor;
 pub use score_counts::{HalvedCounts, ScoreCounts};
 pub use scored_pair::ScoredPair;
 
-/// The score of two sketches: their own, but for other measures of sets. In [0, 1] for sets.
+/// Returns the score of two sketches: for sets the given measure, in [0, 1]; for others the sketch's own score.
 #[must_use]
 pub fn score(measure: SetMeasure, a: &SketchValue, b: &SketchValue) -> f64 {
     match (measure, a, b) {
@@ -33,7 +33,7 @@ pub fn score(measure: SetMeasure, a: &SketchValue, b: &SketchValue) -> f64 {
     }
 }
 
-/// Every pair whose score is at least `least`, which must be above 0, by position.
+/// Returns every pair whose score is at least `least`, ordered by position. `least` must be above 0.
 ///
 /// ```
 /// use lookalike::sketch::{SketchValue, WideFingerprint};
@@ -54,10 +54,10 @@ pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredP
     pairs
 }
 
-/// Visits every pair whose score is at least `least`, which must be above 0, once, in any order. Pairs take no memory.
+/// Visits every pair whose score is at least `least` once, in any order. `least` must be above 0. Pairs are not stored.
 ///
-/// Fingerprints are joined by [`lookalike_hamming::self_join`], each different one once; sets, signatures and hashes by their rarest
-/// elements. All of them under `limits`.
+/// Fingerprints are joined by [`lookalike_hamming::self_join`], each different one once; sets, signatures and hashes by their rarest elements. All
+/// joins keep to `limits`.
 pub fn each_scored_pair(
     sketches: &[Option<SketchValue>],
     least: f64,
@@ -70,8 +70,8 @@ pub fn each_scored_pair(
     });
 }
 
-/// Counts the pairs whose score is at least `least`, which must be above 0, by their scores, in each half as well where documents have one.
-/// Pairs of which `allows` is false are left out.
+/// Counts the pairs that score at least `least` by score, also separately in each half if the documents are split. `least` must be above 0. Pairs for
+/// which `allows` returns false are left out.
 #[must_use]
 pub fn score_counts(
     sketches: &[Option<SketchValue>],
@@ -87,7 +87,7 @@ pub fn score_counts(
         };
         let of_half = |half: usize| match halves.is_empty() {
             true => ScoreCounts::default(),
-            // Joins of their own cost less than to ask of each pair where it is.
+            // Separate joins cost less than asking for the half of each pair.
             false => counts(&|at| halves.of(at) == Some(half)),
         };
         return HalvedCounts {
@@ -107,7 +107,7 @@ pub fn score_counts(
     all.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts of the fingerprints of the documents that `counts` is true of.
+/// Counts pairs of fingerprints among the documents for which `counts` returns true.
 fn fingerprint_counts(
     sketches: &[Option<SketchValue>],
     bits: u32,
@@ -122,7 +122,7 @@ fn fingerprint_counts(
     }
 }
 
-/// Shows a visitor of each thread all pairs that score at least `least`.
+/// Passes all pairs that score at least `least` to the visitors, one for each thread.
 fn visit_pairs<V: FnMut(ScoredPair) + Send>(
     sketches: &[Option<SketchValue>],
     least: f64,

@@ -1,8 +1,7 @@
-//! Precision and recall from labels of pairs that were drawn by bands (Manku et al. 2007, section 4.1, figure 1).
+//! Computes precision and recall from labels of pairs drawn by bands (Manku et al. 2007, section 4.1, figure 1).
 //!
-//! Bands give equally many pairs however many they have, so each is weighted by its pairs in the
-//! collection. A label that nobody could give stays visible: it widens the figures to what they
-//! would be if it were true, or false.
+//! Each band gives equally many pairs to judge, however many it has, so its labels are weighted by its number of pairs in the collection. Unknown
+//! labels stay visible: the precision is also given as if all of them were false, and as if all were true.
 
 use std::collections::BTreeMap;
 
@@ -22,17 +21,17 @@ pub struct BandTags {
     pub trues: u64,
     /// Pairs labelled false.
     pub falses: u64,
-    /// Pairs of which nobody could tell.
+    /// Pairs labelled unknown.
     pub unknown: u64,
 }
 
-/// The labels of all bands that have some, the most alike first.
+/// The labels of all bands that have any, the most similar band first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StratifiedLabels {
     bands: Vec<BandTags>,
 }
 
-/// Labels that were not drawn together.
+/// Error: labels that were not drawn in one sample.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "labels of two samples are mixed: band {number} is {first:?} with {first_pairs} pairs and \
@@ -46,7 +45,7 @@ pub struct MixedStrata {
     second_pairs: u64,
 }
 
-/// Precision and recall of a cut behind one band, estimated for the whole collection.
+/// Precision and recall of a cut after one band, estimated for the whole collection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BandPoint {
@@ -54,20 +53,19 @@ pub struct BandPoint {
     pub band: String,
     /// Pairs of the collection that the cut finds.
     pub found: u64,
-    /// True ones among the band's own labels.
+    /// Share of true ones among the band's own labels.
     pub own: ShareEstimate,
     /// Share of the found pairs that are true.
     pub precision: ShareEstimate,
-    /// The same if all unknown labels were false, and if they were true.
+    /// Precision if all unknown labels were false, and if they were all true.
     pub precision_with_unknown: (f64, f64),
     /// Share of the true pairs *in all bands* that are found.
     pub recall: ShareEstimate,
-    /// The harmonic mean of both.
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
 }
 
-/// A weighted sum of independent shares, with limits by the recovery of variances from those of
-/// the parts (Zou and Donner, Statistics in Medicine 27, 2008).
+/// Weighted sum of independent shares. Its limits are recovered from the variances of the parts (Zou and Donner, Statistics in Medicine 27, 2008).
 #[derive(Clone, Copy, Default)]
 struct WeightedSum {
     value: f64,
@@ -92,10 +90,10 @@ impl WeightedSum {
 }
 
 impl StratifiedLabels {
-    /// Collects labels: the band of each, and `None` for unknown.
+    /// Collects labels, each with its band; `None` is unknown.
     ///
     /// # Errors
-    /// [`MixedStrata`] when one band has two descriptions.
+    /// [`MixedStrata`] if a band has two different descriptions.
     pub fn new<'a>(
         labels: impl IntoIterator<Item = (&'a PairStratum, Option<bool>)>,
     ) -> Result<Self, MixedStrata> {
@@ -126,7 +124,7 @@ impl StratifiedLabels {
         Ok(Self { bands })
     }
 
-    /// The bands with labels.
+    /// Returns the bands with labels.
     #[must_use]
     pub fn bands(&self) -> &[BandTags] {
         &self.bands
@@ -138,21 +136,21 @@ impl StratifiedLabels {
         self.bands.is_empty()
     }
 
-    /// Bands of the sample without a single label: the curve says nothing of their pairs.
+    /// Returns the number of bands of the sample without any label. The curve says nothing about their pairs.
     #[must_use]
     pub fn untouched(&self) -> u64 {
         let of = self.bands.first().map_or(0, |tags| tags.stratum.of);
         u64::from(of).saturating_sub(self.bands.len() as u64)
     }
 
-    /// Pairs that were drawn in the bands at hand and have no label yet.
+    /// Returns the number of pairs drawn in the labelled bands that have no label yet.
     #[must_use]
     pub fn unlabelled(&self) -> u64 {
         let left = |tags: &BandTags| tags.stratum.drawn.saturating_sub(tags.all());
         self.bands.iter().map(left).sum()
     }
 
-    /// A point for every band: what a cut behind it finds.
+    /// Returns a point for each band: the precision and recall of a cut after it.
     #[must_use]
     pub fn curve(&self) -> Vec<BandPoint> {
         let (mut found, mut pairs, mut unsure) = (WeightedSum::default(), 0, (0.0, 0.0));
@@ -163,7 +161,7 @@ impl StratifiedLabels {
             let known = tags.share_with_unknown();
             unsure.0 += tags.weight() * known.0;
             unsure.1 += tags.weight() * known.1;
-            // Anew for each cut: bands are a few dozen at most.
+            // Computed anew for each cut, since there are a few dozen bands at most.
             let mut missed = WeightedSum::default();
             for later in &self.bands[at + 1..] {
                 missed.add(later.weight(), later.share());
@@ -172,7 +170,7 @@ impl StratifiedLabels {
             let precision = ShareEstimate {
                 value: found.value / all,
                 low: found.low() / all,
-                // Limits that are added in quadrature know no end of a share.
+                // Limits added in quadrature may exceed 1.
                 high: (found.high() / all).min(1.0),
             };
             let share = |found: f64, missed: f64| match found + missed > 0.0 {
@@ -181,7 +179,7 @@ impl StratifiedLabels {
             };
             let recall = ShareEstimate {
                 value: share(found.value, missed.value),
-                // The least found with the most missed, and the reverse: wider than 95 %, never narrower.
+                // The fewest found with the most missed, and the reverse. This is wider than 95 %, never narrower.
                 low: share(found.low(), missed.high()),
                 high: share(found.high(), missed.low()),
             };
@@ -204,14 +202,13 @@ impl BandTags {
         self.stratum.pairs as f64
     }
 
-    /// Labels of the band, unknown ones included.
+    /// Returns the number of the band's labels, unknown ones included.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.trues + self.falses + self.unknown
     }
 
-    /// Share of true ones among the known labels. A band whose every pair has a known label is
-    /// known to the last pair.
+    /// Returns the share of true ones among the known labels. If every pair of the band has a known label, the share is exact.
     #[must_use]
     pub fn share(&self) -> ShareEstimate {
         let known = self.trues + self.falses;

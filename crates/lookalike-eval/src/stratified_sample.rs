@@ -1,8 +1,7 @@
-//! Pairs for people to judge, drawn equally from each band of distance or similarity (Manku et al. 2007, section 4.1).
+//! Draws pairs for people to judge, equally many from each band of distance or similarity (Manku et al. 2007, section 4.1).
 //!
-//! True pairs are rare and most pairs are far apart, so a plain sample would show a person nothing
-//! but strangers. Here every band gives equally many; what a band stands for in the collection is
-//! kept beside each pair, so that [`crate::stratified_labels`] can weigh the bands again.
+//! True pairs are rare and most pairs are far apart, so a plain sample would contain hardly any true pairs. Here every band gives equally many. The
+//! number of pairs that a band represents in the collection is stored with each pair, so that [`crate::stratified_labels`] can weight the bands.
 
 use std::collections::BinaryHeap;
 
@@ -13,18 +12,18 @@ use thiserror::Error;
 
 use crate::score::ScoredPair;
 
-/// Scores from `low` on and below `high`.
+/// Band of scores: at least `low` and below `high`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreBand {
-    /// The band in the words of the sketch, such as `k = 3`.
+    /// The band in the terms of the sketch, such as `k = 3`.
     pub name: String,
-    /// Least score.
+    /// Minimum score, included.
     pub low: f64,
-    /// The first score above.
+    /// Upper end, excluded.
     pub high: f64,
 }
 
-/// Numbers that make no bands.
+/// Error: numbers that do not define bands.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("bands {given}: {reason}")]
 pub struct BandError {
@@ -32,14 +31,13 @@ pub struct BandError {
     reason: String,
 }
 
-/// The bands of a sketch between these numbers, the most alike first.
+/// Returns the bands of a sketch between these numbers, the most similar first.
 ///
-/// Of fingerprints each number is the largest distance of its band: 0, 3, 6 are the bands 0, 1 to
-/// 3 and 4 to 6. Of all others it is the least score: 0.5, 0.9 are the bands from 0.5 to below 0.9
-/// and from 0.9 on.
+/// For fingerprints each number is the largest distance of its band: 0, 3, 6 define the bands 0, 1 to 3 and 4 to 6. For all other sketches it is the
+/// smallest score: 0.5, 0.9 define the bands from 0.5 to below 0.9 and from 0.9 on.
 ///
 /// # Errors
-/// [`BandError`] when the numbers do not ascend, or are none that the sketch can have.
+/// [`BandError`] if the numbers do not ascend or are out of range for the sketch.
 pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandError> {
     let refused = |reason: &str| {
         let given: Vec<String> = numbers.iter().map(f64::to_string).collect();
@@ -73,7 +71,7 @@ pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandErro
     }
 }
 
-/// Largest number of agreeing hashes, for sketches that count them.
+/// Returns the largest possible number of agreeing hashes, for sketches that count them.
 fn most_hashes(sketch: Sketch) -> Option<f64> {
     match sketch {
         Sketch::SuperShingle { groups: most, .. }
@@ -98,7 +96,7 @@ fn similarities(numbers: &[f64], top: f64) -> Vec<ScoreBand> {
     bands
 }
 
-/// Bands of whole numbers, of which the last is `most`.
+/// Returns bands of whole numbers, the last of which ends with `most`.
 fn counts(numbers: &[f64], most: f64) -> Vec<ScoreBand> {
     let mut bands = similarities(numbers, most + 1.0);
     for band in &mut bands {
@@ -123,8 +121,8 @@ fn distances(numbers: &[f64], bits: f64) -> Vec<ScoreBand> {
     before.zip(numbers).map(band).collect()
 }
 
-/// The bands when the user names none: distances 0 to 10, as the source has it (figure 1, with
-/// equal fingerprints added); each number of agreeing hashes; similarities from 0.3 on by tenths.
+/// Returns the default bands: for fingerprints, distances 0 to 10 as in the paper (figure 1, plus distance 0); for sketches that count hashes, each
+/// number of agreeing hashes; otherwise similarities from 0.3 on in tenths.
 #[must_use]
 pub fn default_bands(sketch: Sketch) -> Vec<f64> {
     match (sketch.fingerprint_bits(), most_hashes(sketch)) {
@@ -134,22 +132,22 @@ pub fn default_bands(sketch: Sketch) -> Vec<f64> {
     }
 }
 
-/// The band of a pair, with the number of pairs that it represents. Stored with the pair and its label.
+/// Band of a pair, with the number of pairs that it represents. Stored with the pair and its label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairStratum {
-    /// Number of the band from 1, the most alike first, counting only bands with pairs.
+    /// Number of the band, from 1 for the most similar; empty bands are not counted.
     pub number: u32,
     /// Number of bands with pairs.
     pub of: u32,
-    /// The band in words.
+    /// Description of the band.
     pub name: String,
-    /// Pairs of the collection in the band.
+    /// Pairs of the collection in this band.
     pub pairs: u64,
-    /// Pairs of these that were drawn.
+    /// Pairs drawn from this band.
     pub drawn: u64,
 }
 
-/// One pair that was drawn, as a line of the file of pairs.
+/// A drawn pair, as one line of the file of pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DrawnPair {
     /// The smaller id.
@@ -162,7 +160,7 @@ pub struct DrawnPair {
     pub stratum: PairStratum,
 }
 
-/// A band of a sample.
+/// A band, with its numbers of pairs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledBand {
     /// The band.
@@ -176,13 +174,13 @@ pub struct SampledBand {
 /// A stratified sample of pairs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StratifiedSample {
-    /// The pairs in random order, so that a person who stops early has seen all bands.
+    /// The pairs in random order, so that a person who stops early has judged pairs of all bands.
     pub pairs: Vec<DrawnPair>,
     /// All bands, including empty ones.
     pub bands: Vec<SampledBand>,
 }
 
-/// Draws pairs from all bands equally.
+/// Sampler that draws equally many pairs from each band.
 ///
 /// ```
 /// use lookalike::Sketch;
@@ -201,22 +199,21 @@ pub struct StratifiedSample {
 /// # Ok::<(), lookalike_eval::stratified_sample::BandError>(())
 /// ```
 ///
-/// Of every band `each` pairs are drawn, or all where a band has fewer: those whose ids have the
-/// smallest hashes under a seed, so that the result does not depend on any order. Pairs outside
-/// all bands do not count. Memory: the pairs drawn, and 8 bytes a document.
+/// Draws `each` pairs from each band, or all pairs of a smaller one. It draws the pairs whose ids have the smallest hashes under a seed, so that the
+/// result does not depend on any order. Pairs outside all bands do not count. Memory: the drawn pairs, and 8 bytes for each document.
 #[derive(Debug)]
 pub struct StratifiedSampler<'a> {
     ids: &'a [String],
     hashes: Vec<u64>,
     bands: &'a [ScoreBand],
     each: usize,
-    /// Of each band the pairs drawn so far: hash, positions, bits of the score.
+    /// Pairs drawn so far from each band: hash, positions, bits of the score.
     heaps: Vec<BinaryHeap<(u64, u32, u32, u64)>>,
     counts: Vec<u64>,
 }
 
 impl<'a> StratifiedSampler<'a> {
-    /// A sampler of pairs of the documents with these ids.
+    /// Creates a sampler for pairs of the documents with these ids.
     #[must_use]
     pub fn new(ids: &'a [String], bands: &'a [ScoreBand], each: usize, seed: u64) -> Self {
         let hashes = ids.iter().map(|id| xxh3_64(id.as_bytes(), seed)).collect();
@@ -230,7 +227,7 @@ impl<'a> StratifiedSampler<'a> {
         }
     }
 
-    /// Looks at one pair. Logarithmic time in the pairs of a band.
+    /// Offers one pair to the sample, in time logarithmic in `each`.
     pub fn add(&mut self, pair: ScoredPair) {
         let inside = |band: &ScoreBand| band.low <= pair.score && pair.score < band.high;
         let Some(at) = self.bands.iter().position(inside) else {
@@ -239,19 +236,19 @@ impl<'a> StratifiedSampler<'a> {
         self.counts[at] += 1;
         let [a, b] = [pair.a, pair.b].map(|at| self.hashes[at as usize]);
         let hash = avalanche(a.rotate_left(1) ^ b);
-        // The score as bits, since floats have no total order that a heap could use.
+        // The score is stored as bits because floats have no total order for the heap.
         let entry = (hash, pair.a, pair.b, pair.score.to_bits());
         let heap = &mut self.heaps[at];
         if heap.len() < self.each {
             heap.push(entry);
         } else if heap.peek().is_some_and(|last| entry < *last) {
-            // The top is the largest of the smallest hashes so far.
+            // The top is the largest of the smallest hashes so far, so replace it.
             heap.pop();
             heap.push(entry);
         }
     }
 
-    /// The sample.
+    /// Returns the sample.
     #[must_use]
     pub fn finish(self) -> StratifiedSample {
         let of = self.counts.iter().filter(|&&count| count > 0).count() as u32;
@@ -273,7 +270,7 @@ impl<'a> StratifiedSampler<'a> {
                 drawn,
             });
         }
-        // By hash over all bands, which mixes them.
+        // Sorting by hash across all bands mixes them.
         all.sort_unstable_by_key(|(entry, _)| *entry);
         let pair = |((_, a, b, score), stratum): (_, PairStratum)| DrawnPair {
             a: self.ids[a as usize].clone(),

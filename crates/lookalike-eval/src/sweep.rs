@@ -1,8 +1,8 @@
-//! Many settings over one collection: each with its curve, and advice from all of them.
+//! Measures many settings on one collection: gives each a curve, and recommends some.
 //!
-//! Documents are read once for as many settings as the memory holds the sketches of; what is held is compared and dropped. A
-//! document is cut into words once for each way of doing that. Sets that do not fit are compared in parts. The truth is either a list of
-//! judged pairs, which alone count, or every pair whose exact resemblance reaches a threshold.
+//! One reading makes the sketches of as many settings as fit in memory; they are compared and dropped before the next reading. A text is split into
+//! words once for all settings that split it the same way. Sets that do not fit are compared in parts. The truth is either a list of judged pairs,
+//! and no other pairs count, or every pair whose exact resemblance reaches a threshold.
 
 mod columns;
 mod documents;
@@ -36,14 +36,14 @@ pub use tally::SettingTally;
 /// The true pairs.
 #[derive(Debug, Clone)]
 pub enum GroundTruth {
-    /// Only these pairs count.
+    /// Judged pairs; all other pairs are ignored.
     Judged(Vec<JudgedPair>),
-    /// These pairs are the near-duplicates, all others are not; ascending.
+    /// All near-duplicates, ascending; all other pairs are not near-duplicates.
     Complete(Vec<(u32, u32)>),
 }
 
 impl GroundTruth {
-    /// Number of true pairs.
+    /// Returns the number of true pairs.
     #[must_use]
     pub fn true_pairs(&self) -> u64 {
         match self {
@@ -52,10 +52,10 @@ impl GroundTruth {
         }
     }
 
-    /// The labelled pairs of a collection, grades from `positive` on being true; unknown ones are left out.
+    /// Reads the labelled pairs of a collection. Grades of `positive` and above are true; pairs with unknown labels are left out.
     ///
     /// # Errors
-    /// [`LabelError`] with the line, and when the labels name clusters or are all of one class.
+    /// [`LabelError`] for a line that cannot be used, for labels that name clusters, and if all labels are of one class.
     pub fn of_labels(
         text: &str,
         collection: &DocumentSet,
@@ -68,7 +68,7 @@ impl GroundTruth {
         Ok(Self::Judged(known))
     }
 
-    /// Every pair whose exact resemblance under `scheme` is at least `threshold`.
+    /// Finds every pair whose exact resemblance under `scheme` is at least `threshold`.
     ///
     /// ```
     /// use lookalike::Scheme;
@@ -90,10 +90,10 @@ impl GroundTruth {
         }
     }
 
-    /// The same of documents that are read, in the memory of `limits`.
+    /// Does the same as [`Self::exact`] for documents that are read, within `limits`.
     ///
     /// # Errors
-    /// [`SweepError`] when a reading fails, or the pairs do not fit the memory.
+    /// [`SweepError`] if a reading fails or the pairs do not fit in memory.
     pub fn of_documents<D: SweptDocuments>(
         documents: &D,
         scheme: &Scheme,
@@ -111,7 +111,7 @@ impl GroundTruth {
         let scheme = scheme.features_only();
         let text_bytes = text_bytes(documents);
         let fits = expected_bytes(&scheme, documents.len() as u64, text_bytes) < limits.memory / 2;
-        // A table of terms is made of all documents at once.
+        // A table of terms needs all documents at once.
         match fits || scheme.needs_terms() {
             true => {
                 let column = columns(documents, &[scheme], limits)?.remove(0);
@@ -125,7 +125,7 @@ impl GroundTruth {
         Ok(Self::Complete(pairs))
     }
 
-    /// Memory of the pairs, in bytes.
+    /// Returns the memory of the pairs, in bytes.
     fn bytes(&self) -> u64 {
         match self {
             Self::Judged(pairs) => size_of_val(&**pairs) as u64,
@@ -134,22 +134,22 @@ impl GroundTruth {
     }
 }
 
-/// Memory of a true pair in a list that grows.
+/// Bytes for each true pair in a growing list.
 const PAIR_BYTES: u64 = 16;
 
-/// Bytes of all texts.
+/// Returns the bytes of all texts.
 fn text_bytes(documents: &impl SweptDocuments) -> u64 {
     let all = 0..documents.len() as u32;
     all.map(|at| documents.text_bytes(at)).sum()
 }
 
-/// Memory and threads that a sweep may take.
+/// Limits on the memory and threads of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweepLimits {
-    /// Threads, at least one.
+    /// Number of threads, at least 1.
     pub threads: usize,
-    /// Bytes of sketches and joins.
+    /// Bytes for sketches and joins.
     pub memory: u64,
 }
 
@@ -181,7 +181,7 @@ impl SweepLimits {
         }
     }
 
-    /// The same with so many bytes taken.
+    /// Returns the limits with `bytes` less memory.
     fn without(self, bytes: u64) -> Self {
         Self {
             memory: self.memory.saturating_sub(bytes),
@@ -189,7 +189,7 @@ impl SweepLimits {
         }
     }
 
-    /// Limits of a join beside these columns.
+    /// Returns the limits of a join while these columns are held.
     fn beside(self, columns: &[&SketchColumn]) -> SelfJoinLimits {
         let held = columns.iter().map(|column| columns::bytes(column)).sum();
         SelfJoinLimits::default()
@@ -202,34 +202,33 @@ impl SweepLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SweepError<E> {
-    /// A reading failed.
+    /// Reading the documents failed.
     #[error("{0}")]
     Documents(E),
-    /// Data that must be held at once do not fit.
+    /// Data that must be held at once do not fit in memory.
     #[error("{what} take {needed} bytes, and {most_bytes} are left")]
     TooLarge {
-        /// Name of the data that take so much.
+        /// Name of the data.
         what: String,
-        /// Bytes that it takes, at least.
+        /// Bytes that they need, at least.
         needed: u64,
-        /// Bytes that are left for it.
+        /// Bytes that are left for them.
         most_bytes: u64,
     },
-    /// The caller ended it.
+    /// The caller ended the sweep.
     #[error("ended by its caller")]
     Ended,
 }
 
-/// A scheme and how its sketches are compared.
+/// Scheme, with the way in which its sketches are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct SweepSetting {
     /// The scheme.
     pub scheme: Scheme,
-    /// Measure of sets; other sketches have their own. Only [`GroundTruth::Judged`] can be held against
-    /// another one than resemblance.
+    /// Measure of sets; other sketches have their own. Measures other than resemblance make sense with [`GroundTruth::Judged`] only.
     pub measure: SetMeasure,
-    /// Second test (Manku et al. 2007, section 6): least share of the longer text's bytes that the shorter one has.
+    /// Minimum ratio of the shorter text's bytes to the longer text's: a second test (Manku et al. 2007, section 6).
     pub lengths: Option<f64>,
 }
 
@@ -250,7 +249,7 @@ lookalike::setters! {
 }
 
 impl SweepSetting {
-    /// Sets the least share of the longer text's bytes that the shorter one has; `None` for none.
+    /// Sets the minimum ratio of the shorter text's bytes to the longer text's; `None` sets no minimum.
     #[must_use]
     pub fn lengths(mut self, lengths: impl Into<Option<f64>>) -> Self {
         self.lengths = lengths.into();
@@ -263,7 +262,7 @@ impl SweepSetting {
         may_match(self.lengths, length(a), length(b))
     }
 
-    /// The sketch, and the measure where it is not the sketch's own.
+    /// Returns the name of the sketch, followed by the measure if it is not the sketch's own.
     pub(crate) fn sketch_name(&self) -> String {
         match self.measure {
             SetMeasure::Resemblance => self.scheme.sketch.to_string(),
@@ -278,7 +277,7 @@ impl SweepSetting {
         }
     }
 
-    /// The features, and what else the scheme says about the text.
+    /// Returns the name of the features, with the scheme's other settings for the text.
     pub(crate) fn features_name(&self) -> String {
         let Scheme {
             shingle,
@@ -290,7 +289,7 @@ impl SweepSetting {
         if *mask != lookalike::Mask::default() {
             name += &format!(" mask={mask}");
         }
-        // `main` is what jobs take unless they are told otherwise.
+        // `main` is the default of jobs, so it is not named.
         if html.mode != lookalike::HtmlMode::default() {
             name += &format!(" html={html}");
         }
@@ -298,10 +297,10 @@ impl SweepSetting {
     }
 }
 
-/// One setting, measured.
+/// Measurements of one setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepRow {
-    /// The features in words: shingle, weight and other differences.
+    /// Description of the features: shingle, mask and HTML mode.
     pub features: String,
     /// The weight of the features.
     pub weight: String,
@@ -309,9 +308,9 @@ pub struct SweepRow {
     pub sketch: String,
     /// Canonical text of the scheme.
     pub scheme: String,
-    /// Mean bytes of a document's sketch.
+    /// Mean number of bytes of a document's sketch.
     pub bytes: f64,
-    /// Documents without a sketch.
+    /// Number of documents without a sketch.
     pub without_sketch: u64,
     /// Precision and recall over the cuts.
     pub curve: ScoreCurve,
@@ -320,20 +319,20 @@ pub struct SweepRow {
 /// The results of all settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SweepResult {
-    /// Documents compared.
+    /// Number of documents compared.
     pub documents: u64,
-    /// True pairs among them.
+    /// Number of true pairs among them.
     pub true_pairs: u64,
-    /// One row a setting, in the order they were given.
+    /// One row for each setting, in the given order.
     pub rows: Vec<SweepRow>,
 }
 
-/// Least precision and recall that the user accepts.
+/// Minimum precision and recall that the user accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AccuracyTarget {
-    /// Least precision, in [0, 1].
+    /// Minimum precision, in [0, 1].
     pub precision: f64,
-    /// Least recall, in [0, 1].
+    /// Minimum recall, in [0, 1].
     pub recall: f64,
 }
 
@@ -343,19 +342,19 @@ impl AccuracyTarget {
     }
 }
 
-/// A setting and a cut, chosen on the data that its figures are of.
+/// A setting and a cut, chosen on the same data as its figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Recommendation {
-    /// Position of its row.
+    /// Position of its row in the result.
     pub row: usize,
     /// The features, their weight and the sketch.
     pub setting: String,
-    /// Mean bytes of a document's sketch: the cost.
+    /// Mean number of bytes of a document's sketch: the cost of the setting.
     pub bytes: f64,
     /// The cut.
     pub point: CurvePoint,
-    /// True if the lower confidence limits reach the target as well.
+    /// True if the lower confidence limits reach the target too.
     pub is_sure: bool,
 }
 
@@ -371,7 +370,7 @@ impl Recommendation {
     }
 }
 
-/// The words of all documents, as hashes: made once, used by every setting.
+/// The words of all documents as hashes, computed once for all settings.
 pub(crate) struct DocumentTokens<'a> {
     collection: &'a DocumentSet,
     words: Scheme,
@@ -394,13 +393,13 @@ impl<'a> DocumentTokens<'a> {
         }
     }
 
-    /// Tells whether these words are those of the scheme.
+    /// Tells whether the scheme uses these words.
     pub(crate) fn fit(&self, scheme: &Scheme) -> bool {
         let own = self.words.shingle(scheme.shingle);
         own == scheme.features_only()
     }
 
-    /// Shows `visit` the features of each document under the scheme of the extractor.
+    /// Calls `visit` with the features of each document under the scheme of the extractor.
     fn each(
         &self,
         scheme: &Scheme,
@@ -427,7 +426,7 @@ impl<'a> DocumentTokens<'a> {
         Arc::new(counts.terms())
     }
 
-    /// The sketches under a scheme, with a table of terms of this collection where it needs one.
+    /// Returns the sketches under a scheme. If it needs a table of terms, the table is made from this collection.
     pub(crate) fn sketches(&self, scheme: &Scheme) -> Vec<Option<SketchValue>> {
         let terms = scheme.needs_terms().then(|| self.terms(scheme));
         let (extractor, sketcher) = sketcher_of(scheme, terms);
@@ -439,14 +438,13 @@ impl<'a> DocumentTokens<'a> {
     }
 }
 
-/// The sketches of all documents under a scheme, with a table of terms of this collection where
-/// the scheme needs one.
+/// Returns the sketches of all documents under a scheme. If it needs a table of terms, the table is made from this collection.
 #[must_use]
 pub fn sketches_of(collection: &DocumentSet, scheme: &Scheme) -> Vec<Option<SketchValue>> {
     DocumentTokens::new(collection, scheme).sketches(scheme)
 }
 
-/// The cuts that a curve is shown at: distances 0 to `most_bits`, numbers of hashes, or shares.
+/// Returns the cuts of a curve: distances 0 to `most_bits`, numbers of hashes, or shares.
 fn cuts(sketch: Sketch, most_bits: u32) -> Vec<f64> {
     match sketch {
         Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => {
@@ -460,7 +458,7 @@ fn cuts(sketch: Sketch, most_bits: u32) -> Vec<f64> {
     }
 }
 
-/// True if a score is a number of hashes that agree.
+/// Tells whether scores count the hashes that agree.
 fn counts_hashes(sketch: Sketch) -> bool {
     matches!(
         sketch,
@@ -468,7 +466,7 @@ fn counts_hashes(sketch: Sketch) -> bool {
     )
 }
 
-/// A cut in the words of the sketch.
+/// Returns a cut in the terms of the sketch, such as `k <= 3`.
 #[must_use]
 pub fn cut_name(sketch: Sketch, cut: f64) -> String {
     match sketch {
@@ -485,7 +483,7 @@ pub fn cut_name(sketch: Sketch, cut: f64) -> String {
     }
 }
 
-/// Makes sketches of documents one after another, and keeps no text.
+/// Maker of sketches of documents, one after another, without keeping their texts.
 ///
 /// ```
 /// use lookalike::{Scheme, Sketch};
@@ -508,10 +506,10 @@ pub struct DocumentSketcher {
 }
 
 impl DocumentSketcher {
-    /// A sketcher under `scheme`, with the table of terms that it needs.
+    /// Creates a sketcher under `scheme`. If the scheme needs a table of terms, it is made from `counts`.
     ///
     /// # Panics
-    /// When the scheme needs a table of terms, and `counts`, of the features of [`Scheme::counted`], are missing.
+    /// If the scheme needs a table of terms, but `counts`, which count the features of [`Scheme::counted`], are `None`.
     #[must_use]
     pub fn new(scheme: &Scheme, counts: Option<TermCounts>) -> Self {
         let terms = counts.map(|mut counts| Arc::new(counts.terms()));
@@ -522,7 +520,7 @@ impl DocumentSketcher {
         }
     }
 
-    /// The document without its text.
+    /// Returns the document's id, sketch and text hash.
     pub fn sketch(&mut self, document: &EvaluatedDocument) -> SketchedDocument {
         let features = self
             .extractor
@@ -535,7 +533,7 @@ impl DocumentSketcher {
     }
 }
 
-/// Extractor and sketcher of a scheme with this table of terms.
+/// Returns the extractor and the sketcher of a scheme with this table of terms.
 fn sketcher_of(scheme: &Scheme, terms: Option<Arc<Terms>>) -> (FeatureExtractor, Sketcher) {
     let scheme = scheme.terms(terms.as_ref().map(|terms| terms.id()));
     let extractor = match &terms {
@@ -549,13 +547,13 @@ fn sketcher_of(scheme: &Scheme, terms: Option<Arc<Terms>>) -> (FeatureExtractor,
     (extractor, sketcher)
 }
 
-/// Tells whether two lengths are as close as they must be, if they must.
+/// Tells whether two lengths are as close as `least` demands; true if it is `None`.
 pub(crate) fn may_match(least: Option<f64>, a: usize, b: usize) -> bool {
     least.is_none_or(|share| close_lengths(a as u64, b as u64, share))
 }
 
-/// The cuts of a setting. Judged pairs show what lies far out as well; all pairs of a collection within a large distance would be nearly
-/// all pairs.
+/// Returns the cuts of a setting. For judged pairs the cuts reach far; in a complete truth a large distance would include nearly all pairs of the
+/// collection.
 fn cuts_of(setting: &SweepSetting, truth: &GroundTruth) -> Vec<f64> {
     let most_bits = match truth {
         GroundTruth::Judged(_) => 24,
@@ -565,19 +563,19 @@ fn cuts_of(setting: &SweepSetting, truth: &GroundTruth) -> Vec<f64> {
     cuts(sketch, most_bits * sketch.fingerprint_bits() / 64)
 }
 
-/// The least score that counts.
+/// Returns the smallest score that counts.
 fn least_of(setting: &SweepSetting, truth: &GroundTruth) -> f64 {
     cuts_of(setting, truth).last().copied().unwrap_or(1.0)
 }
 
 impl SettingTally {
-    /// The row of the setting that was counted.
+    /// Returns the row of the setting, which must be the one that was counted.
     #[must_use]
     pub fn row_of(&self, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
         self.row(None, setting, truth.true_pairs(), &cuts_of(setting, truth))
     }
 
-    /// The row on one half of the documents, with so many true pairs in each.
+    /// Returns the row of the setting for one half of the documents; `true_pairs` counts the true pairs in each half.
     pub(crate) fn row_of_half(
         &self,
         half: usize,
@@ -590,7 +588,7 @@ impl SettingTally {
     }
 }
 
-/// The counts of one setting on sketches that are there. Pairs that `allows` is false of are not found.
+/// Counts the pairs of one setting on existing sketches. Pairs for which `allows` returns false count as not found.
 fn tally(
     setting: &SweepSetting,
     sketches: &[Option<SketchValue>],
@@ -619,7 +617,7 @@ fn tally(
         GroundTruth::Complete(pairs) => {
             let least = least_of(setting, truth);
             let found = score_counts(sketches, least, join, allows, halves);
-            // True pairs are few: their scores are computed, and no pair that is found is looked up.
+            // True pairs are few, so compute their scores instead of looking up each pair that is found.
             let mut correct = HalvedCounts::default();
             for &(a, b) in pairs.iter().filter(|pair| is_allowed(pair.0, pair.1)) {
                 if let Some(score) = score_of(SetMeasure::Resemblance, a, b) {
@@ -631,10 +629,10 @@ fn tally(
     }
 }
 
-/// One setting, measured on sketches that are there.
+/// Measures one setting on existing sketches.
 ///
 /// # Panics
-/// If a pair of the truth names a document that is not among them.
+/// If a pair of the truth names a document without an entry in `sketches`.
 #[must_use]
 pub fn measure(
     setting: &SweepSetting,
@@ -645,8 +643,8 @@ pub fn measure(
     tally(setting, sketches, truth, join, None, &halves).row_of(setting, truth)
 }
 
-/// Measures all settings on `threads` threads; `done` hears how many are finished, and may end the work: there is no result then.
-/// The result does not depend on the threads.
+/// Measures all settings on `threads` threads. `done` gets the number of finished settings and may end the sweep, which then returns `None`. The
+/// result does not depend on the number of threads.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -669,7 +667,7 @@ pub fn measure(
 /// ```
 ///
 /// # Panics
-/// If a pair of the truth names a document beyond the set, or a sketch has parameters that mean nothing: see [`Sketch::check`].
+/// If a pair of the truth names a document outside the set, or if the parameters of a sketch are invalid: see [`Sketch::check`].
 #[must_use]
 pub fn sweep(
     collection: &DocumentSet,
@@ -695,11 +693,11 @@ pub fn sweep(
     })
 }
 
-/// Counts all settings in the memory of `limits`, and shows `visit` the position of each with its counts, which may end the work. The
-/// counts do not depend on the limits; the order may.
+/// Counts the pairs of all settings within `limits`, and calls `visit` with the position and counts of each. `visit` may end the work. The counts do
+/// not depend on the limits, but their order may.
 ///
 /// # Errors
-/// [`SweepError`] when a reading fails, when sketches other than sets do not fit the memory, or when `visit` has ended it.
+/// [`SweepError`] if a reading fails, if sketches other than sets do not fit in memory, or if `visit` ends the work.
 pub fn each_tally<D: SweptDocuments>(
     documents: &D,
     settings: &[SweepSetting],
@@ -723,7 +721,7 @@ pub fn each_tally<D: SweptDocuments>(
         limits: limits.without(truth.bytes() + 9 * documents.len() as u64),
         visit,
     };
-    // Settings of one scheme, which differ in their measures, share their sketches.
+    // Settings that differ only in their measures or lengths share the sketches of one scheme.
     let mut schemes: Vec<Scheme> = Vec::new();
     for SweepSetting { scheme, .. } in settings {
         if !schemes.contains(scheme) {
@@ -754,12 +752,12 @@ fn allows(setting: &SweepSetting, lengths: &[u64], a: u32, b: u32) -> bool {
     may_match(setting.lengths, length(a), length(b))
 }
 
-/// A sweep at work.
+/// State of a sweep.
 struct SweepRun<'a, D> {
     documents: &'a D,
     /// Bytes of each text.
     lengths: Vec<u64>,
-    /// The halves of documents whose pairs are all known.
+    /// Halves of the documents if all true pairs are known; empty for judged pairs.
     halves: DocumentHalves,
     settings: &'a [SweepSetting],
     truth: &'a GroundTruth,
@@ -768,7 +766,7 @@ struct SweepRun<'a, D> {
 }
 
 impl<D: SweptDocuments> SweepRun<'_, D> {
-    /// Measures the settings of these schemes: in one reading, or fewer at a time where their sketches do not fit.
+    /// Measures the settings of these schemes in one reading, or splits the schemes if their sketches do not fit.
     fn measure(
         &mut self,
         schemes: &[Scheme],
@@ -778,7 +776,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         let is_whole_set = |scheme: &Scheme| scheme.sketch == Sketch::None && !scheme.needs_terms();
         let is_complete = matches!(self.truth, GroundTruth::Complete(_));
         let made = match own {
-            // No more than a part of these sets has to be held.
+            // These sets can be compared in parts, so they need not all be held.
             [scheme] if is_complete && is_whole_set(scheme) && self.exceeds(scheme) => {
                 return self.measure_set(scheme);
             }
@@ -798,7 +796,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         }
     }
 
-    /// True if the sketches of a scheme do not leave half of the memory for a join.
+    /// Tells whether the sketches of a scheme leave less than half of the memory for a join.
     fn exceeds(&self, scheme: &Scheme) -> bool {
         let all = self.documents.len() as u64;
         expected_bytes(scheme, all, text_bytes(self.documents)) > self.limits.memory / 2
@@ -840,7 +838,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         }
     }
 
-    /// Measures settings of whole sets that do not fit the memory.
+    /// Measures the settings of a scheme whose feature sets do not fit in memory.
     fn measure_set(&mut self, scheme: &Scheme) -> Result<(), SweepError<D::Error>> {
         let GroundTruth::Complete(pairs) = self.truth else {
             return Ok(());
@@ -881,8 +879,8 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
 }
 
 impl SweepResult {
-    /// Settings that fulfil the wish, the cheapest first: of each row the cut of the largest F1
-    /// among those that do. Of equally cheap ones that with the larger F1 comes first.
+    /// Returns the settings that reach the target, the cheapest first, each with its cut of the largest F1 that does. Equally cheap settings are
+    /// ordered by descending F1.
     #[must_use]
     pub fn recommendations(&self, target: AccuracyTarget) -> Vec<Recommendation> {
         let of_row = |(at, row): (usize, &SweepRow)| {
@@ -900,7 +898,7 @@ impl SweepResult {
         all
     }
 
-    /// The setting and cut of the largest F1, whatever is wished; the first of equals.
+    /// Returns the setting and cut with the largest F1, whether or not it reaches the target; the first of ties.
     #[must_use]
     pub fn best(&self, target: AccuracyTarget) -> Option<Recommendation> {
         let points = self.rows.iter().enumerate();
@@ -914,8 +912,8 @@ impl SweepResult {
         best.map(|(at, row, point)| Recommendation::new(at, row, point.clone(), target))
     }
 
-    /// For each sketch and cut (Manku et al. 2007, section 6), the smallest and largest precision and recall over all
-    /// features and weights; sketches of one setting have no say.
+    /// Returns, for each sketch and cut (Manku et al. 2007, section 6), the smallest and largest precision and recall over all features and weights.
+    /// Sketches with a single setting are left out.
     #[must_use]
     pub fn sensitivity(&self) -> Vec<FeatureSensitivity> {
         let mut all: BTreeMap<(&str, usize), Vec<&CurvePoint>> = BTreeMap::new();
@@ -942,7 +940,7 @@ impl SweepResult {
     }
 }
 
-/// Spread of precision and recall of a cut over the features.
+/// Spread of precision and recall at one cut over the features.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FeatureSensitivity {
@@ -950,10 +948,10 @@ pub struct FeatureSensitivity {
     pub sketch: String,
     /// The cut.
     pub parameter: String,
-    /// Settings with this sketch.
+    /// Number of settings with this sketch.
     pub settings: u64,
-    /// Least and largest precision among them.
+    /// Smallest and largest precision among them.
     pub precision: (f64, f64),
-    /// Least and largest recall.
+    /// Smallest and largest recall among them.
     pub recall: (f64, f64),
 }

@@ -1,10 +1,8 @@
-//! The exact rules by which text-dedup's benchmark on the CORE papers counts, so that whoever has
-//! the files gets the figures it prints.
+//! Counts exactly as text-dedup's benchmark on the CORE papers does, so that anyone with the files gets the figures that it prints.
 //!
-//! Each document has a set of labelled duplicates and a set of predicted ones. Nothing predicted:
-//! TN when nothing is labelled, else FN. Something predicted: TP when something is labelled and all
-//! of it is predicted, else FP. The benchmark prints as "Macro F1" the mean of the precisions of
-//! both classes; the mean of their F1 stands beside it here.
+//! Each document has a set of labelled duplicates and a set of predicted ones. If nothing is predicted, it is a TN if nothing is labelled, else an
+//! FN. If something is predicted, it is a TP if something is labelled and all of it is predicted, else an FP. The benchmark's "Macro F1" is the mean
+//! of the precisions of both classes; the mean of their F1 is given here as well.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +14,13 @@ use crate::interval::f1;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TextDedupFigures {
-    /// Documents whose labelled duplicates were all predicted.
+    /// Documents with labelled duplicates, all of which were predicted.
     pub true_positives: u64,
-    /// Documents with predictions that are not that.
+    /// All other documents with predictions.
     pub false_positives: u64,
-    /// Documents without labels and predictions.
+    /// Documents with neither labels nor predictions.
     pub true_negatives: u64,
-    /// Documents with labels and without predictions.
+    /// Documents with labels but without predictions.
     pub false_negatives: u64,
     /// TP / (TP + FP).
     pub precision_duplicates: f64,
@@ -34,13 +32,13 @@ pub struct TextDedupFigures {
     pub recall_non_duplicates: f64,
     /// The "Macro F1" that the benchmark prints: the mean of the two precisions.
     pub printed_macro_f1: f64,
-    /// The mean of the two F1.
+    /// Mean F1 of the two classes.
     pub macro_f1: f64,
-    /// Share of the documents whose predicted set is the labelled one.
+    /// Share of the documents whose predicted set equals the labelled set.
     pub accuracy: f64,
 }
 
-/// Counts documents, each with its labelled and its predicted duplicates.
+/// Computes the figures from the labelled and the predicted duplicates of each document.
 #[must_use]
 pub fn text_dedup_figures(documents: &[(BTreeSet<u32>, BTreeSet<u32>)]) -> TextDedupFigures {
     let (mut tp, mut fp, mut tn, mut fn_, mut exact) = (0, 0, 0, 0, 0);

@@ -1,9 +1,9 @@
-//! The stream of records in blocks, compressed.
+//! Splits the stream of records into blocks and compresses them.
 //!
-//! A block ends before the record with which it would be longer than the settings say. It ends before a survivor too, if the copies of
-//! this one would go beyond it and the whole cluster takes no more blocks from the next one on: near-copies then lie in one block. Where
-//! a block begins with a copy whose survivor lies further back, the survivor stands before it as prefix, and the block holds copies of
-//! that survivor only: near-copies find each other however long a family is, and a reader needs two blocks at most.
+//! A block ends before a record that would make it longer than the settings allow. It also ends before a survivor whose copies would not fit, if the
+//! cluster needs no more blocks when it starts in the next one; near-copies then lie in one block. If a block starts with a copy whose survivor lies
+//! in an earlier block, the survivor is its prefix, and the block holds copies of that survivor only. Near-copies thus compress against their
+//! survivor however large a cluster is, and reading a record takes at most two blocks.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -17,17 +17,17 @@ use crate::archive::format::{ArchivedBlock, ArchivedKind, ArchivedRecord, LONGES
 use crate::archive::settings::ArchiveSettings;
 use crate::observer::{JobObserver, ensure_wanted};
 
-/// Bytes of tables that a compressor takes at the highest level, but for those of matches far back: half as many as it compresses.
+/// Bytes of a compressor's tables at the highest level, except those for long-distance matches, which take half as many bytes as it compresses.
 const COMPRESSOR_BYTES: u64 = 96 << 20;
 
-/// Largest window, as a power of two, whose matches the highest level finds by itself.
+/// Log2 of the largest window that the highest level searches completely without long-distance matching.
 const NEAR_LOG: u32 = 23;
 
-/// Largest window, as a power of two: the longest block and its prefix.
+/// Log2 of the largest window: the longest block and its prefix.
 const WINDOW_LOG: u32 = 26;
 
-/// Bytes that one thread takes while it compresses: its tables, a block of at most `ordinary` bytes or one record, and the prefix and
-/// result of it.
+/// Returns the bytes that one thread takes to compress: the tables, a block of at most `ordinary` bytes or one longer record, and the block's prefix
+/// and compressed form.
 pub(super) fn thread_bytes(records: &[ArchivedRecord], ordinary: u64) -> u64 {
     let fits = |record: &&ArchivedRecord| record.length <= LONGEST_IN_BLOCK;
     let lengths = records.iter().filter(fits).map(|record| record.length);
@@ -38,32 +38,32 @@ pub(super) fn thread_bytes(records: &[ArchivedRecord], ordinary: u64) -> u64 {
     COMPRESSOR_BYTES + 4 * block + 2 * prefix.unwrap_or(0)
 }
 
-/// The way in which blocks are made.
+/// Settings and resources for making blocks.
 pub(super) struct BlockSettings<'a> {
     pub(super) archive: ArchiveSettings,
     pub(super) threads: usize,
     pub(super) observer: &'a dyn JobObserver,
 }
 
-/// A survivor that stands before a block.
+/// A survivor used as the prefix of a block.
 #[derive(Clone)]
 struct BlockPrefix {
     record: u32,
     bytes: Arc<Vec<u8>>,
 }
 
-/// The survivor of the cluster at hand.
+/// The survivor of the current cluster.
 enum ClusterSurvivor {
-    /// There is none, or it is too long.
+    /// There is no survivor, or it is too long for a prefix.
     None,
-    /// It lies in the block at hand.
+    /// It lies in the current block.
     Here { record: u32, range: Range<usize> },
-    /// It lies in an earlier one.
+    /// It lies in an earlier block.
     Earlier(BlockPrefix),
 }
 
 impl ClusterSurvivor {
-    /// The survivor that lies in an earlier block.
+    /// Returns the record number of a survivor in an earlier block.
     fn earlier(&self) -> Option<u32> {
         match self {
             Self::Earlier(prefix) => Some(prefix.record),
@@ -72,20 +72,19 @@ impl ClusterSurvivor {
     }
 }
 
-/// A block that waits to be compressed.
+/// A block waiting to be compressed.
 struct WaitingBlock {
     bytes: Vec<u8>,
     prefix: Option<BlockPrefix>,
 }
 
-/// Writer of the stream of records, in their order, that cuts it into blocks. The blocks depend on the records and [`ArchiveSettings`]
-/// only.
+/// Writer that takes the stream of records in order and splits it into blocks. The blocks depend only on the records and [`ArchiveSettings`].
 pub(super) struct RecordBlocks<'a, W> {
     records: &'a [ArchivedRecord],
     settings: BlockSettings<'a>,
-    /// The record that the next byte is of, unless `left` is 0: then the next one.
+    /// Record that the next byte belongs to or, if `left` is 0, the record after the last complete one.
     at: usize,
-    /// Bytes of it that are still to come.
+    /// Bytes of that record still to come.
     left: u64,
     block: WaitingBlock,
     survivor: ClusterSurvivor,
@@ -114,7 +113,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         }
     }
 
-    /// Compresses what waits. Returns the blocks; an error if bytes are missing.
+    /// Compresses the waiting blocks and returns all blocks. Fails if bytes are missing.
     pub(super) fn finish(mut self) -> io::Result<Vec<ArchivedBlock>> {
         let rest = &self.records[self.at..];
         if self.left > 0 || rest.iter().any(|record| record.length > 0) {
@@ -125,7 +124,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         Ok(self.blocks)
     }
 
-    /// Goes to the next record with bytes.
+    /// Moves on to the next record that is not empty.
     fn begin_record(&mut self) -> io::Result<()> {
         let record = loop {
             let record = *self
@@ -142,8 +141,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         };
         let fits = record.length <= self.room();
         let before = self.block.prefix.as_ref().map(|prefix| prefix.record);
-        // A block with a prefix holds copies of that survivor only, or a reader would unpack it for records
-        // that do not need it.
+        // A block with a prefix holds copies of that survivor only; otherwise readers would unpack the prefix for records that do not need it.
         let is_other = before.is_some() && before != self.survivor.earlier();
         if !fits || is_other || self.is_late_cluster() {
             self.end_block(record.kind == ArchivedKind::Copy)?;
@@ -165,14 +163,14 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         Ok(())
     }
 
-    /// Bytes that the block at hand still takes.
+    /// Returns the free bytes of the current block.
     fn room(&self) -> u64 {
         let block = self.settings.archive.block.bytes();
         block.saturating_sub(self.block.bytes.len() as u64)
     }
 
-    /// Returns true if the next record is a survivor whose cluster would go beyond the block at hand, and takes no more blocks if it
-    /// begins the next one.
+    /// Tells whether the next record is a survivor whose cluster does not fit the current block and would need no more blocks if it started in the
+    /// next one.
     fn is_late_cluster(&self) -> bool {
         let (survivor, rest) = match self.records[self.at..].split_first() {
             Some((first, rest)) if first.kind == ArchivedKind::Kept => (first, rest),
@@ -183,18 +181,18 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         let cluster = survivor.length + copies.map(|copy| copy.length).sum::<u64>();
         let block = self.settings.archive.block.bytes();
         let beyond = cluster.saturating_sub(self.room());
-        // Begun here the cluster takes what is left of this block besides, so from the next one on it must take
-        // no more whole ones.
+        // A cluster that starts here also uses the rest of this block. Starting in the next block must not take more blocks than the part that does
+        // not fit here.
         beyond > 0 && cluster.div_ceil(block) <= beyond.div_ceil(block)
     }
 
-    /// Puts the block at hand to those that wait, unless it is empty. `is_before_copy` says that a copy of the survivor comes next.
+    /// Moves the current block to the waiting ones unless it is empty. `is_before_copy` tells that a copy of the survivor follows.
     fn end_block(&mut self, is_before_copy: bool) -> io::Result<()> {
         if self.block.bytes.is_empty() {
             return Ok(());
         }
         if let (true, ClusterSurvivor::Here { record, range }) = (is_before_copy, &self.survivor) {
-            // One byte of room: zstd compresses otherwise where a prefix touches the block in memory.
+            // Reserve one extra byte: zstd produces other output if the prefix is adjacent to the block in memory.
             let mut bytes = Vec::with_capacity(range.len() + 1);
             bytes.extend_from_slice(&self.block.bytes[range.clone()]);
             self.survivor = ClusterSurvivor::Earlier(BlockPrefix {
@@ -205,14 +203,14 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         let prefix = self.block.prefix.clone();
         let bytes = std::mem::take(&mut self.block.bytes);
         self.waiting.push(WaitingBlock { bytes, prefix });
-        // As many blocks in memory as threads: that is what the plan of memory counts.
+        // Keep at most one block for each thread in memory, as the memory plan assumes.
         match self.waiting.len() >= self.settings.threads {
             true => self.compress_waiting(),
             false => Ok(()),
         }
     }
 
-    /// Compresses the blocks that wait, each on a thread of its own, and writes them in their order.
+    /// Compresses the waiting blocks, each on its own thread, and writes them in order.
     fn compress_waiting(&mut self) -> io::Result<()> {
         ensure_wanted(self.settings.observer)?;
         let waiting = std::mem::take(&mut self.waiting);
@@ -224,7 +222,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
             self.blocks.push(ArchivedBlock {
                 packed: packed.len() as u64,
                 length: block.bytes.len() as u64,
-                // Of the packed bytes: what is damaged never reaches the decompressor.
+                // Hash the compressed bytes, so that damaged data never reaches the decompressor.
                 hash: xxh3_64(&packed),
                 prefix: block.prefix.as_ref().map(|prefix| prefix.record),
             });
@@ -248,14 +246,14 @@ impl<W: Write> Write for RecordBlocks<'_, W> {
             true => self.room(),
             false => u64::MAX,
         };
-        // A write takes bytes of one record only; `write_all` comes back with the rest.
+        // A write takes bytes of one record only; `write_all` repeats for the rest.
         let count = self.left.min(room).min(bytes.len() as u64) as usize;
         self.block.bytes.extend_from_slice(&bytes[..count]);
         self.left -= count as u64;
         if self.left == 0 {
             self.at += 1;
         }
-        // A record over several blocks has them for itself.
+        // A record that takes several blocks shares them with no other.
         if is_long && (self.left == 0 || count as u64 == room) {
             self.end_block(false)?;
         }
@@ -269,11 +267,10 @@ impl<W: Write> Write for RecordBlocks<'_, W> {
 
 fn compress(block: &WaitingBlock, level: i32) -> io::Result<Vec<u8>> {
     let prefix = block.prefix.as_ref().map(|prefix| &prefix.bytes[..]);
-    // The window spans the prefix and the block, so that the last copy still reaches its survivor; 10 is the
-    // least of zstd.
+    // The window spans the prefix and the block, so that the last copy still reaches its survivor. 10 is zstd's minimum.
     let span = block.bytes.len() + prefix.map_or(0, <[u8]>::len);
     let window = span.next_power_of_two().ilog2().clamp(10, WINDOW_LOG);
-    // A new one each time: the result must not depend on what was compressed before.
+    // Create a new context each time, since the result must not depend on what was compressed before.
     let mut context = CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
     for parameter in [
         CParameter::CompressionLevel(level),
@@ -298,7 +295,7 @@ fn failed(code: usize) -> io::Error {
     io::Error::other(zstd_safe::get_error_name(code))
 }
 
-/// Unpacks a block of so many bytes; the error is a reason in words.
+/// Decompresses a block of `length` bytes. The error is the reason in words.
 pub(super) fn decompress(
     packed: &[u8],
     length: u64,
@@ -311,7 +308,7 @@ pub(super) fn decompress(
     if let Some(prefix) = prefix {
         context.ref_prefix(prefix).map_err(name)?;
     }
-    // Lengths are bounded where they are read. A frame that holds more gets no more room, and fails.
+    // Lengths are bounded when they are read. A frame with more content gets no more room and fails.
     let mut bytes = Vec::with_capacity(length as usize);
     context.decompress(&mut bytes, packed).map_err(name)?;
     match bytes.len() as u64 == length {

@@ -1,4 +1,4 @@
-//! From inputs to an archive: decide, read again, put in order, compress.
+//! Builds an archive from inputs: decides, reads them again, orders the records and compresses them.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -32,19 +32,19 @@ use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::most_mapped;
 
-/// Longer parts of records, and parts that are not the first, do not go through memory.
+/// Maximum bytes of a piece that goes through the arranger's memory. Longer pieces, and all but the first piece of a record, go to disk.
 const SHORT: usize = 1 << 19;
 
 /// Summary of an archive that was built.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ArchiveSummary {
-    /// Facts about the archive.
+    /// Facts about the archive, as [`CollectionArchive::info`] returns them.
     #[serde(flatten)]
     pub archive: CollectionArchiveInfo,
-    /// Counts of what was read.
+    /// Counts of the input.
     pub counts: InputCounts,
-    /// Parts that were not read, by reason.
+    /// Parts of the input that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
@@ -52,14 +52,14 @@ pub struct ArchiveSummary {
 struct ArchiveOrder {
     /// Place of each document.
     places: TableColumn<u32>,
-    /// Document at each place.
+    /// Document in each place.
     documents: TableColumn<u32>,
-    /// Kind of the record at each place.
+    /// Kind of the record in each place.
     kinds: TableColumn<ArchivedKind>,
 }
 
 impl ArchiveOrder {
-    /// Survivors by their ids, the copies of each behind it by theirs.
+    /// Orders survivors by their ids, each followed by its copies, which are ordered by their ids too.
     fn new(decided: &DedupDecisions) -> Self {
         let mut order = Self {
             places: TableColumn::zeroed(decided.len()),
@@ -72,7 +72,7 @@ impl ArchiveOrder {
                 continue;
             }
             order.push(document, ArchivedKind::Kept);
-            // Clusters are in the order of their survivors' ids, as documents are here: one walk serves both.
+            // Clusters are ordered by their survivors' ids, as documents are here, so one pass over both is enough.
             if let Some(cluster) = clusters.next_if(|cluster| cluster.survivor == document) {
                 let members = cluster.members.iter();
                 members.for_each(|&copy| order.push(copy, ArchivedKind::Copy));
@@ -88,20 +88,20 @@ impl ArchiveOrder {
     }
 }
 
-/// All that is needed of the decisions.
+/// The parts of the decisions that building needs.
 struct ArchivePlan {
     order: ArchiveOrder,
     documents: DocumentTable,
-    /// Source and number of unreadable records, ascending.
+    /// Source and record number of unreadable records, ascending.
     bad: Vec<[u64; 2]>,
-    /// Records of each source.
+    /// Number of records of each source.
     records: Vec<u64>,
     counts: InputCounts,
     skipped: Vec<SkippedRow>,
 }
 
 impl ArchivePlan {
-    /// Lets go of all else.
+    /// Keeps what is needed and drops the rest.
     fn new(decided: DedupDecisions) -> Self {
         let order = ArchiveOrder::new(&decided);
         let bad = decided.scanned.bad.iter();
@@ -115,7 +115,7 @@ impl ArchivePlan {
         }
     }
 
-    /// Adds the ids of all records; bytes between documents have empty ones.
+    /// Adds the ids of all records. Bytes between documents get empty ids.
     fn put_ids(&self, directory: &mut ArchiveDirectory) {
         for &document in &self.order.documents {
             directory.push_id(self.documents.id(document as usize));
@@ -126,24 +126,24 @@ impl ArchivePlan {
     }
 }
 
-/// The second reading: records on their way into their order.
+/// Second reading of the inputs: passes records to the arranger, which puts them in order.
 struct RecordIntake<'a> {
     order: &'a ArchiveOrder,
     cursor: RecordCursor<'a>,
     arranger: RecordArranger,
-    /// Number in the archive of each source of the inputs.
+    /// Number of each input source in the archive.
     numbers: &'a [u32],
-    /// By place.
+    /// Records by place.
     records: Vec<ArchivedRecord>,
-    /// Behind all others, in the order in which they are read.
+    /// Parts between documents, in reading order. They come after all documents.
     between: Vec<ArchivedRecord>,
-    /// Lengths of the sources of the inputs, and how many records each had.
+    /// Length of each input source, and number of its records.
     lengths: Vec<u64>,
     counts: Vec<u64>,
-    /// Place of the record at hand, and its hash so far.
+    /// Place of the current record, and its hash so far.
     place: Option<u32>,
     hash: Xxh3,
-    /// Hash so far of the last part of `between`.
+    /// Hash so far of the last entry of `between`.
     between_hash: Xxh3,
 }
 
@@ -151,10 +151,10 @@ impl RecordIntake<'_> {
     fn take(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
         if piece.begins {
             self.counts[piece.source as usize] += 1;
-            // By place, as in the first reading: records are not parsed again.
+            // Identify records by number, as in the first reading; they are not parsed again.
             let document = self.cursor.next(piece.source, piece.record.unwrap_or(0));
             let places = &self.order.places;
-            // One more than there were: the source changed, which the counts will tell.
+            // A record more than before means that the source has changed; the counts reveal that later.
             self.place = document.and_then(|document| places.get(document).copied());
             self.hash.reset();
             if let Some(place) = self.place {
@@ -175,7 +175,7 @@ impl RecordIntake<'_> {
         self.arrange(place, piece)
     }
 
-    /// Takes bytes that are no document, as one with those before them if they follow them.
+    /// Takes bytes that belong to no document, and joins them to the part before if they directly follow it.
     fn take_between(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
         let source = self.numbers[piece.source as usize];
         let follows = |last: &&mut ArchivedRecord| {
@@ -202,7 +202,7 @@ impl RecordIntake<'_> {
     }
 
     fn arrange(&mut self, place: u32, piece: &ExactPiece<'_>) -> io::Result<()> {
-        // A long record arrives in many pieces: in memory they would take a frame each, and all of its bytes.
+        // A long record arrives in many pieces, which in memory would need a frame each and all of its bytes.
         match piece.bytes.len() <= SHORT && (piece.begins || piece.record.is_none()) {
             true => self.arranger.add(0, place, piece.bytes),
             false => self.arranger.add_long(0, place, piece.bytes),
@@ -211,11 +211,11 @@ impl RecordIntake<'_> {
 }
 
 impl DedupJob<'_> {
-    /// Writes all records of the inputs into one file: near-copies beside the one that [`DedupJob::dedup`] would keep. The file appears
-    /// under its name when it is whole, in the place of any other. Equal inputs and settings give equal bytes.
+    /// Writes all records of the inputs into one file, with near-copies next to the one that [`DedupJob::dedup`] would keep. The file appears under
+    /// its name only when it is complete, and replaces any existing file. Equal inputs and settings give equal bytes.
     ///
     /// # Errors
-    /// [`BatchError`]; [`CollectionArchiveError::Inexact`] for sources that would not come back byte for byte.
+    /// [`BatchError`]; [`CollectionArchiveError::Inexact`] for sources that cannot be restored byte for byte.
     pub fn archive(
         &self,
         path: &Path,
@@ -228,7 +228,7 @@ impl DedupJob<'_> {
                 format: source.format.to_string(),
             }));
         }
-        // Before hours of comparisons.
+        // Check the memory before hours of comparisons.
         let block = |bytes: u64| archive.block.bytes().min(bytes);
         self.compressing_threads(&[], block(self.inputs.total_bytes()), 0)?;
         let _tables = self.open_tables();
@@ -241,13 +241,11 @@ impl DedupJob<'_> {
         let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
         let numbers = source_numbers(self.inputs);
         let intake = self.take_in(&plan, &numbers)?;
-        // Before anything is compressed: decisions on other records than these would put the wrong ones
-        // together.
+        // Check before compressing: decisions about other records than these would put wrong ones together.
         self.refuse_changed(&intake, &plan.records)?;
         let mut directory = ArchiveDirectory {
             sources: source_table(self.inputs, &intake.lengths),
-            // In the order in which the arranger hands out their bytes: those between documents have its last
-            // place.
+            // In the order in which the arranger returns the bytes; parts between documents share its last place.
             records: [intake.records, intake.between].concat(),
             ..ArchiveDirectory::default()
         };
@@ -273,7 +271,7 @@ impl DedupJob<'_> {
         write_directory(&directory.encode(), offset, archive.level, &mut file).map_err(failed)?;
         file.commit().map_err(failed)?;
         Ok(ArchiveSummary {
-            // Read back: the directory passes the checks that every reader makes.
+            // Reading the archive back makes the directory pass the checks of every reader.
             archive: CollectionArchive::open(path)?.info(),
             counts: InputCounts {
                 tables_on_disk: most_mapped(self.folder),
@@ -283,7 +281,7 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Reads the sources a second time.
+    /// Reads the sources for the second time.
     fn take_in<'i>(
         &'i self,
         plan: &'i ArchivePlan,
@@ -300,9 +298,9 @@ impl DedupJob<'_> {
             hash: record_hash(xxh3_64(b"")),
         };
         let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys();
-        // Compressed input may be many times larger once it is read; the text is the better guess then.
+        // Compressed input may be many times larger once decompressed, so the text length is then the better estimate.
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
-        // One place behind those of documents, for all bytes between them.
+        // One more place than documents, for all bytes between them.
         let expected = ExpectedRecords {
             places: order.documents.len() + 1,
             bytes,
@@ -330,7 +328,7 @@ impl DedupJob<'_> {
         Ok(intake)
     }
 
-    /// Refuses sources that had other numbers of records than before.
+    /// Fails if a source has another number of records than in the first reading.
     fn refuse_changed(&self, intake: &RecordIntake<'_>, records: &[u64]) -> Result<(), BatchError> {
         let sources = self.inputs.sources.iter().zip(&intake.counts).zip(records);
         let mut present = sources.filter(|((source, _), _)| !source.is_lost());
@@ -342,7 +340,8 @@ impl DedupJob<'_> {
         }
     }
 
-    /// Threads that fit the memory beside the tables, with blocks of at most `block` bytes or one record; an error if not one does.
+    /// Returns the number of threads that fit in memory next to the tables, with blocks of at most `block` bytes or one longer record. Fails if not
+    /// even one fits.
     fn compressing_threads(
         &self,
         records: &[ArchivedRecord],
@@ -351,7 +350,7 @@ impl DedupJob<'_> {
     ) -> Result<usize, BatchError> {
         let scheme = &self.settings.scheme;
         let fixed = fixed_bytes(&self.limits, DocumentUse::Features(scheme), &self.options);
-        // While records are put in order they take their budget, and a quarter more.
+        // Ordering the records takes their budget and a quarter more.
         let arranging = DedupMemory::new(&self.limits, scheme, &self.options).keys() / 4 * 5;
         let tables = tables + 2 * size_of_val(records) as u64;
         let held = fixed + arranging + tables;
@@ -368,7 +367,7 @@ impl DedupJob<'_> {
     }
 }
 
-/// Numbers of the sources in the archive; those that are lost are not in it.
+/// Returns the number of each source in the archive. Lost sources get no number of their own.
 fn source_numbers(inputs: &Inputs) -> Vec<u32> {
     let mut next = 0;
     let number = |source: &lookalike_corpus::Source| {
@@ -379,7 +378,7 @@ fn source_numbers(inputs: &Inputs) -> Vec<u32> {
     inputs.sources.iter().map(number).collect()
 }
 
-/// The sources in the archive.
+/// Returns the sources of the archive.
 fn source_table(inputs: &Inputs, lengths: &[u64]) -> Vec<ArchivedSource> {
     let tree = FileTree::decompressed(inputs);
     let sources = (0..).zip(&inputs.sources).zip(lengths);
@@ -392,7 +391,7 @@ fn source_table(inputs: &Inputs, lengths: &[u64]) -> Vec<ArchivedSource> {
         .collect()
 }
 
-/// Writes a directory, which begins at `offset`, and the end of the file.
+/// Writes the directory, which starts at `offset`, and the trailer.
 pub(super) fn write_directory(
     raw: &[u8],
     offset: u64,

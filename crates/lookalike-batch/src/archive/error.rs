@@ -1,58 +1,58 @@
-//! Errors of archives, each with its remedy.
+//! Errors of archives, each with a remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An archive that cannot be written or read.
+/// Reason why an archive cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectionArchiveError {
-    /// A source that could not come back byte for byte.
+    /// A source cannot be restored byte for byte.
     #[error(
         "{name}: records of {format} are not archived, because they would not come back byte for byte: convert the file to JSON Lines \
          or to one file per document, or leave it out"
     )]
     Inexact {
-        /// The source.
+        /// Name of the source.
         name: String,
-        /// Its format.
+        /// Format of the source.
         format: String,
     },
-    /// The file is no archive.
+    /// The file is not an archive.
     #[error("{}: not an archive of a collection: name a file that was built as one", .path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The archive is of another version of the format.
+    /// The archive has another format version.
     #[error("{}: an archive of format {found}, and this program reads format {known}: read it with the program that wrote it", .path.display())]
     Version {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its format.
+        /// Its format version.
         found: u32,
-        /// The format of this program.
+        /// The format version of this program.
         known: u32,
     },
-    /// A part of the file is not what was written.
+    /// A part of the file differs from what was written.
     #[error("{}: {place} is damaged ({reason}): restore the file from a copy, or build it again", .path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The block, record or other part.
+        /// Name of the block, record or other part.
         place: String,
-        /// The damage, in words.
+        /// Description of the damage.
         reason: String,
     },
-    /// No record has the id.
+    /// No document has the id.
     #[error("{}: holds no document with the id {id:?}: check the id", .path.display())]
     UnknownId {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The id.
         id: String,
     },
-    /// The memory limit does not hold what compressing a block takes.
+    /// The memory limit is too low for compressing a block.
     #[error(
         "compressing a block takes {} MiB, and the memory limit leaves {} for it",
         needed.div_ceil(1 << 20), left >> 20
@@ -62,39 +62,39 @@ pub enum CollectionArchiveError {
         needed: u64,
         /// Bytes that are left for it.
         left: u64,
-        /// The least limit that would do.
+        /// The minimum limit that would be enough.
         least: u64,
     },
-    /// The memory limit does not hold what reading takes.
+    /// The memory limit is too low for reading.
     #[error("{}: reading it takes {} MiB, and the memory limit is {}", .path.display(), needed.div_ceil(1 << 20), limit >> 20)]
     ReadMemory {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Bytes needed.
+        /// Bytes that reading needs.
         needed: u64,
-        /// The limit.
+        /// The memory limit in bytes.
         limit: u64,
     },
     /// The file cannot be read.
     #[error("{}: {cause}: check that the archive can be read", .path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
     },
     /// A file cannot be written.
     #[error("{}: {cause}: check the permissions and the free space there, then repeat the command", .path.display())]
     Unwritable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
     },
 }
 
 impl CollectionArchiveError {
-    /// For `map_err`: an archive that cannot be read.
+    /// For `map_err`: wraps the error of an archive that cannot be read.
     pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| Self::Unreadable {
             path: path.to_owned(),
@@ -102,7 +102,7 @@ impl CollectionArchiveError {
         }
     }
 
-    /// For `map_err`: a file that cannot be written.
+    /// For `map_err`: wraps the error of a file that cannot be written.
     pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| Self::Unwritable {
             path: path.to_owned(),

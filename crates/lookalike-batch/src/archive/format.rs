@@ -1,4 +1,4 @@
-//! The file of an archive. Little-endian, one part after another:
+//! File format of an archive. Numbers are little-endian; the parts follow each other:
 //!
 //! ```text
 //! 8 bytes   "LKARCHV\n"
@@ -10,7 +10,7 @@
 //! 8 bytes   "LKARCEND"
 //! ```
 //!
-//! The directory, column after column; of a column of numbers the lowest byte of each, then the next byte of each, and so on:
+//! The directory is stored column by column. A column of numbers holds the lowest byte of each number, then the next byte of each, and so on:
 //!
 //! ```text
 //! u64 x 5   numbers of sources, blocks, records; bytes of names, bytes of ids (each number by itself)
@@ -20,10 +20,10 @@
 //!           length (u64), lower half of XXH3-64 (u32); length of the id (u32); the ids
 //! ```
 //!
-//! The contents of all blocks make one stream; records are its parts, in their order. A record of at most [`LONGEST_IN_BLOCK`] bytes lies
-//! in one block. The prefix of a block is a kept record in a block without one, and every record of the block is a copy of it: so no
-//! record takes more than two blocks to be read. Bytes between documents are blank lines, byte order marks, and what could not be read as
-//! a document; the records of a source cover every byte of it.
+//! The contents of all blocks form one stream, and the records are its parts, in order. A record of at most [`LONGEST_IN_BLOCK`] bytes lies in one
+//! block. The prefix of a block is a kept record in a block without a prefix, and every record of the block is a copy of it, so reading a record
+//! takes at most two blocks. Bytes between documents are blank lines, byte order marks, and what could not be read as a document. The records of a
+//! source cover every byte of it.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -38,26 +38,26 @@ pub(crate) const HEADER_BYTES: u64 = 16;
 pub(crate) const END_MAGIC: [u8; 8] = *b"LKARCEND";
 pub(crate) const TRAILER_BYTES: u64 = 48;
 
-/// Bytes of the longest record that lies in one block: the largest block.
+/// Maximum bytes of a record that lies in one block: the size of the largest block.
 pub(crate) const LONGEST_IN_BLOCK: u64 = 32 << 20;
 
-/// A directory is at most so many times its compressed bytes, and [`SMALL_DIRECTORY`] more: hashes of records do not compress.
+/// A directory has at most this many times its compressed bytes plus [`SMALL_DIRECTORY`], since hashes of records do not compress.
 pub(crate) const DIRECTORY_RATIO: u64 = 512;
 pub(crate) const SMALL_DIRECTORY: u64 = 1 << 20;
 
-/// Bytes of a source, a block and a record in the directory, without names and ids.
+/// Bytes of a source, a block and a record in the directory, without their names and ids.
 const SOURCE_BYTES: u64 = 12;
 const BLOCK_ROW_BYTES: u64 = 32;
 const RECORD_BYTES: u64 = 29;
 
-/// The role of a record in its archive.
+/// Role of a record in its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArchivedKind {
     /// A document that `dedup` keeps.
     Kept,
-    /// A copy of the last kept one before it.
+    /// A copy of the last kept document before it.
     Copy,
-    /// Bytes that are no document.
+    /// Bytes that belong to no document.
     Between,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum ArchivedKind {
 pub(crate) struct ArchivedRecord {
     pub(crate) kind: ArchivedKind,
     pub(crate) source: u32,
-    /// Offset in the source, decompressed.
+    /// Offset in the decompressed source.
     pub(crate) offset: u64,
     pub(crate) length: u64,
     /// Its [`record_hash`].
@@ -76,16 +76,16 @@ pub(crate) struct ArchivedRecord {
 /// A block of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArchivedBlock {
-    /// Bytes in the file.
+    /// Compressed bytes in the file.
     pub(crate) packed: u64,
     pub(crate) length: u64,
-    /// XXH3-64 of its bytes in the file.
+    /// XXH3-64 of its compressed bytes.
     pub(crate) hash: u64,
-    /// The record that stands before its content as prefix.
+    /// Record that serves as its prefix.
     pub(crate) prefix: Option<u32>,
 }
 
-/// A source of an archive: its path below the directory that it is extracted to, and its bytes.
+/// A source of an archive: its path below the output directory, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArchivedSource {
     pub(crate) name: PathBuf,
@@ -98,25 +98,25 @@ pub(crate) struct ArchiveDirectory {
     pub(crate) sources: Vec<ArchivedSource>,
     pub(crate) blocks: Vec<ArchivedBlock>,
     pub(crate) records: Vec<ArchivedRecord>,
-    /// All ids, one behind the other.
+    /// All ids, concatenated.
     pub(crate) ids: String,
-    /// End of each record's id in them.
+    /// End of each record's id in `ids`.
     pub(crate) id_ends: Vec<usize>,
 }
 
-/// Positions that follow from a directory.
+/// Positions computed from a directory.
 #[derive(Debug)]
 pub(crate) struct ArchivePositions {
-    /// Beginning of each record in the stream, and the end of all.
+    /// Start of each record in the stream, and the end of the last.
     pub(crate) records: Vec<u64>,
-    /// Beginning of each block in the stream, and the end of all.
+    /// Start of each block in the stream, and the end of the last.
     pub(crate) blocks: Vec<u64>,
-    /// Offset of each block in the file, and the end of all.
+    /// Offset of each block in the file, and the end of the last.
     pub(crate) offsets: Vec<u64>,
 }
 
 impl ArchiveDirectory {
-    /// The id of a record.
+    /// Returns the id of a record.
     pub(crate) fn id(&self, record: usize) -> &str {
         let start = record
             .checked_sub(1)
@@ -130,7 +130,7 @@ impl ArchiveDirectory {
         self.id_ends.push(self.ids.len());
     }
 
-    /// The directory as bytes.
+    /// Encodes the directory.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let names = || {
@@ -170,7 +170,7 @@ impl ArchiveDirectory {
         out
     }
 
-    /// Reads a directory and checks it against the place of its blocks in the file, which end at `end`. The error is a reason in words.
+    /// Decodes a directory and checks it. The blocks must end at `end`, an offset in the file. The error is the reason in words.
     pub(crate) fn decode(bytes: &[u8], end: u64) -> Result<(Self, ArchivePositions), &'static str> {
         let mut columns = DirectoryColumns { rest: bytes };
         let numbers: [u64; 5] = columns.head()?;
@@ -182,15 +182,14 @@ impl ArchiveDirectory {
             (names, 1),
             (ids, 1),
         ];
-        // Before anything is allocated: counts come from the file, and only bytes that are there may make them
-        // true.
+        // Check before allocating: counts come from the file, so they must agree with the bytes that are present.
         let needed = tables.iter().try_fold(0_u64, |sum, (count, each)| {
             sum.checked_add(count.checked_mul(*each)?)
         });
         if needed != Some(columns.rest.len() as u64) || records > u64::from(u32::MAX) {
             return Err("its length is not that of what it counts");
         }
-        // Every count is bounded by the bytes that are here.
+        // Every count is now bounded by the bytes that are present.
         let [sources, blocks, records, names, ids] = numbers.map(|number| number as usize);
         let directory = Self {
             sources: columns.sources(sources, names)?,
@@ -216,7 +215,7 @@ impl ArchiveDirectory {
         Ok((directory, positions))
     }
 
-    /// Refuses names that lead out of the directory that is extracted to, and names that collide.
+    /// Refuses names that lead outside the output directory, and names that collide.
     fn check_names(&self) -> Result<(), &'static str> {
         let mut names = HashSet::new();
         for source in &self.sources {
@@ -227,7 +226,7 @@ impl ArchiveDirectory {
                 return Err("two sources have one name");
             }
         }
-        // A file and a directory of one name: extraction would fail half way.
+        // If one name were a file and also a directory of another, extraction would fail midway.
         let is_above = |name: &Path| name.ancestors().skip(1).any(|above| names.contains(above));
         match self.sources.iter().any(|source| is_above(&source.name)) {
             true => Err("the name of a source is a directory of another"),
@@ -235,12 +234,12 @@ impl ArchiveDirectory {
         }
     }
 
-    /// Demands that the records of each source cover it.
+    /// Checks that the records of each source cover it.
     fn check_sources(&self) -> Result<(), &'static str> {
         const GAP: &str = "records do not cover their source";
         let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
         let record = |number: u32| &self.records[number as usize];
-        // An empty record shares its offset with the one behind it, so the shorter comes first.
+        // An empty record shares its offset with the next one, so sort the shorter one first.
         order.sort_unstable_by_key(|&number| {
             (
                 record(number).source,
@@ -248,8 +247,7 @@ impl ArchiveDirectory {
                 record(number).length,
             )
         });
-        // Each record begins where the one before it in its source ends: no gap, no overlap, and so an
-        // extraction that leaves no byte out.
+        // Each record must start where the previous one of its source ends. Without gaps or overlaps, extraction restores every byte.
         let mut ends = vec![0_u64; self.sources.len()];
         for record in order.into_iter().map(record) {
             let end = ends
@@ -269,7 +267,7 @@ impl ArchiveDirectory {
 
     fn positions(&self, end: u64) -> Result<ArchivePositions, &'static str> {
         const LONG: &str = "lengths are too large";
-        // Readers set memory aside by these lengths.
+        // Readers allocate memory by these lengths.
         let sizes_fit = |block: &ArchivedBlock| (1..=LONGEST_IN_BLOCK).contains(&block.length);
         if !self.blocks.iter().all(sizes_fit) {
             return Err("a block has no size of one");
@@ -312,8 +310,7 @@ impl ArchiveDirectory {
                 .ok_or("a prefix is no record")?;
             let fits = record.kind == ArchivedKind::Kept
                 && (1..=LONGEST_IN_BLOCK).contains(&record.length);
-            // An earlier block that has no prefix itself: so no record takes more than two blocks, and no chain
-            // can loop.
+            // The prefix lies in an earlier block without a prefix, so reading a record takes at most two blocks, and prefixes cannot form a loop.
             let place = fits.then(|| positions.block_of(positions.records[prefix as usize]));
             if !place.is_some_and(|place| place < number && self.blocks[place].prefix.is_none()) {
                 return Err("a prefix is not in a block before that has none");
@@ -324,13 +321,13 @@ impl ArchiveDirectory {
 }
 
 impl ArchivePositions {
-    /// The block that a byte of the stream lies in.
+    /// Returns the block that contains a byte of the stream.
     pub(crate) fn block_of(&self, at: u64) -> usize {
         self.blocks.partition_point(|&start| start <= at) - 1
     }
 }
 
-/// Sums of all before each number, and of all.
+/// Returns, starting at `first`, the running sum before each number and after the last. `None` on overflow.
 fn sums(first: u64, numbers: impl ExactSizeIterator<Item = u64>) -> Option<Vec<u64>> {
     let mut sums = Vec::with_capacity(numbers.len() + 1);
     let mut sum = first;
@@ -342,17 +339,17 @@ fn sums(first: u64, numbers: impl ExactSizeIterator<Item = u64>) -> Option<Vec<u
     Some(sums)
 }
 
-/// Returns true for a path that stays below the directory that it is joined to.
+/// Tells whether a path stays below the directory that it is joined to.
 pub(crate) fn is_safe(name: &Path) -> bool {
     let bytes = name.as_os_str().as_bytes();
     let mut rebuilt = PathBuf::new();
     let is_plain = |component: Component<'_>| matches!(component, Component::Normal(_));
     rebuilt.extend(name.components().filter(|&component| is_plain(component)));
-    // `a//b`, `./a`, `a/` and all that is not plain are written otherwise.
+    // `a//b`, `./a`, `a/` and paths with other than normal components are spelled differently when rebuilt.
     !bytes.is_empty() && !bytes.contains(&0) && rebuilt.as_os_str().as_bytes() == bytes
 }
 
-/// The half of a hash that a record keeps: its block has a whole one, so 32 bits are left to tell what came from elsewhere.
+/// Returns the half of a hash that a record stores. Its block has a whole hash, so 32 bits are enough to recognise a mix-up of records.
 pub(crate) fn record_hash(hash: u64) -> u32 {
     hash as u32
 }
@@ -365,7 +362,7 @@ fn put_u64(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u64>) {
     put_column(out, numbers.map(u64::to_le_bytes));
 }
 
-/// Adds a column byte by byte: the upper bytes of most numbers are equal, and compress to nothing where they lie together.
+/// Appends a column byte by byte. The upper bytes of most numbers are equal and compress to almost nothing when they are adjacent.
 fn put_column<const N: usize>(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = [u8; N]>) {
     let (start, count) = (out.len(), numbers.len());
     out.resize(start + N * count, 0);
@@ -376,7 +373,7 @@ fn put_column<const N: usize>(out: &mut Vec<u8>, numbers: impl ExactSizeIterator
     }
 }
 
-/// The columns of a directory that are not read yet. Their lengths were compared with the bytes that are there.
+/// Columns of a directory that are still to be read. Their lengths have been checked against the bytes present.
 struct DirectoryColumns<'a> {
     rest: &'a [u8],
 }
@@ -471,7 +468,7 @@ impl<'a> DirectoryColumns<'a> {
         Ok(records)
     }
 
-    /// Ends of strings, from the column of their lengths; they take `bytes` together.
+    /// Returns the ends of strings from the column of their lengths, which must add up to `bytes`.
     fn ends(&mut self, count: usize, bytes: usize) -> Result<Vec<usize>, &'static str> {
         let lengths = self.u32s(count).map(u64::from);
         let sums = sums(0, lengths).filter(|sums| sums.last() == Some(&(bytes as u64)));

@@ -1,7 +1,7 @@
-//! Archives of collections: near-copies beside their survivor, every record back byte for byte.
+//! Archives of collections: store near-copies with their survivor, and restore every record byte for byte.
 //!
-//! `build` decides as `dedup` does, reads the sources a second time and puts their records in order, each survivor before its copies;
-//! `blocks` cuts that stream into blocks and compresses them; `format` is the directory behind them; `read` opens a file.
+//! `build` decides as `dedup` does, reads the sources a second time and orders their records, each survivor before its copies. `blocks` splits that
+//! stream into blocks and compresses them, `format` is the directory after them, and `read` opens an archive.
 
 pub(crate) mod blocks;
 pub(crate) mod build;

@@ -1,4 +1,4 @@
-//! Archives that are opened: facts, one record, all records.
+//! Opens archives and reads facts, one record or all records.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -24,13 +24,13 @@ use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 
-/// Files that are open at once while sources are written.
+/// Maximum number of files open at once while sources are written.
 const OPEN_FILES: usize = 128;
 
-/// An archive on disk: its directory is in memory, its blocks are read as they are wanted.
+/// An archive on disk. Its directory is in memory; blocks are read when needed.
 ///
-/// Every block is compared with its checksum before it is unpacked and every record before it is handed out: what is not as it was
-/// written is an error that names the block or the record.
+/// Every block is checked against its checksum before it is decompressed, and every record before it is returned. If one differs from what was
+/// written, the error names the block or the record.
 #[derive(Debug)]
 pub struct CollectionArchive {
     path: PathBuf,
@@ -45,43 +45,43 @@ pub struct CollectionArchive {
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 #[non_exhaustive]
 pub struct CollectionArchiveInfo {
-    /// Files that can be extracted.
+    /// Number of files that can be extracted.
     pub sources: u64,
-    /// Documents.
+    /// Number of documents.
     pub documents: u64,
-    /// Of these, copies of another that lie beside it.
+    /// Documents that are copies of another, stored next to it.
     pub copies: u64,
     /// Bytes of all sources.
     pub source_bytes: u64,
-    /// Of these, bytes that are no document: blank lines, and what could not be read as one.
+    /// Bytes that belong to no document: blank lines, and what could not be read as a document.
     pub other_bytes: u64,
-    /// Bytes of the archive.
+    /// Bytes of the archive file.
     pub archive_bytes: u64,
-    /// Of these, bytes of the directory.
+    /// Compressed bytes of its directory.
     pub directory_bytes: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Of these, blocks of copies that need the block of their survivor.
+    /// Blocks of copies that need the block of their survivor.
     pub dependent_blocks: u64,
-    /// Bytes of the sources for each byte of the archive.
+    /// Bytes of the sources divided by bytes of the archive.
     pub ratio: f64,
 }
 
-/// A survivor that the blocks at hand need, kept from one to the next.
+/// Prefix of the current blocks, kept because consecutive blocks often need the same one.
 #[derive(Default)]
 struct PrefixCache {
     record: Option<u32>,
     bytes: Vec<u8>,
 }
 
-/// Receiver of parts of records: the record, the offset of the part in it, and its bytes.
+/// Receiver of parts of records: the record number, the offset of the part in the record, and its bytes.
 type PartSink<'s> = &'s (dyn Fn(usize, u64, &[u8]) -> Result<(), CollectionArchiveError> + Sync);
 
 impl CollectionArchive {
     /// Opens an archive and reads its directory.
     ///
     /// # Errors
-    /// [`CollectionArchiveError`].
+    /// [`CollectionArchiveError`] if the file cannot be read, is not an archive, or is damaged.
     pub fn open(path: &Path) -> Result<Self, CollectionArchiveError> {
         let unreadable = CollectionArchiveError::unreadable(path);
         let file = open_regular(path).map_err(&unreadable)?;
@@ -106,7 +106,7 @@ impl CollectionArchive {
         file.read_exact_at(&mut trailer, end).map_err(&unreadable)?;
         let place = DirectoryPlace::read(&trailer, end)
             .map_err(|reason| damaged("the end of the file", reason))?;
-        // It ends where the trailer begins, so it is no longer than the file.
+        // It ends where the trailer starts, so it is no longer than the file.
         let mut packed = vec![0; place.packed as usize];
         file.read_exact_at(&mut packed, place.offset)
             .map_err(&unreadable)?;
@@ -147,16 +147,16 @@ impl CollectionArchive {
         }
     }
 
-    /// Finds a document by its id.
+    /// Finds a document by its id and returns its record number.
     ///
     /// # Errors
-    /// [`CollectionArchiveError::UnknownId`].
+    /// [`CollectionArchiveError::UnknownId`] if no document has the id.
     pub fn find(&self, id: &str) -> Result<usize, CollectionArchiveError> {
         let records = &self.directory.records;
         let is_it = |&record: &usize| {
             records[record].kind != ArchivedKind::Between && self.directory.id(record) == id
         };
-        // A walk over all ids: records lie by clusters, not by ids, and one document is asked for at a time.
+        // Search all ids linearly: records are ordered by cluster, and only one document is requested at a time.
         let found = (0..records.len()).find(is_it);
         found.ok_or_else(|| CollectionArchiveError::UnknownId {
             path: self.path.clone(),
@@ -164,17 +164,17 @@ impl CollectionArchive {
         })
     }
 
-    /// The number of records, bytes between documents included.
+    /// Returns the number of records, including those of bytes between documents.
     pub fn len(&self) -> usize {
         self.directory.records.len()
     }
 
-    /// True if there are no records.
+    /// Tells whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.directory.records.is_empty()
     }
 
-    /// The id of a record; empty for bytes between documents.
+    /// Returns the id of a record; empty for bytes between documents.
     ///
     /// # Panics
     /// If there is no such record.
@@ -182,17 +182,17 @@ impl CollectionArchive {
         self.directory.id(record)
     }
 
-    /// Reads a record. A longer one than `memory` holds has to be extracted with its source.
+    /// Reads a record within `memory` bytes. A record too long for that can only be extracted with its source.
     ///
     /// # Errors
-    /// [`CollectionArchiveError`].
+    /// [`CollectionArchiveError`] if the record is damaged or does not fit `memory`.
     ///
     /// # Panics
     /// If there is no such record.
     pub fn read(&self, record: usize, memory: u64) -> Result<Vec<u8>, CollectionArchiveError> {
         let entry = self.directory.records[record];
         let (own, each) = (self.own_memory(), self.block_memory());
-        // A vector that grows to a length may have room for twice as much.
+        // A growing vector may reserve twice its length.
         let needed = (own + each).saturating_add(entry.length.saturating_mul(2));
         self.ensure_fits(memory, needed)?;
         let mut bytes = Vec::new();
@@ -216,18 +216,18 @@ impl CollectionArchive {
         }
     }
 
-    /// Reads every block and compares every record with its checksum.
+    /// Reads every block and checks every record against its checksum.
     ///
     /// # Errors
-    /// [`BatchError`].
+    /// [`BatchError`] if something is damaged or cannot be read.
     pub fn verify(&self, limits: &JobLimits, observer: &dyn JobObserver) -> Result<(), BatchError> {
         self.visit(limits, observer, &|_, _, _| Ok(()))
     }
 
-    /// Writes all sources below `folder`, which should be new: what is there under their names is overwritten.
+    /// Writes all sources below `folder`, which should be new: existing files with their names are overwritten.
     ///
     /// # Errors
-    /// [`BatchError`]; some of the files may then be there, whole or not.
+    /// [`BatchError`]; some of the files may then exist, complete or not.
     pub fn extract(
         &self,
         folder: &Path,
@@ -241,7 +241,7 @@ impl CollectionArchive {
         })
     }
 
-    /// Hands all records to `sink`, part by part, on all threads.
+    /// Passes all records to `sink`, part by part, on all threads.
     fn visit(
         &self,
         limits: &JobLimits,
@@ -258,7 +258,7 @@ impl CollectionArchive {
             while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 ensure_wanted(observer).map_err(BatchError::temporary(&self.path))?;
                 let result = self.visit_run(run.clone(), &mut cache, sink);
-                // The other threads find nothing more to do.
+                // This leaves no work for the other threads.
                 result.inspect_err(|_| next.store(runs.len(), Ordering::Relaxed))?;
                 let bytes = offsets[run.end] - offsets[run.start];
                 observer.progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
@@ -268,9 +268,9 @@ impl CollectionArchive {
         on_threads(threads, work).map(drop)
     }
 
-    /// Threads that fit the memory.
+    /// Returns the number of threads that fit in memory.
     fn threads(&self, limits: &JobLimits) -> Result<usize, CollectionArchiveError> {
-        // All threads may meet the most expensive block at once.
+        // Assume that all threads decompress the most expensive block at once.
         let (own, each) = (self.own_memory(), self.block_memory());
         self.ensure_fits(limits.memory, own + each)?;
         Ok(limits
@@ -289,13 +289,13 @@ impl CollectionArchive {
         }
     }
 
-    /// Bytes of the program and the directory.
+    /// Returns the bytes of the program and the directory.
     fn own_memory(&self) -> u64 {
         const FIXED: u64 = 32 << 20;
         FIXED + 64 * self.len() as u64 + self.directory.ids.len() as u64
     }
 
-    /// Bytes to unpack the most expensive block.
+    /// Returns the bytes needed to decompress the most expensive block.
     fn block_memory(&self) -> u64 {
         let blocks = &self.directory.blocks;
         let cost = |block: usize| blocks[block].length + blocks[block].packed;
@@ -311,12 +311,12 @@ impl CollectionArchive {
         (0..blocks.len()).map(with_prefix).max().unwrap_or(0).max(1)
     }
 
-    /// Runs of blocks, such that no record lies in two of them.
+    /// Groups blocks into runs so that no record lies in two runs.
     fn runs(&self) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for block in 0..self.directory.blocks.len() {
             let start = self.positions.blocks[block];
-            // Blocks in the middle of a record belong to the run before, whose thread hashes all of the record.
+            // A block that starts in the middle of a record belongs to the previous run, whose thread hashes the whole record.
             let begins_record = self.positions.records.binary_search(&start).is_ok();
             match runs.last_mut() {
                 Some(run) if !begins_record => run.end = block + 1,
@@ -326,7 +326,7 @@ impl CollectionArchive {
         runs
     }
 
-    /// Hands the records of some blocks to `sink`.
+    /// Passes the records of a run of blocks to `sink`.
     fn visit_run(
         &self,
         run: Range<usize>,
@@ -334,13 +334,13 @@ impl CollectionArchive {
         sink: PartSink<'_>,
     ) -> Result<(), CollectionArchiveError> {
         let starts = &self.positions.records;
-        // A record of several blocks lies in this run alone, so one hash goes through all its parts.
+        // A record of several blocks lies in this run only, so one hash covers all its parts.
         let mut hash = Xxh3::new();
         for block in run {
             let bytes = self.block(block, cache)?;
             let start = self.positions.blocks[block];
             let end = start + bytes.len() as u64;
-            // Empty records before it are passed over: their hashes were compared when the directory was read.
+            // Skip empty records: their hashes were checked when the directory was read.
             let mut record = starts.partition_point(|&at| at <= start) - 1;
             while record < self.len() && starts[record] < end {
                 let (first, last) = (starts[record], starts[record + 1]);
@@ -360,7 +360,7 @@ impl CollectionArchive {
         Ok(())
     }
 
-    /// The contents of a block.
+    /// Returns the contents of a block.
     fn block(
         &self,
         number: usize,
@@ -394,7 +394,7 @@ impl CollectionArchive {
             place: format!("block {} of {}", number + 1, self.directory.blocks.len()),
             reason: reason.to_owned(),
         };
-        // Blocks end where the directory begins: their lengths are within the file's.
+        // Blocks end where the directory starts, so their lengths are within the file's.
         let mut packed = vec![0; block.packed as usize];
         let read = self
             .file
@@ -448,7 +448,7 @@ fn check_header(
     }
 }
 
-/// The place of the directory, as the end of the file tells it.
+/// Location of the directory, as the trailer gives it.
 struct DirectoryPlace {
     offset: u64,
     packed: u64,
@@ -475,8 +475,7 @@ impl DirectoryPlace {
             length: number(16),
             hash: number(24),
         };
-        // The checksum proves that the trailer is whole, not that it is honest: the length is memory that is
-        // set aside.
+        // The checksum shows that the trailer is intact, not that it is honest, and the length decides how much memory is allocated.
         let most = place
             .packed
             .saturating_mul(DIRECTORY_RATIO)
@@ -497,7 +496,7 @@ impl DirectoryPlace {
     }
 }
 
-/// Files of sources that are being written, in any order.
+/// Files of the sources, written in any order.
 struct SourceFiles<'a> {
     folder: &'a Path,
     sources: &'a [ArchivedSource],
@@ -505,7 +504,7 @@ struct SourceFiles<'a> {
 }
 
 impl<'a> SourceFiles<'a> {
-    /// Makes the directories, and the files that stay empty.
+    /// Creates the directories, and the files that stay empty.
     fn new(
         folder: &'a Path,
         sources: &'a [ArchivedSource],
@@ -546,19 +545,18 @@ impl<'a> SourceFiles<'a> {
             return Ok(Arc::clone(file));
         }
         if open.len() == OPEN_FILES {
-            // Threads that write to one of them hold it open until they are done.
+            // Threads that are writing to one of these files keep it open until they are done.
             open.clear();
         }
         let path = self.folder.join(&self.sources[source].name);
         let file = OpenOptions::new()
             .create(true)
-            // Parts come in any order, and a file that was closed meanwhile is opened again: it keeps what it
-            // has.
+            // Parts come in any order and a closed file may be opened again, so keep its contents.
             .truncate(false)
             .write(true)
             .open(&path);
         let file = file.map_err(CollectionArchiveError::unwritable(&path))?;
-        // A longer file that stood here would keep its tail.
+        // Cut off the tail of a longer file that existed here before.
         file.set_len(self.sources[source].length)
             .map_err(CollectionArchiveError::unwritable(&path))?;
         let file = Arc::new(file);

@@ -1,4 +1,4 @@
-//! Settings of an archive that is built.
+//! Settings for building an archive.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 use crate::archive::format::LONGEST_IN_BLOCK;
 use crate::setting_words::ParseSettingError;
 
-/// The way in which an archive is compressed. What it gives back does not depend on it.
+/// Compression settings of an archive. They do not affect what it restores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveSettings {
-    /// Level of compression.
+    /// Compression level.
     pub level: ArchiveLevel,
     /// Size of the blocks.
     pub block: ArchiveBlockSize,
 }
 
-/// Level of compression, from 1 to 19.
+/// Compression level from 1 to 19.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveLevel(i32);
 
@@ -48,20 +48,20 @@ impl fmt::Display for ArchiveLevel {
     }
 }
 
-/// Bytes of documents that are compressed together, from 64 KiB to 32 MiB; one document of up to 32 MiB always is.
+/// Bytes of documents that are compressed together, from 64 KiB to 32 MiB. A single document of up to 32 MiB always lies in one block.
 ///
-/// Larger blocks compress better. One document is read by unpacking its block, and at most one more: smaller blocks are faster at that,
-/// and take less memory.
+/// Larger blocks compress better. Reading one document decompresses its block and at most one other, so smaller blocks make that faster and take less
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveBlockSize(u64);
 
 impl ArchiveBlockSize {
-    /// The smallest.
+    /// The smallest block size.
     pub const MIN: Self = Self(64 << 10);
-    /// The largest, and the default.
+    /// The largest block size, and the default.
     pub const MAX: Self = Self(LONGEST_IN_BLOCK);
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> u64 {
         self.0
     }
@@ -84,7 +84,7 @@ impl TryFrom<u64> for ArchiveBlockSize {
     }
 }
 
-/// A size that blocks of an archive cannot have.
+/// Error: a block size outside the allowed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the block size of an archive is from 64K to 32M, not {bytes} bytes")]
 pub struct ArchiveBlockSizeError {

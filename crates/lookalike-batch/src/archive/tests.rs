@@ -1,4 +1,4 @@
-//! An archive is compared with what went into it.
+//! Archives, compared with what was put into them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::error::BatchError;
 use crate::observer::NoProgress;
 use crate::settings::{JobLimits, JobSettings};
 
-/// Settings with blocks of so many bytes.
+/// Returns settings with blocks of `bytes` bytes.
 fn blocks_of(bytes: u64) -> ArchiveSettings {
     ArchiveSettings {
         level: "9".parse().unwrap(),
@@ -38,7 +38,7 @@ fn limits(threads: usize) -> JobLimits {
     }
 }
 
-/// A folder with inputs in `in/`.
+/// A folder with input files in `in/`.
 struct Files {
     folder: TempDir,
 }
@@ -83,7 +83,7 @@ impl Files {
     }
 }
 
-/// All files below a folder, by their names at the end of their paths.
+/// Returns all files below a folder, keyed by the ends of their paths.
 fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -103,7 +103,7 @@ fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Everything that an archive gives back: its sources, and each document by its id.
+/// Returns everything that an archive restores: its sources, and each document by its id.
 fn extracted(
     archive: &CollectionArchive,
 ) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Vec<u8>>) {
@@ -128,7 +128,7 @@ fn family_tail(family: u32) -> String {
     String::from_utf8(noise(u64::from(family), 9000)).unwrap()
 }
 
-/// Documents of a few families, with words exchanged here and there; a family of them is longer than the smallest block.
+/// Generates documents of a few families with some words exchanged. A whole family is longer than the smallest block.
 fn documents() -> impl Strategy<Value = Vec<String>> {
     let word = |number: u32| format!("w{}", number % 40);
     let document = (
@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// Numbers that look random and are the same every time.
+/// Returns bytes that look random but are the same every time.
 fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed;
     let next = || {
@@ -219,7 +219,7 @@ fn copies_of_a_survivor_further_back_take_next_to_nothing() {
     let folder = Files::new(&inputs);
     let one = zstd::bulk::compress(&base, 9).unwrap().len() as u64;
     let rest = zstd::bulk::compress(&other, 9).unwrap().len() as u64;
-    // Blocks of two documents and the second one: 3 MiB each of at most 8; all of them, 28 MiB, in one.
+    // Two documents of 3 MiB fit a block of 8 MiB; all of them, 28 MiB, fit the largest block.
     for (block, blocks) in [(8 << 20, (6, 4)), (LARGEST, (1, 0))] {
         let archive = folder.archive("archive", block);
         let info = archive.info();
@@ -241,7 +241,7 @@ fn planted_record(kind: ArchivedKind, length: u64) -> ArchivedRecord {
     }
 }
 
-/// The smallest blocks of these records.
+/// Splits these records into blocks of the smallest size.
 fn cut(records: &[ArchivedRecord]) -> Vec<ArchivedBlock> {
     let settings = BlockSettings {
         archive: blocks_of(SMALLEST),
@@ -254,7 +254,7 @@ fn cut(records: &[ArchivedRecord]) -> Vec<ArchivedBlock> {
     writer.finish().unwrap()
 }
 
-/// Clusters of records of random lengths, some of which take more than one of the smallest blocks; each begins with its survivor.
+/// Generates clusters of records of random lengths, each starting with its survivor. Some need several of the smallest blocks.
 fn clusters() -> impl Strategy<Value = Vec<Vec<u64>>> {
     let length = prop_oneof![4 => 1..30_000_u64, 1 => 60_000..90_000_u64];
     prop::collection::vec(prop::collection::vec(length, 1..8), 1..12)
@@ -271,7 +271,7 @@ proptest! {
         let records: Vec<ArchivedRecord> = records.collect();
         let blocks = cut(&records);
 
-        // The records of each block, counted one by one: none lies in two.
+        // Recompute the records of each block one by one: none may lie in two.
         let mut rest = records.iter().map(|record| record.length);
         let block_of: Vec<usize> = blocks.iter().enumerate().flat_map(|(number, block)| {
             let mut left = block.length;
@@ -303,7 +303,7 @@ proptest! {
 
 #[test]
 fn a_cluster_that_no_block_holds_begins_where_it_takes_the_fewest() {
-    // Of blocks of 64 KiB one has 44. Of 80 KiB more, 20 fit it and 60 another; 100 KiB take two others either way.
+    // 44 KiB of a 64 KiB block are used. Of a cluster of 80 KiB, 20 fit it and 60 fit the next one; 100 KiB need two more blocks either way.
     for (copies, first, count) in [(3, 64, 2), (4, 44, 3)] {
         let mut records = vec![
             planted_record(ArchivedKind::Kept, 44 << 10),
@@ -329,7 +329,7 @@ fn a_record_longer_than_any_block_goes_over_several() {
     }
 }
 
-/// A small archive with everything in it: copies in a block of their own, bytes between documents, an empty file.
+/// Makes a small archive with everything in it: copies in a separate block, bytes between documents, an empty file.
 fn small() -> (Files, CollectionArchive) {
     let base = String::from_utf8(noise(4, 2000)).unwrap();
     let copy = format!("{base} and more");
@@ -347,7 +347,7 @@ fn small() -> (Files, CollectionArchive) {
     (folder, archive)
 }
 
-/// Demands that a damaged file is refused, or gives back what was in it.
+/// Tells whether an archive with these bytes is refused. Panics on errors that do not name damage.
 fn is_refused(path: &Path, bytes: &[u8]) -> bool {
     fs::write(path, bytes).unwrap();
     let read = CollectionArchive::open(path)
@@ -381,7 +381,7 @@ fn every_flipped_byte_and_every_cut_is_an_error() {
     assert!(is_refused(&path, &[&bytes[..], b"x"].concat()));
 }
 
-/// The raw directory of an archive, and where it begins.
+/// Returns the raw directory of an archive and its offset.
 fn directory_of(bytes: &[u8]) -> (Vec<u8>, usize) {
     let trailer = &bytes[bytes.len() - 48..];
     let number = |at: usize| u64::from_le_bytes(trailer[at..at + 8].try_into().unwrap()) as usize;
@@ -390,7 +390,7 @@ fn directory_of(bytes: &[u8]) -> (Vec<u8>, usize) {
     (raw, offset)
 }
 
-/// The same archive with another directory, whose checks fit.
+/// Returns the archive with another directory and valid checksums.
 fn with_directory(bytes: &[u8], raw: &[u8], offset: usize) -> Vec<u8> {
     let mut changed = bytes[..offset].to_vec();
     let level = "1".parse().unwrap();
@@ -398,7 +398,7 @@ fn with_directory(bytes: &[u8], raw: &[u8], offset: usize) -> Vec<u8> {
     changed
 }
 
-/// Opens what may be anything: nothing panics, and no file is written but below the folder.
+/// Opens arbitrary bytes: must not panic or write any file outside the folder.
 fn is_harmless(folder: &Path, bytes: &[u8]) {
     let (path, out) = (folder.join("file"), folder.join("a/b/c"));
     fs::write(&path, bytes).unwrap();

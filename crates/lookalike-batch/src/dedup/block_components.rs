@@ -1,8 +1,8 @@
-//! Parts of a block of ranks that can be settled at the same time.
+//! Components of a block of ranks that can be settled at the same time.
 //!
-//! The decision on a rank depends on earlier ranks that it may resemble, and on no others. Where those of its block are known, the
-//! block falls into components of ranks that may resemble one another; each is settled in the order of its ranks, by one thread, and
-//! nobody waits for anybody. The decisions are those of the plain sequence.
+//! The decision on a rank depends only on earlier ranks that it may resemble. If those in its block are known, the
+//! block divides into components of ranks that may resemble each other; one thread settles each component in the order of its ranks, and
+//! no thread waits for another. The decisions are those of the plain sequence.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,8 @@ use std::ops::Range;
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier};
 
-/// More members of a group in one block are not looked at one by one: they are connected, and their survivors are listed.
+/// Maximum number of members that a group in one block may have to be examined one by one. In larger groups all members are connected, and their
+/// survivors are listed.
 pub(crate) const CROWD: usize = 32;
 
 /// A group of texts or of pages.
@@ -20,39 +21,39 @@ pub(crate) struct BlockGroup {
     pub(crate) is_of_pages: bool,
 }
 
-/// Facts about the ranks of a block that all threads find out before it is settled.
+/// Facts about the ranks of a block that all threads compute before it is settled.
 #[derive(Default)]
 pub(crate) struct BlockFacts {
-    /// The closest of the survivors of earlier blocks, by place in the block.
+    /// The most similar survivor of earlier blocks, by place in the block.
     pub(crate) earlier: Vec<Option<VerifiedMatch>>,
-    /// Ranks that may resemble one another.
+    /// Sets of ranks that may resemble each other.
     pub(crate) sets: PlaceSets,
-    /// Groups that are crowded in the block: any of their members may resemble each other.
+    /// Groups that are crowded in the block: any two of their members may resemble each other.
     pub(crate) crowded: Vec<BlockGroup>,
 }
 
 /// The places of a block, component by component.
 #[derive(Default)]
 pub(crate) struct BlockComponents {
-    /// In each component ascending.
+    /// Ascending within each component.
     places: Vec<u16>,
-    /// Start of each component; one more at the end.
+    /// Start of each component, and the end of the last one.
     starts: Vec<u32>,
 }
 
-/// Sets of places that are united; each has its least place as root.
+/// Disjoint sets of places; the root of each is its smallest place.
 ///
-/// Memory: 2 bytes a place, however many pairs of them are united.
+/// Memory: 2 bytes per place, however many pairs are united.
 #[derive(Clone, Default)]
 pub(crate) struct PlaceSets(Vec<u16>);
 
 impl PlaceSets {
-    /// So many places, each in a set of its own.
+    /// Creates `places` places, each in a set of its own.
     pub(crate) fn new(places: usize) -> Self {
         Self((0..places as u16).collect())
     }
 
-    /// Unites what others unite.
+    /// Unites all places that are united in `others`.
     pub(crate) fn unite_all(&mut self, others: &Self) {
         (0..)
             .zip(&others.0)
@@ -62,7 +63,7 @@ impl PlaceSets {
     fn root(&mut self, mut place: u16) -> u16 {
         let parents = &mut self.0;
         while parents[usize::from(place)] != place {
-            // Halves the way for the next one that goes it.
+            // Halves the path for later calls.
             let parent = parents[usize::from(place)];
             parents[usize::from(place)] = parents[usize::from(parent)];
             place = parents[usize::from(place)];
@@ -72,16 +73,16 @@ impl PlaceSets {
 
     pub(crate) fn unite(&mut self, a: u16, b: u16) {
         let (a, b) = (self.root(a), self.root(b));
-        // The smaller is the root, so that `of_sets` finds the components in the order of their first places.
+        // The smaller place is the root, so that `of_sets` finds the components in the order of their first places.
         self.0[usize::from(a.max(b))] = a.min(b);
     }
 }
 
-/// Members of a group with ranks in a block, strong ones and weak ones.
+/// Returns the ranges of a group's strong and weak members whose ranks are in a block.
 fn members_within(groups: &CandidateGroups, group: u32, block: &Range<u32>) -> [Range<usize>; 2] {
     let members = groups.members(group);
     let strong = groups.strong_count(group);
-    // Strong and weak members ascend each for themselves, so each part is searched by halving.
+    // Strong and weak members are each in ascending order, so each part is searched separately.
     let within = |from: usize, to: usize| {
         let part = &members[from..to];
         let start = part.partition_point(|&rank| rank < block.start);
@@ -92,7 +93,7 @@ fn members_within(groups: &CandidateGroups, group: u32, block: &Range<u32>) -> [
 }
 
 impl BlockComponents {
-    /// Components of a block: `facts` has its sets, and crowded groups, each once.
+    /// Divides a block into components. `facts` has its sets and its crowded groups, each once.
     pub(crate) fn new(verifier: &Verifier<'_>, block: &Range<u32>, facts: &BlockFacts) -> Self {
         let mut sets = facts.sets.clone();
         for crowd in &facts.crowded {
@@ -105,7 +106,7 @@ impl BlockComponents {
             let places = ranges.into_iter().flat_map(|range| &members[range]);
             let mut places = places.map(|&rank| (rank - block.start) as u16);
             let Some(first) = places.next() else { continue };
-            // All of them: more edges than needed cost parallel work, a missing one could change a decision.
+            // Unite all of them: an unnecessary edge costs parallel work, but a missing one could change a decision.
             places.for_each(|place| sets.unite(first, place));
         }
         Self::of_sets(sets)
@@ -114,7 +115,7 @@ impl BlockComponents {
     fn of_sets(mut sets: PlaceSets) -> Self {
         let count = sets.0.len();
         let roots: Vec<u16> = (0..count as u16).map(|place| sets.root(place)).collect();
-        // A counting sort by root, which the component's first place is.
+        // A counting sort by root, which is the first place of the component.
         let mut ends = vec![0_u32; count];
         for &root in &roots {
             ends[usize::from(root)] += 1;
@@ -137,24 +138,24 @@ impl BlockComponents {
         Self { places, starts }
     }
 
-    /// Number of components.
+    /// Returns the number of components.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Ranks that are not alone in their components.
+    /// Returns the number of ranks in components of more than one rank.
     pub(crate) fn connected(&self) -> usize {
         let sizes = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
         sizes.filter(|&size| size > 1).sum::<u32>() as usize
     }
 
-    /// Places of a component.
+    /// Returns the places of a component.
     pub(crate) fn get(&self, component: usize) -> &[u16] {
         &self.places[self.starts[component] as usize..self.starts[component + 1] as usize]
     }
 }
 
-/// Members of a block before a rank, whether they survive or not. Groups that are crowded are left out, and noted.
+/// Members of a block before a rank, whether they survive or not. Crowded groups are left out and recorded.
 pub(crate) struct BlockMembers<'g> {
     pub(crate) groups: &'g CandidateGroups,
     pub(crate) page_groups: Option<&'g CandidateGroups>,
@@ -162,7 +163,7 @@ pub(crate) struct BlockMembers<'g> {
     pub(crate) crowded: &'g std::cell::RefCell<Vec<BlockGroup>>,
 }
 
-/// The members of a slice with ranks in a range.
+/// Returns the members of a slice whose ranks are in a range.
 fn within<'m>(members: &'m [u32], ranks: &Range<u32>) -> &'m [u32] {
     let later = &members[members.partition_point(|&rank| rank < ranks.start)..];
     &later[..later.partition_point(|&rank| rank < ranks.end)]
@@ -179,7 +180,7 @@ impl BlockMembers<'_> {
     ) {
         for members in groups.partners(membership) {
             let all = within(members, &self.ranks);
-            // `EarlierInComponent` asks the same question of the same range: what is not visited here is listed
+            // `EarlierInComponent` makes the same test for the same range: members that are not visited here are listed
             // there.
             match all.len() > CROWD {
                 true => self.crowded.borrow_mut().push(group),
@@ -221,21 +222,21 @@ impl CandidateMembers for BlockMembers<'_> {
     }
 }
 
-/// Survivors of the component at hand.
+/// Survivors of the component that is being settled.
 pub(crate) struct ComponentSurvivors<'g> {
     groups: &'g CandidateGroups,
     page_groups: Option<&'g CandidateGroups>,
     block: Range<u32>,
-    /// One bit for each rank of the block.
+    /// One bit per rank of the block.
     bits: Vec<u64>,
-    /// Groups that are crowded, ascending.
+    /// Crowded groups, ascending.
     crowded: &'g [BlockGroup],
-    /// Survivors of these: strong members and weak ones.
+    /// Survivors in these groups: strong members and weak ones.
     lists: HashMap<BlockGroup, [Vec<u32>; 2]>,
 }
 
 impl<'g> ComponentSurvivors<'g> {
-    /// No survivors.
+    /// Creates an empty set of survivors.
     pub(crate) fn new(
         verifier: &Verifier<'g>,
         block: Range<u32>,
@@ -251,7 +252,7 @@ impl<'g> ComponentSurvivors<'g> {
         }
     }
 
-    /// Forgets all survivors: those of other components are no candidates.
+    /// Removes all survivors, because those of other components are not candidates.
     pub(crate) fn clear(&mut self) {
         self.bits.fill(0);
         self.lists.clear();
@@ -262,7 +263,7 @@ impl<'g> ComponentSurvivors<'g> {
         self.bits[place / 64] >> (place % 64) & 1 == 1
     }
 
-    /// Adds a rank, later than all before.
+    /// Adds a rank, which must be later than all earlier ones.
     pub(crate) fn add(&mut self, rank: u32) {
         let place = (rank - self.block.start) as usize;
         self.bits[place / 64] |= 1 << (place % 64);
@@ -284,7 +285,7 @@ impl<'g> ComponentSurvivors<'g> {
         }
     }
 
-    /// The survivors before a rank.
+    /// Returns the survivors before a rank.
     pub(crate) fn before(&self, than: u32) -> EarlierInComponent<'_, 'g> {
         EarlierInComponent {
             survivors: self,
@@ -310,8 +311,7 @@ impl EarlierInComponent<'_, '_> {
     ) {
         for (part, members) in groups.partners(membership).into_iter().enumerate() {
             let all = within(members, &self.ranks);
-            // The rank was shown these one by one when the edges were looked for, so all that count are in its
-            // component.
+            // These were visited one by one when edges were computed, so all relevant ones are in the component of the rank.
             if all.len() <= CROWD {
                 let survivors = all.iter().copied().filter(|&rank| self.survivors.has(rank));
                 survivors

@@ -1,13 +1,12 @@
-//! From candidate keys to groups of classes that share a key.
+//! Groups of classes that share a candidate key.
 //!
-//! Each method gives every class some keys such that two classes that the method must compare share one: the prefix
-//! of the feature set ([`Method::AllPairs`]), bands of a signature, super-shingles, blocks of a fingerprint. A
-//! [`KeySink`] collects (key, class); [`CandidateGroups`] sorts them by key, forgets the keys that one class alone has (nearly
-//! all of them, in most collections) and keeps the rest as two compressed tables: classes of each group, and groups
-//! of each class. Classes are called by their rank here, the most wanted one first.
+//! Each method gives every class keys such that two classes that the method must compare share one: the prefix of the feature set
+//! ([`Method::AllPairs`]), bands of a signature, super-shingles, blocks of a fingerprint. A [`KeySink`] collects (key, class); [`CandidateGroups`]
+//! sorts them by key, drops the keys of a single class (nearly all of them, in most collections) and stores the rest as two compressed tables: the
+//! classes of each group, and the groups of each class. Classes are identified by their ranks, the preferred one first.
 //!
-//! Groups that do not fit in memory go to a [`GroupFile`], of which [`group_windows`](crate::dedup::group_windows) takes tables for some ranks
-//! at a time.
+//! Groups that do not fit in memory go to a [`GroupFile`], from which [`group_windows`](crate::dedup::group_windows) builds tables for some
+//! ranks at a time.
 //!
 //! [`Method::AllPairs`]: crate::settings::Method::AllPairs
 
@@ -26,31 +25,31 @@ use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts};
 use crate::spill::prefetch::prefetch;
 use crate::spill::table_column::TableColumn;
 
-/// Key in the first two words, class in the third.
+/// A key in the first two words and a class in the third.
 pub(crate) type KeyRecord = [u32; 3];
 
-/// The record of a key of a class.
+/// Returns the record of a key of a class.
 #[inline]
 pub(crate) fn key_record(key: u64, class: u32) -> KeyRecord {
     [(key >> 32) as u32, key as u32, class]
 }
 
-/// The key of a record.
+/// Returns the key of a record.
 #[inline]
 pub(crate) fn key_of(record: &KeyRecord) -> u64 {
     u64::from(record[0]) << 32 | u64::from(record[1])
 }
 
-/// The partition of a record, of [`PARTS`].
+/// Returns the number of the record's partition, below [`PARTS`].
 #[inline]
 pub(crate) fn part_of(record: &KeyRecord) -> usize {
-    // The smallest features of a set are its prefix, so leading bits are alike: partition by the last ones.
+    // By the last bits: the smallest features of a set are its prefix, so leading bits are similar.
     record[1] as usize % PARTS
 }
 
-/// Collector of candidate keys; shared between threads, each with a [`KeyWriter`] of its own.
+/// Collects candidate keys. It is shared between threads, each of which has its own [`KeyWriter`].
 ///
-/// Memory: the budget; beyond it keys go to a temporary file, 12 bytes each.
+/// Memory: the budget; further keys go to a temporary file, 12 bytes each.
 pub(crate) struct KeySink(PartitionedFile<KeyRecord>);
 
 impl KeySink {
@@ -62,7 +61,7 @@ impl KeySink {
         KeyWriter(SpoolWriter::new(&self.0))
     }
 
-    /// Copies all keys, and keeps at most `budget` bytes of them in memory.
+    /// Copies all keys into a sink that keeps at most `budget` bytes in memory.
     pub(crate) fn copied(&self, folder: &Path, budget: u64) -> io::Result<Self> {
         const PIECE: usize = 1 << 14;
         let copy = Self::new(folder, budget)?;
@@ -74,7 +73,7 @@ impl KeySink {
         Ok(copy)
     }
 
-    /// All records of one of [`PARTS`] partitions, in no particular order. They stay.
+    /// Returns all records of a partition, in no particular order, and keeps the partition.
     pub(crate) fn part(&self, part: usize) -> io::Result<Vec<KeyRecord>> {
         const PIECE: usize = 1 << 14;
         let mut all = Vec::new();
@@ -85,23 +84,23 @@ impl KeySink {
         Ok(all)
     }
 
-    /// Takes one of [`PARTS`] partitions out: all its records, in no particular order.
+    /// Takes all records of a partition, in no particular order.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<KeyRecord>> {
         self.0.take(part)
     }
 }
 
-/// One thread's end of a [`KeySink`].
+/// Writes the keys of one thread to a [`KeySink`].
 pub(crate) struct KeyWriter<'s>(SpoolWriter<'s, KeyRecord>);
 
 impl KeyWriter<'_> {
-    /// Gives a key to a class.
+    /// Adds a key of a class.
     #[inline]
     pub(crate) fn push(&mut self, key: u64, class: u32) -> io::Result<()> {
         self.push_record(key_record(key, class))
     }
 
-    /// As [`KeyWriter::push`].
+    /// Adds a record, as [`KeyWriter::push`] does.
     #[inline]
     pub(crate) fn push_record(&mut self, record: KeyRecord) -> io::Result<()> {
         self.0.push(part_of(&record), record)
@@ -112,55 +111,55 @@ impl KeyWriter<'_> {
     }
 }
 
-/// Classes that share keys, by rank.
+/// Groups of classes that share keys, by rank.
 ///
-/// Two members of a group are candidates unless both are weak in it. All are strong, but for what [`CandidateGroups::weaken`]
-/// and [`CandidateGroups::of_virtual_ranks`] say.
+/// Two members of a group are candidates unless both are weak in it. All are strong, except those that [`CandidateGroups::weaken`]
+/// and [`CandidateGroups::of_virtual_ranks`] make weak.
 ///
-/// Memory: 8 bytes a posting (a class in a group) and 8 a group; of tables 4 a class, and 4 more while they are built.
+/// Memory: 8 bytes per posting (a class in a group), 8 per group and 4 per class, and another 4 per class while the tables are built.
 #[derive(Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct CandidateGroups {
-    /// Ranks of the members of all groups: in each the strong ones, then the weak ones, both ascending.
+    /// Ranks of the members of all groups: in each group the strong ones, then the weak ones, both ascending.
     pub(crate) members: Vec<u32>,
-    /// Start of each group in `members`; one more at the end.
+    /// Start of each group in `members`, and the end of the last one.
     pub(crate) starts: Vec<u64>,
-    /// Number of strong members of each group; empty where all are.
+    /// Number of strong members of each group; empty if all members are strong.
     strong: Vec<u32>,
-    /// Groups of all ranks.
+    /// Groups of each rank, concatenated.
     pub(crate) lists: Vec<u32>,
-    /// Start of the list of each rank in `lists`; one more at the end.
+    /// Start of each rank's list in `lists`, and the end of the last one.
     list_starts: ListStarts,
-    /// One bit for each of `lists`: whether the rank is weak in that group. Empty where none is.
+    /// One bit per entry of `lists`, set if the rank is weak in that group. Empty if no member is weak.
     weak: Vec<u64>,
-    /// Number of groups that were left out because they had too many members.
+    /// Number of groups that were left out because they have too many members.
     pub(crate) left_out: u64,
 }
 
-/// Starts of lists that lie one behind another, 4 bytes each.
+/// Starts of concatenated lists, 4 bytes each.
 #[derive(Default)]
 #[cfg_attr(test, derive(Clone))]
 struct ListStarts {
     /// Start of every [`Self::BLOCK`]th list.
     bases: TableColumn<u64>,
-    /// The way from there to each list.
+    /// Distance of each list's start from the last base.
     offsets: TableColumn<u32>,
 }
 
 impl ListStarts {
     const BLOCK: usize = 64;
 
-    /// Starts of lists of these lengths, and the end of the last one.
+    /// Computes the starts of lists with these lengths, and the end of the last one.
     fn of_lengths(lengths: impl ExactSizeIterator<Item = u32>) -> Self {
         let mut starts = Self {
             bases: TableColumn::new(),
             offsets: TableColumn::with_capacity(lengths.len() + 1),
         };
-        // Offsets begin again at each block, so 4 bytes hold them however many postings there are.
+        // Offsets start at 0 in each block, so 4 bytes suffice however many postings there are.
         let (mut base, mut offset) = (0, 0);
         for length in lengths.chain([0]) {
             if starts.offsets.len().is_multiple_of(Self::BLOCK) {
-                // The base moves on to where this list begins.
+                // The base moves to the start of this list.
                 (base, offset) = (base + u64::from(offset), 0);
                 starts.bases.push(base);
             }
@@ -178,7 +177,7 @@ impl ListStarts {
         self.offsets.len()
     }
 
-    /// Sorts each of the lists, on so many threads.
+    /// Sorts each of the lists, with `threads` threads.
     fn sort_lists(&self, all: &mut [u32], threads: usize) {
         let lists = self.len() - 1;
         let threads = if all.len() < FEW { 1 } else { threads };
@@ -199,50 +198,50 @@ impl ListStarts {
     }
 }
 
-/// A group of a rank.
+/// Membership of a rank in a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupMembership {
     pub(crate) group: u32,
-    /// True if only strong members are candidates of the rank here.
+    /// True if only the group's strong members are candidates of the rank.
     pub(crate) is_weak: bool,
 }
 
-/// Resources to group keys.
+/// Resources for grouping keys.
 pub(crate) struct GroupResources<'a> {
-    /// Place of a file for what does not fit.
+    /// Folder for a file of groups that do not fit in memory.
     pub(crate) folder: &'a Path,
     pub(crate) threads: usize,
-    /// Bytes that all groups may take in memory.
+    /// Bytes of memory that all groups may take.
     pub(crate) memory: u64,
-    /// Most members of a group; larger ones are left out and counted.
+    /// Maximum number of members of a group; larger groups are left out and counted.
     pub(crate) most_members: Option<u32>,
-    /// Hears how many of [`PARTS`] are done.
+    /// Called with the number of partitions, of [`PARTS`], that are done.
     pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
 }
 
-/// The groups of one partition: sizes, and members one group after another.
+/// The groups of one partition: their sizes, and their members concatenated.
 #[derive(Default)]
 pub(crate) struct GroupPartition {
     sizes: Vec<u32>,
-    /// Number of strong members of each group; empty where all partitions have strong ones only.
+    /// Number of strong members of each group; empty if all members of all partitions are strong.
     strong: Vec<u32>,
     members: Vec<u32>,
     left_out: u64,
 }
 
 impl GroupPartition {
-    /// Adds a group of the members from `first` on, of which so many are strong.
+    /// Ends a group that consists of the members from `first` on, of which `strong` are strong.
     pub(crate) fn end_group(&mut self, first: usize, strong: usize) {
         self.sizes.push((self.members.len() - first) as u32);
         self.strong.push(strong as u32);
     }
 
-    /// Members of all groups, to add some.
+    /// Returns the members of all groups, to append more.
     pub(crate) fn members(&mut self) -> &mut Vec<u32> {
         &mut self.members
     }
 
-    /// Moves the groups, all of whose members are strong, to a file.
+    /// Writes the groups, whose members must all be strong, to a file.
     fn write(self, file: &GroupFile, part: usize) -> io::Result<()> {
         let mut writer = file.writer(part);
         let mut rest = &self.members[..];
@@ -262,7 +261,7 @@ pub(crate) enum GroupedKeys {
     OnDisk(GroupFile),
 }
 
-/// Starts of the groups of all partitions among the members, one more at the end. The partitions are freed.
+/// Returns the start of each group of all partitions among the members, and the end of the last one. Frees the partitions.
 fn starts(parts: Vec<GroupPartition>, threads: usize) -> Vec<u64> {
     let groups: usize = parts.iter().map(|part| part.sizes.len()).sum();
     let mut starts = zeroed_vec(1 + groups);
@@ -283,7 +282,7 @@ fn starts(parts: Vec<GroupPartition>, threads: usize) -> Vec<u64> {
     starts
 }
 
-/// All lists one after another.
+/// Concatenates lists.
 fn joined(lists: &[&[u32]], threads: usize) -> Vec<u32> {
     let mut all = vec![0; lists.iter().map(|list| list.len()).sum()];
     copy_lists(&mut all, lists, threads);
@@ -291,12 +290,12 @@ fn joined(lists: &[&[u32]], threads: usize) -> Vec<u32> {
 }
 
 impl CandidateGroups {
-    /// Groups keys of ranks that are all at hand.
+    /// Creates the groups of keys that are all in memory; classes are given by rank.
     pub(crate) fn of_keys(keys: Vec<KeyRecord>, ranks: usize) -> Self {
         Self::of_partitions(vec![group(keys, None)], ranks, 1)
     }
 
-    /// Groups of so many ranks, in partitions.
+    /// Creates the groups of all partitions, for `ranks` ranks.
     pub(crate) fn of_partitions(parts: Vec<GroupPartition>, ranks: usize, threads: usize) -> Self {
         let members: Vec<&[u32]> = parts.iter().map(|part| part.members.as_slice()).collect();
         let mut strong: Vec<&[u32]> = parts.iter().map(|part| part.strong.as_slice()).collect();
@@ -314,9 +313,9 @@ impl CandidateGroups {
         groups
     }
 
-    /// Fills `lists` from `members`, on so many threads where no member is weak.
+    /// Computes `lists` from `members`, with `threads` threads if no member is weak.
     pub(crate) fn invert(&mut self, ranks: usize, threads: usize) {
-        // Ranks come in no order, so each step misses the cache: these many steps hide one look into memory.
+        // Ranks are in no order, so each step misses the cache: prefetching this many steps ahead hides a memory access.
         const AHEAD: usize = 24;
         let left: TableColumn<AtomicU32> = TableColumn::zeroed(ranks);
         let relaxed = Ordering::Relaxed;
@@ -330,7 +329,7 @@ impl CandidateGroups {
         });
         self.list_starts = ListStarts::of_lengths(left.iter().map(|left| left.load(relaxed)));
         let lists: Vec<AtomicU32> = zeroed_vec(self.members.len());
-        // Lists are filled from their ends, so that what is left of each says where.
+        // Lists are filled from their ends, so the number of free entries in each gives the position of the next.
         in_ranges(self.len(), threads, |range| {
             for group in range.rev() {
                 for i in self.starts[group] as usize..self.starts[group + 1] as usize {
@@ -345,22 +344,22 @@ impl CandidateGroups {
         });
         self.lists = lists.into_iter().map(AtomicU32::into_inner).collect();
         if threads > 1 {
-            // Threads came in any order.
+            // The threads filled the lists in any order.
             self.list_starts.sort_lists(&mut self.lists, threads);
         }
         self.weak = self.weak_memberships();
     }
 
-    /// One bit for each of `lists`.
+    /// Returns one bit per entry of `lists`, set if the membership is weak.
     fn weak_memberships(&self) -> Vec<u64> {
         if self.strong.is_empty() {
             return Vec::new();
         }
-        // Of each posting there is one entry in `lists`, so both have the same length.
+        // Each posting has one entry in `lists`, so both have the same length.
         let mut weak = vec![0; self.members.len().div_ceil(64)];
         for group in 0..self.len() as u32 {
             for &rank in &self.members(group)[self.strong_count(group)..] {
-                // The list of a rank ascends, for `invert` has sorted it.
+                // The list of a rank is ascending, because `invert` has sorted it.
                 let at = self.list(rank).binary_search(&group);
                 let place = self.list_starts.get(rank as usize) + at.expect("members have groups");
                 weak[place / 64] |= 1 << (place % 64);
@@ -369,12 +368,12 @@ impl CandidateGroups {
         weak
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Makes the given ranks weak in all groups of more than `bound` members.
+    /// Makes the ranks for which `is_weak` returns true weak in all groups of more than `bound` members.
     pub(crate) fn weaken(&mut self, bound: usize, ranks: usize, is_weak: impl Fn(u32) -> bool) {
         self.strong = Vec::with_capacity(self.len());
         for group in 0..self.len() {
@@ -382,13 +381,13 @@ impl CandidateGroups {
             let strong = weaken_members(&mut self.members[range], bound, &is_weak);
             self.strong.push(strong as u32);
         }
-        // The old lists go before the new ones are made.
+        // Free the old lists before the new ones are made.
         self.lists = Vec::new();
         self.invert(ranks, 1);
     }
 
-    /// Builds the groups from those of virtual ranks: those from `ranks` on are weak memberships of the rank so much lower. Groups without a strong
-    /// member are dropped.
+    /// Builds groups from those of virtual ranks: a rank from `ranks` on stands for a weak membership of the rank that is `ranks` lower. Drops
+    /// groups without a strong member.
     pub(crate) fn of_virtual_ranks(groups: &Self, ranks: usize) -> Self {
         let mut found = Self {
             starts: vec![0],
@@ -410,7 +409,7 @@ impl CandidateGroups {
         found
     }
 
-    /// The members of a group, strong ones and weak ones.
+    /// Returns the strong and weak members of a group.
     pub(crate) fn get(&self, group: u32) -> GroupMembers<'_> {
         GroupMembers {
             ranks: self.members(group),
@@ -423,7 +422,7 @@ impl CandidateGroups {
         let mut groups = 0..self.len() as u32;
         for part in 0..PARTS {
             let mut writer = file.writer(part);
-            // Like numbers of groups in all partitions, so that threads share the work of reading them.
+            // About equal numbers of groups in all partitions, so that threads share the work of reading them.
             let some = groups.by_ref().take(self.len().div_ceil(PARTS));
             some.map(|group| self.get(group))
                 .try_for_each(|group| writer.push(group))?;
@@ -432,7 +431,7 @@ impl CandidateGroups {
         Ok(())
     }
 
-    /// Number of members of a group that are strong in it.
+    /// Returns the number of strong members of a group.
     pub(crate) fn strong_count(&self, group: u32) -> usize {
         match self.strong.get(group as usize) {
             Some(&strong) => strong as usize,
@@ -440,8 +439,8 @@ impl CandidateGroups {
         }
     }
 
-    /// Candidates of a member: the strong members of the group, and the weak ones where it is strong itself. Both ascending, the
-    /// member itself among them.
+    /// Returns the candidates of a member: the strong members of the group, and the weak ones if it is strong itself. Both are ascending,
+    /// and the member itself is among them.
     pub(crate) fn partners(&self, membership: GroupMembership) -> [&[u32]; 2] {
         let [strong, weak] = self.get(membership.group).halves();
         [strong, if membership.is_weak { &[] } else { weak }]
@@ -452,7 +451,7 @@ impl CandidateGroups {
         !self.weak.is_empty() && self.of(rank).any(|membership| membership.is_weak)
     }
 
-    /// Number of groups that two ranks share.
+    /// Returns the number of groups that two ranks share.
     pub(crate) fn shared(&self, x: u32, y: u32) -> u32 {
         let (mut own, mut other) = (self.list(x), self.list(y));
         let mut shared = 0;
@@ -468,7 +467,7 @@ impl CandidateGroups {
         shared
     }
 
-    /// Number of ranks that are in any group.
+    /// Returns the number of ranks that are in any group.
     pub(crate) fn ranks_in_groups(&self, threads: usize) -> usize {
         let ranks = self.list_starts.len() - 1;
         let counts = in_ranges(ranks, threads, |range| {
@@ -479,13 +478,13 @@ impl CandidateGroups {
         counts.into_iter().sum()
     }
 
-    /// Members of a group: strong ones, then weak ones, both ascending.
+    /// Returns the members of a group: strong ones, then weak ones, both ascending.
     pub(crate) fn members(&self, group: u32) -> &[u32] {
         &self.members
             [self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize]
     }
 
-    /// Groups of a rank, ascending.
+    /// Returns the groups of a rank, ascending.
     pub(crate) fn of(&self, rank: u32) -> impl Iterator<Item = GroupMembership> {
         let from = self.list_starts.get(rank as usize);
         let groups = self.list(rank).iter().enumerate();
@@ -503,7 +502,7 @@ impl CandidateGroups {
         &self.lists[self.list_starts.get(rank)..self.list_starts.get(rank + 1)]
     }
 
-    /// Asks for what [`CandidateGroups::members`] will touch for the groups of these ranks.
+    /// Prefetches the memory that [`CandidateGroups::members`] reads for the groups of these ranks.
     pub(crate) fn prefetch(&self, ranks: Range<u32>) {
         let from = self.list_starts.get(ranks.start as usize);
         let groups = &self.lists[from..self.list_starts.get(ranks.end as usize)];
@@ -515,7 +514,7 @@ impl CandidateGroups {
         }
     }
 
-    /// Bytes that this many postings need at the peak of building.
+    /// Returns the number of bytes that the groups need at the peak of building.
     pub(crate) fn bytes(&self) -> u64 {
         let weak = self.strong.len() * 4 + self.weak.len() * 8;
         let whole = bytes_needed(self.members.len(), self.starts.len());
@@ -523,12 +522,12 @@ impl CandidateGroups {
     }
 }
 
-/// Bytes that so many postings and groups need at the peak of building.
+/// Returns the number of bytes that this many postings and groups need at the peak of building.
 fn bytes_needed(postings: usize, groups: usize) -> u64 {
     (postings * 8 + groups * 8) as u64
 }
 
-/// Makes the given ranks weak members of a group of more than `bound`, behind the strong ones, and returns the number of these.
+/// Moves the weak members of a group of more than `bound` members behind the strong ones, and returns the number of strong members.
 pub(crate) fn weaken_members(
     members: &mut [u32],
     bound: usize,
@@ -551,10 +550,10 @@ pub(crate) fn weaken_members(
     strong
 }
 
-/// Turns virtual ranks, see [`CandidateGroups::of_virtual_ranks`], into the ranks that they are weak memberships of, and returns the number of
-/// strong members.
+/// Converts virtual ranks, see [`CandidateGroups::of_virtual_ranks`], to the ranks whose weak memberships they stand for, and returns the number
+/// of strong members.
 pub(crate) fn split_virtual_ranks(members: &mut [u32], ranks: usize) -> usize {
-    // Members ascend, so the virtual ranks come last.
+    // Members are ascending, so virtual ranks are last.
     let strong = members.partition_point(|&rank| (rank as usize) < ranks);
     members[strong..]
         .iter_mut()
@@ -562,7 +561,7 @@ pub(crate) fn split_virtual_ranks(members: &mut [u32], ranks: usize) -> usize {
     strong
 }
 
-/// Groups the collected keys; `rank_of` turns a class into its rank. What does not fit in memory is on disk, all of it.
+/// Groups the collected keys; `rank_of` maps a class to its rank. If the groups do not all fit in memory, all of them are written to disk.
 pub(crate) fn grouped(
     sink: &KeySink,
     rank_of: &[u32],
@@ -572,7 +571,7 @@ pub(crate) fn grouped(
     let left_out = AtomicU64::new(0);
     let parts: Vec<Mutex<Option<GroupPartition>>> = (0..PARTS).map(|_| Mutex::default()).collect();
     let mut file = GroupFile::new(resources.folder)?;
-    // A thread holds the keys of a partition, and those of them that are shared.
+    // Each thread holds the keys of a partition, and those of them that are shared.
     let largest = (0..PARTS).map(|part| sink.0.records(part)).max();
     let bytes = 2 * largest.unwrap_or(0) * size_of::<KeyRecord>() as u64;
     let fitting = resources.memory / bytes.max(1);
@@ -580,8 +579,7 @@ pub(crate) fn grouped(
     by_parts(threads, SharedKeys::new, |filter, part| {
         let mut records = filter.shared(sink.0.take(part)?);
         for record in &mut records {
-            // After the filter: it drops nearly all records, and each look into `rank_of` is a miss of the
-            // cache.
+            // After the filter, which drops nearly all records, because each access to `rank_of` is a cache miss.
             record[2] = rank_of[record[2] as usize];
         }
         let found = group(records, resources.most_members);
@@ -604,10 +602,10 @@ pub(crate) fn grouped(
     Ok(GroupedKeys::OnDisk(file))
 }
 
-/// Sorts the records of one partition, of ranks, by key and keeps the groups of two and more, up to `most`.
+/// Sorts the records of one partition by key and returns the groups of at least two and at most `most` ranks.
 fn group(mut records: Vec<KeyRecord>, most: Option<u32>) -> GroupPartition {
     records.sort_unstable();
-    // A class may give one key twice, which would make a group of a class with itself.
+    // A class may have a key twice, which would make a group with a single class.
     records.dedup();
     let mut part = GroupPartition::default();
     for group in records
@@ -624,9 +622,9 @@ fn group(mut records: Vec<KeyRecord>, most: Option<u32>) -> GroupPartition {
     part
 }
 
-/// A filter in cache that drops most keys of one class alone before the sort.
+/// A filter, small enough for the cache, that drops most keys of single classes before the sort.
 ///
-/// Memory: 64 KiB. A key passes when another key fell into its cell, so no shared key is lost.
+/// Memory: 64 KiB. A key passes if another key fell into its cell, so no shared key is lost.
 struct SharedKeys {
     cells: Vec<u8>,
 }
@@ -640,12 +638,11 @@ impl SharedKeys {
         }
     }
 
-    /// Cell of a key: two bits in a byte of four.
+    /// Returns the cell of a key: a byte, and the position of two bits in it.
     #[inline]
     fn cell(record: KeyRecord) -> (usize, u32) {
         let key = key_of(&record);
-        // All keys of a partition have the same last byte: multiplying by the golden ratio spreads the other
-        // bits to the leading ones.
+        // All keys of a partition have the same last byte; multiplying by the golden ratio spreads the other bits to the leading ones.
         let cell = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - Self::BITS)) as usize;
         (cell / 4, (cell % 4) as u32 * 2)
     }
@@ -655,7 +652,7 @@ impl SharedKeys {
         for &record in &records {
             let (byte, shift) = Self::cell(record);
             let seen = self.cells[byte] >> shift & 3;
-            // A third one must not reach into the neighbouring cell.
+            // A third key must not change the neighbouring cell.
             self.cells[byte] |= (seen << 1 & 2 | 1) << shift;
         }
         records.retain(|&record| {

@@ -38,7 +38,7 @@ use crate::spill::table_column::TableColumn;
 
 const MAGIC: [u8; 8] = *b"LOOKDEC2";
 
-/// All that is needed to write the results.
+/// All data needed to write the results.
 pub(crate) struct DecisionCheckpoint {
     pub(crate) head: CheckpointHead,
     pub(crate) documents: DocumentTable,
@@ -50,7 +50,7 @@ pub(crate) struct DecisionCheckpoint {
     pub(crate) records: Vec<u64>,
 }
 
-/// The small part of the decisions.
+/// The small part of a checkpoint, stored as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub(crate) struct CheckpointHead {
     pub(crate) settings: String,
@@ -60,12 +60,12 @@ pub(crate) struct CheckpointHead {
     pub(crate) comparisons: ComparisonCounts,
     pub(crate) just_below: JustBelow,
     pub(crate) skipped: Vec<SkippedRow>,
-    /// Files of which nothing was read.
+    /// Copies of files of which nothing was read.
     pub(crate) copied: CopiedFiles,
 }
 
 impl DecisionCheckpoint {
-    /// Writes the checkpoint under its final name, all or nothing. So many threads make its columns.
+    /// Writes the checkpoint to `path` atomically; `threads` threads prepare its columns.
     pub(crate) fn save(&self, path: &Path, threads: usize) -> io::Result<()> {
         let mut file = AtomicFile::create(path, Compression::None)?;
         let mut out = HashingStream::new(&mut file);
@@ -96,28 +96,28 @@ impl DecisionCheckpoint {
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))?;
         let sum = out.digest();
-        // Past the hasher: the sum is of all before it.
+        // Directly to the file: the checksum covers everything before it.
         file.write_all(&sum.to_le_bytes())?;
         file.commit()
     }
 
-    /// Reads a checkpoint of the same settings and input back. `None` when there is none, it belongs to something
-    /// else, or it is damaged: the job then starts again.
+    /// Reads a checkpoint of the same settings and input. Returns `None` if there is none, if it is of another job, or if it
+    /// is damaged: the job then starts again.
     pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
         let verdicts = Self::open(path).ok()?;
         (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
     }
 
-    /// Reads a checkpoint back, whatever it belongs to.
+    /// Reads a checkpoint of any job.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = std::fs::File::open(path)?;
         Self::read(&mut HashingStream::new(io::BufReader::new(file)))
     }
 
-    /// Documents of each source, by number. Documents of a collection come before all of them.
+    /// Returns the documents of each source, in the order of sources. Documents of a collection come before all of them.
     pub(crate) fn source_documents(&self) -> impl Iterator<Item = Range<u32>> {
         let stored = self.head.counts.collection.map_or(0, |used| used.looked_at);
-        // Both ascend by source, so one walk serves all sources.
+        // Both are ordered by source, so a single pass covers all sources.
         let (mut next, mut bad) = (stored as u32, self.bad.iter().peekable());
         (0..).zip(&self.records).map(move |(source, &records)| {
             let unreadable = std::iter::from_fn(|| bad.next_if(|bad| bad[0] == source)).count();
@@ -154,7 +154,7 @@ impl DecisionCheckpoint {
         );
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
-        // The sum is looked at before anything is made of the columns: what follows trusts them.
+        // Check the sum first: the code below trusts the columns.
         file.end()?;
         let ids = IdTable::decoded(ids, documents as usize).ok_or_else(damaged)?;
         let documents = DocumentTable::from_columns(ids, lengths, against as usize);

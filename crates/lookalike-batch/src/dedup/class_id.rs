@@ -1,8 +1,8 @@
-//! Numbers of classes of equal texts, and columns by them.
+//! Numbers of classes of equal texts, and columns indexed by them.
 
 use crate::spill::table_column::TableColumn;
 
-/// Number of a class, one more than its position: so `Option<ClassId>` needs 4 bytes and no value is special.
+/// Number of a class: its position plus one, so that `Option<ClassId>` takes 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassId(std::num::NonZeroU32);
 
@@ -19,7 +19,7 @@ impl ClassId {
     }
 }
 
-/// Sets the value of a class; threads finish them in any order.
+/// Sets the value of a class and extends the column if needed, because threads finish classes in any order.
 pub(crate) fn put<T: Copy + Default>(column: &mut TableColumn<T>, class: ClassId, value: T) {
     let position = class.position();
     if position >= column.len() {

@@ -1,4 +1,4 @@
-//! The part of a job that meets a collection: what it is compared with, what it adds, and building one from inputs.
+//! The part of a job that uses a collection: comparing with it, adding to it, and building one from inputs.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -33,18 +33,18 @@ use crate::spill::table_memory::most_mapped;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct CollectionSummary {
-    /// The addition.
+    /// Numbers of documents added and in the collection.
     #[serde(flatten)]
     pub added: AddedDocuments,
     /// Counts of what was read.
     pub counts: InputCounts,
-    /// Parts that were not read, by reason.
+    /// Parts that were not read, by kind.
     pub skipped: Vec<SkippedRow>,
-    /// True if it took over anything that an interrupted job had read.
+    /// True if the job reused anything that an interrupted job had read.
     pub resumed: bool,
 }
 
-/// Refuses to go on with a build of other settings or other input; one of which nothing can be read begins anew.
+/// Refuses to resume a build with other settings or another input. A build whose log cannot be read starts again.
 fn ensure_same_build(
     writer: &CollectionWriter,
     log: &ScanLogPlace,
@@ -60,13 +60,13 @@ fn ensure_same_build(
 }
 
 impl DedupJob<'_> {
-    /// Adds all documents of the inputs to the collection of [`DedupJob::into_collection`], in one step, without comparing them; a
-    /// directory without a collection gets a new one.
+    /// Adds all documents of the inputs to the collection of [`DedupJob::into_collection`], in one step and without comparing them; creates
+    /// the collection if the directory has none.
     ///
-    /// Jobs against the collection never remove what is in it.
+    /// Jobs that compare with the collection never remove its documents.
     ///
     /// # Errors
-    /// [`BatchError`]; the collection is then as it was.
+    /// [`BatchError`]; the collection is unchanged then.
     ///
     /// # Panics
     /// If the job has no collection to add to.
@@ -74,11 +74,11 @@ impl DedupJob<'_> {
         self.collect_with(None)
     }
 
-    /// As [`DedupJob::collect`] for a new collection. While it reads, it leaves checkpoints in the directory of the collection: if
-    /// `resume`, it goes on from those of an interrupted job, see [`CollectionWriter::is_begun`]. They go when all is done.
+    /// Builds a new collection as [`DedupJob::collect`] does. While it reads, it writes checkpoints to the directory of the collection: if
+    /// `resume` is true, it continues from those of an interrupted job, see [`CollectionWriter::is_begun`]. It removes them at the end.
     ///
     /// # Errors
-    /// As [`DedupJob::collect`]; [`CollectionError::Exists`] if there is a collection, and [`CollectionError::OtherBuild`] if the job to resume
+    /// As [`DedupJob::collect`]; [`CollectionError::Exists`] if the collection exists, and [`CollectionError::OtherBuild`] if the job to resume
     /// has other inputs or settings.
     ///
     /// # Panics
@@ -141,7 +141,7 @@ impl DedupJob<'_> {
         let staged =
             StagedAddition::write(writer, settings, &levels, &source, all, self.merge_memory())?;
         let none: &[SkippedPart] = &[];
-        // Before the commit, as `added` tells what it will be; a failure behind the commit could not be undone.
+        // Before the commit, because a failure after it could not be undone; `added` returns the numbers as they will be.
         let added = staged.added(writer)?;
         staged.commit(writer)?;
         Ok(CollectionSummary {
@@ -155,7 +155,7 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Refuses collections that other settings made, and one that others have added to since it was opened, before anything is read.
+    /// Refuses, before anything is read, collections made with other settings, and one that has been added to since it was opened.
     pub(crate) fn check_collections(&self) -> Result<(), BatchError> {
         if let Some(collection) = self.collection {
             collection.ensure_fits(&self.settings, &self.options)?;
@@ -173,7 +173,7 @@ impl DedupJob<'_> {
             .collection
             .filter(|collection| self.adds_to(&collection.folder));
         match own {
-            // What was added since would be added again.
+            // Documents added in the meantime would be added again.
             Some(collection) if state != Some(collection.checksum) => {
                 let folder = writer.folder().to_owned();
                 Err(CollectionError::Outdated { folder }.into())
@@ -182,13 +182,13 @@ impl DedupJob<'_> {
         }
     }
 
-    /// True if the collection in a directory is the one that the job adds to.
+    /// Returns true if the collection in a directory is the one that the job adds to.
     fn adds_to(&self, folder: &Path) -> bool {
         let added = self.addition.map(|writer| writer.folder().canonicalize());
         added.is_some_and(|added| added.ok() == folder.canonicalize().ok())
     }
 
-    /// Gives the new classes their keys, and puts the neighbourhood of the new documents before them. Returns what an addition will want.
+    /// Adds the keys of the new classes, and puts the neighbourhood of the new documents before them. Returns the facts that an addition needs.
     pub(crate) fn meet_collection(
         &self,
         scanned: &mut ScannedCollection,
@@ -196,7 +196,7 @@ impl DedupJob<'_> {
         budget: &DedupMemory,
     ) -> Result<Option<KeptFacts>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
-        // Keys of old and new documents meet only if prefixes are taken in one order.
+        // Keys of old and new documents are equal only if prefixes use the same order of features.
         let levels = match self.collection {
             Some(collection) => Cow::Borrowed(&collection.levels),
             None => Cow::Owned(scanned.frequency.levels_by(self.limits.workers())),
@@ -226,7 +226,7 @@ impl DedupJob<'_> {
         Ok(kept)
     }
 
-    /// Writes the kept documents as a segment that is not part of the collection yet.
+    /// Writes the kept documents as a segment that is not yet part of the collection.
     pub(crate) fn stage_kept(
         &self,
         decided: &DedupDecisions,
@@ -250,7 +250,7 @@ impl DedupJob<'_> {
         Ok(Some(staged))
     }
 
-    /// Bytes for merging segments: the groups of candidates, which took more, have gone.
+    /// Returns the number of bytes for merging segments. The groups of candidates, which took more, have been freed.
     fn merge_memory(&self) -> u64 {
         self.limits.memory / 8
     }
@@ -276,10 +276,11 @@ impl DedupJob<'_> {
         }
     }
 
-    /// States of the collections when the job was decided: with others it is another job. `staged` is what an interrupted job had staged.
+    /// Describes the states of the collections when the job was decided; with other states it is another job. `staged` is the path of an interrupted
+    /// job's addition.
     pub(crate) fn collection_state(&self, staged: Option<&Path>) -> Result<String, BatchError> {
         let staged = staged.and_then(StagedAddition::load);
-        // A resumed job may find its own addition in the collection: the state is then the one before it.
+        // A resumed job may find its own addition in the collection; then the state before the addition counts.
         let base = match (&staged, self.addition) {
             (Some(staged), Some(writer)) => Some(staged.base(writer)?),
             _ => None,
@@ -297,14 +298,14 @@ impl DedupJob<'_> {
         })
     }
 
-    /// The collection as it is after [`DedupJob::commit_staged`].
+    /// Returns the numbers of documents as they will be after [`DedupJob::commit_staged`].
     pub(crate) fn added(&self, staged: &Path) -> Result<Option<AddedDocuments>, BatchError> {
         let staged = self.staged(staged)?;
         let added = staged.map(|(staged, writer)| staged.added(writer));
         Ok(added.transpose()?)
     }
 
-    /// Makes what was staged part of the collection.
+    /// Makes the staged addition part of the collection.
     pub(crate) fn commit_staged(&self, staged: &Path) -> Result<(), BatchError> {
         match self.staged(staged)? {
             Some((staged, writer)) => Ok(staged.commit(writer)?),

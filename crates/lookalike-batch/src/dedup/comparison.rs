@@ -26,10 +26,10 @@ use crate::parallel::{in_ranges, inverse};
 use crate::settings::{Method, PairList};
 use crate::spill::table_column::TableColumn;
 
-/// Ranks of the smallest window of groups that are on disk, where all pairs are looked for.
+/// Minimum number of ranks in a window of groups on disk, in the search for all pairs.
 const JOINED_RANKS: usize = 1024;
 
-/// Places of the logs that a job leaves while it reads and while it compares.
+/// Places of the logs that a job writes while it reads and compares.
 pub(crate) struct JobLogs {
     pub(crate) scan: ScanLogPlace,
     pub(crate) decisions: DecisionLogPlace,
@@ -37,7 +37,7 @@ pub(crate) struct JobLogs {
 }
 
 impl JobLogs {
-    /// Removes the logs: what followed from them is on the disk, or nobody can go on from them.
+    /// Removes the logs, when their results have been saved or cannot be resumed.
     pub(crate) fn forget(&self) {
         self.scan.forget();
         self.decisions.forget();
@@ -46,13 +46,12 @@ impl JobLogs {
 }
 
 impl PreparedJob {
-    /// A hash of the texts in the order of ranks, for any number of threads.
+    /// Returns a hash of the texts in the order of ranks, independent of the number of threads.
     fn order_hash(&self, threads: usize) -> u64 {
         let hashes = &self.scanned.classes.high_hashes;
         let of_rank = |rank: usize| {
             let hash = hashes[self.ranking.classes[rank] as usize];
-            // The rank is the seed, so the sum depends on the order though adding does not: threads may add in
-            // any.
+            // The rank is the seed, so the sum depends on the order of texts, although threads may add in any order.
             xxh3_64_with_seed(&hash.to_le_bytes(), rank as u64)
         };
         let sums = in_ranges(self.ranking.classes.len(), threads, |ranks| {
@@ -72,7 +71,7 @@ impl DedupJob<'_> {
         self.choose_survivors(self.prepare(None)?, None)
     }
 
-    /// As [`DedupJob::decide`]. What is read and compared leaves logs, and what a log has is not made again.
+    /// Decides as [`DedupJob::decide`] does, and writes logs of what it reads and compares. Work that is in a log is not done again.
     pub(crate) fn decide_logged(
         &self,
         logs: Option<&JobLogs>,
@@ -94,7 +93,7 @@ impl DedupJob<'_> {
         }
     }
 
-    /// Settles all classes; those of which a log tells are settled.
+    /// Settles all classes, except those that a log has already settled.
     fn settle_logged(
         &self,
         prepared: &mut PreparedJob,
@@ -124,7 +123,7 @@ impl DedupJob<'_> {
             .map_err(|error| self.without_groups(prepared, error))
     }
 
-    /// Error for groups that could not be looked at.
+    /// Returns the error for groups that could not be read.
     fn without_groups(&self, prepared: &PreparedJob, error: GroupError) -> BatchError {
         match error {
             GroupError::Io(error) => BatchError::temporary(self.folder)(error),
@@ -144,7 +143,7 @@ impl DedupJob<'_> {
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let fingerprints = self.settings.method.has_fingerprints();
         let counts = self.counts(&prepared);
-        // The groups lie beside all tables now: what only other steps look at is let go of, and made anew behind them.
+        // The groups now take memory beside all tables, so tables that only other steps use are dropped, and computed again afterwards.
         prepared.rank_of = TableColumn::new();
         prepared.ranking.id_ranks = TableColumn::new();
         if !fingerprints && self.addition.is_none() {
@@ -157,7 +156,7 @@ impl DedupJob<'_> {
         } = self.settle_logged(&mut prepared, logs.map(|logs| &logs.decisions))?;
         let wants_all = self.settings.pairs == PairList::All;
         if !wants_all {
-            // The search below the threshold has a table of its own: the groups make room for it.
+            // The search below the threshold has a table of its own, so free the groups first.
             prepared.groups = ClassGroups::default();
             prepared.budget.release_groups();
         }
@@ -212,7 +211,7 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Looks for kept texts just below the threshold; for none where only copies are looked for.
+    /// Searches for kept texts just below the threshold. Returns an empty result if only copies are searched for.
     fn just_below(
         &self,
         prepared: &PreparedJob,
@@ -242,14 +241,14 @@ impl DedupJob<'_> {
         search.run(margin)
     }
 
-    /// All pairs, spooled; those of which a log tells are not looked for again.
+    /// Finds all pairs and spools them; pairs that are in a log are not searched again.
     pub(super) fn join(
         &self,
         prepared: &mut PreparedJob,
         log: Option<&PairLogPlace>,
     ) -> Result<PairSpool, BatchError> {
         let temporary = BatchError::temporary(self.folder);
-        // Where groups take all that is left by windows, pairs have their part of it.
+        // If windows of groups take all the memory that is left, pairs get their part of it.
         let keys = match prepared.groups.are_on_disk() {
             true => prepared.budget.keys(),
             false => DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
@@ -279,7 +278,7 @@ impl DedupJob<'_> {
         };
         join.run(&self.verifier(prepared), JOINED_RANKS)
             .map_err(|error| match error {
-                // Pairs have their part of what is left.
+                // Pairs take a part of the memory that is left.
                 GroupError::TooLarge(needed) => GroupError::TooLarge(with_keys(needed)),
                 GroupError::Io(error) => GroupError::Io(error),
             })

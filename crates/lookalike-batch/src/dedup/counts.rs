@@ -1,4 +1,4 @@
-//! Counts of a job: what was read, decided, looked at and written.
+//! Counts of a job: what was read, decided, compared and written.
 
 use std::ops::Range;
 
@@ -12,86 +12,86 @@ use crate::dedup::documents::DocumentTable;
 use crate::dedup::pages::PageCounts;
 use crate::parallel::in_ranges;
 
-/// Counts of what was read.
+/// Counts of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputCounts {
-    /// Records that were read as documents.
+    /// Number of records that were read as documents.
     pub documents: u64,
-    /// Of these, only compared with.
+    /// Number of these that are only compared with.
     pub against: u64,
-    /// Different texts; where categories or sites are told apart, those of each.
+    /// Number of different texts; if categories or sites are distinguished, of each of them.
     pub distinct_texts: u64,
-    /// Records whose text, as it is compared, another record has too, but for one of each text; whatever becomes of them.
+    /// Number of records whose text, as it is compared, another record has too, except one record per text, whether they are kept or removed.
     /// `documents` = `distinct_texts` + `repeated_texts` + `empty` + `too_long`.
     pub repeated_texts: u64,
-    /// Records without a text, or with white space only: they equal nothing.
+    /// Number of records without a text, or with only white space: they equal no other record.
     pub empty: u64,
-    /// Of these, records whose text field is absent or null.
+    /// Number of these whose text field is absent or null.
     pub missing_text: u64,
-    /// Records longer than the limit: compared for equal bytes only.
+    /// Number of records longer than the limit: they are compared only for equal bytes.
     pub too_long: u64,
-    /// Different texts without a feature: compared as exact copies only.
+    /// Number of different texts without a feature: they are compared only as exact copies.
     pub without_features: u64,
-    /// Features that propose no candidates, because more different texts have them than was set.
+    /// Number of features that propose no candidates because more different texts have them than the settings allow.
     pub stop_features: u64,
-    /// Records in which broken characters were replaced.
+    /// Number of records in which invalid characters were replaced.
     pub characters_replaced: u64,
-    /// Records with text that was decoded wrongly before it came here.
+    /// Number of records with text that was wrongly decoded before.
     pub mojibake: u64,
-    /// Records with words that mix look-alike letters of Latin, Greek and Cyrillic.
+    /// Number of records with words that mix look-alike letters of Latin, Greek and Cyrillic.
     pub homoglyphs: u64,
-    /// Within or across categories: records without a category, which form one of their own.
+    /// Number of records without a category, if categories are compared; together they form one category.
     pub without_category: u64,
-    /// Records that had no id and were given one.
+    /// Number of records without an id, which were given one.
     pub ids_generated: u64,
-    /// Of these, where the field of the id was named.
+    /// Number of these in a job that names the field of the id.
     pub ids_missing: u64,
-    /// Records, but for those that are only compared with, without a value in the field by which survivors are chosen.
+    /// Number of records, except those that are only compared with, without a value in the field that orders survivors.
     pub keep_missing: u64,
-    /// The same with a value there that the rule cannot use.
+    /// Number of such records with a value there that the rule cannot use.
     pub keep_unusable: u64,
-    /// The first of those values, where it is, and why it cannot be used.
+    /// The first of those values, its place, and why it cannot be used.
     pub keep_unusable_first: Option<String>,
-    /// Records whose id another had, and that were numbered.
+    /// Number of records that were renamed because another record has the same id.
     pub ids_repeated: u64,
-    /// Records that could not be read; see `skipped`.
+    /// Number of records that could not be read; see `skipped`.
     pub unreadable: u64,
-    /// Bytes of input as stored, that is before decompression.
+    /// Bytes of input as stored, before decompression.
     pub input_bytes: u64,
-    /// Of these, only compared with.
+    /// Bytes of these that are only compared with.
     pub against_bytes: u64,
-    /// Bytes of text, as it is compared.
+    /// Bytes of text as it is compared.
     pub text_bytes: u64,
-    /// Of these, only compared with.
+    /// Bytes of these that are only compared with.
     pub against_text_bytes: u64,
-    /// Distinct features of all different texts, in temporary storage on disk.
+    /// Bytes of feature sets in temporary storage on disk.
     pub spilled_bytes: u64,
-    /// Most bytes of tables of documents that were in temporary files at once, because they took more than their share of the memory.
+    /// Maximum number of bytes of document tables in temporary files at a time, because they exceeded their share of the memory.
     #[serde(default)]
     pub tables_on_disk: u64,
-    /// Counts of what was taken out of texts, if anything was to be.
+    /// Counts of the boilerplate removed from texts, if that was requested.
     pub boilerplate: Option<BoilerplateCounts>,
-    /// HTML pages of which a part was chosen, where there are any.
+    /// Counts of HTML pages of which a part was chosen, if there are any.
     pub html: Option<PageCounts>,
-    /// The collection that the documents were compared with, if there is one. Its documents are in no other count.
+    /// The collection that the documents were compared with, if there is one. Its documents are in none of the other counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection: Option<CollectionUse>,
 }
 
-/// Use of a collection that is not read again.
+/// Use of a collection whose documents are not read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CollectionUse {
-    /// Documents in it.
+    /// Number of documents in it.
     pub documents: u64,
-    /// Of these, documents that were looked at: they have the text of a new one, or share so many candidate keys with it that they may
+    /// Number of these that were compared: they have the text of a new document, or share so many candidate keys with it that they may
     /// resemble it.
     pub looked_at: u64,
 }
 
 impl InputCounts {
-    /// A sentence for every field that records lack, or have something else in.
+    /// Returns a sentence for each field that records lack or have wrong values in.
     pub fn field_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut note = |count: u64, sentence: String| {
@@ -123,44 +123,44 @@ impl InputCounts {
     }
 }
 
-/// Counts of what was decided.
+/// Counts of the decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DecisionCounts {
-    /// Documents kept, those that are only compared with not counted.
+    /// Number of documents kept, without those that are only compared with.
     pub kept: u64,
-    /// Documents removed because a reader sees the same text as of a kept one. Those of equal text that are all removed for a
-    /// kept one that resembles them are not among these: see [`InputCounts::repeated_texts`].
+    /// Number of documents removed because their visible text equals that of a kept document. Documents of equal text that are all
+    /// removed for a kept one that resembles them do not count here: see [`InputCounts::repeated_texts`].
     pub removed_exact: u64,
-    /// Documents removed because they resemble a kept one.
+    /// Number of documents removed because they resemble a kept document.
     pub removed_near: u64,
-    /// Of these, pages with the main text of a kept one, of which a reader sees something else.
+    /// Number of these that are pages with the main text of a kept document but another visible text.
     pub removed_same_main_text: u64,
-    /// Texts that are kept though their main text resembles that of a kept page: the pages differ in the rest.
+    /// Number of texts that are kept although their main text resembles that of a kept page, because the pages differ elsewhere.
     pub kept_as_pages: u64,
-    /// Kept documents for which others were removed.
+    /// Number of kept documents for which others were removed.
     pub clusters: u64,
-    /// Bytes of the texts of removed documents: what is saved of `text_bytes` without `against_text_bytes`.
+    /// Bytes of the texts of removed documents: the saving out of `text_bytes` without `against_text_bytes`.
     pub removed_text_bytes: u64,
-    /// The cluster from which most documents were removed.
+    /// The cluster with the most removed documents.
     pub largest_cluster: Option<LargestCluster>,
 }
 
-/// The cluster from which most documents were removed, the first of several.
+/// The cluster with the most removed documents; the first of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LargestCluster {
-    /// The document that is kept.
+    /// Id of the document that is kept.
     pub survivor: String,
     /// Number of documents removed for it.
     pub removed: u64,
 }
 
-/// Fewer removed documents than this are no reason for an alert.
+/// Minimum number of removed documents for an alert about a dominant cluster.
 const FEW_REMOVED: u64 = 20;
 
 impl DecisionCounts {
-    /// The largest cluster, if it holds more than half of what is removed: a template that was taken for the text looks so.
+    /// Returns the largest cluster if it has more than half of the removed documents, as when a template is taken for the text.
     #[must_use]
     pub fn dominant_cluster(&self) -> Option<&LargestCluster> {
         let removed = self.removed_exact + self.removed_near;
@@ -205,7 +205,7 @@ impl DecisionCounts {
         decisions
     }
 
-    /// Counts of consecutive documents; none of clusters.
+    /// Counts consecutive documents, without clusters.
     fn of_documents(
         documents: &DocumentTable,
         outcomes: &DecisionTable,
@@ -227,29 +227,29 @@ impl DecisionCounts {
     }
 }
 
-/// Bytes of the records as they are written, before compression. Those that are only compared with are not written.
+/// Bytes of the records as written, before compression. Documents that are only compared with are not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WrittenBytes {
-    /// Of kept records.
+    /// Bytes of kept records.
     pub kept: u64,
-    /// Of removed records.
+    /// Bytes of removed records.
     pub removed: u64,
-    /// Of files in `skipped/`, of which nothing was read.
+    /// Bytes of files in `skipped/`, of which nothing was read.
     pub skipped: u64,
-    /// Number of these.
+    /// Number of these files.
     pub skipped_files: u64,
 }
 
-/// Counts of what was looked at while survivors were chosen; the same for any number of threads.
+/// Counts of comparisons while survivors were chosen; the same for any number of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ComparisonCounts {
-    /// Texts met in the groups of others, but for those of about the same rank.
+    /// Number of texts met in the groups of others, without those of about the same rank.
     pub visits: u64,
-    /// Pairs of these: their sizes, and how many groups they share, were looked at.
+    /// Number of pairs of these whose sizes and number of shared groups were compared.
     pub candidates: u64,
-    /// Pairs whose features were compared.
+    /// Number of pairs whose features were compared.
     pub compared: u64,
 }
 

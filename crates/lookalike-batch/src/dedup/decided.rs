@@ -1,4 +1,4 @@
-//! Decisions of a job on every document, for callers: which are kept, which are removed, for whom and why.
+//! Decisions of a job on every document, for callers: which are kept, which are removed, for which survivor and why.
 //!
 //! They come from [`DedupJob::decide`](crate::DedupJob::decide) for files and from [`DocumentDedup::decide`](crate::DocumentDedup::decide)
 //! for documents in memory; `dedup` writes its results from them.
@@ -23,8 +23,8 @@ use crate::spill::table_column::TableColumn;
 
 /// Decisions of a job on every document.
 ///
-/// Documents have numbers, from 0, in the order in which they came: first those that are compared with and never removed (see
-/// [`DedupDecisions::against`]), then the others. Memory: some 60 bytes a document, and its id.
+/// Documents are numbered from 0 in the order of the input: first those that are only compared with and never removed (see
+/// [`DedupDecisions::against`]), then the others. Memory: about 60 bytes per document, and its id.
 pub struct DedupDecisions {
     pub(crate) scanned: ScannedCollection,
     pub(crate) ranking: DocumentRanking,
@@ -35,27 +35,27 @@ pub struct DedupDecisions {
     pub(crate) comparisons: ComparisonCounts,
     pub(crate) skipped: Vec<SkippedRow>,
     pub(crate) threshold: f64,
-    /// Kept documents that nearly resemble another kept one enough.
+    /// Kept documents whose resemblance to another kept one is just below the threshold.
     pub(crate) just_below: JustBelow,
-    /// All pairs, when the settings ask for them.
+    /// All pairs, if the settings request them.
     pub(crate) pairs: Option<PairSpool>,
-    /// Fingerprints of documents by class, when the method made them.
+    /// True if the method computes fingerprints, which the classes then have.
     pub(crate) fingerprints: bool,
     pub(crate) threads: usize,
-    /// Facts about the documents that go into a collection, if some do.
+    /// Facts about the documents that are added to a collection, if the job adds any.
     pub(crate) kept_facts: Option<KeptFacts>,
 }
 
-/// A kept document and those that were removed for it, by their numbers.
+/// A kept document and those removed for it, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DedupCluster<'a> {
-    /// The kept one.
+    /// The kept document.
     pub survivor: u32,
-    /// The removed ones, in the order of their ids.
+    /// The removed documents, in the order of their ids.
     pub members: &'a [u32],
 }
 
-/// Two documents that were found to be similar, by their numbers; `a` has the smaller id.
+/// Two documents that are similar, by their numbers; `a` has the smaller id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DedupPair {
     /// One document.
@@ -66,7 +66,7 @@ pub struct DedupPair {
     pub similarity: f64,
 }
 
-/// The pair of a removed document and its survivor, behind their places in the order of ids.
+/// The pair of a removed document and its survivor, preceded by their places in the order of ids.
 pub(crate) type DecidingPair = ((u32, u32), DocumentPair);
 
 impl fmt::Debug for DedupDecisions {
@@ -79,23 +79,23 @@ impl fmt::Debug for DedupDecisions {
 }
 
 impl DedupDecisions {
-    /// The number of documents, those that are only compared with included.
+    /// Returns the number of documents, including those that are only compared with.
     pub fn len(&self) -> usize {
         self.outcomes.len()
     }
 
-    /// True if there are no documents.
+    /// Returns true if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.outcomes.len() == 0
     }
 
-    /// The number of documents, from the first, that are only compared with.
+    /// Returns the number of documents that are only compared with; they come first.
     pub fn against(&self) -> usize {
         self.scanned.documents.against
     }
 
-    /// The id of a document: the caller's, or with `#2` and so on behind it where another has the same. Which of them keeps the id as it is
-    /// depends on their contents, not on their order: join by the numbers of documents.
+    /// Returns the id of a document: the caller's, or with `#2` and so on appended if another document has the same. Which of them keeps the plain id
+    /// depends on their contents, not on their order, so join by the numbers of documents.
     ///
     /// # Panics
     /// If there is no such document.
@@ -103,7 +103,7 @@ impl DedupDecisions {
         self.scanned.documents.id(document as usize)
     }
 
-    /// The decision on a document.
+    /// Returns the decision on a document.
     ///
     /// # Panics
     /// If there is no such document.
@@ -111,18 +111,18 @@ impl DedupDecisions {
         self.outcomes.document(document as usize)
     }
 
-    /// The decision on every document, by number.
+    /// Returns the decision on every document, by number.
     pub fn decisions(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
         self.outcomes.documents()
     }
 
-    /// The decisions on the documents that are not only compared with, in the order in which they came, each with the number of its document.
+    /// Returns the decisions on the documents that are not only compared with, in the order of the input, with their numbers.
     pub fn new_documents(&self) -> impl ExactSizeIterator<Item = (u32, DocumentDecision)> {
         let documents = self.against() as u32..self.len() as u32;
         documents.map(|document| (document, self.decision(document)))
     }
 
-    /// The clusters of more than one document, in the order of the survivors' ids.
+    /// Returns the clusters of more than one document, in the order of the survivors' ids.
     pub fn clusters(&self) -> impl ExactSizeIterator<Item = DedupCluster<'_>> {
         (0..self.clusters.len()).map(|cluster| {
             let (survivor, members) = self.clusters.get(cluster);
@@ -130,11 +130,11 @@ impl DedupDecisions {
         })
     }
 
-    /// Shows pairs in the order of their ids: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All), all pairs
-    /// at or above the threshold, which are in temporary files.
+    /// Calls `visit` with pairs in the order of their ids: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
+    /// all pairs at or above the threshold, which are read from temporary files.
     ///
     /// # Errors
-    /// Of a temporary file, or of `visit`.
+    /// Errors of a temporary file, or of `visit`.
     pub fn pairs(&self, mut visit: impl FnMut(DedupPair) -> io::Result<()>) -> io::Result<()> {
         self.each_pair(|pair| {
             visit(DedupPair {
@@ -145,28 +145,28 @@ impl DedupDecisions {
         })
     }
 
-    /// Counts of what was read.
+    /// Returns the counts of the input.
     pub fn counts(&self) -> &InputCounts {
         &self.counts
     }
 
-    /// Counts of what was decided.
+    /// Returns the counts of the decisions.
     pub fn decision_counts(&self) -> &DecisionCounts {
         &self.decision_counts
     }
 
-    /// Counts of what was looked at for the decisions.
+    /// Returns the counts of comparisons.
     #[must_use]
     pub fn comparisons(&self) -> ComparisonCounts {
         self.comparisons
     }
 
-    /// Records and files that were not read, by reason.
+    /// Returns the records and files that were not read, by kind.
     pub fn skipped(&self) -> &[SkippedRow] {
         &self.skipped
     }
 
-    /// Kept documents whose most similar kept one is just below the threshold.
+    /// Returns the kept documents whose most similar kept one is just below the threshold.
     pub fn below_threshold(&self) -> BelowThreshold {
         BelowThreshold::new(&self.just_below, self.threshold, &self.scanned.documents)
     }
@@ -185,7 +185,7 @@ impl DedupDecisions {
         }
     }
 
-    /// Removed documents with their survivors, in the order of ids.
+    /// Returns the removed documents with their survivors, in the order of ids.
     pub(crate) fn deciding_pairs(&self) -> TableColumn<DecidingPair> {
         let ranks = &self.ranking.id_ranks;
         let pair = |document: usize| {
@@ -214,7 +214,7 @@ impl DedupDecisions {
         for part in found {
             pairs.extend_from_slice(&part);
         }
-        // Each document is removed once, and never for one that is removed: no pair is there twice.
+        // Each document is removed once, and never for a removed one, so no pair occurs twice.
         sort_unequal_by(&mut pairs, self.threads, |(a, _), (b, _)| a.cmp(b));
         pairs
     }

@@ -9,10 +9,10 @@ use crate::parallel_sort::sort_unequal_by;
 use crate::settings::PairScope;
 use crate::spill::table_column::TableColumn;
 
-/// Turns the decisions of classes into outcomes of documents.
+/// Derives the decisions on documents from those on classes.
 ///
-/// Documents of one class are exact copies of its best one. Not so across categories: they share
-/// their category, so they are no pair, and all of them are kept when their class is.
+/// Documents of one class are exact copies of its preferred one. This does not hold across categories: there the documents of a class
+/// share their category, so they are not pairs, and all of them are kept if their class is.
 pub(crate) fn outcomes(
     documents: &DocumentTable,
     classes: &TextClasses,
@@ -27,7 +27,7 @@ pub(crate) fn outcomes(
         classes.has_visible_texts() && text(a) == text(b)
     };
     let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
-    // The document that is kept, and, of those that are near it, how near.
+    // Returns the document that is kept for `document`, and, if they are not exact copies, their resemblances.
     let outcome = |document: usize| {
         let itself = (document as u32, None);
         let Some(class) = documents.classes[document] else {
@@ -39,7 +39,7 @@ pub(crate) fn outcomes(
         let rank = rank_of[class.position()];
         let Some(survivor) = decisions.survivor(rank as usize) else {
             return match scope {
-                // Documents of one text and one category: no pair, so all of them stay.
+                // Documents of one text and one category are not pairs, so all of them are kept.
                 PairScope::Across => itself,
                 _ => (best(rank), None),
             };
@@ -68,7 +68,7 @@ pub(crate) fn outcomes(
     DecisionTable::joined(&found, threads)
 }
 
-/// Removed documents by survivor, both in the order of ids.
+/// Removed documents grouped by survivor; survivors and removed documents are in the order of ids.
 pub(crate) struct ClusterTable {
     survivors: TableColumn<u32>,
     starts: TableColumn<u32>,
@@ -91,8 +91,7 @@ impl ClusterTable {
         });
         let removed: Vec<&[(u32, u32)]> = removed.iter().map(|part| &part[..]).collect();
         let mut removed = concatenated(&removed, threads);
-        // By the place of the survivor, then by that of the removed one: no document is removed twice, so no
-        // two are equal.
+        // By the place of the survivor, then by that of the removed document. No document is removed twice, so no two are equal.
         sort_unequal_by(&mut removed, threads, Ord::cmp);
         let mut clusters = Self {
             survivors: TableColumn::new(),
@@ -109,19 +108,19 @@ impl ClusterTable {
         clusters
     }
 
-    /// Number of clusters.
+    /// Returns the number of clusters.
     pub(crate) fn len(&self) -> usize {
         self.survivors.len()
     }
 
-    /// Survivor and removed documents of a cluster.
+    /// Returns the survivor and the removed documents of a cluster.
     pub(crate) fn get(&self, cluster: usize) -> (u32, &[u32]) {
         let members =
             &self.members[self.starts[cluster] as usize..self.starts[cluster + 1] as usize];
         (self.survivors[cluster], members)
     }
 
-    /// All clusters, in the order of their survivors' ids.
+    /// Returns all clusters, in the order of their survivors' ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
         (0..self.len()).map(|cluster| self.get(cluster))
     }

@@ -1,9 +1,9 @@
-//! The log of what was decided on classes, on disk: a job that is killed while it compares goes on behind the last segment that is whole.
+//! The log of decisions on classes, on disk. A job that is killed while it compares resumes after the last complete segment.
 //!
-//! Decisions are made rank by rank, and the order of ranks follows from ids and contents alone: so the decisions on the first ranks
-//! are all that a resumed job needs, once it has ranked and grouped what it read, for any number of threads and any memory.
+//! Decisions are made rank by rank, and the order of ranks depends only on ids and contents. So a resumed job, once it has ranked and
+//! grouped what it read, needs only the decisions on the first ranks, for any number of threads and any memory.
 //!
-//! One file, `compared.bin`, to which a segment is added after so much work. Little-endian:
+//! There is one file, `compared.bin`; a segment is appended after a certain amount of work. Little-endian:
 //!
 //! ```text
 //! 8 bytes   "LOOKCMP2"
@@ -16,7 +16,7 @@
 //!
 //! For columns of ranks, which may have any size, and of resemblances see [`number_column`](crate::dedup::number_column).
 //!
-//! Nothing is forced to the disk: after a power cut the sums say what is left.
+//! Writes are not synced: after a power cut, the checksums show which segments are left.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
@@ -33,23 +33,23 @@ use crate::spill::table_column::TableColumn;
 
 const MAGIC: [u8; 8] = *b"LOOKCMP2";
 
-/// The place of a log, the job that it is of, and the bytes of feature sets that are compared between two segments.
+/// The path of a log, the hash of its job, and the number of bytes of feature sets that are compared between two segments.
 pub(crate) struct DecisionLogPlace {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
     pub(crate) segment_bytes: u64,
 }
 
-/// A log that is open to be written.
+/// A log that is open for writing.
 pub(crate) struct DecisionLog {
-    /// None once the disk was full: that ends the log, not the job.
+    /// `None` once writing failed, as on a full disk: that ends the log, not the job.
     file: Option<HashedFile>,
     segment_bytes: u64,
-    /// Contents of the log.
+    /// Counts of what the log contains.
     noted: NotedRanks,
 }
 
-/// Numbers of what is in a log.
+/// Counts of what a log contains.
 #[derive(Default)]
 struct NotedRanks {
     near: usize,
@@ -58,22 +58,22 @@ struct NotedRanks {
     work: u64,
 }
 
-/// A file, and the hash of all that is in it.
+/// A file with the hash of its contents.
 struct HashedFile {
     file: File,
     hash: Xxh3,
-    /// Bytes up to the last end of a segment.
+    /// Length of the file up to the end of the last segment.
     whole: u64,
 }
 
 impl DecisionLogPlace {
-    /// Opens the log, and adds what it tells to the ranks that are settled anyway; begins another where there is none of these ranks.
-    /// `order` is a hash of the texts in the order of ranks.
+    /// Opens the log and adds its decisions to `settled`. Begins a new log if there is none of the same job. `order` is a hash
+    /// of the texts in the order of ranks.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub(crate) fn open(&self, order: u64, settled: &mut SettledRanks) -> io::Result<DecisionLog> {
-        // The same job over files that changed has another order of texts, and its decisions are about other
+        // If files changed, the same job has another order of texts, and the decisions in the log are about other
         // ranks.
         let job = self.job ^ order.rotate_left(32);
         let file = match HashedFile::resume(&self.path, job, settled)? {
@@ -87,7 +87,7 @@ impl DecisionLogPlace {
         })
     }
 
-    /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
+    /// Removes the log, when its results have been saved or cannot be resumed.
     pub(crate) fn forget(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -106,7 +106,7 @@ impl NotedRanks {
 }
 
 impl DecisionLog {
-    /// Notes what was settled since the last segment, if that was work enough.
+    /// Writes a segment with what was settled since the last one, if that was enough work.
     pub(crate) fn note(&mut self, settled: &SettledRanks) {
         let Some(file) = &mut self.file else { return };
         if settled.compared_bytes - self.noted.work < self.segment_bytes {
@@ -115,14 +115,14 @@ impl DecisionLog {
         let added = segment(settled, &self.noted).and_then(|segment| file.add(segment));
         self.noted = NotedRanks::of(settled);
         if added.is_err() {
-            // The job goes on without more of it. What is half goes; if it cannot, whoever goes on from the log forgets it.
+            // The job continues without the log. Truncate the incomplete segment; if that fails, a resumed job ignores it.
             let _ = file.file.set_len(file.whole);
             self.file = None;
         }
     }
 }
 
-/// The bytes of a segment, but for its sum.
+/// Returns the bytes of a segment without its checksum.
 fn segment(settled: &SettledRanks, noted: &NotedRanks) -> io::Result<Vec<u8>> {
     let (kept, near, visible) = settled.decisions.columns();
     let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
@@ -163,7 +163,7 @@ impl HashedFile {
         Ok(file)
     }
 
-    /// Writes what ends a segment. The hash has it.
+    /// Writes the end of a segment, which is already hashed.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.whole += bytes.len() as u64;
@@ -178,7 +178,7 @@ impl HashedFile {
         self.put(&segment)
     }
 
-    /// Takes over the whole segments of a log of the same job, and cuts it behind them; none where there are none.
+    /// Takes over the complete segments of a log of the same job and truncates the log after them. Returns `None` if there are none.
     fn resume(path: &Path, job: u64, settled: &mut SettledRanks) -> io::Result<Option<Self>> {
         let Ok(file) = File::open(path) else {
             return Ok(None);
@@ -190,8 +190,7 @@ impl HashedFile {
             return Ok(None);
         }
         let mut whole = None;
-        // The first segment that is not whole ends it: sums go on from one to the next, so nothing behind it
-        // can be trusted.
+        // Stop at the first incomplete segment: each checksum includes all earlier segments, so nothing after it can be trusted.
         while take_segment(&mut file, settled).is_ok() {
             whole = Some((file.passed(), file.hasher()));
         }
@@ -199,7 +198,7 @@ impl HashedFile {
             return Ok(None);
         };
         let mut file = OpenOptions::new().write(true).open(path)?;
-        // What is half must go, or new segments would stand behind it.
+        // Truncate the incomplete segment, because new segments are appended.
         file.set_len(length)?;
         file.seek(SeekFrom::End(0))?;
         Ok(Some(Self {
@@ -210,7 +209,7 @@ impl HashedFile {
     }
 }
 
-/// Reads a segment and adds it to what is settled, or leaves that as it is.
+/// Reads a segment and adds it to `settled`, which is unchanged after an error.
 fn take_segment(
     file: &mut HashingStream<BufReader<File>>,
     settled: &mut SettledRanks,
@@ -224,7 +223,7 @@ fn take_segment(
     let survivors: TableColumn<u32> = read_numbers(file, near.len() as u64, ExpectedNumber::Next)?;
     let visible = read_similarities(file, visible)?;
     let mut refused = read_numbers(file, refused, ExpectedNumber::Next)?;
-    // Before anything is taken over: ranks of a damaged segment would be out of bounds.
+    // Check first: ranks of a damaged segment could be out of bounds.
     file.end()?;
     let count = usize::try_from(count).map_err(|_| damaged())?;
     if count < settled.count || count > settled.decisions.len() {
@@ -260,7 +259,7 @@ mod tests {
         SettledRanks::fixed(2, RANKS)
     }
 
-    /// Settles some more ranks: every third joins the one before it, every ninth with a visible text.
+    /// Settles more ranks: every third joins the one before it, and every ninth has a resemblance of visible texts.
     fn go_on(settled: &mut SettledRanks, to: usize) {
         for rank in settled.count..to {
             if rank % 3 == 0 {
@@ -291,7 +290,7 @@ mod tests {
         }
     }
 
-    /// The ranks that a log tells of.
+    /// Returns the ranks that are in a log.
     fn told(place: &DecisionLogPlace, order: u64) -> (DecisionLog, SettledRanks) {
         let mut settled = begun();
         (place.open(order, &mut settled).unwrap(), settled)
@@ -329,7 +328,7 @@ mod tests {
                 std::fs::write(&place.path, bytes).unwrap();
                 let (mut log, mut found) = told(&place, 9);
                 assert!(same(&found, &expected), "{at}");
-                // What follows is added behind it.
+                // New segments are appended after the old ones.
                 go_on(&mut found, RANKS);
                 log.note(&found);
                 assert!(same(&told(&place, 9).1, &found), "{at}");
@@ -368,11 +367,11 @@ mod tests {
         assert!(!own.path.exists());
     }
 
-    /// Follows the comparing of a job, and cancels it behind so many ranks.
+    /// Observes the comparison stage of a job, and cancels it after this many ranks.
     struct Comparing {
         cancelled_behind: u64,
         stage: Mutex<Option<JobStage>>,
-        /// Ranks that were settled at each step.
+        /// Number of ranks settled at each step.
         steps: Mutex<Vec<u64>>,
     }
 
@@ -409,7 +408,7 @@ mod tests {
         }
     }
 
-    /// Records of words from a small pool, a third of which retell the one before.
+    /// Records of words from a small pool, a third of which repeat the one before.
     fn records(count: u32) -> String {
         let mut last = String::new();
         let record = |number: u32| {
@@ -463,7 +462,7 @@ mod tests {
         let third = Comparing::up_to(u64::MAX);
         let resumed = run("out", 3, &third).unwrap();
         assert!(resumed.resumed);
-        // A checkpoint comes after some two blocks: no more than that is done again.
+        // A checkpoint is written about every two blocks, and no more than that is done again.
         for (stopped, resumed) in [(&first, &second), (&second, &third)] {
             let (done, next) = (*stopped.steps().last().unwrap(), resumed.steps()[0] - BLOCK);
             assert!(next > 0 && done - next <= 3 * BLOCK, "{done}, then {next}");

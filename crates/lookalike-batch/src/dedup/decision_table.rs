@@ -1,4 +1,4 @@
-//! Decisions on documents, or on classes, in little memory.
+//! Compact table of the decisions on documents or on classes.
 
 use std::ops::Range;
 
@@ -9,22 +9,22 @@ use crate::dedup::document_decision::DocumentDecision;
 use crate::parallel::{column, concatenated};
 use crate::spill::table_column::TableColumn;
 
-/// Decisions by number. Memory: 4 bytes each, and 12 where something is removed that is no exact copy.
+/// Decisions by number. Memory: 4 bytes each, and 12 for each that is removed without being an exact copy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecisionTable {
-    /// The number of the one that is kept for each: its own if that is kept itself.
+    /// The number of the document or class that is kept for each: its own number if it is kept itself.
     kept: TableColumn<u32>,
-    /// Resemblances of what is removed to what is kept for it, where it is no exact copy; by number, ascending.
+    /// Resemblances of removed ones to their survivors, unless they are exact copies; in ascending order of number.
     near: TableColumn<NumberedSimilarity>,
-    /// The same of all that a reader sees, where that is not what was compared.
+    /// Resemblances of the visible texts, for those that were compared by another text.
     visible: TableColumn<NumberedSimilarity>,
 }
 
-/// A number and a resemblance.
+/// A number and a resemblance, in 12 bytes.
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct NumberedSimilarity {
     number: u32,
-    /// Halves of its bits.
+    /// Upper half of its bits.
     high: u32,
     low: u32,
 }
@@ -34,13 +34,13 @@ impl NumberedSimilarity {
         let bits = similarity.to_bits();
         Self {
             number,
-            // In halves: a number of 64 bits would align the entry to 8 bytes and make it 16 instead of 12.
+            // In halves, because 64 bits would align the entry to 8 bytes and enlarge it from 12 to 16.
             high: (bits >> 32) as u32,
             low: bits as u32,
         }
     }
 
-    /// The number of what is removed.
+    /// Returns the number of the removed document or class.
     pub(crate) fn number(self) -> usize {
         self.number as usize
     }
@@ -55,7 +55,7 @@ fn find(similarities: &[NumberedSimilarity], number: usize) -> Option<f64> {
     found.ok().map(|at| similarities[at].similarity())
 }
 
-/// A walk over resemblances, by ascending numbers.
+/// Reads resemblances in ascending order of numbers.
 struct SimilarityCursor<'a> {
     rest: &'a [NumberedSimilarity],
 }
@@ -68,7 +68,7 @@ impl<'a> SimilarityCursor<'a> {
         }
     }
 
-    /// The resemblance of a number, which is greater than all that were asked for before.
+    /// Returns the resemblance of a number, which must be greater than those of earlier calls.
     fn take(&mut self, number: usize) -> Option<f64> {
         while let Some((first, others)) = self.rest.split_first()
             && first.number() <= number
@@ -82,7 +82,7 @@ impl<'a> SimilarityCursor<'a> {
     }
 }
 
-/// Columns of a table: what is kept for each, resemblances, and those of all that a reader sees.
+/// Columns of a table: survivors, resemblances, and resemblances of visible texts.
 pub(crate) type DecisionColumns<'a> = (
     &'a [u32],
     &'a [NumberedSimilarity],
@@ -90,7 +90,7 @@ pub(crate) type DecisionColumns<'a> = (
 );
 
 impl DecisionTable {
-    /// Keeps all of so many.
+    /// Creates a table that keeps all of `count`.
     pub(crate) fn all_kept(count: usize) -> Self {
         Self {
             kept: (0..count as u32).collect(),
@@ -98,7 +98,7 @@ impl DecisionTable {
         }
     }
 
-    /// A table of its columns.
+    /// Creates a table from its columns.
     pub(crate) fn of_columns(
         kept: TableColumn<u32>,
         near: TableColumn<NumberedSimilarity>,
@@ -115,7 +115,7 @@ impl DecisionTable {
         (&self.kept, &self.near, &self.visible)
     }
 
-    /// Tables of consecutive numbers as one.
+    /// Joins the tables of consecutive numbers.
     pub(crate) fn joined(parts: &[Self], threads: usize) -> Self {
         let kept: Vec<&[u32]> = parts.iter().map(|part| &part.kept[..]).collect();
         let near: Vec<&[NumberedSimilarity]> = parts.iter().map(|part| &part.near[..]).collect();
@@ -128,12 +128,12 @@ impl DecisionTable {
         }
     }
 
-    /// Adds the decision on the next one: the one that is kept for it.
+    /// Adds the decision on the next number: the number that is kept for it.
     pub(crate) fn push(&mut self, survivor: u32) {
         self.kept.push(survivor);
     }
 
-    /// Says how near something that is removed is to what is kept for it; later than all that this was said of.
+    /// Sets the resemblances of a removed one to its survivor. Numbers must be ascending.
     pub(crate) fn set_near(&mut self, number: u32, similarity: f64, visible: Option<f64>) {
         self.near.push(NumberedSimilarity::new(number, similarity));
         let visible = visible.map(|visible| NumberedSimilarity::new(number, visible));
@@ -144,7 +144,7 @@ impl DecisionTable {
         self.kept.len()
     }
 
-    /// One bit for each of the first `count`: set if it is kept.
+    /// Returns one bit for each of the first `count` numbers, set if it is kept.
     pub(crate) fn kept_bits(&self, count: usize, threads: usize) -> TableColumn<u64> {
         column(count.div_ceil(64), threads, |word| {
             let numbers = 64 * word..count.min(64 * word + 64);
@@ -158,19 +158,19 @@ impl DecisionTable {
         self.kept[number] == number as u32
     }
 
-    /// The one that is kept for something that is removed.
+    /// Returns the number that is kept for a removed one.
     pub(crate) fn survivor(&self, number: usize) -> Option<u32> {
         (!self.is_kept(number)).then(|| self.kept[number])
     }
 
-    /// Removes a class, later than all that are removed.
+    /// Removes a class. Ranks must be ascending.
     pub(crate) fn join(&mut self, rank: u32, survivor: u32, similarity: f64, visible: Option<f64>) {
         self.kept[rank as usize] = survivor;
         self.set_near(rank, similarity, visible);
     }
 
-    /// Removes classes, all later than those that are removed: for each how near it is to its survivor, that survivor, and how near some
-    /// are by their visible texts.
+    /// Removes classes, all later than those removed before: `near` has each with the resemblance to its survivor in `survivors`, and `visible`
+    /// the resemblances of visible texts.
     pub(crate) fn join_all(
         &mut self,
         near: &[NumberedSimilarity],
@@ -184,7 +184,7 @@ impl DecisionTable {
         self.visible.extend_from_slice(visible);
     }
 
-    /// The decision on a document.
+    /// Returns the decision on a document.
     pub(crate) fn document(&self, document: usize) -> DocumentDecision {
         let Some(survivor) = self.survivor(document) else {
             return DocumentDecision::Kept;
@@ -199,12 +199,12 @@ impl DecisionTable {
         }
     }
 
-    /// The decisions on all documents.
+    /// Returns the decisions on all documents.
     pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
         self.documents_in(0..self.len())
     }
 
-    /// The decisions on consecutive documents: one pass, without a search for each.
+    /// Returns the decisions on consecutive documents in one pass, without a search for each.
     pub(crate) fn documents_in(
         &self,
         range: Range<usize>,
@@ -226,7 +226,7 @@ impl DecisionTable {
         })
     }
 
-    /// The decision on a class.
+    /// Returns the decision on a class.
     pub(crate) fn class(&self, rank: usize) -> ClassDecision {
         match (self.survivor(rank), find(&self.near, rank)) {
             (Some(survivor), Some(similarity)) => ClassDecision::Joins {

@@ -1,11 +1,11 @@
 //! Decision on one document.
 
-/// Decision on a document. Survivors are told by their numbers; see [`DedupDecisions`](crate::DedupDecisions).
+/// Decision on a document. Survivors are given by their numbers; see [`DedupDecisions`](crate::DedupDecisions).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DocumentDecision {
-    /// It is kept, or only compared with.
+    /// It is kept, or it is only compared with.
     Kept,
-    /// A reader sees the same text as of a kept document.
+    /// Its visible text equals that of a kept document.
     Exact {
         /// The kept document.
         survivor: u32,
@@ -16,13 +16,13 @@ pub enum DocumentDecision {
         survivor: u32,
         /// Their resemblance.
         similarity: f64,
-        /// That of all that a reader sees, where that is not what was compared.
+        /// The resemblance of their visible texts, if another text was compared.
         visible: Option<f64>,
     },
 }
 
 impl DocumentDecision {
-    /// The kept document that a removed one is like.
+    /// Returns the document that is kept for a removed one.
     pub fn survivor(self) -> Option<u32> {
         match self {
             Self::Kept => None,
@@ -30,7 +30,7 @@ impl DocumentDecision {
         }
     }
 
-    /// The resemblance to the survivor; 1 for exact copies and kept documents.
+    /// Returns the resemblance to the survivor; 1 for exact copies and kept documents.
     pub fn similarity(self) -> f64 {
         if let Self::Near { similarity, .. } = self {
             similarity
@@ -39,7 +39,7 @@ impl DocumentDecision {
         }
     }
 
-    /// The resemblance of all that a reader sees, where that is not what was compared.
+    /// Returns the resemblance of the visible texts, if another text was compared.
     pub fn visible_similarity(self) -> Option<f64> {
         match self {
             Self::Near { visible, .. } => visible,
@@ -47,13 +47,13 @@ impl DocumentDecision {
         }
     }
 
-    /// True if its main text has all the features of that of the kept document and no others, while a reader sees something
-    /// else.
+    /// Returns true if its main text has the same features as that of the kept document, but their visible texts
+    /// differ.
     pub fn is_same_main_text(self) -> bool {
         self.visible_similarity().is_some() && self.similarity() >= 1.0
     }
 
-    /// The reason of the removal in a word, as in `clusters.jsonl`: `exact`, `near` or `same-main-text`.
+    /// Returns the reason of the removal in one word, as in `clusters.jsonl`: `exact`, `near` or `same-main-text`.
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Self::Kept => None,

@@ -1,9 +1,8 @@
-//! The table of documents and of classes: what a job knows of every record without its text.
+//! Tables of documents and of classes: the data that a job keeps of every record, without its text.
 //!
-//! A *class* is all documents with equal text (equal BLAKE3 hash, 128 bits kept); of pages also with equal visible text, of
-//! which the text is a part. Work is done once a class. The
-//! scan numbers documents in input order and classes as they turn up; [`super::ranking`] then puts both into orders that
-//! depend only on ids and contents, and from there on the input's order is forgotten.
+//! A *class* is all documents with equal text (equal BLAKE3 hash, of which 128 bits are stored). For pages whose text is a part of the visible text,
+//! the visible text is equal too. Work is done once per class. The scan numbers documents in input order and classes in the order of their first
+//! documents; [`super::ranking`] then sorts both by ids and contents only, and from there on the order of the input does not matter.
 
 use lookalike_corpus::OrderNumber;
 use serde::{Deserialize, Serialize};
@@ -19,7 +18,7 @@ use crate::spill::table_column::TableColumn;
 
 /// Columns of the document table, by position in the input.
 ///
-/// Memory: 18 bytes a document and its id, 8 less once it is ranked, 8 more when a field decides who survives.
+/// Memory: 18 bytes per document and its id, 8 bytes less once it is ranked, 8 bytes more if a field orders survivors.
 #[derive(Default)]
 pub(crate) struct DocumentTable {
     ids: IdTable,
@@ -27,17 +26,17 @@ pub(crate) struct DocumentTable {
     pub(crate) classes: TableColumn<Option<ClassId>>,
     /// Bytes of text.
     pub(crate) lengths: LengthColumn,
-    /// Hashes of the records as they came in: the last resort to tell records of one id apart.
+    /// Hashes of the records as read, which distinguish records of the same id and text.
     pub(crate) record_hashes: TableColumn<u64>,
-    /// Value of the field that decides who survives; empty when none does.
+    /// Value of the field that orders survivors; empty if there is none.
     pub(crate) values: TableColumn<f64>,
-    /// Differences of integers beyond 2^53 to those; empty while there are none.
+    /// Differences between integers beyond 2^53 and the values; empty if there are none.
     value_rests: TableColumn<i64>,
-    /// The texts of that field, where their order decides; then `values` is NaN for documents that have none, and 0 for the others.
+    /// Texts of that field, if survivors are ordered by text; then `values` is NaN for documents without a text, and 0 for the others.
     pub(crate) value_texts: ValueTexts,
-    /// Documents before this position are only compared with: they are never removed.
+    /// Number of documents, from the first, that are only compared with and never removed.
     pub(crate) against: usize,
-    /// Of these, documents before this position come from a collection, and only those that the job may meet.
+    /// Number of these, from the first, that come from a collection: its documents that the job may have to compare.
     pub(crate) stored: usize,
 }
 
@@ -54,7 +53,7 @@ impl DocumentTable {
         self.ids.push(id);
     }
 
-    /// True of a document that is only compared with, and never removed.
+    /// Returns true if a document is only compared with and never removed.
     pub(crate) fn is_against(&self, document: u32) -> bool {
         (document as usize) < self.against
     }
@@ -63,7 +62,7 @@ impl DocumentTable {
         self.ids.get(document)
     }
 
-    /// The bytes of an id; their order is the order of ids.
+    /// Returns the bytes of an id, whose order is the order of ids.
     pub(super) fn raw_id(&self, document: usize) -> &[u8] {
         self.ids.raw(document)
     }
@@ -72,7 +71,7 @@ impl DocumentTable {
         &self.ids
     }
 
-    /// A table without classes, from its columns.
+    /// Creates a table without classes from its columns.
     pub(crate) fn from_columns(ids: IdTable, lengths: LengthColumn, against: usize) -> Self {
         Self {
             ids,
@@ -82,7 +81,7 @@ impl DocumentTable {
         }
     }
 
-    /// The ids, classes and lengths of documents in another order, in which each comes once.
+    /// Returns the ids, classes and lengths of documents in the given order, which contains each document once.
     pub(crate) fn in_order(&self, order: &[u32]) -> Self {
         let order_of = || order.iter().map(|&document| document as usize);
         let lengths = order_of().map(|document| self.lengths.get(document));
@@ -92,12 +91,12 @@ impl DocumentTable {
         }
     }
 
-    /// The id that a document came with, which others may have too.
+    /// Returns the id that a document was read with, which other documents may have too.
     pub(crate) fn given_id(&self, document: u32) -> &str {
         self.ids.given(document as usize)
     }
 
-    /// Lets go of what only ranking and deciding look at.
+    /// Drops the columns that only ranking and deciding use.
     pub(crate) fn forget_classes(&mut self) {
         self.classes = TableColumn::new();
         self.record_hashes = TableColumn::new();
@@ -106,7 +105,7 @@ impl DocumentTable {
 
     /// Adds the value of the next document.
     pub(crate) fn push_value(&mut self, value: OrderNumber) {
-        // The column begins with the first integer that needs it: most jobs have none.
+        // The column is created at the first integer that needs it: most jobs have none.
         if value.rest != 0 || !self.value_rests.is_empty() {
             self.value_rests.resize(self.values.len(), 0);
             self.value_rests.push(value.rest);
@@ -114,7 +113,7 @@ impl DocumentTable {
         self.values.push(value.nearest);
     }
 
-    /// Puts small numbers in the same order in the place of integers that no double holds.
+    /// Replaces all values by small numbers in the same order, if there are integers that a double cannot hold.
     pub(super) fn rank_large_integers(&mut self) {
         let rests = std::mem::take(&mut self.value_rests);
         if rests.is_empty() {
@@ -138,20 +137,20 @@ impl DocumentTable {
         }
     }
 
-    /// Makes numbers in the same order of the texts of the field that decides.
+    /// Replaces the texts of the field that orders survivors by numbers in the same order.
     pub(super) fn rank_value_texts(&mut self) {
         let texts = std::mem::take(&mut self.value_texts);
         if texts.ends.is_empty() {
             return;
         }
-        // Texts were pushed for just these, in this order.
+        // Texts were pushed for exactly these documents, in this order.
         let with_text = self.values.iter_mut().filter(|value| !value.is_nan());
         for (value, rank) in with_text.zip(texts.ranks()) {
             *value = f64::from(rank);
         }
     }
 
-    /// Facts that ranking uses up, as they are now.
+    /// Returns a copy of the facts that ranking consumes.
     pub(crate) fn ranking_facts(&self) -> RankingFacts {
         let mut texts = 0;
         let text_numbers = self.values.iter().map(|value| {
@@ -170,11 +169,11 @@ impl DocumentTable {
         }
     }
 
-    /// Puts documents of a collection before all others. They are only compared with.
+    /// Puts documents of a collection, which are only compared with, before all others.
     pub(crate) fn put_before(&mut self, mut stored: Self) {
         stored.ids.append(&self.ids);
         if !stored.value_rests.is_empty() || !self.value_rests.is_empty() {
-            // Either both have the column or none, or what follows would slide.
+            // Both must have the column or neither, or the values that follow would be shifted.
             stored.value_rests.resize(stored.values.len(), 0);
             self.value_rests.resize(self.values.len(), 0);
         }
@@ -193,12 +192,12 @@ impl DocumentTable {
         self.ids.rename(document, id);
     }
 
-    /// Documents with a text, but for one of each of the `distinct` texts.
+    /// Returns the number of documents with a text minus `distinct`, the number of different texts.
     pub(crate) fn repeated_texts(&self, distinct: u64) -> u64 {
         self.classes.iter().flatten().count() as u64 - distinct
     }
 
-    /// Bytes this table holds. Room to grow takes none: the system has not given it yet.
+    /// Returns the number of bytes of this table. Unused capacity is not counted, because the system has not provided it yet.
     pub(crate) fn bytes(&self) -> u64 {
         let columns = self.classes.len() * 4
             + self.record_hashes.len() * 8
@@ -209,16 +208,16 @@ impl DocumentTable {
     }
 }
 
-/// Facts of documents that [`DocumentRanking::of_ids`] uses up, by position in the input.
+/// Facts of documents that [`DocumentRanking::of_ids`] consumes, by position in the input.
 ///
-/// Memory: 8 bytes a document, 12 to 20 more when a field decides who survives.
+/// Memory: 8 bytes per document, and 12 to 20 more if a field orders survivors.
 #[derive(Default)]
 pub(crate) struct RankingFacts {
     record_hashes: TableColumn<u64>,
     values: TableColumn<f64>,
     value_rests: TableColumn<i64>,
     value_texts: ValueTexts,
-    /// The number of texts before that of each document; empty where there are none.
+    /// Index of each document's text in `value_texts`; empty if there are no texts.
     text_numbers: TableColumn<u32>,
 }
 
@@ -227,7 +226,7 @@ impl RankingFacts {
         self.record_hashes[document]
     }
 
-    /// The value of the field that decides who survives, and its text where texts do.
+    /// Returns the value of the field that orders survivors, and its text if survivors are ordered by text.
     pub(crate) fn value(&self, document: usize) -> Option<(OrderNumber, Option<&[u8]>)> {
         let nearest = *self.values.get(document).filter(|value| !value.is_nan())?;
         let rest = self.value_rests.get(document).copied().unwrap_or(0);
@@ -237,7 +236,7 @@ impl RankingFacts {
     }
 }
 
-/// Texts back to back, and where each ends.
+/// Concatenated texts, with the end of each.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ValueTexts {
     bytes: TableColumn<u8>,
@@ -250,7 +249,7 @@ impl ValueTexts {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds all of `others`.
+    /// Appends all of `others`.
     pub(crate) fn append(&mut self, others: &Self) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&others.bytes);
@@ -262,7 +261,7 @@ impl ValueTexts {
         &self.bytes[start..self.ends[number]]
     }
 
-    /// Number of different texts that come before each, in the order of bytes.
+    /// Returns, for each text, the number of different texts before it in byte order.
     fn ranks(&self) -> TableColumn<u32> {
         let text = |at: &u32| self.text(*at as usize);
         let mut order: TableColumn<u32> = (0..self.ends.len() as u32).collect();
@@ -281,27 +280,27 @@ impl ValueTexts {
 
 /// Columns of the class table, by class position.
 ///
-/// Memory: 28 bytes a class, 20 once it is ranked, 8 while it is compared; 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
-/// which a part was chosen.
+/// Memory: 28 bytes per class, 20 once it is ranked, 8 while it is compared; 8 more for fingerprints or 16 for those of 128 bits, 24 more for
+/// categories, 36 more for pages of which a part was chosen.
 #[derive(Default)]
 pub(crate) struct TextClasses {
-    /// First 128 bits of the BLAKE3 hash of the text, or of text, visible text and category.
+    /// First 128 bits of the BLAKE3 hash of the text, or of the text, visible text and category.
     pub(crate) hashes: TableColumn<u128>,
-    /// The high halves of `hashes`: all that is looked at once classes are ranked, but for visible texts and collections.
+    /// Upper halves of `hashes`: all that is used after ranking, except for visible texts and collections.
     pub(crate) high_hashes: TableColumn<u64>,
-    /// Position of the feature set.
+    /// Place of the feature set.
     pub(crate) places: TableColumn<SetPlace>,
-    /// Number of distinct features; 0 for texts without features, which are never near anything.
+    /// Number of distinct features; 0 for texts without features, which resemble no other.
     pub(crate) sizes: TableColumn<u32>,
-    /// Simhash fingerprints, when the method wants them; 0 stands beside a size of 0.
+    /// Simhash fingerprints, if the method needs them; 0 if the size is 0.
     pub(crate) fingerprints: TableColumn<u64>,
-    /// The high half of fingerprints of 128 bits; empty for narrower ones.
+    /// Upper halves of fingerprints of 128 bits; empty for narrower ones.
     pub(crate) high_fingerprints: TableColumn<u64>,
-    /// Category of each class; empty unless categories matter.
+    /// Category of each class; empty if categories are not compared.
     pub(crate) categories: TableColumn<u64>,
-    /// Hash of what a reader sees of each class, 0 or missing where `hashes` is just that; see [`TextClasses::visible_text`].
+    /// Hash of the visible text of each class; 0 or missing if it equals the value in `hashes`. See [`TextClasses::visible_text`].
     texts: TableColumn<u128>,
-    /// Facts about the pages that classes are.
+    /// Facts about the pages of the classes.
     pub(crate) pages: PageColumns,
 }
 
@@ -310,19 +309,19 @@ impl TextClasses {
         self.sizes.len()
     }
 
-    /// Fills in a class; threads finish them in any order.
+    /// Sets the values of a class; threads finish classes in any order.
     pub(crate) fn set(&mut self, class: ClassId, hash: u128, place: SetPlace, size: u32) {
         put(&mut self.hashes, class, hash);
         self.set_features(class, place, size);
     }
 
-    /// As [`TextClasses::set`] of a class whose hash comes later.
+    /// Sets the values of a class, as [`TextClasses::set`] does, except its hash, which is set later.
     pub(crate) fn set_features(&mut self, class: ClassId, place: SetPlace, size: u32) {
         put(&mut self.places, class, place);
         put(&mut self.sizes, class, size);
     }
 
-    /// Fills in the fingerprint of a class, of so many bits.
+    /// Sets the fingerprint of a class, which has `bits` bits.
     pub(crate) fn set_fingerprint(&mut self, class: ClassId, fingerprint: u128, bits: u32) {
         put(&mut self.fingerprints, class, fingerprint as u64);
         if bits > 64 {
@@ -334,24 +333,24 @@ impl TextClasses {
         }
     }
 
-    /// The fingerprint of a class, all its bits.
+    /// Returns the fingerprint of a class, with all its bits.
     pub(crate) fn fingerprint(&self, class: usize) -> u128 {
         let of = |half: &[u64]| u128::from(half.get(class).copied().unwrap_or(0));
         of(&self.high_fingerprints) << 64 | of(&self.fingerprints)
     }
 
-    /// Fills in the category of a class, and the hash of its visible text.
+    /// Sets the category of a class and the hash of its visible text.
     pub(crate) fn set_category(&mut self, class: ClassId, category: u64, text: u128) {
         put(&mut self.categories, class, category);
         put(&mut self.texts, class, text);
     }
 
-    /// Fills in the hash of the visible text of a class whose text is but a part of that.
+    /// Sets the hash of the visible text of a class whose text is a part of it.
     pub(crate) fn set_visible_text(&mut self, class: ClassId, text: u128) {
         put(&mut self.texts, class, text);
     }
 
-    /// Hash of what a reader sees of a class: exact copies are those that have it in common.
+    /// Returns the hash of the visible text of a class; exact copies have the same.
     pub(crate) fn visible_text(&self, class: usize) -> u128 {
         match self.texts.get(class) {
             None | Some(0) => self.hashes[class],
@@ -359,7 +358,7 @@ impl TextClasses {
         }
     }
 
-    /// Makes the high halves of hashes, and lets go of the whole ones unless they are `wanted`.
+    /// Computes the upper halves of the hashes, and drops the complete ones unless they are `wanted`.
     pub(crate) fn halve_hashes(&mut self, are_wanted: bool, threads: usize) {
         let hashes = &self.hashes;
         self.high_hashes = column(hashes.len(), threads, |class| (hashes[class] >> 64) as u64);
@@ -368,12 +367,12 @@ impl TextClasses {
         }
     }
 
-    /// True if classes may differ though a reader sees the same.
+    /// Returns true if different classes may have the same visible text.
     pub(crate) fn has_visible_texts(&self) -> bool {
         !self.texts.is_empty() || !self.pages.is_empty()
     }
 
-    /// Hamming distance of the fingerprints of two classes.
+    /// Returns the Hamming distance of the fingerprints of two classes.
     pub(crate) fn distance(&self, a: usize, b: usize) -> u32 {
         let of = |half: &[u64]| match half.is_empty() {
             true => 0,
@@ -382,7 +381,7 @@ impl TextClasses {
         of(&self.fingerprints) + of(&self.high_fingerprints)
     }
 
-    /// Bytes this table holds, as [`DocumentTable::bytes`].
+    /// Returns the number of bytes of this table, as [`DocumentTable::bytes`] does.
     pub(crate) fn bytes(&self) -> u64 {
         let halves = self.high_hashes.len() + self.places.len();
         let each = self.hashes.len() * 16 + halves * 8;

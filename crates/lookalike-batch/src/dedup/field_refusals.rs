@@ -1,4 +1,4 @@
-//! Refusals of input that has not what the settings name.
+//! Refusals of input that lacks the fields named in the settings.
 
 use lookalike_corpus::Category;
 
@@ -10,13 +10,13 @@ use crate::fields::{FieldTally, first_has_text_field, first_names};
 use crate::settings::{KeepRule, PairScope};
 
 impl DedupJob<'_> {
-    /// Refuses input in which nothing has a text: the field is misnamed.
+    /// Refuses input in which no record has a text, because the field is misnamed.
     pub(super) fn refuse_no_text(&self, scanned: &ScannedCollection) -> Result<(), BatchError> {
         let records = scanned.documents.len() as u64;
         if records == 0 || scanned.tally.missing < records {
             return Ok(());
         }
-        // A day without any text is one.
+        // New input in which every text is empty is possible.
         if self.is_against_documents() && first_has_text_field(self.inputs, &self.options) {
             return Ok(());
         }
@@ -31,13 +31,13 @@ impl DedupJob<'_> {
         Err(BatchError::NoText { records, fields })
     }
 
-    /// True if the job has a collection with documents: as its settings are those of the job, fields that it names are the right ones.
+    /// Returns true if the job has a collection with documents: its settings are those of the job, so the named fields are right.
     fn is_against_documents(&self) -> bool {
         let documents = |collection: &DocumentCollection| collection.documents() > 0;
         self.collection.is_some_and(documents)
     }
 
-    /// Refuses fields that were named and that no record has.
+    /// Refuses fields that were named but that no record has.
     pub(super) fn refuse_unknown_fields(
         &self,
         scanned: &ScannedCollection,
@@ -47,7 +47,7 @@ impl DedupJob<'_> {
             records: scanned.documents.len() as u64,
             ids: tally.named_ids,
             texts: match self.is_against_documents() {
-                // As `refuse_no_text` has it.
+                // As in `refuse_no_text`.
                 true => scanned.documents.len() as u64,
                 false => scanned.documents.len() as u64 - tally.missing,
             },

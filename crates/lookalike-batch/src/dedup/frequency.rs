@@ -1,12 +1,13 @@
-//! Rough frequencies of features, for the order in which prefixes are taken.
+//! Approximate frequencies of features, which order the features for prefixes.
 //!
-//! Prefix filtering is right under *any* one total order of the features (Chaudhuri et al., ICDE 2006; Bayardo et
-//! al., WWW 2007); an order from rare to common only makes it fast. So the counts may be rough: an array of counters,
-//! addressed by some bits of the feature, that grows with the collection. A counter holds the sum of its features over a sample of the
-//! documents. What stands at or below the mean is rare, and ordered by its value, which is as good as random and is the order in which
-//! feature sets are stored; above it even a little counts, for a common feature in a prefix costs comparisons.
+//! Prefix filtering is correct under *any* one total order of the features (Chaudhuri et al., ICDE 2006; Bayardo et
+//! al., WWW 2007); an order from rare to common only makes it fast. So the counts may be approximate: an array of counters,
+//! indexed by some bits of the feature, whose size grows with the collection. A counter has the sum of its features over a sample of the
+//! documents. Features with a count at or below the mean are rare and ordered by value, which is nearly random and the order in which
+//! feature sets are stored. Above the mean, small differences count, because a common feature in a prefix costs comparisons.
 //!
-//! Counts add up in any order, and a document is in the sample for its features: the order is the same for any number of threads.
+//! Counts are added in any order, and a document's features decide whether it is in the sample: the order of features is the same for any number of
+//! threads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,9 +17,9 @@ use crate::kernel::checked_bytes::{CheckedBytesError, TableKind};
 use crate::parallel::{in_ranges, on_items, share_length};
 use crate::spill::prefetch::prefetch;
 
-/// Counts of how many documents have each feature, rough and mergeable; threads may share them.
+/// Approximate counts of the documents that have each feature. They can be merged, and shared between threads.
 ///
-/// Memory: 4 bytes a counter, 512 KiB for the 131,072 of [`FeatureFrequency::new`]. An addition touches one cache line a feature.
+/// Memory: 4 bytes per counter, 512 KiB for the 131,072 of [`FeatureFrequency::new`]. Adding a feature accesses one cache line.
 ///
 /// ```
 /// use lookalike_batch::kernel::FeatureFrequency;
@@ -32,23 +33,23 @@ use crate::spill::prefetch::prefetch;
 /// ```
 pub struct FeatureFrequency {
     cells: Vec<AtomicU32>,
-    /// One document in so many is counted: a power of two.
+    /// One document in this many is counted; a power of two.
     sampling: u64,
 }
 
-/// Number of counters, and of documents that they count.
+/// Number of counters, and share of documents that they count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CounterPlan {
-    /// There are so many counters, or up to twice as many,
+    /// Desired number of counters, which is rounded up to a power of two.
     pub(crate) wanted: u64,
-    /// but at most so many; there are always 131,072.
+    /// Maximum number of counters; there are always at least 131,072.
     pub(crate) most: u64,
-    /// One document in so many is counted: a power of two.
+    /// One document in this many is counted; a power of two.
     pub(crate) sampling: u64,
 }
 
 impl Default for CounterPlan {
-    /// The least number of counters, for all documents.
+    /// Returns the minimum number of counters, for all documents.
     fn default() -> Self {
         Self {
             wanted: 0,
@@ -58,13 +59,13 @@ impl Default for CounterPlan {
     }
 }
 
-/// Level of every feature, fixed after counting: a byte a counter.
+/// Levels of all features, fixed after counting: one byte per counter.
 #[derive(Clone)]
 pub struct FrequencyLevels {
     cells: Vec<u8>,
 }
 
-/// A feature in the order of prefixes.
+/// A feature in the order for prefixes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RankedFeature {
     level: u8,
@@ -81,41 +82,41 @@ const LEVELS: TableKind = TableKind {
     name: "levels of features",
 };
 
-/// No counter goes beyond this: the rest of the 32 bits is for threads that add at the same moment.
+/// Maximum of a counter: the rest of the 32 bits is a margin for threads that add at the same time.
 const FULL: u32 = u32::MAX - (1 << 20);
 
-/// Counters that are asked for before they are looked at.
+/// Number of counters that are prefetched ahead.
 const AHEAD: usize = 16;
 
-/// Counters that are always there, in bits of their number: their levels fit a second-level cache beside other things.
+/// Minimum number of counters, as a power of two: their levels fit into a second-level cache beside other data.
 const LEAST_BITS: u32 = 17;
 
 #[inline]
 fn cell_of(feature: u64, cells: usize) -> usize {
-    // Not the leading bits: prefixes are the smallest features of a document, so their leading bits are alike.
+    // By the last bits: prefixes are the smallest features of a document, so their leading bits are similar.
     feature as usize & (cells - 1)
 }
 
 impl CounterPlan {
-    /// The number of counters, as a power of two.
+    /// Returns the base-2 logarithm of the number of counters.
     fn bits(&self) -> u32 {
-        // Rounded up, and `most` down: a cell is told by bits of the feature, so there are powers of two.
+        // `wanted` is rounded up and `most` down to a power of two, because some bits of a feature select the counter.
         let wanted = 64 - self.wanted.saturating_sub(1).leading_zeros();
         let most = 63 - self.most.max(1).leading_zeros();
         wanted.min(most).clamp(LEAST_BITS, 32)
     }
 
-    /// Bytes of the counters, with those of their levels.
+    /// Returns the number of bytes of the counters and their levels.
     pub(crate) fn bytes(&self) -> u64 {
         FeatureFrequency::CELL_BYTES << self.bits()
     }
 }
 
 impl FeatureFrequency {
-    /// Bytes of a counter and of its level.
+    /// Number of bytes of a counter and its level.
     pub(crate) const CELL_BYTES: u64 = 5;
 
-    /// Creates 131,072 counters that have counted nothing, for all documents.
+    /// Creates 131,072 counters, all zero, that count all documents.
     pub fn new() -> Self {
         Self::with_counters(CounterPlan::default())
     }
@@ -130,9 +131,9 @@ impl FeatureFrequency {
         }
     }
 
-    /// Counts each feature of one document, if it is in the sample.
+    /// Counts each feature of a document, if the document is in the sample.
     pub fn add(&self, features: &[u64]) {
-        // Any of its features alone could be that of a whole family.
+        // The sum of all features, because a single one could be common to a whole cluster.
         let sum = features.iter().fold(0_u64, |sum, &it| sum.wrapping_add(it));
         if sum & (self.sampling - 1) != 0 {
             return;
@@ -147,14 +148,14 @@ impl FeatureFrequency {
                 prefetch(&self.cells, cell_of(later, cells));
             }
             let cell = &self.cells[cell_of(feature, cells)];
-            // Full counters are left alone, so that threads do not fight for what all documents have.
+            // Full counters are not written, so that threads do not contend for features that all documents have.
             if cell.load(Ordering::Relaxed) < FULL {
                 cell.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 
-    /// Adds the counts of another thread or machine that has as many counters.
+    /// Adds the counts of another thread or machine, which must have the same number of counters.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.cells.iter_mut().zip(other.counts()) {
             let mine = mine.get_mut();
@@ -162,16 +163,16 @@ impl FeatureFrequency {
         }
     }
 
-    /// The counts as bytes that another machine reads with [`FeatureFrequency::from_bytes`].
+    /// Returns the counts as bytes for [`FeatureFrequency::from_bytes`] on another machine.
     pub fn to_bytes(&self) -> Vec<u8> {
         let table: Vec<u8> = self.counts().flat_map(u32::to_le_bytes).collect();
         COUNTS.seal(&table)
     }
 
-    /// Reads counts that [`FeatureFrequency::to_bytes`] wrote, if they are as many as those of [`FeatureFrequency::new`].
+    /// Reads counts written by [`FeatureFrequency::to_bytes`], if they have as many counters as [`FeatureFrequency::new`].
     ///
     /// # Errors
-    /// [`CheckedBytesError`] if they are something else, cut off or changed.
+    /// [`CheckedBytesError`] if the bytes are something else, truncated or changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
         let (counts, rest) = COUNTS.open(bytes)?.as_chunks();
         if counts.len() != 1 << LEAST_BITS || !rest.is_empty() {
@@ -184,7 +185,7 @@ impl FeatureFrequency {
         })
     }
 
-    /// Sum of all counts.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.counts().map(u64::from).sum()
     }
@@ -199,7 +200,7 @@ impl FeatureFrequency {
         self.levels_by(1)
     }
 
-    /// As [`FeatureFrequency::levels`], on so many threads.
+    /// Fixes the levels as [`FeatureFrequency::levels`] does, with `threads` threads.
     pub(crate) fn levels_by(&self, threads: usize) -> FrequencyLevels {
         let cells = self.cells.len();
         let count = |cell: usize| self.cells[cell].load(Ordering::Relaxed).min(FULL);
@@ -209,7 +210,7 @@ impl FeatureFrequency {
             });
             (totals.into_iter().sum::<u64>() / cells as u64) as u32
         };
-        // What stands out does not count for the mean.
+        // Very large counts do not contribute to the mean in full.
         let most = mean(FULL).saturating_mul(8).max(LINEAR);
         let rare = mean(most).max(1);
         let mut levels: Vec<u8> = huge_page_buffer(cells);
@@ -232,30 +233,30 @@ impl Default for FeatureFrequency {
     }
 }
 
-/// Counts that are levels themselves.
+/// Maximum count that is its own level.
 const LINEAR: u32 = 128;
 
-/// A number that grows with the count: by four for each doubling beyond [`LINEAR`].
+/// Returns a number that grows with the count: by four for each doubling beyond [`LINEAR`].
 fn level(count: u32) -> u8 {
     if count <= LINEAR {
         return count as u8;
     }
     let doublings = count.ilog2() - LINEAR.ilog2();
-    // The two bits behind the leading one.
+    // The two bits after the leading one.
     let quarters = ((count >> doublings) - LINEAR) >> 5;
     (LINEAR + 4 * doublings + quarters) as u8
 }
 
 impl FrequencyLevels {
-    /// The levels as bytes that another machine reads with [`FrequencyLevels::from_bytes`].
+    /// Returns the levels as bytes for [`FrequencyLevels::from_bytes`] on another machine.
     pub fn to_bytes(&self) -> Vec<u8> {
         LEVELS.seal(&self.cells)
     }
 
-    /// Reads levels that [`FrequencyLevels::to_bytes`] wrote.
+    /// Reads levels written by [`FrequencyLevels::to_bytes`].
     ///
     /// # Errors
-    /// [`CheckedBytesError`] if they are something else, cut off or changed.
+    /// [`CheckedBytesError`] if the bytes are something else, truncated or changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
         let cells = LEVELS.open(bytes)?;
         match cells.len().is_power_of_two() && cells.len() >= 1 << LEAST_BITS {
@@ -266,7 +267,7 @@ impl FrequencyLevels {
         }
     }
 
-    /// 0 for rare features, else a number that grows with the number of documents that have it, or one of those that share its counter.
+    /// Returns 0 for a rare feature, otherwise a number that grows with the number of documents that have it or another feature of its counter.
     #[inline]
     pub(crate) fn of(&self, feature: u64) -> u8 {
         self.cells[cell_of(feature, self.cells.len())]
@@ -277,9 +278,9 @@ impl FrequencyLevels {
         prefetch(&self.cells, cell_of(feature, self.cells.len()));
     }
 
-    /// Puts the first `length` features of the ascending `set` under the order (level, value) into `prefix`, in this order.
+    /// Writes the first `length` features of the ascending `set`, in the order of (level, value), to `prefix`.
     ///
-    /// O(features + length log length), and less where many features are rare.
+    /// O(features + length log length), and less if many features are rare.
     pub(crate) fn prefix(
         &self,
         set: &[u64],
@@ -289,10 +290,10 @@ impl FrequencyLevels {
     ) {
         prefix.clear();
         common.clear();
-        // What a counter says decides a branch that nobody can foresee: the next ones must be on their way by then.
+        // The branch on a level is unpredictable, so the next counters must be prefetched before it.
         set.iter().take(AHEAD).for_each(|&it| self.prefetch(it));
         for (at, &feature) in set.iter().enumerate() {
-            // Sets ascend, so rare features come in the order of prefixes by themselves.
+            // Sets are ascending, so rare features are already in the order for prefixes.
             if prefix.len() == length {
                 return;
             }
@@ -306,7 +307,7 @@ impl FrequencyLevels {
         }
         let missing = (length - prefix.len()).min(common.len());
         if missing > 0 && missing < common.len() {
-            // Only the part that is wanted gets sorted.
+            // Only the required part is sorted.
             common.select_nth_unstable(missing - 1);
         }
         common.truncate(missing);
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
     use crate::dedup::testing::{feature_sets, thresholds};
 
-    /// The definition: sort by (level, value), take the first.
+    /// The definition: sort by (level, value) and take the first ones.
     fn slow_prefix(levels: &FrequencyLevels, set: &[u64], length: usize) -> Vec<u64> {
         let mut sorted = set.to_vec();
         sorted.sort_by_key(|&feature| (levels.of(feature), feature));
@@ -390,7 +391,7 @@ mod tests {
             threshold in thresholds(),
         ) {
             let frequency = least();
-            // Some features are common, so that levels decide and not values alone.
+            // Some features are common, so that levels decide and not only values.
             (0..200).for_each(|_| frequency.add(&[1, 2, 5]));
             sets.iter().for_each(|set| frequency.add(set));
             let levels = frequency.levels();

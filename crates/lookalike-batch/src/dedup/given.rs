@@ -1,4 +1,4 @@
-//! Deduplication of documents that a caller has in memory: batches in, decisions out, no files of its own but temporary ones.
+//! Deduplication of documents in the caller's memory: batches in, decisions out. It writes only temporary files.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::pipeline::InputChunk;
 use crate::settings::{JobLimits, JobSettings};
 
-/// Sources by number: documents to compare with, and those to decide about.
+/// Names of the sources, by number: documents to compare with, and documents to decide on.
 const SOURCES: [&str; 2] = ["against", "documents"];
 
-/// Deduplication of documents that a caller hands over in batches.
+/// Deduplication of documents that a caller passes in batches.
 ///
-/// The decisions are those of a [`DedupJob`](crate::DedupJob) over a file with the same ids and texts, and depend as little on threads,
-/// memory and batches. Each batch is read once and not kept.
+/// The decisions are those of a [`DedupJob`](crate::DedupJob) over a file with the same ids and texts, and do not depend on threads,
+/// memory or batches either. Each batch is read once and dropped.
 ///
 /// ```
 /// use lookalike_batch::{DocumentDedup, JobSettings};
@@ -57,27 +57,27 @@ pub struct DocumentDedup<'a> {
     options: InputOptions,
 }
 
-/// Bytes of text that are expected unless the caller knows better.
+/// Default number of bytes of text to expect.
 const EXPECTED_BYTES: u64 = 256 << 20;
 
 lookalike::setters! {
     DocumentDedup<'a> {
-        /// Sets what decides the result.
+        /// Sets the settings that decide the result.
         settings: JobSettings,
-        /// Sets how much of the machine the job may use. The result does not depend on it.
+        /// Sets the resources that the job may use. The result does not depend on them.
         limits: JobLimits,
-        /// Sets how many bytes of text to expect, roughly. The result does not depend on it, only the time.
+        /// Sets the approximate number of bytes of text to expect. Only the running time depends on it, not the result.
         expected_bytes: u64,
-        /// Sets who hears of progress, and may cancel the job.
+        /// Sets the observer, which receives the progress and may cancel the job.
         observer: &'a dyn JobObserver,
-        /// Sets how documents would be read from a file, of which the longest document and the extraction of HTML count here, and for
-        /// collections where categories come from.
+        /// Sets the options for reading from a file, of which the maximum document size and the extraction of HTML apply here, and, for
+        /// collections, the source of categories.
         options: InputOptions,
     }
 }
 
 impl<'a> DocumentDedup<'a> {
-    /// Creates a job with default settings and limits. Its temporary files, which have no names, go to `folder`.
+    /// Creates a job with default settings and limits that writes unnamed temporary files to `folder`.
     pub fn new(folder: &'a Path) -> Self {
         Self {
             folder,
@@ -92,7 +92,7 @@ impl<'a> DocumentDedup<'a> {
     }
 
     /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`]. Those of its documents that
-    /// were looked at have numbers before the caller's: [`DedupDecisions::new_documents`] goes through the latter.
+    /// are compared are numbered before the caller's; [`DedupDecisions::new_documents`] returns only the latter.
     #[must_use]
     pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
         Self {
@@ -101,8 +101,8 @@ impl<'a> DocumentDedup<'a> {
         }
     }
 
-    /// Sets a collection to which [`DocumentDedup::decide`] adds what it keeps, in one step, when all is decided. What is in it is compared
-    /// only as [`DedupJob::into_collection`] says.
+    /// Sets a collection to which [`DocumentDedup::decide`] adds the documents that it keeps, in one step at the end. Documents are compared with
+    /// it only in the cases that [`DedupJob::into_collection`] describes.
     #[must_use]
     pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
         Self {
@@ -113,10 +113,10 @@ impl<'a> DocumentDedup<'a> {
 
     /// Decides on every document.
     ///
-    /// With several threads the batches are fetched on a thread of their own.
+    /// With several threads, the batches are fetched on a separate thread.
     ///
     /// # Errors
-    /// [`BatchError`]; [`BatchError::Cancelled`] if the observer says so.
+    /// [`BatchError`]; [`BatchError::Cancelled`] if the observer cancels the job.
     pub fn decide<B: DocumentBatch>(
         &self,
         documents: impl IntoIterator<Item = B, IntoIter: Send>,
@@ -124,18 +124,18 @@ impl<'a> DocumentDedup<'a> {
         self.try_decide([], documents.into_iter().map(Ok::<_, Infallible>))
     }
 
-    /// Decides on documents that may fail to come. Those of `against`, which is `[]` where there are none, are compared with and never
-    /// removed. Their numbers come first.
+    /// Decides on documents from iterators that may fail. Those of `against` are compared with and never removed; it may be `[]`. They are
+    /// numbered first.
     ///
     /// # Errors
-    /// As of [`DocumentDedup::decide`]; [`BatchError::Given`] with the error of a batch.
+    /// As [`DocumentDedup::decide`]; [`BatchError::Given`] with the error of a batch.
     pub fn try_decide<B: DocumentBatch, E: std::error::Error + Send + Sync + 'static>(
         &self,
         against: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
         documents: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
     ) -> Result<DedupDecisions, BatchError> {
         let inputs = Inputs::given(&SOURCES);
-        // Of files, their discovery tells.
+        // For files, this is checked when they are discovered.
         HtmlText::new(self.options.html).map_err(InputError::from)?;
         let job = DedupJob::new(&inputs, self.folder)
             .settings(self.settings.clone())
@@ -151,7 +151,7 @@ impl<'a> DocumentDedup<'a> {
             Some(writer) => job.into_collection(writer),
             None => job,
         };
-        // Those to compare with first: documents before `against` are told by their numbers.
+        // Documents to compare with come first, because they are recognised by their numbers.
         let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));
         let chunks = std::iter::from_fn(move || chunks.next().or_else(|| later.next()));
         let _tables = job.open_tables();
@@ -162,7 +162,7 @@ impl<'a> DocumentDedup<'a> {
             let scanned = scan(plan, chunks, &sink, None, self.observer)?;
             let tally = &scanned.tally;
             let is_named = self.options.category.is_some();
-            // Of a category with a name, the job tells that nothing has it.
+            // If the category has a name, the job reports that no document has it.
             if !is_named && tally.categorised == 0 && tally.uncategorised > 0 {
                 job.refuse_scope()?;
             }
@@ -176,7 +176,7 @@ impl<'a> DocumentDedup<'a> {
     }
 }
 
-/// The batches of a source, each with the number of its first document.
+/// Numbers the first document of each batch of a source.
 fn numbered<B, E, I>(
     batches: I,
     source: u32,
@@ -199,7 +199,7 @@ where
     })
 }
 
-/// A batch and where it stands.
+/// A batch with its position.
 struct GivenChunk<B> {
     source: u32,
     /// Number of its first document in the source.
@@ -243,7 +243,7 @@ impl<B: DocumentBatch> ScanChunk for GivenChunk<B> {
     }
 
     fn content_sum(&self) -> u64 {
-        // Nothing of documents in memory goes to a log.
+        // Documents in memory are never logged.
         0
     }
 
@@ -269,7 +269,7 @@ mod tests {
     use crate::settings::{KeepRule, KeepRules, Method, PairList, PairScope};
     use crate::settings_error::{SettingConflict, SettingsError};
 
-    /// A row as a caller has it.
+    /// A row as the caller has it.
     #[derive(Clone, Debug)]
     struct Row {
         id: String,
@@ -298,7 +298,7 @@ mod tests {
     fn given(row: &Row) -> GivenDocument<'static> {
         let by_score: OrderField = "max:score".parse().unwrap();
         let order_key = match row.score.map(|score| score.to_string()) {
-            // A number leaves nothing behind that borrows.
+            // A number borrows nothing, unlike a text.
             Some(score) => match OrderKey::parse(&by_score, &score) {
                 OrderKey::Number(number) => OrderKey::Number(number),
                 _ => OrderKey::Missing,
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Decisions by the slow way: each document's number, or its survivor's id and their similarity.
+    /// Decisions in a simple form: each document's id, and its survivor's id with their similarity and the reason.
     type Told = Vec<(String, Option<(String, f64, &'static str)>)>;
 
     fn told(decided: &DedupDecisions) -> Told {
@@ -365,10 +365,10 @@ mod tests {
             keep in prop::sample::select(vec!["longest", "shortest", "first", "max:score,longest"]),
             threshold in 0.3..1.0_f64,
         ) {
-            // All of them missing what is asked for is refused, by both.
+            // Both refuse input in which every record lacks a requested field.
             let mut rows = rows;
             rows.push(Row { id: "z".to_owned(), text: Some("a b".to_owned()), score: Some(1), group: Some("x".to_owned()) });
-            // Which of two records of one id and one text is numbered, their other fields decide; callers' documents have none.
+            // Which of two records of the same id and text is renamed depends on their other fields, and a caller's documents have none.
             let key = |row: &Row| (row.id.clone(), row.text.clone().unwrap_or_default());
             rows.sort_by_key(key);
             rows.dedup_by_key(|row| key(row));
@@ -561,7 +561,7 @@ mod tests {
         );
     }
 
-    /// Cancels at a stage.
+    /// Cancels at a given stage.
     struct CancelAt {
         stage: JobStage,
         is_there: std::sync::atomic::AtomicBool,

@@ -1,4 +1,4 @@
-//! Groups of ranks on disk, for jobs whose groups do not fit in memory: read from the first to the last, never by number.
+//! Groups of ranks on disk, for jobs whose groups do not fit in memory. They are read sequentially, never by number.
 
 use std::io;
 use std::path::Path;
@@ -6,49 +6,49 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::spill::partitions::{PARTS, PartitionedFile};
 
-/// Words that are read or written at a time.
+/// Number of words that are read or written at a time.
 const PIECE: usize = 1 << 15;
 
-/// Words of a group before its members: their number, and that of the strong ones.
+/// Number of words of a group before its members: the number of members, and of strong members.
 const HEAD: usize = 2;
 
 /// Members of a group: strong ones, then weak ones, both ascending.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupMembers<'g> {
     pub(crate) ranks: &'g [u32],
-    /// Number of strong ones.
+    /// Number of strong members.
     pub(crate) strong: usize,
 }
 
 impl<'g> GroupMembers<'g> {
-    /// The strong members, and the weak ones.
+    /// Returns the strong members and the weak ones.
     pub(crate) fn halves(self) -> [&'g [u32]; 2] {
         let (strong, weak) = self.ranks.split_at(self.strong);
         [strong, weak]
     }
 }
 
-/// Groups in a temporary file, 4 bytes a posting and 8 a group.
+/// Groups in a temporary file, 4 bytes per posting and 8 per group.
 pub(crate) struct GroupFile {
     parts: PartitionedFile<u32>,
-    /// Members of the largest group.
+    /// Number of members of the largest group.
     largest: AtomicUsize,
-    /// Number of groups that were left out because they had too many members.
+    /// Number of groups that were left out because they have too many members.
     pub(crate) left_out: u64,
 }
 
 impl GroupFile {
-    /// A file without a name in `folder`.
+    /// Creates an unnamed file in `folder`.
     pub(crate) fn new(folder: &Path) -> io::Result<Self> {
         Ok(Self {
-            // Nothing stays in memory: it is for what is made of the groups.
+            // Without a budget: the memory is for the tables that are built from the groups.
             parts: PartitionedFile::new(folder, 0)?,
             largest: AtomicUsize::new(0),
             left_out: 0,
         })
     }
 
-    /// The end of one of [`PARTS`] partitions.
+    /// Returns a writer that appends to one of [`PARTS`] partitions.
     pub(crate) fn writer(&self, part: usize) -> GroupWriter<'_> {
         GroupWriter {
             file: self,
@@ -57,13 +57,13 @@ impl GroupFile {
         }
     }
 
-    /// Shows the groups of a partition.
+    /// Calls `visit` with the groups of a partition.
     pub(crate) fn each(
         &self,
         part: usize,
         mut visit: impl FnMut(GroupMembers<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        // Words of a group that the pieces so far do not hold whole.
+        // Words of a group whose end is in a later piece.
         let mut begun: Vec<u32> = Vec::new();
         self.parts.pieces(part, PIECE, &mut |piece: &[u32]| {
             let mut rest = piece;
@@ -86,8 +86,8 @@ impl GroupFile {
         })
     }
 
-    /// The same groups with other members: `change` gets those of each, and returns how many of what it leaves are strong; none if the group is to
-    /// be dropped.
+    /// Copies the groups to a new file, with other members: `change` gets the members of each group and returns how many of the remaining ones are
+    /// strong, or `None` to drop the group.
     pub(crate) fn changed(
         &self,
         folder: &Path,
@@ -113,15 +113,15 @@ impl GroupFile {
         Ok(changed)
     }
 
-    /// Bytes of memory that so many threads need to read it.
+    /// Returns the number of bytes of memory that `threads` threads need to read the file.
     pub(crate) fn reading_bytes(&self, threads: usize) -> u64 {
         let largest = HEAD + self.largest.load(Ordering::Relaxed);
-        // A vector that grows may have twice the room.
+        // A growing vector may have twice the capacity.
         (threads * (PIECE + 2 * largest) * size_of::<u32>()) as u64
     }
 }
 
-/// The end of a partition, where groups are added.
+/// Appends groups to a partition.
 pub(crate) struct GroupWriter<'f> {
     file: &'f GroupFile,
     part: usize,
@@ -145,7 +145,7 @@ impl GroupWriter<'_> {
     }
 }
 
-/// The group that some words are.
+/// Reads a group from its words.
 fn group(words: &[u32]) -> GroupMembers<'_> {
     GroupMembers {
         ranks: &words[HEAD..],

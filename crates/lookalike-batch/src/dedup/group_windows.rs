@@ -1,11 +1,11 @@
-//! Groups of a job, and the part of them that is looked at at a time.
+//! Groups of a job, and the windows of ranks for which they are loaded.
 //!
-//! Groups that fit in memory are looked at all together. Others are in a [`GroupFile`], from the first to the last, and ranks are taken in
-//! windows, one after another: for each, one pass over the file counts how many ranks have room, and one makes a table of their groups. Of
-//! these, the table has the members in the window, and earlier ones that are still wanted as candidates: survivors, where survivors are
-//! chosen. Later ones are of no interest. So a window costs two passes over a file, and no look-up on a disk, whatever the order of ranks.
+//! Groups that fit in memory are used all together. Others are in a [`GroupFile`], which is read sequentially, and ranks are processed in
+//! consecutive windows: for each window, one pass over the file counts how many ranks fit, and another builds a table of their groups. This
+//! table has the members in the window, and those earlier members that are still needed as candidates: the survivors, when survivors are
+//! chosen. Later members are not needed. So a window costs two passes over a file, and no random access on disk, whatever the order of ranks.
 //!
-//! A rank finds in its window the same candidates as in all groups, and the counts of comparisons are the same: the table has every group
+//! In its window, a rank finds the same candidates as in all groups, and the counts of comparisons are the same: the table has every group
 //! that two of its ranks share, and every group in which a rank of the window is weak.
 
 use std::io;
@@ -23,10 +23,10 @@ use crate::locks::{into_inner, lock};
 use crate::spill::partitions::{PARTS, by_parts};
 use crate::spill::table_column::TableColumn;
 
-/// Bytes for each posting in the table of a window, at most: both tables of the groups, and lists of their survivors.
+/// Maximum number of bytes per posting in the table of a window: both tables of the groups, and the lists of their survivors.
 const POSTING: u64 = 12;
 
-/// Bytes for each group in it: start, strong members, and how many survivors are listed.
+/// Number of bytes per group in the table: start, number of strong members, and number of listed survivors.
 const GROUP: u64 = 20;
 
 /// Groups of all ranks, in memory or on disk.
@@ -41,12 +41,12 @@ impl Default for StoredGroups {
     }
 }
 
-/// Reason why groups cannot be looked at.
+/// Reason why groups cannot be loaded.
 #[derive(Debug)]
 pub(crate) enum GroupError {
     /// The temporary file failed.
     Io(io::Error),
-    /// The smallest window needs so many bytes, more than there are.
+    /// The smallest window needs this many bytes, more than the memory has.
     TooLarge(u64),
 }
 
@@ -56,31 +56,31 @@ impl From<io::Error> for GroupError {
     }
 }
 
-/// Ranks that are still to be looked at, and what a window of them may take.
+/// Ranks that are still to be processed, and the resources of a window.
 pub(crate) struct WindowPlan<'a> {
-    /// All that are left.
+    /// All ranks that are left.
     pub(crate) ranks: Range<u32>,
-    /// A window has a multiple of so many ranks, but for the last one.
+    /// Each window except the last has a multiple of this many ranks.
     pub(crate) step: usize,
-    /// Bytes of memory.
+    /// Bytes of memory that a window may take.
     pub(crate) memory: u64,
     pub(crate) threads: usize,
-    /// Ranks before these that are wanted as candidates.
+    /// Returns true for earlier ranks that are needed as candidates.
     pub(crate) is_wanted: &'a (dyn Fn(u32) -> bool + Sync),
 }
 
-/// Groups of classes by the features of their texts, and by what else makes pages near-duplicates.
+/// Groups of classes by the features of their texts, and by other properties that make pages near-duplicates.
 #[derive(Default)]
 pub(crate) struct ClassGroups {
     pub(crate) by_text: StoredGroups,
     pub(crate) by_page: Option<StoredGroups>,
 }
 
-/// Groups of both kinds of the ranks of a window.
+/// Groups of both kinds for the ranks of a window.
 pub(crate) struct ClassWindow<'g> {
     by_text: GroupWindow<'g>,
     by_page: Option<GroupWindow<'g>>,
-    /// End of the window.
+    /// End of the window, exclusive.
     pub(crate) end: u32,
 }
 
@@ -95,7 +95,7 @@ impl ClassWindow<'_> {
 }
 
 impl ClassGroups {
-    /// The first window of some ranks: all of them if the groups are in memory.
+    /// Returns the groups of the first window of the ranks in the plan; all ranks if the groups are in memory.
     pub(crate) fn window(&self, plan: &WindowPlan<'_>) -> Result<ClassWindow<'_>, GroupError> {
         let shares = match self.by_page {
             Some(StoredGroups::OnDisk(_)) if self.by_text.is_on_disk() => 2,
@@ -120,7 +120,7 @@ impl ClassGroups {
             })
         });
         let by_page = by_page.transpose().map_err(too_large)?;
-        // Groups of texts have later ranks, too, if those of pages end sooner: nobody asks for them.
+        // If the window of pages ends sooner, that of texts has later ranks too, which are not used.
         let end = by_page.as_ref().map_or(by_text.end, |window| window.end);
         Ok(ClassWindow {
             by_text,
@@ -129,7 +129,7 @@ impl ClassGroups {
         })
     }
 
-    /// True if any are on disk.
+    /// Returns true if any groups are on disk.
     pub(crate) fn are_on_disk(&self) -> bool {
         let by_page = self.by_page.as_ref();
         self.by_text.is_on_disk() || by_page.is_some_and(StoredGroups::is_on_disk)
@@ -157,7 +157,7 @@ impl GroupWindow<'_> {
 }
 
 impl StoredGroups {
-    /// Groups the collected keys. `rank_of` turns a class into its rank.
+    /// Groups the collected keys. `rank_of` maps a class to its rank.
     pub(crate) fn new(
         sink: &KeySink,
         rank_of: &[u32],
@@ -177,7 +177,7 @@ impl StoredGroups {
         matches!(self, Self::OnDisk(_))
     }
 
-    /// Number of groups that were left out because they had too many members.
+    /// Returns the number of groups that were left out because they have too many members.
     pub(crate) fn left_out(&self) -> u64 {
         match self {
             Self::InMemory(groups) => groups.left_out,
@@ -185,7 +185,7 @@ impl StoredGroups {
         }
     }
 
-    /// Shows all groups, in any order.
+    /// Calls `visit` with all groups, in any order.
     pub(crate) fn each(&self, mut visit: impl FnMut(GroupMembers<'_>)) -> io::Result<()> {
         match self {
             Self::InMemory(groups) => {
@@ -212,7 +212,7 @@ impl StoredGroups {
         Ok(Self::OnDisk(file))
     }
 
-    /// Makes the given ranks weak in all groups of more than `bound` members.
+    /// Makes the ranks for which `is_weak` returns true weak in all groups of more than `bound` members.
     pub(crate) fn weaken(
         &mut self,
         bound: usize,
@@ -231,7 +231,7 @@ impl StoredGroups {
         Ok(())
     }
 
-    /// See [`CandidateGroups::of_virtual_ranks`].
+    /// Builds groups from those of virtual ranks; see [`CandidateGroups::of_virtual_ranks`].
     pub(crate) fn of_virtual_ranks(self, ranks: usize, folder: &Path) -> io::Result<Self> {
         Ok(match self {
             Self::InMemory(groups) => {
@@ -247,7 +247,7 @@ impl StoredGroups {
         })
     }
 
-    /// Number of ranks that are in any group.
+    /// Returns the number of ranks that are in any group.
     pub(crate) fn ranks_in_groups(&self, ranks: usize, threads: usize) -> io::Result<usize> {
         if let Self::InMemory(groups) = self {
             return Ok(groups.ranks_in_groups(threads));
@@ -261,7 +261,7 @@ impl StoredGroups {
         Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
     }
 
-    /// The first window of some ranks: all of them if the groups are in memory.
+    /// Returns the groups of the first window of the ranks in the plan; all ranks if the groups are in memory.
     fn window(&self, plan: &WindowPlan<'_>) -> Result<GroupWindow<'_>, GroupError> {
         match self {
             Self::InMemory(groups) => Ok(GroupWindow {
@@ -280,7 +280,7 @@ impl StoredGroups {
 }
 
 impl WindowPlan<'_> {
-    /// The last rank of the first window that fits the memory, and one more.
+    /// Returns the end, exclusive, of the largest window that fits in the memory.
     fn end(&self, file: &GroupFile) -> Result<u32, GroupError> {
         let costs: Vec<AtomicU64> = (0..self.ranks.len().div_ceil(self.step))
             .map(|_| AtomicU64::new(0))
@@ -311,7 +311,7 @@ impl WindowPlan<'_> {
         Ok(end)
     }
 
-    /// Adds what a group costs to the first step of a window with which it does.
+    /// Adds the cost of a group to the first step with which a window has to include it.
     fn add_costs(&self, group: GroupMembers<'_>, costs: &[AtomicU64]) {
         let [strong, weak] = group.halves();
         let step = |rank: u32| (rank - self.ranks.start) as usize / self.step;
@@ -331,7 +331,7 @@ impl WindowPlan<'_> {
             add(step(*first), GROUP + POSTING * earlier as u64);
             return;
         }
-        // A strong member that is alone in a window has no candidate, and the group costs nothing until the next one.
+        // A single strong member in a window has no candidate, so the group costs nothing until the next member.
         costs[step(*first)].fetch_sub(POSTING, Ordering::Relaxed);
         let begins = [within[1].first(), within[0].get(1)];
         if let Some(&begins) = begins.into_iter().flatten().min() {
@@ -339,7 +339,7 @@ impl WindowPlan<'_> {
         }
     }
 
-    /// Groups of the ranks up to `end`.
+    /// Returns the groups of the ranks up to `end`.
     fn groups(&self, file: &GroupFile, end: u32) -> io::Result<CandidateGroups> {
         let parts: Vec<Mutex<GroupPartition>> = (0..PARTS).map(|_| Mutex::default()).collect();
         by_parts(
@@ -363,7 +363,7 @@ impl WindowPlan<'_> {
         ))
     }
 
-    /// Takes the part of a group that is looked at for ranks up to `end`.
+    /// Takes the part of a group that is needed for ranks up to `end`.
     fn take(&self, group: GroupMembers<'_>, end: u32, found: &mut GroupPartition) {
         let halves = group.halves();
         let within = halves.map(|half| self.within(half, end));
@@ -377,21 +377,21 @@ impl WindowPlan<'_> {
         let strong = members.len() - first;
         members.extend(self.wanted(halves[1]));
         members.extend_from_slice(within[1]);
-        // A rank that is weak anywhere is looked at in another way, even where no other member is left.
+        // A rank that is weak in any group is processed in another way, even if no other member is left.
         match members.len() - first > 1 || !within[1].is_empty() {
             true => found.end_group(first, strong),
             false => members.truncate(first),
         }
     }
 
-    /// Members among these, ascending, in a window up to `end`.
+    /// Returns the members, which are ascending, that are in a window up to `end`.
     fn within<'m>(&self, members: &'m [u32], end: u32) -> &'m [u32] {
         let from = members.partition_point(|&rank| rank < self.ranks.start);
         let later = &members[from..];
         &later[..later.partition_point(|&rank| rank < end)]
     }
 
-    /// Members among these before the window that are wanted.
+    /// Returns the members before the window that are needed as candidates.
     fn wanted<'m>(&self, members: &'m [u32]) -> impl Iterator<Item = u32> + use<'m, '_> {
         let earlier = members.iter().copied();
         let earlier = earlier.take_while(|&rank| rank < self.ranks.start);
@@ -407,7 +407,7 @@ mod tests {
 
     use super::*;
 
-    /// All groups, in one order: their members, and how many of them are strong.
+    /// Returns all groups in a fixed order: their members, and the number of strong ones.
     fn all(groups: &StoredGroups) -> Vec<(Vec<u32>, usize)> {
         let mut all = Vec::new();
         groups

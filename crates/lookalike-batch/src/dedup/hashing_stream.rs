@@ -1,4 +1,4 @@
-//! Files that end with a hash of all that is in them.
+//! Files that end with a hash of their contents.
 
 use std::io::{self, Read, Write};
 
@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::spill::table_column::TableColumn;
 
-/// A writer or reader that hashes what passes.
+/// A writer or reader that hashes the bytes that pass through it.
 pub(crate) struct HashingStream<W> {
     inner: W,
     hash: Xxh3,
@@ -23,17 +23,17 @@ impl<W> HashingStream<W> {
         }
     }
 
-    /// Number of bytes that passed.
+    /// Returns the number of bytes that have passed.
     pub(crate) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// The hasher of all that passed, to go on with.
+    /// Returns a copy of the hasher, to continue the hash.
     pub(crate) fn hasher(&self) -> Xxh3 {
         self.hash.clone()
     }
 
-    /// The hash of all that passed.
+    /// Returns the hash of all bytes that have passed.
     pub(crate) fn digest(&self) -> u64 {
         self.hash.digest()
     }
@@ -42,7 +42,7 @@ impl<W> HashingStream<W> {
 impl<W: Write> Write for HashingStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
-        // The inner writer may take a part: the rest comes again.
+        // The inner writer may take only a part; the caller passes the rest again.
         self.hash.update(&bytes[..written]);
         self.passed += written as u64;
         Ok(written)
@@ -66,12 +66,12 @@ impl<R: Read> HashingStream<R> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// A column; `count` comes from the file, so memory is taken only as bytes really arrive.
+    /// Reads a column. `count` comes from the file, so memory is only allocated as bytes arrive.
     pub(crate) fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
         self.filled(count)
     }
 
-    /// The same of a table.
+    /// Reads a column of a table, as [`Self::column`] does.
     pub(crate) fn table_column<T: Pod>(&mut self, count: u64) -> io::Result<TableColumn<T>> {
         self.filled(count)
     }
@@ -89,7 +89,7 @@ impl<R: Read> HashingStream<R> {
         Ok(column)
     }
 
-    /// Reads a part that has a sum of its own in front, which alone goes into the hash of all.
+    /// Reads a part that is preceded by its own checksum. Only that checksum goes into the hash of the file.
     pub(crate) fn summed<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> io::Result<T>,
@@ -104,7 +104,7 @@ impl<R: Read> HashingStream<R> {
         }
     }
 
-    /// Demands that the hash of all before comes now.
+    /// Reads the hash of everything before it, and returns an error if it is wrong.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         let sum = self.hash.digest();
         if self.word()? == sum {

@@ -1,9 +1,9 @@
-//! The order of documents by id, which all numbers of documents in results stand on.
+//! The order of documents by id, which all document numbers in results are based on.
 //!
-//! Ids lie in the order of the input, perhaps on disk, and finding one takes a walk over some of its neighbours. A sort by comparisons finds
-//! two ids for each of n log n comparisons. This one takes eight bytes of each id as a key: it sorts documents by their keys, then those of
-//! one key by the eight bytes behind what their ids have in common, until few are left, whose ids are copied and compared. Each level finds
-//! an id twice, in the order of the input.
+//! Ids are stored in the order of the input, perhaps on disk, and finding one means reading some of its neighbours. A comparison sort would find
+//! two ids for each of n log n comparisons. This sort takes eight bytes of each id as a key: it sorts documents by their keys, then those with
+//! equal keys by the eight bytes after the common prefix of their ids, until few are left, whose ids are copied and compared. Each level finds
+//! each id twice, in the order of the input.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -17,16 +17,17 @@ use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::settings::RepeatedIds;
 use crate::spill::table_column::TableColumn;
 
-/// The order of documents by id, in which no two ids are the same.
+/// The order of documents by id, after repeated ids were renamed.
 pub(crate) struct IdOrder {
-    /// Documents by id.
+    /// Documents in the order of their ids.
     pub(crate) by_id: TableColumn<u32>,
-    /// Number of ids that were repeated and had to be numbered.
+    /// Number of repeated ids that were renamed.
     pub(crate) renamed: u64,
 }
 
 impl IdOrder {
-    /// Sorts documents by id; repeated ids become different. Hashes of records, which tell these apart, are let go of.
+    /// Sorts documents by id and renames repeated ids. Drops the hashes of records, which are only needed to distinguish those. Input that is already
+    /// in the order of its ids takes one pass.
     pub(crate) fn new(
         documents: &mut DocumentTable,
         classes: &TextClasses,
@@ -39,7 +40,7 @@ impl IdOrder {
     }
 }
 
-/// Documents by (only compared with, id); repeated ids are made different first.
+/// Returns the documents sorted by (only compared with, id), after renaming repeated ids.
 fn sort_ids(
     documents: &mut DocumentTable,
     classes: &TextClasses,
@@ -54,11 +55,10 @@ fn sort_ids(
             false => TableColumn::new(),
         };
         if repeats.is_empty() {
-            // A new name may be that of another document, so the loop goes on until no two are alike. It ends
-            // because names grow.
+            // A new id may equal that of another document, so repeat until all differ. The loop ends because ids grow.
             return Ok((order, renamed));
         }
-        // What of a collection is at hand depends on the new documents: it must not decide whether they are refused.
+        // Which documents of a collection are loaded depends on the new documents, so they must not cause a refusal.
         let read = |&(document, _): &(u32, u32)| document as usize >= documents.stored;
         if repeated == RepeatedIds::Refuse
             && let Some((first, _)) = repeats.iter().copied().find(read)
@@ -76,7 +76,7 @@ fn sort_ids(
     }
 }
 
-/// Documents in their order, and false if all ids are known to be different.
+/// Returns the documents in order, and false if all ids are known to be different.
 fn sorted_by_id(
     documents: &DocumentTable,
     classes: &TextClasses,
@@ -96,24 +96,24 @@ fn sorted_by_id(
     (order, sort.has_repeats.into_inner())
 }
 
-/// Most documents whose ids are copied and compared.
+/// Maximum number of documents whose ids are copied and compared.
 const MOST_GATHERED: usize = 2048;
 
-/// Most bytes of these ids.
+/// Maximum number of bytes of these ids.
 const MOST_GATHERED_BYTES: usize = 1 << 18;
 
-/// Levels of keys, each of which takes a stack frame. Ids that are still not told apart are made for it, and are compared.
+/// Maximum number of levels of keys, because each takes a stack frame. Ids that need more were made for that purpose, and are compared.
 const MOST_LEVELS: usize = 64;
 
-/// Bytes of a key.
+/// Number of bytes of a key.
 const KEY: usize = 8;
 
-/// A sort of documents by id, by eight bytes at a time; see the module's header.
+/// A sort of documents by eight bytes of their ids at a time; see the module's header.
 struct IdSort<'a> {
     documents: &'a DocumentTable,
     classes: &'a TextClasses,
     most_gathered: usize,
-    /// True once two ids were found to be equal.
+    /// True once two equal ids were found.
     has_repeats: AtomicBool,
 }
 
@@ -149,7 +149,7 @@ impl IdSort<'_> {
         }
     }
 
-    /// Sorts documents whose ids share `common` bytes and the key behind them.
+    /// Sorts documents whose ids share `common` bytes and the key after them.
     fn sort_behind_key(
         &self,
         run: &mut [KeyedNumber],
@@ -157,7 +157,7 @@ impl IdSort<'_> {
         levels: usize,
         threads: usize,
     ) {
-        // A key that ends with a zero may be that of ids that end within it.
+        // A key that ends with a zero may belong to ids that end within it.
         let has_whole_keys = run[0].key() as u8 != 0;
         match run.len() {
             1 => {}
@@ -173,7 +173,8 @@ impl IdSort<'_> {
         }
     }
 
-    /// Sorts documents by copies of what their ids have behind `common` bytes, which all share. False if they are too many or too long.
+    /// Sorts documents by copies of their ids after the `common` bytes that all share. Returns false if the documents are too many or their ids too
+    /// long.
     fn sort_gathered(&self, run: &mut [KeyedNumber], common: usize) -> bool {
         if run.len() > self.most_gathered {
             return false;
@@ -203,20 +204,20 @@ impl IdSort<'_> {
         };
         a.0.cmp(b.0).then_with(|| {
             self.has_repeats.store(true, AtomicOrdering::Relaxed);
-            // Documents of one id are told apart by their contents, so that numbers do not depend on the
-            // input's order. If all is equal, it does not matter which is which.
+            // Documents with the same id are ordered by their contents, so that their numbers do not depend on the order of the input. If everything
+            // is equal, their order does not matter.
             let contents = content(a.1).cmp(&content(b.1));
             contents.then(a.1.cmp(&b.1))
         })
     }
 
-    /// The ids of documents in the order of the input.
+    /// Returns the ids of documents that are in the order of the input.
     fn ids(&self, run: &[KeyedNumber]) -> impl Iterator<Item = &[u8]> {
         let documents = run.iter().map(|document| document.number as usize);
         self.documents.ids().raw_of(documents)
     }
 
-    /// Length of the longest common prefix of these ids, of which `known` bytes are known.
+    /// Returns the length of the longest common prefix of these ids; it is at least `known`.
     fn common_bytes(&self, run: &[KeyedNumber], known: usize, threads: usize) -> usize {
         let first = self.documents.raw_id(run[0].number as usize);
         let common = |range: Range<usize>| {
@@ -234,7 +235,7 @@ impl IdSort<'_> {
         common.into_iter().min().unwrap_or(known)
     }
 
-    /// Sets the key of each document to the eight bytes of its id behind `common`.
+    /// Sets the key of each document to the eight bytes of its id after `common`.
     fn set_keys(&self, run: &mut [KeyedNumber], common: usize, threads: usize) {
         let length = share_length(run.len(), threads);
         on_items(run.chunks_mut(length), threads, |part| {
@@ -251,8 +252,8 @@ impl IdSort<'_> {
     }
 }
 
-/// Divides documents, sorted by key, into pieces of about `length`, none of which ends within a run of one key, and runs that are longer. One
-/// thread gets one piece.
+/// Divides documents, sorted by key, into pieces of about `length` that do not end within documents of equal keys, and larger runs of equal keys.
+/// With one thread there is one piece.
 fn pieces(
     mut rest: &mut [KeyedNumber],
     length: usize,
@@ -280,11 +281,11 @@ fn pieces(
     (pieces, large)
 }
 
-/// Returns true if documents are in the order in which they are to be sorted.
+/// Returns true if the documents are already sorted.
 fn are_sorted(documents: &DocumentTable, threads: usize) -> bool {
     let are_sorted = AtomicBool::new(true);
     in_ranges(documents.len(), threads, |range| {
-        // Nobody looks on where one has seen that they are not.
+        // Skip the rest once any thread has found that they are not.
         if !are_sorted.load(AtomicOrdering::Relaxed) {
             return;
         }
@@ -299,16 +300,16 @@ fn are_sorted(documents: &DocumentTable, threads: usize) -> bool {
     are_sorted.into_inner()
 }
 
-/// First eight bytes of the rest of an id as a number in the order of the bytes.
+/// Returns the first eight bytes of the rest of an id as a number with the order of the bytes.
 fn leading_bytes(id: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = id.len().min(8);
-    // Zeros fill up short ids: such a key may equal that of a longer id.
+    // Short ids are padded with zeros, so such a key may equal that of a longer id.
     bytes[..length].copy_from_slice(&id[..length]);
     u64::from_be_bytes(bytes)
 }
 
-/// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
+/// Returns the documents whose id equals that of their predecessor, with the number 2 for the second of an id, 3 for the third.
 fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> TableColumn<(u32, u32)> {
     let repeats_last = |place: &usize| {
         let [last, own] = [order[place - 1] as usize, order[*place] as usize];
@@ -322,7 +323,7 @@ fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> TableCol
     });
     let (mut found, mut number, mut last) = (TableColumn::new(), 1, 0);
     for place in places.into_iter().flatten() {
-        // `last` is the place of the repeat before: a neighbour repeats the same id once more.
+        // `last` is the place of the previous repeat; if it is adjacent, the id is the same.
         number = match place == last + 1 {
             true => number + 1,
             false => 2,
@@ -341,7 +342,7 @@ pub(super) mod tests {
     use crate::dedup::class_id::ClassId;
     use crate::parallel::FEW;
 
-    /// Documents of these ids, classes and lengths.
+    /// Creates documents with these ids, classes and lengths.
     pub(in super::super) fn table(rows: &[(&str, usize, u64)]) -> (DocumentTable, TextClasses) {
         let (mut documents, mut classes) = (DocumentTable::default(), TextClasses::default());
         for &(id, class, length) in rows {
@@ -358,7 +359,7 @@ pub(super) mod tests {
         (documents, classes)
     }
 
-    /// The order by comparing whole ids.
+    /// Returns the order by comparing whole ids.
     fn compared(
         rows: &[(String, usize, u64)],
         documents: &DocumentTable,
@@ -438,7 +439,7 @@ pub(super) mod tests {
             let mixed = |at: usize| (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
             let rows: Vec<(String, usize, u64)> = (0..count).map(|at| {
                 let (site, page) = (mixed(at) % sites, mixed(at + count) % pages);
-                // One of three sites has most pages.
+                // One site has most of the pages.
                 let site = if at % 4 == 0 { site } else { 0 };
                 (format!("https://www.site{site}.example/archive/{}/article-{page}", page % 7), at % 10, page % 3)
             }).collect();
@@ -449,7 +450,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Each level of keys tells one id from the others.
+    /// Each level of keys separates one id from the others.
     #[test]
     fn ids_that_are_made_to_take_a_level_each_are_sorted() {
         let rows: Vec<(String, usize, u64)> = (0..3 * MOST_LEVELS)

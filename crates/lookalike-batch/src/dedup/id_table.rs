@@ -8,25 +8,25 @@ use crate::dedup::number_column::{put_varint, split_varint};
 use crate::spill::table_column::TableColumn;
 use crate::spill::texts_in_order::texts_in_order;
 
-/// Ids between two whose places are noted: the others are found from there on.
+/// Number of ids in a block. Only the position of the first id is stored; the others are found from there.
 const BLOCK: usize = 16;
 
-/// Ids back to back, each behind its length.
+/// Concatenated ids, each preceded by its length.
 ///
-/// Memory: 1.5 bytes an id and its own, one more for each 7 bits of a length beyond 127. A look at one walks over 8 others on average, which lie
-/// beside it.
+/// Memory: 1.5 bytes per id and the id itself, and one more byte for each 7 bits of a length beyond 127. A lookup reads 8 other ids on average,
+/// which are adjacent.
 #[derive(Default)]
 pub(crate) struct IdTable {
-    /// Length of each id, 7 bits a byte, lowest first, and the id.
+    /// For each id its length, 7 bits per byte, lowest first, and its bytes.
     bytes: TableColumn<u8>,
-    /// Place of every [`BLOCK`]th id.
+    /// Position of every [`BLOCK`]th id.
     starts: TableColumn<u64>,
     count: usize,
-    /// Ids that documents have instead of those with which they came.
+    /// New ids of renamed documents.
     renamed: BTreeMap<u32, Box<str>>,
 }
 
-/// Bytes of an entry of a B-tree of ids, and of its share of the nodes.
+/// Bytes of an entry of a B-tree of ids, including its share of the nodes.
 const RENAMED_BYTES: usize = 48;
 
 impl IdTable {
@@ -39,14 +39,14 @@ impl IdTable {
         put(&mut self.bytes, id);
     }
 
-    /// The id of a document.
+    /// Returns the id of a document.
     pub(crate) fn get(&self, document: usize) -> &str {
         text(self.raw(document))
     }
 
-    /// The bytes of the id of a document; their order is the order of ids.
+    /// Returns the bytes of the id of a document, whose order is the order of ids.
     pub(crate) fn raw(&self, document: usize) -> &[u8] {
-        // The common case, without a look into a tree: sorting ids asks here for every comparison.
+        // The usual case, without a lookup in a tree: sorting ids calls this for every comparison.
         if self.renamed.is_empty() {
             return self.raw_given(document);
         }
@@ -56,7 +56,8 @@ impl IdTable {
         }
     }
 
-    /// The bytes of the ids of documents in ascending order. Those of one block take one walk, where each look by number is one of its own.
+    /// Returns the bytes of the ids of documents, which should ascend. Ids of one block are read in one pass, whereas each lookup by number starts
+    /// anew.
     pub(crate) fn raw_of(
         &self,
         documents: impl Iterator<Item = usize>,
@@ -82,7 +83,7 @@ impl IdTable {
         })
     }
 
-    /// The id with which a document came.
+    /// Returns the id that a document was read with.
     pub(crate) fn given(&self, document: usize) -> &str {
         text(self.raw_given(document))
     }
@@ -95,12 +96,12 @@ impl IdTable {
         split_first(rest).expect("ids are whole").0
     }
 
-    /// Gives a document another id.
+    /// Gives a document a new id.
     pub(crate) fn rename(&mut self, document: usize, id: &str) {
         self.renamed.insert(document as u32, id.into());
     }
 
-    /// Adds all ids of another table behind these.
+    /// Appends all ids of another table.
     pub(crate) fn append(&mut self, others: &Self) {
         let before = self.count as u32;
         self.bytes.reserve(others.bytes.len());
@@ -110,7 +111,7 @@ impl IdTable {
         self.renamed.extend(renamed);
     }
 
-    /// The ids of documents in another order, in which each comes once; they keep those with which they came.
+    /// Returns the ids of documents in the given order, which contains each document once; ids as read and new ids are both kept.
     pub(crate) fn in_order(&self, order: &[u32]) -> Self {
         let mut ordered = Self::default();
         ordered.bytes.reserve_exact(self.bytes.len());
@@ -127,7 +128,7 @@ impl IdTable {
         ordered
     }
 
-    /// All ids, each behind its length.
+    /// Returns all ids, each preceded by its length.
     pub(crate) fn encoded(&self) -> Cow<'_, TableColumn<u8>> {
         if self.renamed.is_empty() {
             return Cow::Borrowed(&self.bytes);
@@ -137,7 +138,7 @@ impl IdTable {
         Cow::Owned(bytes)
     }
 
-    /// Reads so many ids back; none if the bytes are something else.
+    /// Reads `count` ids. Returns `None` if the bytes are not valid.
     pub(crate) fn decoded(bytes: TableColumn<u8>, count: usize) -> Option<Self> {
         let mut starts = TableColumn::new();
         let mut rest = &bytes[..];
@@ -157,7 +158,7 @@ impl IdTable {
         })
     }
 
-    /// Bytes that the table holds.
+    /// Returns the number of bytes of the table.
     pub(crate) fn bytes(&self) -> usize {
         let renamed = self.renamed.values();
         let renamed: usize = renamed.map(|id| id.len() + RENAMED_BYTES).sum();
@@ -174,10 +175,10 @@ fn put(bytes: &mut TableColumn<u8>, id: &str) {
     bytes.extend_from_slice(id.as_bytes());
 }
 
-/// The first id, and what follows it.
+/// Splits the bytes into their first id and the rest.
 fn split_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = split_varint(bytes)?;
-    // A length may be damaged: it must fit what is left.
+    // Checked, because the length may be damaged.
     rest.split_at_checked(usize::try_from(length).ok()?)
 }
 

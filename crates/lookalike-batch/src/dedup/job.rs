@@ -1,7 +1,7 @@
-//! A job from inputs to decisions: what to read, what to look for, what to use.
+//! A job from inputs to decisions: its input, its settings and its resources.
 //!
-//! [`DedupJob::decide`] chooses survivors for `dedup`; [`DedupJob::write_pairs`] lists all verified pairs for `pairs`. Both prepare the job first
-//! (`preparation`), and neither depends on threads or memory in what it finds.
+//! [`DedupJob::decide`] chooses survivors for `dedup`; [`DedupJob::write_pairs`] lists all verified pairs for `pairs`. Both begin with
+//! `preparation`, and the results of neither depend on threads or memory.
 
 use std::io;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::settings_error::{SettingConflict, SettingsError};
 use crate::spill::table_memory::{self, TableShare};
 use crate::unfinished::JobFolder;
 
-/// Bytes of chunks for each thread between two checkpoints while reading: some two seconds.
+/// Bytes of chunks per thread between two checkpoints while reading: about two seconds.
 const CHECKPOINT_BYTES: u64 = 128 << 20;
 
-/// Deduplication of some inputs: what to read, what to look for, what to use.
+/// Deduplication of some inputs, with its settings and resources.
 ///
 /// ```
 /// use lookalike_batch::{DedupJob, JobSettings, OutputOptions};
@@ -47,7 +47,7 @@ const CHECKPOINT_BYTES: u64 = 128 << 20;
 pub struct DedupJob<'a> {
     pub(crate) settings: JobSettings,
     pub(crate) limits: JobLimits,
-    /// All sources, those that are only compared with first.
+    /// All sources; those that are only compared with come first.
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: InputOptions,
     pub(crate) against_sources: usize,
@@ -63,22 +63,22 @@ pub struct DedupJob<'a> {
 
 lookalike::setters! {
     DedupJob<'a> {
-        /// Sets what decides the result.
+        /// Sets the settings that decide the result.
         settings: JobSettings,
-        /// Sets how much of the machine the job may use. The result does not depend on it.
+        /// Sets the resources that the job may use. The result does not depend on them.
         limits: JobLimits,
         /// Sets how sources are read: the options that [`Inputs::discover`] was given.
         options: InputOptions,
-        /// Sets after how many bytes of input, as it is once decompressed, for each thread [`DedupJob::dedup`], or a job with
-        /// [`DedupJob::pairs_checkpoint`], leaves a checkpoint while it reads: 128 MiB, if nothing is said. Shorter inputs leave none.
+        /// Sets the number of bytes of decompressed input per thread between two checkpoints that [`DedupJob::dedup`], or a job with
+        /// [`DedupJob::pairs_checkpoint`], writes while it reads: by default 128 MiB. Shorter inputs have no checkpoint.
         checkpoint_bytes: u64,
-        /// Sets who hears of progress.
+        /// Sets the observer of the progress.
         observer: &'a dyn JobObserver,
     }
 }
 
 impl<'a> DedupJob<'a> {
-    /// Creates a job with default settings and limits. Its temporary files go to `folder`.
+    /// Creates a job with default settings and limits that writes its temporary files to `folder`.
     pub fn new(inputs: &'a Inputs, folder: &'a Path) -> Self {
         Self {
             settings: JobSettings::default(),
@@ -97,7 +97,7 @@ impl<'a> DedupJob<'a> {
         }
     }
 
-    /// Says that the first so many sources are compared with, and never removed: all, if there are fewer.
+    /// Sets the number of sources, from the first, that are compared with and never removed. A number above that of the sources means all.
     #[must_use]
     pub fn against_sources(self, against_sources: usize) -> Self {
         Self {
@@ -106,8 +106,8 @@ impl<'a> DedupJob<'a> {
         }
     }
 
-    /// Sets a collection to compare with, whose documents are not read again and never removed. The decisions are those of a job that
-    /// reads them, with [`DedupJob::against_sources`].
+    /// Sets a collection to compare with, whose documents are not read again and never removed. The decisions are the same as if
+    /// its documents were read as [`DedupJob::against_sources`].
     #[must_use]
     pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
         Self {
@@ -116,10 +116,10 @@ impl<'a> DedupJob<'a> {
         }
     }
 
-    /// Sets a collection to which [`DedupJob::dedup`] adds what it keeps, in one step, when all results are written.
+    /// Sets a collection to which [`DedupJob::dedup`] adds the documents that it keeps, in one step, after all results are written.
     ///
-    /// Compares the documents with those in it only if it is the collection of [`DedupJob::against_collection`], too. Lock it first, then open it:
-    /// a collection that others have added to since it was opened is refused.
+    /// Documents are compared with it only if it is also the collection of [`DedupJob::against_collection`]. In that case lock it before opening it:
+    /// a collection that has been added to since it was opened is refused.
     #[must_use]
     pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl<'a> DedupJob<'a> {
         }
     }
 
-    /// Sets a file outside the results where [`DedupJob::dedup`] leaves its decisions, for
+    /// Sets a file outside the results where [`DedupJob::dedup`] saves its decisions for
     /// [`SavedDecisions::open`](crate::SavedDecisions::open).
     #[must_use]
     pub fn leave_decisions(self, path: &'a Path) -> Self {
@@ -138,8 +138,8 @@ impl<'a> DedupJob<'a> {
         }
     }
 
-    /// Sets where [`DedupJob::write_pairs`] keeps what it reads and finds, and goes on from what an interrupted job kept. The caller ends it
-    /// with [`JobFolder::finish`] once the output is whole.
+    /// Sets the folder where [`DedupJob::write_pairs`] saves what it reads and finds, and from which it resumes an interrupted job. The caller must
+    /// call [`JobFolder::finish`] once the output is complete.
     #[must_use]
     pub fn pairs_checkpoint(self, checkpoint: &'a JobFolder) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl<'a> DedupJob<'a> {
         }
     }
 
-    /// Says that the records are these paragraphs: pairs have documents and positions.
+    /// Declares that the records are these paragraphs: pairs then have documents and positions.
     #[must_use]
     pub fn paragraphs(self, records: &'a ParagraphRecords) -> Self {
         Self {
@@ -159,23 +159,23 @@ impl<'a> DedupJob<'a> {
 }
 
 impl DedupJob<'_> {
-    /// Lets tables of documents take their share of the memory. A job holds it as long as it works.
+    /// Opens the share of the memory that tables of documents may take. The caller must hold it while the job runs.
     pub(crate) fn open_tables(&self) -> TableShare {
         let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         TableShare::open(budget.table_share(), self.folder)
     }
 
-    /// Refuses what can be refused before anything is read.
+    /// Checks what can be checked before anything is read.
     pub(crate) fn check(&self) -> Result<(), BatchError> {
         self.settings.check()?;
-        // Documents that a caller hands over tell their categories themselves.
+        // Documents that a caller passes in bring their categories with them.
         if self.options.category.is_none() && !self.inputs.are_given() {
             self.refuse_scope()?;
         }
         self.check_collections()
     }
 
-    /// Refuses pairs within or across categories where there are none.
+    /// Refuses the scopes within and across if there are no categories.
     pub(crate) fn refuse_scope(&self) -> Result<(), BatchError> {
         match self.settings.scope {
             PairScope::Everything => Ok(()),
@@ -185,7 +185,7 @@ impl DedupJob<'_> {
         }
     }
 
-    /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.
+    /// Reports progress to the observer. Returns an error if it has cancelled the job, or if tables could not be written to disk.
     pub(super) fn advance(&self, done: u64) -> io::Result<()> {
         self.observer.progress(done);
         ensure_wanted(self.observer)?;

@@ -13,14 +13,14 @@ use crate::parallel::on_threads;
 use crate::settings::{JobSettings, Method, PairScope};
 
 impl DedupJob<'_> {
-    /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
+    /// Adds the keys that need the whole collection: prefixes, and blocks of fingerprints.
     pub(crate) fn push_keys(
         &self,
         scanned: &ScannedCollection,
         levels: &FrequencyLevels,
         sink: &KeySink,
     ) -> io::Result<()> {
-        // Keys that a collection keeps must not depend on how many documents there are.
+        // Keys that a collection stores must not depend on the number of documents.
         let is_kept = self.collection.is_some() || self.addition.is_some();
         match self.settings.method {
             Method::AllPairs => self.push_prefixes(scanned, levels, sink),
@@ -42,7 +42,7 @@ impl DedupJob<'_> {
             let mut writer = sink.writer();
             let (mut buffer, mut finder) = (Vec::new(), PrefixFinder::default());
             loop {
-                // Segments are told apart by number only; keys meet behind the lock of the sink.
+                // The segment's number is all that threads share here; keys are combined under the locks of the sink.
                 let segment = next.fetch_add(1, Ordering::Relaxed);
                 if segment >= segments {
                     return writer.finish();
@@ -59,7 +59,7 @@ impl DedupJob<'_> {
     }
 }
 
-/// Hands over keys of fingerprints.
+/// Adds the keys of fingerprints. If `for_any_number`, the keys do not depend on the number of classes.
 fn push_blocks(
     scanned: &ScannedCollection,
     settings: &JobSettings,
@@ -68,14 +68,14 @@ fn push_blocks(
 ) -> io::Result<()> {
     let classes = &scanned.classes;
     let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
-    // Two blocks each tell any number of fingerprints apart.
+    // Keys of two blocks can distinguish any number of fingerprints.
     let classes_told = match for_any_number {
         true => u64::MAX,
         false => classes.len() as u64,
     };
     let blocks = BlockKeys::new(bits, distance, classes_told);
     let mut writer = sink.writer();
-    // A text without features has fingerprint 0 and would be near others that have few bits.
+    // Skip texts without features, whose fingerprint 0 would be near those with few bits set.
     for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
         let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
         let fingerprint = u128::from(high) << 64 | u128::from(classes.fingerprints[class]);
@@ -87,7 +87,7 @@ fn push_blocks(
     writer.finish()
 }
 
-/// Salt of the keys of a class.
+/// Returns the salt for the keys of a class.
 fn salt(scanned: &ScannedCollection, scope: PairScope, class: u32) -> KeySalt {
     let category = scanned.classes.categories.get(class as usize);
     KeySalt::new(scope, category.copied().unwrap_or(0))

@@ -1,18 +1,18 @@
-//! Kept documents that nearly were near-duplicates: what a user needs to see to judge the threshold.
+//! Kept documents that are almost near-duplicates, by which a user can judge the threshold.
 //!
-//! Counted is, for each kept text of a sample, the most similar kept text before it, if it shares a feature with it and is in the margin. None
-//! of these is missing; [`MarginSearch`](crate::dedup::margin_search::MarginSearch) finds them, and where there are few texts, all are the sample.
+//! For each kept text of a sample, the most similar kept text before it is counted if it shares a feature with it and is in the margin. None
+//! of these is missed; [`MarginSearch`](crate::dedup::margin_search::MarginSearch) finds them. If there are few texts, the sample has all of them.
 
 use serde::{Deserialize, Serialize};
 
-/// Bins between the threshold and 1.
+/// Number of bins between the threshold and 1.
 pub(crate) const BINS: usize = 20;
-/// Bins of the same width below the threshold, at most.
+/// Maximum number of bins of the same width below the threshold.
 const BINS_BELOW: usize = 10;
-/// Pairs that are named.
+/// Maximum number of pairs that are named.
 const NAMED: usize = 10;
 
-/// Similarities from the threshold down, in bins of a twentieth of what is above it.
+/// Margin below the threshold, in bins with a twentieth of the width of the range above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BelowMargin {
     threshold: f64,
@@ -21,9 +21,9 @@ pub(crate) struct BelowMargin {
 }
 
 impl BelowMargin {
-    /// The margin below a threshold.
+    /// Creates the margin below a threshold.
     pub(crate) fn below(threshold: f64) -> Self {
-        // At a threshold of 1 bins would have no width.
+        // At a threshold of 1 the bins would have no width.
         let width = (1.0 - threshold.min(0.999)) / BINS as f64;
         let bins = ((threshold / width) as usize).min(BINS_BELOW);
         Self {
@@ -33,27 +33,27 @@ impl BelowMargin {
         }
     }
 
-    /// Its lower end.
+    /// Returns the lower end of the margin.
     pub(crate) fn from(self) -> f64 {
         (self.threshold - self.bins as f64 * self.width).max(0.0)
     }
 
-    /// The bin of a similarity below the threshold, from the lowest; none where it is below all of them.
+    /// Returns the bin of a similarity below the threshold, counted from the lowest, or `None` if it is below the margin.
     fn bin(self, similarity: f64) -> Option<usize> {
         let down = ((self.threshold - similarity).max(0.0) / self.width) as usize;
-        // Bins are numbered upwards, distances from the threshold downwards.
+        // Bins are numbered upwards, but distances from the threshold grow downwards.
         self.bins.checked_sub(down + 1)
     }
 }
 
-/// Two kept documents, or texts by their ranks.
+/// Two kept documents by their numbers, or texts by their ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClosePair {
     /// The later one.
     pub(crate) a: u32,
     /// The most similar one before it.
     pub(crate) b: u32,
-    /// Bits of their similarity: as a decimal number it might lose its last one in a checkpoint.
+    /// Bits of their similarity: as a decimal number it might lose precision in a checkpoint.
     bits: u64,
 }
 
@@ -63,14 +63,14 @@ impl ClosePair {
     }
 }
 
-/// Kept texts by their similarity to the most similar kept one, just below the threshold.
+/// Counts of kept texts whose most similar kept text is just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JustBelow {
-    /// Kept texts by bins of [`BelowMargin`].
+    /// Number of kept texts in each bin of [`BelowMargin`].
     pub(crate) kept: Vec<u64>,
-    /// The most similar pairs, most similar first.
+    /// The most similar pairs, in descending order of similarity.
     pub(crate) closest: Vec<ClosePair>,
-    /// Kept texts of the sample, and in all.
+    /// Numbers of kept texts in the sample, and in total.
     pub(crate) sampled: u64,
     pub(crate) texts: u64,
 }
@@ -85,27 +85,27 @@ impl JustBelow {
         }
     }
 
-    /// Kept texts by bins, of all if the sample is as they are.
+    /// Returns the number of kept texts in each bin, extrapolated from the sample to all texts.
     pub(crate) fn estimated(&self) -> Vec<u64> {
         let scale = self.texts as f64 / self.sampled.max(1) as f64;
         let estimate = |&kept: &u64| (kept as f64 * scale).round() as u64;
         self.kept.iter().map(estimate).collect()
     }
 
-    /// One more kept text of the sample, with the rank of the most similar one before it.
+    /// Counts a kept text of the sample, with the rank of the most similar one before it.
     pub(crate) fn add(&mut self, margin: BelowMargin, a: u32, b: u32, similarity: f64) {
         let Some(bin) = margin.bin(similarity) else {
             return;
         };
         self.kept[bin] += 1;
         let bits = similarity.to_bits();
-        // Similarities are not negative, so their bits are in their order.
+        // Similarities are not negative, so their bits have the same order.
         let place = self.closest.partition_point(|pair| pair.bits >= bits);
         self.closest.insert(place, ClosePair { a, b, bits });
         self.closest.truncate(NAMED);
     }
 
-    /// The same of documents: `document` is the one that stands for a rank.
+    /// Converts the ranks to documents; `document` returns the one that represents a rank.
     pub(crate) fn of_documents(mut self, document: impl Fn(u32) -> u32) -> Self {
         for pair in &mut self.closest {
             (pair.a, pair.b) = (document(pair.a), document(pair.b));

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use crate::spill::table_column::TableColumn;
 
-/// Lengths by position. Memory: 4 bytes each.
+/// Lengths by position. Memory: 4 bytes per length.
 #[derive(Clone, Default)]
 pub(crate) struct LengthColumn {
-    /// [`LONG`] where the length is among the long ones.
+    /// [`LONG`] if the length is in `long`.
     lengths: TableColumn<u32>,
     long: BTreeMap<usize, u64>,
 }
@@ -21,7 +21,7 @@ impl LengthColumn {
     }
 
     pub(crate) fn push(&mut self, length: u64) {
-        // A length that equals the mark goes to the long ones too.
+        // A length that equals the mark is stored as a long one.
         let short = u32::try_from(length).ok().filter(|&short| short != LONG);
         if short.is_none() {
             self.long.insert(self.lengths.len(), length);
@@ -36,7 +36,7 @@ impl LengthColumn {
         }
     }
 
-    /// All lengths, in their order.
+    /// Returns all lengths in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         (0..self.len()).map(|position| self.get(position))
     }
@@ -54,7 +54,7 @@ impl LengthColumn {
         Ok(())
     }
 
-    /// Bytes that the column holds.
+    /// Returns the number of bytes of the column.
     pub(crate) fn bytes(&self) -> usize {
         self.lengths.len() * 4
     }

@@ -1,13 +1,13 @@
-//! Search for kept texts that are just below the threshold: for each text of a sample, the most similar kept one before it.
+//! Search for kept texts just below the threshold: for each text of a sample, the most similar kept text before it.
 //!
-//! The candidates of a job are for its threshold, and below it hardly any pair is compared. So this is a search of its own, and the same one
-//! for all methods. Prefixes of the sample, long enough for the lower end of the margin, go into a table; then every kept text looks all its
-//! features up there. That is one pass over the feature sets, and nothing in the margin is missed: of the first |x| - n + 1 features of x,
-//! in any order, one that shares n has at least one.
+//! The candidates of a job are chosen for its threshold, and few pairs below it are compared. So this is a separate search, and the same
+//! for all methods. Prefixes of the sample, long enough for the lower end of the margin, are put into a table; then all features of every kept
+//! text are looked up there. That is one pass over the feature sets, and nothing in the margin is missed: the first |x| - n + 1 features of x,
+//! in any order, contain at least one feature of any set that shares n of them.
 //!
-//! When memory is short, the sample is searched for in parts, one pass each.
+//! If memory is short, the sample is processed in parts, with one pass each.
 //!
-//! A text is in the sample for its hash, so that the sample is the same for any order of the input, any memory and any number of threads.
+//! The sample is chosen by the hashes of texts, so it is the same for any order of the input, memory and number of threads.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,19 +26,19 @@ use crate::parallel_sort::sort_unequal_by;
 use crate::spill::prefetch::prefetch;
 use crate::spill::table_column::TableColumn;
 
-/// Texts of the largest sample.
+/// Maximum number of texts in a sample.
 const SAMPLED: usize = 4096;
-/// Texts of a sample that a thread takes at a time.
+/// Number of texts of a sample that a thread takes at a time.
 const SHARE: usize = 64;
-/// New texts that a sample is drawn from where a collection is met.
+/// Number of new texts that the sample is limited to if the job uses a collection.
 const SAMPLED_AGAINST: usize = 1024;
-/// Features of the largest sample.
+/// Maximum number of features in a sample.
 const FEATURES: usize = 1 << 20;
-/// Bytes of memory for each of them, at most: set, entry of the table before and after it is sorted, and what finds it.
+/// Maximum number of bytes of memory per feature: its set, the entry of the table before and after sorting, and the search structures.
 const FEATURE_BYTES: usize = 44;
 
-/// The largest hash of a text that may be in the sample, where neighbours below the threshold are looked for in a collection, which costs as
-/// much for each text of the sample as the search for candidates of the threshold.
+/// Returns the largest hash that a text of the sample may have, if a collection is searched for neighbours below the threshold. There each text of
+/// the sample costs as much as in the search for candidates at the threshold.
 pub(crate) fn last_sampled(hashes: impl Iterator<Item = u64>) -> u64 {
     let mut hashes: TableColumn<u64> = hashes.collect();
     match hashes.len() > SAMPLED_AGAINST {
@@ -47,7 +47,7 @@ pub(crate) fn last_sampled(hashes: impl Iterator<Item = u64>) -> u64 {
     }
 }
 
-/// Kept texts, and who looks for those just below the threshold among them.
+/// Search for kept texts just below the threshold.
 pub(crate) struct MarginSearch<'a> {
     pub(crate) verifier: &'a Verifier<'a>,
     /// Rank of each class.
@@ -55,18 +55,18 @@ pub(crate) struct MarginSearch<'a> {
     /// Hash of the text of each class.
     pub(crate) hashes: &'a [u64],
     pub(crate) decisions: &'a DecisionTable,
-    /// The first so many ranks are kept whatever they resemble: they are found, and nothing is looked for beside them.
+    /// Number of ranks, from the first, that are kept whatever they resemble: they can be found, but are not in the sample.
     pub(crate) fixed: usize,
-    /// Texts of larger hashes are not in the sample.
+    /// Texts with larger hashes are not in the sample.
     pub(crate) last_sampled: u64,
     pub(crate) threads: usize,
-    /// Bytes for a part of the sample, if that is more than one text.
+    /// Bytes for a part of the sample. A part always has at least one text.
     pub(crate) memory: u64,
-    /// Its error ends the work.
+    /// Called regularly; an error ends the search.
     pub(crate) advance: &'a (dyn Fn() -> io::Result<()> + Sync),
 }
 
-/// Ranks of the texts of a sample, ascending, and the number of kept texts that it was drawn from.
+/// Ascending ranks of the texts in a sample, and the number of kept texts that it was drawn from.
 struct SampledRanks {
     ranks: Vec<u32>,
     kept: u64,
@@ -75,25 +75,25 @@ struct SampledRanks {
 /// A text of the sample.
 struct SampledText {
     rank: u32,
-    /// Its features, in [`TextSample::sets`].
+    /// Range of its features in [`TextSample::sets`].
     set: Range<usize>,
-    /// Number of its features that are not in the table.
+    /// Number of its features outside its prefix, which are not in the table.
     outside: usize,
 }
 
-/// Texts of which the most similar one is looked for, by rank, and a table of the features of their prefixes.
+/// Sampled texts in the order of rank, and a table of the features in their prefixes.
 struct TextSample {
     texts: Vec<SampledText>,
     sets: Vec<u64>,
-    /// Features, ascending, and beside each the number of the text that has it.
+    /// Ascending features; `owners` has the number of the text for each.
     features: Vec<u64>,
     owners: Vec<u16>,
-    /// Start in `features` of each value of the leading bits; one more at the end.
+    /// Start in `features` of each value of the leading bits, and the end of the last one.
     starts: Vec<u32>,
-    /// Bits of a feature behind those.
+    /// Number of bits of a feature after the leading bits.
     shift: u32,
-    /// Bits by the last bits of features: one that is not set says that no text has the feature. It stays in cache, and nearly all features end
-    /// there.
+    /// Bits indexed by the last bits of features: if a bit is not set, no text has the feature. The filter stays in cache, and rejects nearly all
+    /// features.
     filter: Vec<u64>,
 }
 
@@ -120,13 +120,13 @@ impl TextSample {
         &self.sets[text.set.clone()]
     }
 
-    /// Fills the table with prefixes for resemblances of `from` and more.
+    /// Fills the table with the prefixes for resemblances of at least `from`.
     fn index(&mut self, from: f64, threads: usize) {
         let frequency = FeatureFrequency::new();
         on_items(self.texts.chunks(SHARE), threads, |texts| {
             texts.iter().for_each(|text| frequency.add(self.set(text)));
         });
-        // Counted in the sample only: any order of features is right, and this one needs no other table.
+        // Counted in the sample only: any order of features is correct, and this one needs no other table.
         let levels = frequency.levels_by(threads);
         let of_texts = self.texts.chunks(SHARE).enumerate();
         let entries = on_items(of_texts, threads, |(share, texts)| {
@@ -142,10 +142,10 @@ impl TextSample {
         });
         let mut entries = entries.concat();
         sort_unequal_by(&mut entries, threads, Ord::cmp);
-        // Half of the values have an entry.
+        // About half of the leading values have an entry.
         let bits = (entries.len() * 2).max(2).ilog2();
         self.shift = u64::BITS - bits;
-        // Features are hashes, so leading bits spread them evenly over buckets.
+        // Features are hashes, so their leading bits distribute them evenly among buckets.
         self.starts = vec![0; (1 << bits) + 1];
         for &(feature, _) in &entries {
             self.starts[(feature >> self.shift) as usize + 1] += 1;
@@ -153,7 +153,7 @@ impl TextSample {
         for bucket in 0..1 << bits {
             self.starts[bucket + 1] += self.starts[bucket];
         }
-        // One bit in 16 is set, at most.
+        // At most one bit in 16 is set.
         self.filter = vec![0; (entries.len() * 16 / 64).next_power_of_two()];
         for &(feature, _) in &entries {
             let word = (feature as usize / 64) & (self.filter.len() - 1);
@@ -163,20 +163,20 @@ impl TextSample {
     }
 }
 
-/// Number of features of a set that are not in its prefix.
+/// Returns the number of features of a set outside its prefix.
 fn outside(size: usize, from: f64) -> usize {
     size - prefix_len(size, from)
 }
 
 impl MarginSearch<'_> {
-    /// Looks for the most similar kept text before each one of the sample, and counts those in the margin.
+    /// Searches for the most similar kept text before each text of the sample, and counts those in the margin.
     pub(crate) fn run(&self, margin: BelowMargin) -> io::Result<JustBelow> {
         let from = margin.from();
         let SampledRanks { ranks, kept } = self.sampled_ranks();
         let mut just_below = JustBelow::new(margin, ranks.len() as u64, kept);
         let mut rest = &ranks[..];
         while !rest.is_empty() {
-            // In the order of ranks, as equally close pairs are named in it.
+            // In the order of ranks, because equally similar pairs are named in that order.
             let (part, later) = rest.split_at(self.fitting(rest));
             rest = later;
             let mut sample = self.sample(part, from)?;
@@ -185,7 +185,7 @@ impl MarginSearch<'_> {
             for (text, found) in sample.texts.iter().zip(found) {
                 let Some(found) = found else { continue };
                 let similarity = self.verifier.similarity(text.rank, found);
-                // A method that is not exact may have missed one above.
+                // An approximate method may have missed a pair above the threshold.
                 if similarity < self.verifier.threshold {
                     just_below.add(margin, text.rank, found.rank, similarity);
                 }
@@ -194,7 +194,7 @@ impl MarginSearch<'_> {
         Ok(just_below)
     }
 
-    /// Number of first ranks whose sets fit the memory together, at least one.
+    /// Returns the number of ranks, from the first, whose sets fit in the memory together; at least one.
     fn fitting(&self, ranks: &[u32]) -> usize {
         let mut bytes = 0;
         let fitting = ranks.iter().take_while(|&&rank| {
@@ -208,8 +208,8 @@ impl MarginSearch<'_> {
         self.decisions.is_kept(rank as usize)
     }
 
-    /// The number of kept texts in a range of those that are not fixed, and those of the least hashes: hash and rank, in any order. `largest` is
-    /// a hash that none of the sample exceeds, and falls as ranges are looked at.
+    /// Returns the number of kept texts in a range of ranks that are not fixed, and the texts with the smallest hashes: hash and rank, in any order.
+    /// `largest` is an upper bound of the hashes in the sample, which decreases as ranges are processed.
     fn least_hashes(&self, range: Range<usize>, largest: &AtomicU64) -> (u64, Vec<(u64, u32)>) {
         const AHEAD: u32 = 16;
         let classes = self.verifier.classes;
@@ -224,11 +224,11 @@ impl MarginSearch<'_> {
             }
             kept += 1;
             let found = (self.hashes[classes[rank as usize] as usize], rank);
-            // A bound from before another thread lowered it lets more through, never less.
+            // A bound that another thread has lowered in the meantime lets more texts through, never fewer.
             if found.0 > largest.load(Ordering::Relaxed) {
                 continue;
             }
-            // A heap with the largest on top: of each range the least hashes stay, and with them the least of
+            // The heap has the largest hash on top. Keeping the smallest hashes of each range keeps the smallest of
             // all.
             if least.len() < SAMPLED {
                 least.push(found);
@@ -243,7 +243,7 @@ impl MarginSearch<'_> {
         (kept, least.into_vec())
     }
 
-    /// The kept texts of the least hashes, as far as there is room for their features, whatever the memory.
+    /// Returns the kept texts with the smallest hashes whose features fit in the limit for a sample, which does not depend on the memory.
     fn sampled_ranks(&self) -> SampledRanks {
         let sizes = self.verifier.sizes;
         let count = sizes.len() - self.fixed;
@@ -254,7 +254,7 @@ impl MarginSearch<'_> {
             kept += number;
             least.extend(found);
         }
-        // By hash, then rank: the sample is the same however ranges were cut.
+        // By hash, then rank, so that the sample does not depend on the division into ranges.
         if least.len() > SAMPLED {
             least.select_nth_unstable(SAMPLED);
             least.truncate(SAMPLED);
@@ -264,7 +264,7 @@ impl MarginSearch<'_> {
         let fits = |&(_, rank): &(u64, u32)| {
             let size = sizes[rank as usize] as usize;
             let left = room.checked_sub(size);
-            // One that does not fit is passed over; shorter ones behind it still have room.
+            // Skip a text that does not fit; shorter ones after it may.
             room = left.unwrap_or(room);
             left.is_some()
         };
@@ -274,7 +274,7 @@ impl MarginSearch<'_> {
         SampledRanks { ranks, kept }
     }
 
-    /// Texts of these ranks, without the table of their features.
+    /// Loads the texts of these ranks, without the table of their features.
     fn sample(&self, ranks: &[u32], from: f64) -> io::Result<TextSample> {
         let sizes = ranks.iter().map(|&rank| self.verifier.sizes[rank as usize]);
         let mut sample = TextSample {
@@ -300,8 +300,8 @@ impl MarginSearch<'_> {
         Ok(sample)
     }
 
-    /// The most similar kept text before each one of the sample that shares a feature of its prefix, if it reaches `from`; of equally
-    /// similar ones that of the smaller rank.
+    /// Returns, for each text of the sample, the most similar kept text before it that shares a feature of its prefix, if their resemblance reaches
+    /// `from`; among equally similar ones, that of the smallest rank.
     fn closest(&self, sample: &TextSample, from: f64) -> io::Result<Vec<Option<VerifiedMatch>>> {
         let segments = self.verifier.sets.segments();
         let next = AtomicUsize::new(0);
@@ -325,8 +325,7 @@ impl MarginSearch<'_> {
             found.max_by(|a, b| {
                 let similarity = |found: &VerifiedMatch| self.verifier.similarity(rank, *found);
                 let order = similarity(a).total_cmp(&similarity(b));
-                // Threads found theirs in any order of segments: ties go to the smaller rank, as in the plain
-                // sequence.
+                // Threads process segments in any order: ties go to the smaller rank, as in the plain sequence.
                 order.then(Reverse(a.rank).cmp(&Reverse(b.rank)))
             })
         };
@@ -334,14 +333,14 @@ impl MarginSearch<'_> {
     }
 }
 
-/// One thread of a search.
+/// State of one thread of a search.
 struct MarginWorker<'a> {
     search: &'a MarginSearch<'a>,
     sample: &'a TextSample,
     from: f64,
-    /// Closest text so far of each one of the sample.
+    /// Most similar text so far for each text of the sample.
     found: Vec<Option<VerifiedMatch>>,
-    /// Features of the table that each text of the sample shares with the one at hand, and those that share any.
+    /// For each text of the sample, the number of features in the table that it shares with the current text; and the texts with a number above 0.
     counts: Vec<u32>,
     touched: Vec<u16>,
     scratch: VerifyScratch,
@@ -361,7 +360,7 @@ impl<'a> MarginWorker<'a> {
         }
     }
 
-    /// Compares the set of a class with the texts of the sample with which it may share enough.
+    /// Compares the set of a class with those texts of the sample that share enough features with it.
     fn visit(&mut self, class: u32, set: &[u64]) -> io::Result<()> {
         let rank = self.search.rank_of[class as usize];
         if !self.search.is_kept(rank) {
@@ -385,18 +384,18 @@ impl<'a> MarginWorker<'a> {
         Ok(())
     }
 
-    /// Compares a text of the sample with a kept one that has so many features of its prefix.
+    /// Compares a text of the sample with a kept text that has `shared` features of its prefix.
     fn compare(&mut self, number: usize, other: u32, shared: usize) -> io::Result<()> {
         let verifier = self.search.verifier;
         let text = &self.sample.texts[number];
-        // Only earlier ones: of two texts of the sample the pair counts once, for the later.
+        // Only with earlier ones: a pair of two sampled texts is counted once, for the later.
         if other >= text.rank {
             return Ok(());
         }
         let best = self.found[number];
         let bar = best.map_or(self.from, |best| verifier.similarity(text.rank, best));
         let needed = verifier.needed(text.rank, other, bar);
-        // What is not in the table may all be shared, at most.
+        // Features that are not in the table may all be shared.
         if shared + text.outside < needed {
             return Ok(());
         }
@@ -470,8 +469,8 @@ mod tests {
 
     #[test]
     fn a_large_collection_is_sampled_by_hash() {
-        // Every set is one half or the other of the one before it, so all are kept, and half of them are in the margin.
-        // So many that a range of two threads has more than are sampled.
+        // Every second set has eight of the ten features of the one before it, so all are kept, and half of them are in the margin.
+        // There are so many that, with two threads, each range has more texts than the sample.
         let count = 17 * SAMPLED as u64;
         let set = |at: u64| (0..10).map(move |number| 1000 * at + number);
         let near = |at: u64| {
@@ -501,7 +500,7 @@ mod tests {
         let found = run(1, u64::MAX);
         assert_eq!((found.sampled, found.texts), (SAMPLED as u64, count));
         assert_eq!(found.kept.iter().sum::<u64>(), SAMPLED as u64 / 2);
-        // The least hashes are those of the last ranks.
+        // The smallest hashes are those of the last ranks.
         assert!(
             found
                 .closest

@@ -1,9 +1,9 @@
 //! Division of `--memory`.
 //!
-//! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and each thread's tools. Of the rest,
-//! tables of documents take up to [`DedupMemory::table_share`], and lie in files beyond that: see
-//! [`table_memory`](crate::spill::table_memory). Of what they leave, feature sets may keep half in memory while reading, a third of that
-//! those of visible texts, keys a twelfth. Groups take what is left, and go to disk if they need more.
+//! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and the tools of each thread. Of the rest,
+//! tables of documents may take up to [`DedupMemory::table_share`]; further tables are in files: see
+//! [`table_memory`](crate::spill::table_memory). Of what tables leave, feature sets may keep a half in memory while reading (those of visible
+//! texts a third of that), and keys a twelfth. Groups take the rest, and go to disk if they need more.
 
 use std::io;
 use std::path::Path;
@@ -23,47 +23,47 @@ use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
 
-/// Bytes of text for each counter of features. On 2 GB of manual pages four times the counters saved an eighth of the visits and cost as much
+/// Bytes of text per counter of features. On 2 GB of manual pages, four times as many counters saved an eighth of the visits but cost as much
 /// in cache misses.
 const BYTES_PER_COUNTER: u64 = 256;
 
-/// Bytes of text of which all documents are counted.
+/// Maximum number of bytes of text of which all documents are counted.
 const ALL_COUNTED: u64 = 64 * MIB;
 
-/// Of more text, one document in so many is counted: an eighth more candidates, and adding costs next to nothing.
+/// One document in this many is counted in longer texts: this gives an eighth more candidates, and counting costs almost nothing.
 const SAMPLING: u64 = 4;
 
-/// Counters take one of so many parts of the memory, at most.
+/// Counters take at most one part in this many of the memory.
 const COUNTER_SHARE: u64 = 16;
 
-/// Keys take one of so many parts of what is left.
+/// Keys take one part in this many of the memory that is left.
 const KEYS_SHARE: u64 = 12;
 
-/// Bytes of text for each byte of compressed input, roughly.
+/// Approximate bytes of text per byte of compressed input.
 const COMPRESSION_RATIO: u64 = 4;
 
-/// Share of the memory that is left, and a place for what does not fit.
+/// Share of the memory that is left, and a folder for groups that do not fit in it.
 pub(crate) struct MemoryShare<'a> {
-    /// One of so many.
+    /// Number of shares that the memory is divided into.
     pub(crate) of: u64,
     pub(crate) folder: &'a Path,
 }
 
-/// Remainder of the limit as a job goes on; see the module's header.
+/// The part of the limit that is left as a job proceeds; see the module's header.
 pub(crate) struct DedupMemory {
     limit: u64,
     fixed: u64,
-    /// Taken by all but tables.
+    /// Bytes taken by everything except tables.
     used: u64,
     /// Bytes of tables, in memory and in files.
     tables: u64,
-    /// Part of `used` that counters of features took.
+    /// Bytes of `used` that counters of features take.
     counters: u64,
-    /// Part of `used` that groups took.
+    /// Bytes of `used` that groups take.
     grouped: u64,
 }
 
-/// Bytes of text that inputs may hold, roughly.
+/// Returns the approximate number of bytes of text in the inputs.
 pub(crate) fn expected_text(inputs: &Inputs) -> u64 {
     let of = |source: &Source| match source.compression {
         Compression::None => source.bytes,
@@ -73,7 +73,7 @@ pub(crate) fn expected_text(inputs: &Inputs) -> u64 {
 }
 
 impl DedupMemory {
-    /// The budget of a job whose texts are read so.
+    /// Creates the budget of a job with these limits, scheme and options.
     pub(crate) fn new(limits: &JobLimits, scheme: &Scheme, options: &InputOptions) -> Self {
         Self {
             limit: limits.memory,
@@ -85,7 +85,7 @@ impl DedupMemory {
         }
     }
 
-    /// Bytes beside the fixed part.
+    /// Returns the number of bytes besides the fixed part.
     fn all(&self) -> u64 {
         self.limit.saturating_sub(self.fixed)
     }
@@ -95,12 +95,12 @@ impl DedupMemory {
         self.all().saturating_sub(self.used + tables)
     }
 
-    /// Bytes that tables may take.
+    /// Returns the bytes that tables may take.
     pub(crate) fn table_share(&self) -> TableShareSizes {
         TableShareSizes::of(self.all())
     }
 
-    /// Counters for the features of so many bytes of text; they take a sixteenth of the memory, at most, whatever the threads take.
+    /// Creates counters for the features of `text_bytes` bytes of text; they take at most a sixteenth of the memory, for any number of threads.
     pub(crate) fn frequency(&mut self, text_bytes: u64) -> FeatureFrequency {
         let plan = CounterPlan {
             wanted: text_bytes / BYTES_PER_COUNTER,
@@ -115,27 +115,27 @@ impl DedupMemory {
         FeatureFrequency::with_counters(plan)
     }
 
-    /// Gives back what counters took.
+    /// Releases the memory of counters.
     pub(crate) fn release_counters(&mut self) {
         self.used -= std::mem::take(&mut self.counters);
     }
 
-    /// Bytes of feature sets that stay in memory, of each of so many kinds.
+    /// Returns the number of bytes of feature sets that stay in memory, for each of `kinds` kinds.
     pub(crate) fn sets(&self, kinds: usize) -> u64 {
         self.left() / 2 / kinds as u64
     }
 
-    /// Bytes of candidate keys, or of pairs, that stay in memory.
+    /// Returns the number of bytes of candidate keys, or of pairs, that stay in memory.
     pub(crate) fn keys(&self) -> u64 {
         self.left() / KEYS_SHARE
     }
 
-    /// Bytes of records that wait for their place in the order of the results, when little else is left.
+    /// Returns the number of bytes for records that are being ordered for the results, late in the job.
     pub(crate) fn records(&self) -> u64 {
         self.left() / 3
     }
 
-    /// Memory for feature sets, beside tables, while records are read.
+    /// Returns the memory for feature sets, beside tables, while records are read.
     pub(crate) fn reading(&self) -> ReadingBudget {
         ReadingBudget {
             left: self.left().saturating_sub(self.keys()),
@@ -145,18 +145,18 @@ impl DedupMemory {
         }
     }
 
-    /// Bytes for the search just below the threshold, when groups have gone.
+    /// Returns the number of bytes for the search just below the threshold, after groups were freed.
     pub(crate) fn for_margin(&self) -> u64 {
-        // Half: what groups gave back is in pieces. With less than some MiB it would read all feature sets again and again.
+        // A half, because the memory freed by groups is fragmented. With less than a few MiB, the search would read all feature sets many times.
         (self.left() / 2).max(4 * MIB)
     }
 
-    /// Bytes that are left for groups.
+    /// Returns the number of bytes left for groups.
     pub(crate) fn for_groups(&self) -> u64 {
         self.left()
     }
 
-    /// Error for groups that need more than is left.
+    /// Returns the error for groups that need more than is left.
     pub(crate) fn refuse_groups(&self, needed: u64) -> BatchError {
         let others = self.used + needed;
         // Either all tables are in memory too, or they take their share, which grows with the limit.
@@ -169,18 +169,19 @@ impl DedupMemory {
         }
     }
 
-    /// Takes the tables of a scan off, of so many bytes, documents and classes, and what is made of them while groups are there.
+    /// Subtracts the tables of a scan, with this number of bytes, documents and classes, and the tables that are computed from them while groups are
+    /// in memory.
     pub(crate) fn tables(&mut self, bytes: u64, documents: usize, classes: usize) {
         self.tables += bytes + comparing_bytes(documents as u64, classes as u64);
     }
 
-    /// Takes off how near so many ranks are to others: nearly all that share a key, at worst.
+    /// Subtracts the resemblances of this number of ranks; in the worst case nearly all that share a key have one.
     pub(crate) fn near_ranks(&mut self, ranks: usize) {
         self.tables += NEAR * ranks as u64;
     }
 
-    /// Takes groups off that fit, with what comparing with survivors touches beside them, into a share of what is left; they go to a file in
-    /// `folder` otherwise.
+    /// Subtracts groups if they fit in a share of the memory that is left, together with the memory for settling. Otherwise moves them to a file in
+    /// `folder`.
     pub(crate) fn groups(
         &mut self,
         groups: StoredGroups,
@@ -199,34 +200,34 @@ impl DedupMemory {
         Ok(groups)
     }
 
-    /// Gives back what all groups took.
+    /// Releases the memory of all groups.
     pub(crate) fn release_groups(&mut self) {
         self.used -= std::mem::take(&mut self.grouped);
     }
 }
 
-/// Memory that feature sets may take while records are read.
+/// Memory for feature sets while records are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadingBudget {
     left: u64,
-    /// The most that tables take of it.
+    /// Maximum bytes of it that tables take.
     tables: u64,
     fixed: u64,
-    /// Bytes that others than tables took beside the fixed part.
+    /// Bytes taken by everything except tables, besides the fixed part.
     used: u64,
 }
 
-/// Bytes that must be left where keys have their part of it.
+/// Returns the number of bytes that must be left so that `bytes` remain after the share of keys.
 pub(crate) fn with_keys(bytes: u64) -> u64 {
     // A byte more for each number that was rounded down.
     bytes.saturating_mul(KEYS_SHARE).div_ceil(KEYS_SHARE - 1) + KEYS_SHARE
 }
 
 impl ReadingBudget {
-    /// Memory that tables and `lists`, of what could not be read, leave for feature sets.
+    /// Returns the memory that tables and `lists`, of records that could not be read, leave for feature sets.
     ///
     /// # Errors
-    /// If the lists, which stay in memory, do not fit beside the share of tables.
+    /// Returns an error if the lists, which stay in memory, do not fit beside the share of tables.
     pub(crate) fn left_by(&self, tables: u64, lists: u64) -> Result<u64, BatchError> {
         let beside_tables = self.left.saturating_sub(self.tables);
         match lists > beside_tables {
@@ -241,51 +242,51 @@ impl ReadingBudget {
     }
 
     fn least_for(&self, lists: u64) -> u64 {
-        // Of the memory beside the fixed part, without the shares of keys and of tables.
+        // The shares of the memory besides the fixed part, in total and without those of keys and of tables.
         const ALL: u64 = KEYS_SHARE * TableShareSizes::PARTS;
         const BESIDE: u64 = KEYS_SHARE * TableShareSizes::LEFT - TableShareSizes::PARTS;
-        // Some bytes more for numbers that were rounded down.
+        // A few bytes more for numbers that were rounded down.
         let others = lists + self.used + TableShareSizes::PARTS;
         self.fixed + (others * ALL).div_ceil(BESIDE)
     }
 }
 
-/// Bytes for each class that threads hold for moments while they make groups of keys. Measured: two million short records keep to the limit
-/// with it, and were 1 % above it without.
+/// Bytes per class that threads use briefly while they group keys. Measured: with it, two million short records stay within the limit;
+/// without it they exceeded it by 1 %.
 const GROUPING: u64 = 4;
 
-/// Bytes of how near a document or class is to another.
+/// Bytes of the resemblance of a document or class to another.
 const NEAR: u64 = size_of::<NumberedSimilarity>() as u64;
 
-/// Bytes of orders and decisions of so many documents and classes while these are compared, beside the tables of both, groups, and how near
-/// classes are.
+/// Returns the number of bytes of orders and decisions while documents and classes are compared, without the tables of both, groups, and
+/// resemblances of classes.
 fn comparing_bytes(documents: u64, classes: u64) -> u64 {
-    // One order; of a class the best document, an order, a column by rank beside those of the table, what is kept, the start of its list of
-    // groups, what is left of it while lists are filled, and bits.
+    // One order of documents. For each class: the best document, an order, a column by rank besides those of the table, its survivor, the start
+    // of its list of groups, a counter while lists are filled, and bits.
     4 * documents + (16 + 9 + GROUPING) * classes
 }
 
-/// The same while documents are decided on: groups have gone, and columns by rank.
+/// Returns the number of bytes while documents are decided on, when groups and columns by rank have been freed.
 fn deciding_bytes(documents: u64, classes: u64) -> u64 {
-    // Two orders and the decisions on documents; of a class the best document, two orders and the decision. Nearly all are near another,
-    // at worst.
+    // Two orders and the decisions of documents. For each class: the best document, two orders and the decision. In the worst case nearly
+    // all resemble another.
     (12 + NEAR) * documents + (16 + NEAR) * classes
 }
 
-/// Bytes that so many documents and classes need beside their tables once all are read, whatever comes then.
+/// Returns the number of bytes that documents and classes need besides their tables after the scan, in the most expensive step.
 pub(crate) fn later_bytes(documents: u64, classes: u64) -> u64 {
-    // The table of texts; their hashes are taken out of it piece by piece.
+    // The table of texts, whose hashes are taken out of it piece by piece.
     let hashing = SeenTexts::CLASS_BYTES * classes;
-    // Hashes, and keys to sort by, twice where several threads do.
+    // Hashes, and keys to sort by, twice with several threads.
     let sorting_ids = 24 * documents + 16 * classes;
-    // Hashes of records have gone, in whose place orders are; of those of texts a half is left.
+    // Orders have replaced the hashes of records; half of the hashes of texts is left.
     let sorting_classes = (8 + 4 + 24) * classes;
     let decided = deciding_bytes(documents, classes).saturating_sub(8 * documents);
     let most = hashing.max(sorting_ids);
     most.max(sorting_classes).max(decided) + GROUPING * classes
 }
 
-/// Bytes of what is kept of something that could not be read, with a reason of so many bytes.
+/// Returns the number of bytes stored for a record that could not be read, with a reason of this many bytes.
 pub(crate) fn skip_bytes(reason: usize) -> u64 {
     reason as u64 + 192
 }
@@ -298,7 +299,7 @@ mod tests {
 
     const FIXED: u64 = 30 * MIB;
 
-    /// The budget of a job with these tables, which has used so many bytes besides.
+    /// Creates the budget of a job with these tables that has used `used` bytes besides.
     fn budget(limit: u64, tables: u64, used: u64) -> DedupMemory {
         DedupMemory {
             limit,
@@ -325,7 +326,7 @@ mod tests {
             };
             prop_assert!(least > limit);
             prop_assert!(budget(least, tables, used).for_groups() >= needed);
-            // Parts are of a whole number of bytes.
+            // Shares are rounded down to whole bytes.
             prop_assert!(budget(least - 4 * TableShareSizes::PARTS, tables, used).for_groups() < needed);
         }
 

@@ -1,6 +1,7 @@
-//! Deduplication and lists of pairs: one reading, candidates by shared keys, verification, survivors, results.
+//! Deduplication and lists of pairs: one pass over the input, candidates by shared keys, verification, survivors, results.
 //!
-//! `scan` fills `documents` and `spill`; `ranking` orders them; `candidate_groups` proposes (`group_windows` where they are on disk), `verify` decides, `survivors` or `pairs` collects; `run` is the whole way, `result_writer` its last step.
+//! `scan` fills `documents` and `spill`; `ranking` orders them; `candidate_groups` proposes candidates (`group_windows` if groups are on disk),
+//! `verify` checks them, and `survivors` or `pairs` collects the outcome; `run` connects all steps, of which `result_writer` is the last.
 
 pub(crate) mod block_components;
 pub(crate) mod candidate_groups;

@@ -1,9 +1,9 @@
-//! Columns of numbers of documents and classes in files, as wide as any number is: a table in memory may know 2^32, a file need not.
+//! Columns of document and class numbers in files. They can hold numbers of any size, although tables in memory are limited to 2^32.
 //!
-//! A number is written as its way from the one that its reader expects: most of them are one byte then. A column is blocks of up to
-//! [`BLOCK`] numbers: bytes (u64), and those; a way as a varint (7 bits a byte, lowest first) in zigzag (0, -1, 1, -2, ...).
+//! A number is written as its difference from the one that the reader expects, so that most take one byte. A column consists of blocks of up to
+//! [`BLOCK`] numbers: the length in bytes (u64), and the differences as varints (7 bits per byte, lowest first) in zigzag (0, -1, 1, -2, ...).
 //!
-//! Resemblances stand behind the column of what they are of, 8 bytes each.
+//! Resemblances follow the column of their numbers, 8 bytes each.
 
 use std::io::{self, Read, Write};
 
@@ -12,19 +12,19 @@ use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::parallel::in_order;
 use crate::spill::table_column::TableColumn;
 
-/// Numbers of a block, but for the last one.
+/// Number of numbers in each block except the last.
 const BLOCK: usize = 1 << 16;
 
-/// The number that stands most often at a place of a column.
+/// The number that is most frequent at a position of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ExpectedNumber {
-    /// One more than the number before; 0 at first.
+    /// The previous number plus one; 0 at the start.
     Next,
-    /// The place itself.
+    /// The position itself.
     Position,
 }
 
-/// The place in a column that comes next.
+/// The next position in a column.
 struct ColumnPlace {
     expected: ExpectedNumber,
     position: u64,
@@ -53,7 +53,7 @@ impl ColumnPlace {
     }
 }
 
-/// Adds a number, 7 bits a byte, lowest first.
+/// Appends a number, 7 bits per byte, lowest first.
 pub(crate) fn put_varint(bytes: &mut impl Extend<u8>, mut number: u64) {
     while number > 0x7f {
         bytes.extend([number as u8 | 0x80]);
@@ -62,7 +62,7 @@ pub(crate) fn put_varint(bytes: &mut impl Extend<u8>, mut number: u64) {
     bytes.extend([number as u8]);
 }
 
-/// The number with which bytes begin, and the bytes behind it.
+/// Splits the bytes into their first number and the rest. Returns `None` if they do not start with one.
 pub(crate) fn split_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (mut number, mut rest) = (0, bytes);
     for shift in (0..u64::BITS).step_by(7) {
@@ -101,7 +101,7 @@ pub(crate) fn write_numbers(
     Ok(())
 }
 
-/// Writes a column as [`write_numbers`] does; its blocks are made on so many threads.
+/// Writes a column as [`write_numbers`] does; `threads` threads encode its blocks.
 pub(crate) fn write_column(
     out: &mut impl Write,
     numbers: &[u32],
@@ -131,7 +131,7 @@ pub(crate) fn write_column(
     })
 }
 
-/// Adds numbers, each as its way from the expected one.
+/// Appends numbers, each as its difference from the expected one.
 fn put_block(block: &mut Vec<u8>, place: &mut ColumnPlace, numbers: impl Iterator<Item = u64>) {
     for number in numbers {
         put_varint(block, zigzag(number.wrapping_sub(place.expected())));
@@ -144,7 +144,7 @@ fn write_block(out: &mut impl Write, block: &[u8]) -> io::Result<()> {
     out.write_all(block)
 }
 
-/// Reads a column of so many numbers back; one that `T` cannot hold is an error.
+/// Reads a column of `count` numbers. Returns an error if `T` cannot hold one of them.
 pub(crate) fn read_numbers<T: TryFrom<u64>>(
     file: &mut HashingStream<impl Read>,
     count: u64,
@@ -171,7 +171,7 @@ pub(crate) fn read_numbers<T: TryFrom<u64>>(
     Ok(numbers)
 }
 
-/// Writes resemblances with the numbers that they are of, which ascend.
+/// Writes resemblances with their numbers, which must be ascending.
 pub(crate) fn write_similarities(
     out: &mut impl Write,
     similarities: &[NumberedSimilarity],
@@ -188,7 +188,7 @@ pub(crate) fn write_similarities(
     Ok(())
 }
 
-/// Reads so many resemblances back.
+/// Reads `count` resemblances.
 pub(crate) fn read_similarities(
     file: &mut HashingStream<impl Read>,
     count: u64,
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn six_billion_documents_have_numbers_in_files() {
-        // The last numbers of six billion, in the order of ids and as kept ones, but for two that are removed for the first.
+        // Survivors of the last of six billion documents: each is kept itself, except two that are removed for the first.
         let first = 6_000_000_000_u64;
         let numbers = [first, first + 1, first + 2, first, first, first + 5];
         for expected in [ExpectedNumber::Next, ExpectedNumber::Position] {

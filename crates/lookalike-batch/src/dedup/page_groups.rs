@@ -1,17 +1,17 @@
-//! Candidates among pages of one main text, by what else makes them near-duplicates.
+//! Candidates among pages with the same main text, by other properties that make them near-duplicates.
 //!
-//! Thousands of pages may have one main text and all be kept, since the rest of them differs: error pages, say. Groups over
-//! features of the main text propose every pair of them. So in large groups pages are made weak, that is no candidates of each
+//! Thousands of pages, for example error pages, may have the same main text and all be kept, since they differ elsewhere. Groups by
+//! features of the main text propose every pair of them. So pages are made weak in large groups, that is, not candidates of each
 //! other, and [`page_groups`] gives them keys by the rules of [`pages`](crate::dedup::pages). Two such pages are accepted only if
 //!
-//! - they show a reader the same: a key for that;
+//! - their visible texts are equal: a key for the text;
 //! - or their visible texts reach the threshold: keys for a prefix of these;
-//! - or they have one headline and one title, and their visible texts reach the floor: keys for a longer prefix;
-//! - or they are in different frames, under one headline or both mostly main text. Pages that have most of a core of features
-//!   share too many with each other for that, so they are weak under the key of their headline, and the others strong.
+//! - or they have the same headline and title, and their visible texts reach the floor: keys for a longer prefix;
+//! - or they are in different frames, with the same headline or both mostly main text. Pages that have most of a core of features
+//! share too many with each other for that, so they are weak under the key of their headline, and the others are strong.
 //!
-//! Of two pages that reach a resemblance the smaller one has a shorter prefix in which a shared feature must be, for it must
-//! have more of its features in common: the rest of a prefix is weak.
+//! Of two pages that reach a resemblance, the smaller one has a shorter prefix that must contain a shared feature, because a larger
+//! share of its features must be common: it is weak under the rest of its prefix.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,13 +28,13 @@ use crate::dedup::pages::{ComparedPage, FLOOR, FRAMES_SHARE, PageVerifier, is_mo
 use crate::dedup::verify::Verifier;
 use crate::spill::table_column::TableColumn;
 
-/// Groups of more members are large: there pages are compared only if other keys propose it.
+/// Number of members above which a group is large: its pages are compared only if other keys propose it.
 pub(crate) const LARGE_GROUP: usize = 64;
 
-/// Pages from which a core is learned.
+/// Number of pages from which a core is learned.
 const CORE_SAMPLE: usize = 256;
 
-/// Resources to collect and group keys.
+/// Resources for collecting and grouping keys.
 pub(crate) struct PageGroupResources<'a> {
     pub(crate) folder: &'a Path,
     /// Bytes of keys that stay in memory.
@@ -42,7 +42,8 @@ pub(crate) struct PageGroupResources<'a> {
     pub(crate) groups: GroupResources<'a>,
 }
 
-/// The groups of pages in groups by text with more than `bound` members; none where there are no such pages. No member of those is weak yet.
+/// Returns groups of the pages that are in groups by text with more than `bound` members, or `None` if there are no such pages. In `by_text` they
+/// must not be weak yet.
 pub(crate) fn page_groups(
     verifier: &Verifier<'_>,
     by_text: &StoredGroups,
@@ -54,7 +55,7 @@ pub(crate) fn page_groups(
         return Ok(None);
     };
     if pages.threshold <= 0.0 {
-        // Every candidate passes, also one that shares nothing and so has no key.
+        // Every candidate passes, including one that shares nothing and so has no key.
         return Ok(None);
     }
     let families = PageFamilies::new(verifier, by_text, bound)?;
@@ -78,11 +79,11 @@ pub(crate) fn page_groups(
     Ok(Some(groups.of_virtual_ranks(ranks, resources.folder)?))
 }
 
-/// Pages in large groups, with the family of each: those that large groups connect.
+/// Pages in large groups, with their families: the sets of pages that large groups connect.
 struct PageFamilies {
-    /// Ascending.
+    /// Ranks of the pages, ascending.
     members: TableColumn<u32>,
-    /// By rank; a rank of the family stands for it.
+    /// Smallest rank of the family, by rank.
     parents: TableColumn<u32>,
 }
 
@@ -109,14 +110,14 @@ impl PageFamilies {
             .collect();
         for &rank in &families.members {
             let family = families.parents[rank as usize];
-            // Members ascend and parents are smaller: the parent leads to its root already, so one step is
+            // Members ascend and parents are smaller, so the parent already points to its root and a single step is
             // enough.
             families.parents[rank as usize] = families.parents[family as usize];
         }
         Ok(families)
     }
 
-    /// The smaller rank stands for both.
+    /// Joins two families; the smaller rank represents both.
     fn join(&mut self, a: u32, b: u32) {
         let (a, b) = (self.root(a), self.root(b));
         self.parents[a.max(b) as usize] = a.min(b);
@@ -132,13 +133,13 @@ impl PageFamilies {
         at
     }
 
-    /// The smallest rank of the family of a member.
+    /// Returns the smallest rank of the family of a member.
     fn of(&self, rank: u32) -> u32 {
         self.parents[rank as usize]
     }
 }
 
-/// Kinds of keys, so that those of different kinds do not meet.
+/// Kinds of keys, which are mixed into them so that keys of different kinds differ.
 #[derive(Clone, Copy)]
 enum PageKeyKind {
     SameText = 1,
@@ -148,12 +149,12 @@ enum PageKeyKind {
     MostlyMain,
 }
 
-/// The key of something in a family.
+/// Returns the key of a value in a family.
 fn key_of(kind: PageKeyKind, family: u32, what: u64) -> u64 {
     avalanche(what ^ avalanche(u64::from(family) << 8 | kind as u64))
 }
 
-/// Memory for the sets of a page and what is made of them.
+/// Buffers for the sets of a page and its prefix.
 #[derive(Default)]
 struct PageBuffers {
     text: Vec<u64>,
@@ -162,14 +163,14 @@ struct PageBuffers {
     common: Vec<RankedFeature>,
 }
 
-/// A page under a key of pages that may be accepted for being in different frames.
+/// A page with its key for pairs in different frames.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct KeyedPage {
     key: u64,
     rank: u32,
 }
 
-/// The keys of pages on their way to the groups.
+/// Collects the keys of pages.
 struct PageKeys<'a, 'v> {
     verifier: &'a Verifier<'v>,
     pages: PageVerifier<'v>,
@@ -178,26 +179,26 @@ struct PageKeys<'a, 'v> {
     buffers: PageBuffers,
 }
 
-/// The visible text of a page, with the size of its main text.
+/// The features of a page's visible text, with the size of its main text.
 struct LoadedPage<'b> {
     main: usize,
     visible: &'b [u64],
 }
 
 impl LoadedPage<'_> {
-    /// Features besides the main text.
+    /// Returns the number of visible features outside the main text.
     fn rest(&self) -> usize {
         self.visible.len().saturating_sub(self.main)
     }
 
-    /// Returns true only if no two pages of which it does, with the same core, are in different frames.
+    /// Returns true only if no two pages for which it is true, with the same core, are in different frames.
     ///
-    /// Two pages share all of the core but what one of them misses. Half of that, less half of the main text, is more than
-    /// [`FRAMES_SHARE`] of half of the rest on each side, so in the sum it is for both.
+    /// Two pages share all of the core except the features that one of them lacks. Half of that, less half of the main text, is more than
+    /// [`FRAMES_SHARE`] of half of the rest on each side, so the sum over both sides is more too.
     fn is_in_frame_of(&self, core: &[u64]) -> bool {
         let missing = core.len() - intersection_size(self.visible, core);
         let sure = core.len().saturating_sub(2 * missing + self.main);
-        // A feature more, for the rounding of the product.
+        // One feature more, for the rounding of the product.
         sure as f64 > FRAMES_SHARE * self.rest() as f64 + 1.0
     }
 }
@@ -213,7 +214,7 @@ impl PageKeys<'_, '_> {
         self.writer.push(key, rank + weak)
     }
 
-    /// Hands over the sets of a page.
+    /// Loads the sets of a page and passes them to `visit`.
     fn with_page<T>(
         &mut self,
         rank: u32,
@@ -226,7 +227,7 @@ impl PageKeys<'_, '_> {
         Ok(visit(LoadedPage { main, visible }))
     }
 
-    /// Keys for pairs that reach the threshold or the floor, or show the same.
+    /// Adds keys for pairs that reach the threshold or the floor, or have the same visible text.
     fn push_prefixes(&mut self) -> io::Result<()> {
         let families = self.families;
         let frequency = FeatureFrequency::new();
@@ -246,7 +247,7 @@ impl PageKeys<'_, '_> {
             }
             let salt = key_of(PageKeyKind::Threshold, family, 0);
             self.push_prefix(rank, &levels, threshold, salt)?;
-            // Below the threshold only one title and headline will do.
+            // Below the threshold only pages with the same title and headline are accepted.
             let identity = self
                 .identity(rank)
                 .filter(|page| page.has_headline_of(*page));
@@ -258,7 +259,7 @@ impl PageKeys<'_, '_> {
         Ok(())
     }
 
-    /// Keys for pairs whose visible texts resemble each other by `least`.
+    /// Adds keys for pairs whose visible texts have a resemblance of at least `least`.
     fn push_prefix(
         &mut self,
         rank: u32,
@@ -274,8 +275,7 @@ impl PageKeys<'_, '_> {
             let size = page.visible.len();
             let long = prefix_len(size, least);
             levels.prefix(page.visible, long, &mut prefix, &mut common);
-            // The prefix for a partner of the same size, the shortest one that is needed: a larger partner
-            // finds this page by it.
+            // The prefix for a partner of the same size, which is the shortest one needed: a larger partner finds this page by it.
             (size + 1).saturating_sub(shared_needed(size, size, least))
         })?;
         for (at, &feature) in prefix.iter().enumerate() {
@@ -285,7 +285,7 @@ impl PageKeys<'_, '_> {
         Ok(())
     }
 
-    /// Keys for pairs in different frames.
+    /// Adds keys for pairs in different frames.
     fn push_frames(&mut self, bound: usize) -> io::Result<()> {
         let families = self.families;
         let mut keyed: Vec<KeyedPage> = Vec::new();
@@ -312,7 +312,7 @@ impl PageKeys<'_, '_> {
             .filter(|pages| pages.len() > 1)
         {
             let core = match pages.len() > bound {
-                // Few pages are compared in pairs sooner than a core is learned.
+                // Comparing few pages in pairs costs less than learning a core.
                 true => self.core(pages)?,
                 false => Vec::new(),
             };
@@ -325,12 +325,12 @@ impl PageKeys<'_, '_> {
         Ok(())
     }
 
-    /// Features that most of some of these pages have, evenly chosen. A feature of fewer would be missed more often than it helps.
+    /// Returns the features that most of a sample of these pages have. Rarer features would be missing more often than they help.
     fn core(&mut self, pages: &[KeyedPage]) -> io::Result<Vec<u64>> {
         let sample = pages.len().min(CORE_SAMPLE);
         let mut counts: HashMap<u64, usize> = HashMap::new();
         for at in 0..sample {
-            // Evenly chosen, and so the same for any number of threads.
+            // Evenly spaced, so that the sample does not depend on the number of threads.
             let KeyedPage { rank, .. } = pages[at * pages.len() / sample];
             self.with_page(rank, |page| {
                 for &feature in page.visible {
@@ -400,7 +400,7 @@ mod tests {
         columns: PageColumns,
         store: SetStore,
         classes: Vec<u32>,
-        /// Numbers of visible texts; empty where equal ones are not known.
+        /// Numbers of visible texts; empty if it is unknown which ones are equal.
         texts: Vec<u128>,
         page_groups: Option<CandidateGroups>,
         threshold: f64,
@@ -476,7 +476,7 @@ mod tests {
             }
         }
 
-        /// Decisions by groups of which those of texts, or of pages, are on disk.
+        /// Settles with groups of texts, or of pages, that are on disk.
         fn settled_from_disk(
             &self,
             [by_text, by_page]: [bool; 2],
@@ -497,7 +497,7 @@ mod tests {
             settle_in_little(&self.verifier(), &groups, &settled, fixed, plan)
         }
 
-        /// All pairs, and how often a candidate was looked at for them.
+        /// Returns all pairs, and the number of candidates visited for them.
         fn matches(&self) -> (Vec<(u32, u32, u32)>, u64) {
             let verifier = self.verifier();
             let ranks = self.pages.len();
@@ -518,7 +518,7 @@ mod tests {
             (found, visits.get())
         }
 
-        /// The definition: every two whose main texts reach the threshold, and that are accepted as pages.
+        /// The definition: all pairs whose main texts reach the threshold and that are accepted as pages.
         fn slow_matches(&self) -> Vec<(u32, u32, u32)> {
             let shared = |a: &[u64], b: &[u64]| a.iter().filter(|f| b.contains(f)).count();
             let mut found = Vec::new();
@@ -580,7 +580,7 @@ mod tests {
         }
     }
 
-    /// Pages of few main texts in few frames, of which they have most, each with something of its own.
+    /// Pages with few main texts in a few frames, most of which they contain, each with features of its own.
     fn families() -> impl Strategy<Value = Vec<TestPage>> {
         let sizes = (3..30_u64, 0..25_u64, 1..40_u64);
         sizes.prop_flat_map(|(main_size, frame_size, pool)| {
@@ -591,7 +591,7 @@ mod tests {
             );
             let page = page.prop_map(move |((variant, shift, missing), own, who)| {
                 let (headline, title, is_page) = who;
-                // Frames overlap by a third; main texts differ in a feature or not.
+                // Frames overlap by a third; main texts differ in at most a feature.
                 let main = (0..main_size).map(|f| f + 100 * u64::from(f < variant / 2));
                 let frame = (0..frame_size).filter(|f| !missing.contains(f));
                 let frame = frame.map(|f| 1000 + f + frame_size * 2 / 3 * (shift / 2));
@@ -661,7 +661,7 @@ mod tests {
         }
     }
 
-    /// The parts of the pages of a family.
+    /// Sizes of the parts of a page in a family.
     #[derive(Clone, Copy)]
     struct FamilyShape {
         main: u64,
@@ -670,7 +670,8 @@ mod tests {
         has_one_headline: bool,
     }
 
-    /// So many pages of nearly one main text in one frame, all of which differ enough to stay; five each share a little more.
+    /// Creates `count` pages with nearly the same main text in the same frame, all different enough to be kept; groups of five share a few more
+    /// features.
     fn differing_pages(count: u64, shape: FamilyShape) -> Vec<TestPage> {
         let page = |number: u64| {
             let main = (0..shape.main).map(|f| f + 5000 * u64::from(f < number % 2));
@@ -726,7 +727,7 @@ mod tests {
                 visits
             };
             let (few, many) = (visits(500), visits(4000));
-            // A sharp order of features may leave no candidate at all.
+            // An order of features that separates well may leave no candidate at all.
             assert!(
                 many <= 9 * few.max(4 * 500),
                 "{few} of 500, {many} of 4,000"

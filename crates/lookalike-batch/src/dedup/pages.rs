@@ -1,18 +1,18 @@
-//! Facts about HTML pages besides the text that was chosen of them, and the test that keeps pages apart which have only
+//! Facts about HTML pages besides the text that was chosen from them, and the test that separates pages with only
 //! that text in common.
 //!
-//! An extractor may take for the main content what every page of a template has. So two pages whose main texts resemble each
-//! other are near-duplicates only if one of these is true as well:
+//! An extractor may take a template that every page has for the main content. So two pages whose main texts resemble each
+//! other are near-duplicates only if one of these conditions holds as well:
 //!
-//! - their visible texts resemble each other by the threshold (where they say that they are about different things, and the
-//!   main text is less than two thirds of what is visible, what is visible besides does so, too);
-//! - they have the same headline, and next to nothing in common but the main text: one article in the frames of two sites;
-//! - they have the same headline, their titles begin alike, and their visible texts resemble each other by half;
-//! - the main text is at least two thirds of what either shows, they have next to nothing else in common, and their visible texts
-//!   resemble each other by half: an article to which each site gives a headline of its own.
+//! - their visible texts reach the threshold (if headlines or titles show that they are about different things, and the
+//!   main text is less than two thirds of the visible text, the visible text outside the main text must reach it too);
+//! - they have the same headline, and almost nothing in common besides the main text: one article in the frames of two sites;
+//! - they have the same headline, their titles begin alike, and their visible texts have a resemblance of at least a half;
+//! - the main text is at least two thirds of the visible text of both, they have almost nothing else in common, and their visible texts
+//!   have a resemblance of at least a half: an article to which each site gives its own headline.
 //!
-//! A page and a text that is no page are, if what is visible of them is half the same. All of that depends on the two
-//! documents only.
+//! A page and a text that is not a page are near-duplicates if their visible texts have a resemblance of at least a half. All of this depends
+//! only on the two documents.
 
 use std::io;
 
@@ -26,28 +26,28 @@ use crate::dedup::class_id::{ClassId, put};
 use crate::spill::feature_sets::{SetPlace, SetStore};
 use crate::spill::table_column::TableColumn;
 
-/// The resemblance of visible texts that two pages under one headline have at least if they are in frames of one kind.
+/// Minimum resemblance of the visible texts of two pages with the same headline in the same kind of frame.
 pub(crate) const FLOOR: f64 = 0.5;
 
-/// Of what two pages show besides their main text, at most this share is in both if their frames differ.
+/// Maximum share of common features, among the visible ones outside the main text, of two pages in different frames.
 pub(crate) const FRAMES_SHARE: f64 = 0.1;
 
 /// Counts of pages of which a part was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PageCounts {
-    /// HTML pages of which a mode chose the text.
+    /// Number of HTML pages whose text a mode of extraction chose.
     pub pages: u64,
-    /// Of these, pages with next to no main content: more of their text was compared.
+    /// Number of these with almost no main content: more of their text was compared.
     pub little_content: u64,
-    /// Of these, pages whose main content stands apart from their headline: more of their text was compared.
+    /// Number of these whose main content is apart from their headline: more of their text was compared.
     pub apart_from_headline: u64,
-    /// Of these, pages whose main content is lines that recur on many pages: what else is visible was compared.
+    /// Number of these whose main content is lines that recur on many pages: their other visible text was compared.
     pub template: u64,
 }
 
 impl PageCounts {
-    /// One record more.
+    /// Counts a record.
     pub(crate) fn count(&mut self, record: &Record<'_>) {
         let of_page = record
             .visible
@@ -69,19 +69,19 @@ impl PageCounts {
         self.template += other.template;
     }
 
-    /// Pages of which more than the main content was compared.
+    /// Returns the number of pages of which more than the main content was compared.
     #[must_use]
     pub fn fallen_back(&self) -> u64 {
         self.little_content + self.apart_from_headline + self.template
     }
 }
 
-/// Columns of pages, by class position or by rank; shorter than other columns where the last ones are no pages.
+/// Columns of pages, by class position or by rank. They are shorter than other columns if the last classes are not pages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageColumns {
-    /// Bits of [`PageIdentity`]; 0 where a class is no page.
+    /// Bits of [`PageIdentity`]; 0 if the class is not a page.
     identities: TableColumn<u64>,
-    /// Place and size of the features of the visible text; size 0 where they are those of the text.
+    /// Place and size of the features of the visible text; size 0 if they are those of the text.
     places: TableColumn<SetPlace>,
     sizes: TableColumn<u32>,
 }
@@ -99,7 +99,7 @@ impl PageColumns {
         put(&mut self.sizes, class, size);
     }
 
-    /// Facts of the page that a class is, and the features of what a reader sees of it where those are not the features of the text.
+    /// Returns the identity of a class that is a page, and the features of its visible text if they are not those of the text.
     pub(crate) fn of_class(&self, class: usize) -> Option<(PageIdentity, Option<(SetPlace, u32)>)> {
         let identity = PageIdentity::from_bits(self.identities.get(class).copied().unwrap_or(0))?;
         let set = (self.places[class], self.sizes[class]);
@@ -115,7 +115,7 @@ impl PageColumns {
             as u64
     }
 
-    /// The same columns in the order of `classes`.
+    /// Returns the columns in the order of `classes`.
     pub(crate) fn sorted(&self, classes: &[u32]) -> Self {
         if self.is_empty() {
             return Self::default();
@@ -140,7 +140,7 @@ fn sorted<T: Copy + Default>(column: &[T], classes: &[u32]) -> TableColumn<T> {
 /// Compares visible texts of pages.
 #[derive(Clone, Copy)]
 pub(crate) struct PageVerifier<'a> {
-    /// By rank.
+    /// Columns by rank.
     pub(crate) columns: &'a PageColumns,
     pub(crate) sets: &'a SetStore,
     /// Class of each rank.
@@ -148,7 +148,7 @@ pub(crate) struct PageVerifier<'a> {
     pub(crate) threshold: f64,
 }
 
-/// Two sets of features to read visible texts into.
+/// Buffers for the visible texts of two pages.
 #[derive(Default)]
 pub(crate) struct PageScratch {
     own: Vec<u64>,
@@ -164,7 +164,7 @@ pub(crate) struct ComparedPage<'s> {
 }
 
 impl PageVerifier<'_> {
-    /// True if two texts that share so many features, enough to be near-duplicates, are that as pages too.
+    /// Returns true if two texts that share `shared` features, enough to be near-duplicates, are near-duplicates as pages too.
     pub(crate) fn accepts(
         &self,
         a: ComparedPage<'_>,
@@ -185,12 +185,12 @@ impl PageVerifier<'_> {
             shared_main: shared,
             threshold: self.threshold,
         };
-        // Gives up as soon as the least of all rules is out of reach.
+        // Stops as soon as the minimum of all rules is out of reach.
         let shared_visible = intersection_at_least(own, other, pair.needed());
         Ok(shared_visible.is_some_and(|shared_visible| pair.accepts(shared_visible)))
     }
 
-    /// Resemblance of the visible texts of two ranks; none where all that is visible was compared.
+    /// Returns the resemblance of the visible texts of two ranks, or `None` if their visible texts were compared anyway.
     pub(crate) fn resemblance(
         &self,
         a: ComparedPage<'_>,
@@ -207,7 +207,7 @@ impl PageVerifier<'_> {
         Ok(Some(resemblance_of(shared, own.len(), other.len())))
     }
 
-    /// Features of all that is visible.
+    /// Returns the features of the visible text.
     pub(crate) fn visible<'b>(
         &'b self,
         side: ComparedPage<'b>,
@@ -226,10 +226,10 @@ impl PageVerifier<'_> {
     }
 }
 
-/// Two documents whose main texts resemble each other, by the sizes of their sets of features.
+/// Two documents whose main texts resemble each other, with the sizes of their feature sets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PagePair {
-    /// None of a document that is no page.
+    /// `None` for a document that is not a page.
     pub(crate) identities: [Option<PageIdentity>; 2],
     pub(crate) main: [usize; 2],
     pub(crate) visible: [usize; 2],
@@ -242,17 +242,17 @@ impl PagePair {
         matches!(self.identities, [Some(a), Some(b)] if a.has_headline_of(b))
     }
 
-    /// True if the main text is two thirds of what either page shows.
+    /// Returns true if the main text is at least two thirds of the visible text of both pages.
     fn is_mostly_main(&self) -> bool {
         let mut shares = self.main.iter().zip(&self.visible);
         shares.all(|(&main, &visible)| is_mostly_main(main, visible))
     }
 
-    /// Features that the visible texts share at least, if the pair is one.
+    /// Returns the minimum number of features that the visible texts of a near-duplicate share.
     pub(crate) fn needed(&self) -> usize {
         let [a, b] = self.visible;
         if self.has_one_headline() {
-            // Frames that have nothing in common are a reason, too: see `accepts`.
+            // Frames without common features are a reason to accept too: see `accepts`.
             return 0;
         }
         let is_page_and_text = self.identities.contains(&None);
@@ -262,7 +262,7 @@ impl PagePair {
         }
     }
 
-    /// True if the pair is one, if the visible texts share so many features.
+    /// Returns true if the pair is a near-duplicate when its visible texts share `shared_visible` features.
     pub(crate) fn accepts(&self, shared_visible: usize) -> bool {
         let [a, b] = self.visible;
         let reaches = |least: f64| shared_visible >= shared_needed(a, b, least);
@@ -275,7 +275,7 @@ impl PagePair {
             *rest = rest.saturating_sub(main);
         }
         let [rest_a, rest_b] = rests;
-        // The main text is a part of what is visible, so its shared features are among those.
+        // The main text is a part of the visible text, so its shared features are counted there too.
         let shared_rest = shared_visible.saturating_sub(self.shared_main);
         let in_other_frames = shared_rest as f64 <= FRAMES_SHARE * rest_a.min(rest_b) as f64;
         if self.has_one_headline() {
@@ -291,7 +291,7 @@ impl PagePair {
     }
 }
 
-/// Returns true if a main text of so many features is two thirds of a page of so many.
+/// Returns true if a main text of `main` features is at least two thirds of a page of `visible` features.
 pub(crate) fn is_mostly_main(main: usize, visible: usize) -> bool {
     3 * main >= 2 * visible
 }
@@ -300,7 +300,7 @@ pub(crate) fn is_mostly_main(main: usize, visible: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// A page that says that it is about `headline`, under a title that begins so.
+    /// Creates a page about `headline`, with a title that begins with `title`.
     fn identity(headline: u32, title: u32) -> PageIdentity {
         PageIdentity::from_bits(u64::from(headline) << 32 | u64::from(title)).unwrap()
     }
@@ -322,10 +322,10 @@ mod tests {
         assert!(!pair([hotel, dining], 100, 300).accepts(220));
         assert!(!pair([hotel, dining], 200, 300).accepts(260));
         assert!(pair([hotel, dining], 200, 300).accepts(280));
-        // What little is their own is all that they are about.
+        // Their own features are few, but they are all that the pages are about.
         assert!(!pair([hotel, dining], 100, 300).accepts(270));
         assert!(pair([hotel, dining], 100, 300).accepts(295));
-        // A page without a headline is not known to be about something else if its title is the same.
+        // Without a headline and with the same title, pages are not known to be about different things.
         let nameless = [identity(0, 7); 2];
         assert!(!pair(nameless, 100, 300).accepts(220));
         assert!(pair(nameless, 100, 300).accepts(270));
@@ -333,10 +333,10 @@ mod tests {
 
     #[test]
     fn one_article_in_two_frames_is_found() {
-        // The sites are named before the headline in the title.
+        // The titles begin with the names of the sites, before the headline.
         let (here, there) = (identity(1, 7), identity(1, 8));
         assert!(pair([here, there], 100, 600).accepts(105));
-        // Under other headlines the article must be the greater part.
+        // With different headlines, the article must be most of the page.
         let (here, there) = (identity(1, 7), identity(2, 8));
         assert!(!pair([here, there], 100, 600).accepts(105));
         assert!(pair([here, there], 450, 600).accepts(455));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// No pair is accepted that shares less than is asked for first, none below the floor but under one headline.
+        /// No pair that shares less than `needed` is accepted, and none below the floor unless the headlines are equal.
         #[test]
         fn the_floor_holds(
             headlines in [0u32..3, 0u32..3],

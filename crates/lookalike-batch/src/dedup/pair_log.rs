@@ -1,9 +1,9 @@
-//! The log of the pairs that were found, on disk: a job that is killed while it looks for all pairs does not compare those documents again.
+//! The log of the pairs found, on disk. A job that is killed while it searches for all pairs does not compare those documents again.
 //!
-//! Threads compare strides of ranks, in any order, and each stride leaves its pairs in entries, the last of which ends it. The order of ranks
-//! follows from ids and contents alone, so an ended stride tells a resumed job the same, for any number of threads and any memory.
+//! Threads compare strides of ranks, in any order, and write the pairs of each stride in entries; the last entry ends the stride. The order of ranks
+//! depends only on ids and contents, so a resumed job can reuse ended strides for any number of threads and any memory.
 //!
-//! One file, `found.bin`. Little-endian:
+//! There is one file, `found.bin`. Little-endian:
 //!
 //! ```text
 //! 8 bytes   "LOOKPAR1"
@@ -12,7 +12,7 @@
 //!           u64 XXH3-64 of all that, with the word above as its seed
 //! ```
 //!
-//! Nothing is forced to the disk: after a power cut the sums say what is left.
+//! Writes are not synced: after a power cut, the checksums show which entries are left.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -31,31 +31,31 @@ use crate::locks::lock;
 
 const MAGIC: [u8; 8] = *b"LOOKPAR1";
 
-/// Bytes of the magic and of the word behind it.
+/// Number of bytes of the magic and the hash after it.
 const HEAD: u64 = 16;
 
-/// Most pairs of an entry: what a thread holds of a stride with very many.
+/// Maximum number of pairs in an entry, which bounds the memory of a thread for a stride with very many.
 const MOST_PAIRS: usize = 1 << 13;
 
-/// Time after which entries are handed to the system, where a killed job does not lose them.
+/// Time after which entries are passed to the system, so that a killed job does not lose them.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
-/// Two documents by their place in the order of ids, their similarity as the two halves of its bits, and so that of what a
-/// reader sees, or NaN.
+/// Two documents by their places in the order of ids, and the halves of the bits of their similarity and of that of their visible
+/// texts, which is NaN if there is none.
 pub(crate) type PairRecord = [u32; 6];
 
-/// The place of a log, and the job that it is of.
+/// The path of a log, and the hash of its job.
 pub(crate) struct PairLogPlace {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
 }
 
-/// A log that is open to be written, and the ranks of which it tells.
+/// A log that is open for writing, with the ranks that it covers.
 pub(crate) struct PairLog {
-    /// None once the disk was full: that ends the log, not the job.
+    /// `None` once writing failed, as on a full disk: that ends the log, not the job.
     file: Mutex<Option<PairLogFile>>,
     seed: u64,
-    /// A bit for each rank.
+    /// One bit per rank, set if the log has all pairs of the rank with earlier ones.
     done: Vec<u64>,
     ranks: usize,
     next_stride: AtomicU64,
@@ -66,7 +66,7 @@ struct PairLogFile {
     flushed: Instant,
 }
 
-/// Pairs of a stride on their way to the log.
+/// Pairs of a stride that are being written to the log.
 pub(crate) struct StridePairs<'l> {
     log: &'l PairLog,
     stride: u64,
@@ -74,15 +74,15 @@ pub(crate) struct StridePairs<'l> {
     pairs: Vec<PairRecord>,
 }
 
-/// An entry without its sum: number of the stride, its first rank, its end, number of pairs.
+/// An entry without its pairs and checksum: number of the stride, its first rank, its end, number of pairs.
 type EntryHead = [u64; 4];
 
 impl PairLogPlace {
-    /// Opens the log of so many ranks, whose texts have the hash `order` in their order, and hands out all pairs of strides that
-    /// ended; begins another where there are none of this job.
+    /// Opens the log for `ranks` ranks, whose texts have the hash `order` in their order, and passes all pairs of ended strides to `visit`.
+    /// Begins a new log if there is none of this job.
     ///
     /// # Errors
-    /// When the file cannot be written, or `visit` fails.
+    /// Returns an error if the file cannot be written, or `visit` fails.
     pub(crate) fn open(
         &self,
         order: u64,
@@ -118,13 +118,13 @@ impl PairLogPlace {
         })
     }
 
-    /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
+    /// Removes the log, when its results have been saved or cannot be resumed.
     pub(crate) fn forget(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Strides that a log tells of.
+/// Strides that a log contains.
 struct KeptStrides {
     seed: u64,
     done: Vec<u64>,
@@ -133,7 +133,7 @@ struct KeptStrides {
 }
 
 impl KeptStrides {
-    /// Hands out the pairs of all strides that ended; returns the length of what is whole, 0 if it is no log of this job.
+    /// Passes the pairs of all ended strides to `visit`. Returns the length of the intact part, 0 if it is not a log of this job.
     fn replay(
         &mut self,
         file: &File,
@@ -145,10 +145,10 @@ impl KeptStrides {
         if log.read_exact(&mut head).is_err() || head[..] != expected {
             return Ok(0);
         }
-        // Where the pairs are of strides that have not ended so far: most strides have one entry.
+        // Positions of the pairs of strides that have not ended yet. Most strides have one entry.
         let mut begun: HashMap<u64, Vec<Range<u64>>> = HashMap::new();
         let (mut whole, mut entry) = (HEAD, Vec::new());
-        // The first entry that is not whole ends it: what lies behind was written later.
+        // Stop at the first damaged entry: entries after it were written later.
         while let Ok([stride, from, to, pairs]) = self.read_entry(&mut log, &mut entry) {
             let start = whole + size_of::<EntryHead>() as u64;
             whole += entry.len() as u64 + 8;
@@ -169,7 +169,7 @@ impl KeptStrides {
         Ok(whole)
     }
 
-    /// Reads an entry but for its sum, which must be right.
+    /// Reads an entry without its checksum, which must be right.
     fn read_entry(&self, log: &mut impl Read, entry: &mut Vec<u8>) -> io::Result<EntryHead> {
         let mut head: EntryHead = [0; 4];
         log.read_exact(bytemuck::cast_slice_mut(&mut head))?;
@@ -195,19 +195,19 @@ impl KeptStrides {
 
 fn visit_all(bytes: &[u8], visit: &mut impl FnMut(PairRecord) -> io::Result<()>) -> io::Result<()> {
     let records = bytes.chunks_exact(size_of::<PairRecord>());
-    // An entry need not lie where its records are aligned.
+    // An entry may be at a position where its records are not aligned.
     records
         .map(bytemuck::pod_read_unaligned)
         .try_for_each(visit)
 }
 
 impl PairLog {
-    /// True if it tells of anything.
+    /// Returns true if the log has any ranks.
     pub(crate) fn is_resumed(&self) -> bool {
         self.done.iter().any(|word| *word > 0)
     }
 
-    /// The first rank of which it does not tell, or their number.
+    /// Returns the first rank that is not in the log, or the number of ranks if all are.
     pub(crate) fn first_unfinished(&self) -> usize {
         let full = self.done.iter().take_while(|word| **word == u64::MAX);
         let word = full.count();
@@ -215,7 +215,7 @@ impl PairLog {
         (word * 64 + bits as usize).min(self.ranks)
     }
 
-    /// The ranks among these of which it does not tell, in runs.
+    /// Returns those of the ranks that are not in the log, as runs.
     pub(crate) fn unfinished(&self, ranks: Range<u32>) -> Vec<Range<u32>> {
         let mut runs: Vec<Range<u32>> = Vec::new();
         for rank in ranks {
@@ -249,7 +249,7 @@ impl PairLog {
         let mut file = lock(&self.file);
         let Some(open) = &mut *file else { return };
         if open.add(&entry).is_err() {
-            // The job goes on without more of it. Sums tell that the last entry is half.
+            // The job continues without the log. The checksum shows that the last entry is incomplete.
             *file = None;
         }
     }
@@ -276,7 +276,7 @@ impl StridePairs<'_> {
         self.pairs.push(pair);
     }
 
-    /// Ends the stride: all its pairs were found.
+    /// Ends the stride, of which all pairs have been pushed.
     pub(crate) fn end(self) {
         let Range { start, end } = self.ranks;
         let pairs = self.pairs.len() as u64;
@@ -293,7 +293,7 @@ mod tests {
 
     const RANKS: usize = 200;
 
-    /// Pairs that tell of which stride they are.
+    /// Pairs that contain the first rank of their stride.
     fn pairs_of(ranks: &Range<u32>, count: usize) -> impl Iterator<Item = PairRecord> {
         let start = ranks.start;
         (0..count as u32).map(move |number| [start, number, 0, 0, 0, 0])
@@ -331,7 +331,7 @@ mod tests {
         let place = place(&folder);
         let (log, found) = reopened(&place, 1);
         assert!(found.is_empty() && !log.is_resumed());
-        // Two at once, whose entries alternate, each with more pairs than an entry holds.
+        // Two strides at once, whose entries alternate, each with more pairs than fit in an entry.
         let [mut ended, mut killed] = [0..32, 32..64].map(|ranks| log.stride(ranks));
         for (a, b) in pairs_of(&(0..32), 3 * MOST_PAIRS).zip(pairs_of(&(32..64), 3 * MOST_PAIRS)) {
             ended.push(a);
@@ -344,7 +344,7 @@ mod tests {
         assert!(found.into_iter().eq(pairs_of(&(0..32), 3 * MOST_PAIRS)));
         assert_eq!(log.first_unfinished(), 32);
         assert!(log.unfinished(0..40).into_iter().flatten().eq(32..40));
-        // The resumed job makes it again under another number.
+        // The resumed job repeats the stride under another number.
         let mut again = log.stride(32..64);
         again.push([32, 5, 0, 0, 0, 0]);
         again.end();
@@ -386,7 +386,7 @@ mod tests {
                 false => bytes[at] ^= 0x10,
             }
             std::fs::write(&place.path, bytes).unwrap();
-            // Strides before the damage, and nothing else.
+            // Only the strides before the damage.
             let mut end = HEAD as usize;
             let whole = strides.iter().take_while(|(_, count)| {
                 end += size_of::<EntryHead>() + count * size_of::<PairRecord>() + 8;
@@ -398,7 +398,7 @@ mod tests {
             prop_assert!(found.into_iter().eq(expected));
             prop_assert_eq!(log.first_unfinished(), whole * 16);
             drop(log);
-            // What a resumed job adds is taken over, too.
+            // Entries of a resumed job are read too.
             written(&place, &strides[whole..]);
             let (log, found) = reopened(&place, 1);
             prop_assert!(found.into_iter().eq(strides.iter().flat_map(|(ranks, count)| pairs_of(ranks, *count))));

@@ -1,6 +1,6 @@
-//! Further tests that a pair must pass before it counts, each on features of its own.
+//! Further tests that a pair must pass to count, each on its own features.
 //!
-//! Measures of different features err on different pairs: pages of one template share runs of words, but not runs of
+//! Measures on different features err on different pairs: pages of one template share runs of words, but not runs of
 //! function words. A further test is verified like the first, on the exact sets of both documents.
 
 use std::fmt;
@@ -16,20 +16,20 @@ use crate::settings_error::SettingsError;
 use crate::spill::feature_sets::{SetPlace, SetStore};
 use crate::spill::table_column::TableColumn;
 
-/// A test in words: `coverage:stops:5:0.478` asks that of the larger set of runs of five function words the smaller
-/// one covers .478.
+/// A further test. For example, `coverage:stops:5:0.478` requires that the smaller set of runs of five function words covers at least
+/// .478 of the larger one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairTest {
-    /// Quantity that is measured.
+    /// The measure.
     pub measure: SetMeasure,
-    /// Of which features; what else a scheme says is that of the job.
+    /// The kind of features. The rest of the scheme is that of the job.
     pub shingle: Shingle,
-    /// Least value that passes, above 0 and at most 1.
+    /// Minimum value that passes, above 0 and at most 1.
     pub least: f64,
 }
 
 impl PairTest {
-    /// The scheme of its features, beside that of the job.
+    /// Returns the scheme of its features, for a job with this scheme.
     pub(crate) fn scheme(&self, job: &Scheme) -> Scheme {
         job.shingle(self.shingle)
             .weight(Weight::Set)
@@ -38,7 +38,7 @@ impl PairTest {
             .terms(None)
     }
 
-    /// Extracts its features.
+    /// Returns an extractor of its features.
     pub(crate) fn extractor(&self, job: &Scheme) -> FeatureExtractor {
         FeatureExtractor::new(&self.scheme(job))
     }
@@ -69,7 +69,7 @@ impl FromStr for PairTest {
     type Err = ParseSettingError;
 
     fn from_str(text: &str) -> Result<Self, ParseSettingError> {
-        // The features in the middle have colons of their own.
+        // The features in the middle contain colons too.
         let parts = text.split_once(':').zip(text.rsplit_once(':'));
         let Some(((measure, rest), (_, least))) = parts else {
             let fault = "is not a test: write MEASURE:FEATURES:LEAST, such as coverage:stops:5:0.4";
@@ -90,14 +90,14 @@ impl FromStr for PairTest {
     }
 }
 
-/// Result of a further test of two texts, for `explain`.
+/// Result of a further test on two texts, for `explain`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct TestOutcome {
-    /// The test as it is written.
+    /// The test, as users write it.
     pub test: String,
-    /// Things that were measured.
+    /// The value of the measure.
     pub value: f64,
-    /// True if it reaches the least value.
+    /// True if the value is at least the minimum.
     pub passes: bool,
 }
 
@@ -115,9 +115,9 @@ impl TestOutcome {
     }
 }
 
-/// The feature sets of a further test, by class.
+/// The feature sets for a further test, by class.
 ///
-/// Memory: 12 bytes a class, and the sets up to a budget; see [`SetStore`].
+/// Memory: 12 bytes per class, and the sets up to a budget; see [`SetStore`].
 pub(crate) struct TestSets {
     pub(crate) sets: SetStore,
     places: TableColumn<SetPlace>,
@@ -142,18 +142,18 @@ impl TestSets {
         self.sizes[class] = size;
     }
 
-    /// Place and size of the set of a class.
+    /// Returns the place and size of the set of a class.
     pub(crate) fn set_of(&self, class: usize) -> (SetPlace, u32) {
         (self.places[class], self.sizes[class])
     }
 
-    /// Bytes of the tables.
+    /// Returns the number of bytes of the tables.
     pub(crate) fn bytes(&self) -> u64 {
         (self.places.capacity() * 8 + self.sizes.capacity() * 4) as u64
     }
 }
 
-/// Two sets at a time.
+/// Buffers for two sets.
 #[derive(Default)]
 pub(crate) struct TestBuffers([Vec<u64>; 2]);
 
@@ -165,7 +165,7 @@ pub(crate) struct LoadedTest<'a> {
 }
 
 impl LoadedTest<'_> {
-    /// True if two classes pass.
+    /// Returns true if two classes pass the test.
     pub(crate) fn passes(&self, a: u32, b: u32, buffers: &mut TestBuffers) -> io::Result<bool> {
         let TestSets {
             sets,
@@ -175,7 +175,7 @@ impl LoadedTest<'_> {
         let (x, y) = (a as usize, b as usize);
         let (len_a, len_b) = (sizes[x] as usize, sizes[y] as usize);
         let PairTest { measure, least, .. } = self.test;
-        // No more can be shared than the smaller set has.
+        // The sets cannot share more features than the smaller one has.
         if measure.of(len_a.min(len_b), len_a, len_b) < least {
             return Ok(false);
         }

@@ -2,7 +2,7 @@
 //!
 //! Works on classes: every class is compared with the earlier members of its groups. A verified pair of classes
 //! stands for all pairs of their documents, and the documents of one class are pairs with similarity 1. Pairs are
-//! scattered by the first document's place in the order of ids, so that they come out sorted in bounded memory.
+//! partitioned by the first document's place in the order of ids, so that they are sorted in bounded memory.
 
 use std::io;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::settings::PairScope;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 use crate::spill::table_column::TableColumn;
 
-/// Pairs that are read from a temporary file at once.
+/// Number of pairs that are read from a temporary file at a time.
 const READ_PAIRS: usize = 1 << 14;
 
 /// A verified pair of documents: numbers in the document table, the smaller id first.
@@ -32,7 +32,7 @@ pub(crate) struct DocumentPair {
     pub(crate) a: u32,
     pub(crate) b: u32,
     pub(crate) similarity: f64,
-    /// That of all that a reader sees, where that is not what was compared.
+    /// Resemblance of the visible texts, if another text was compared.
     pub(crate) visible: Option<f64>,
 }
 
@@ -56,8 +56,7 @@ impl ClassCopies {
         for rank in ranking.by_id.iter().filter_map(|&document| rank(document)) {
             ends[rank + 1] += 1;
         }
-        // A counting sort: counts become starts, and each list comes out in the order of ids because documents
-        // are met in it.
+        // A counting sort: counts become starts, and each list is in the order of ids because documents are visited in that order.
         for rank in 0..rank_of.len() {
             ends[rank + 1] += ends[rank];
         }
@@ -78,7 +77,7 @@ impl ClassCopies {
     }
 }
 
-/// Verified pairs on their way to the output.
+/// Spool of verified pairs.
 pub(crate) struct PairSpool {
     spool: PartitionedFile<PairRecord>,
     documents: usize,
@@ -90,12 +89,12 @@ impl PairSpool {
         Ok(Self {
             spool: PartitionedFile::new(folder, budget)?,
             documents,
-            // Partitions are ranges of places, so that one after another they give the order.
+            // Partitions are ranges of places, so that reading them one after another keeps the order.
             per_part: documents.div_ceil(PARTS).max(1),
         })
     }
 
-    /// Takes the pairs of which a log tells, for so many ranks, whose texts have the hash `order`.
+    /// Adds the pairs in a log, for `ranks` ranks whose texts have the hash `order`, and returns the log.
     pub(crate) fn restored(
         &self,
         log: &PairLogPlace,
@@ -104,7 +103,7 @@ impl PairSpool {
     ) -> io::Result<PairLog> {
         let mut writer = self.writer();
         let log = log.open(order, ranks, |pair @ [a, b, ..]| {
-            // The sum of the log is right, yet a log is a file: no index in it is trusted.
+            // Although the checksum is right, the log is a file, so its indices are checked.
             match (a.max(b) as usize) < self.documents {
                 true => writer.push(pair),
                 false => Err(damaged()),
@@ -114,7 +113,7 @@ impl PairSpool {
         Ok(log)
     }
 
-    /// Pairs of a thread on their way to the spool.
+    /// Creates a writer for one thread.
     fn writer(&self) -> PairWriter<'_> {
         PairWriter {
             writer: SpoolWriter::new(&self.spool),
@@ -122,7 +121,7 @@ impl PairSpool {
         }
     }
 
-    /// Shows all pairs, sorted by both ids, and keeps them.
+    /// Calls `visit` with all pairs, sorted by both ids, and keeps them.
     pub(crate) fn each(
         &self,
         by_id: &[u32],
@@ -134,7 +133,7 @@ impl PairSpool {
                 records.extend_from_slice(piece);
                 io::Result::Ok(())
             })?;
-            // By `a`, then `b`. No pair is met twice, so the similarities never decide.
+            // By `a`, then `b`. Each pair occurs once, so the similarities never decide.
             records.sort_unstable();
             for [a, b, high, low, visible_high, visible_low] in records {
                 let visible = whole(visible_high, visible_low);
@@ -150,7 +149,7 @@ impl PairSpool {
     }
 }
 
-/// Pairs of a thread on their way to the spool.
+/// Writes the pairs of one thread to the spool.
 struct PairWriter<'s> {
     writer: SpoolWriter<'s, PairRecord>,
     per_part: usize,
@@ -166,10 +165,10 @@ impl PairWriter<'_> {
     }
 }
 
-/// The record of two documents, by their places in the order of ids.
+/// Returns the record of two documents, by their places in the order of ids.
 fn pair_record(x: u32, y: u32, similarity: f64, visible: Option<f64>) -> PairRecord {
     let [high, low] = halves(similarity);
-    // Records are plain words; no resemblance is NaN, so that is what stands for none.
+    // No resemblance is NaN, so NaN stands for none.
     let [visible_high, visible_low] = halves(visible.unwrap_or(f64::NAN));
     [x.min(y), x.max(y), high, low, visible_high, visible_low]
 }
@@ -186,22 +185,22 @@ fn whole(high: u32, low: u32) -> f64 {
 /// A search for all pairs.
 pub(crate) struct PairJoin<'a> {
     pub(crate) groups: &'a ClassGroups,
-    /// Bytes of a window of groups that are on disk.
+    /// Bytes for a window of groups that are on disk.
     pub(crate) memory: u64,
     pub(crate) copies: &'a ClassCopies,
-    /// Pairs of two documents before this place are left out: those are only compared with.
+    /// Number of places of documents that are only compared with; pairs of two of these are left out.
     pub(crate) against: u32,
     pub(crate) scope: PairScope,
     pub(crate) threads: usize,
     pub(crate) spool: &'a PairSpool,
-    /// Has the pairs of some ranks, which are in the spool, and gets those of the others.
+    /// A log that has the pairs of some ranks, which are already in the spool, and receives those of the others.
     pub(crate) log: Option<&'a PairLog>,
-    /// Hears how many classes are done, and its error ends the work.
+    /// Called with the number of classes that are done; an error ends the search.
     pub(crate) advance: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
 }
 
 impl PairJoin<'_> {
-    /// Finds every pair and puts it into the spool, window by window; each has a multiple of `step` ranks.
+    /// Finds all pairs and adds them to the spool, window by window; each window has a multiple of `step` ranks.
     pub(crate) fn run(&self, verifier: &Verifier<'_>, step: usize) -> Result<(), GroupError> {
         let ranks = verifier.sizes.len();
         let mut start = self.log.map_or(0, PairLog::first_unfinished);
@@ -220,7 +219,7 @@ impl PairJoin<'_> {
         Ok(())
     }
 
-    /// Finds the pairs of some ranks and earlier ones.
+    /// Finds the pairs of a range of ranks with earlier ranks.
     fn join(&self, verifier: &Verifier<'_>, ranks: Range<usize>) -> io::Result<()> {
         const STRIDE: usize = 32;
         let next = AtomicUsize::new(ranks.start);
@@ -234,7 +233,7 @@ impl PairJoin<'_> {
                 writer: self.spool.writer(),
             };
             loop {
-                // The number is all that threads share here; results meet in the spool, which has a lock.
+                // The number is all that threads share here; results are combined in the spool, which has locks.
                 let from = next.fetch_add(STRIDE, Ordering::Relaxed);
                 if from >= ranks.end {
                     return stride.writer.finish();
@@ -250,7 +249,7 @@ impl PairJoin<'_> {
                         }
                     }
                 }
-                // Held while the observer hears, so that it hears of numbers that only grow.
+                // Held during the call, so that the numbers passed to the observer only grow.
                 let mut done = lock(&done);
                 *done += to - from;
                 (self.advance)(*done)?;
@@ -260,7 +259,7 @@ impl PairJoin<'_> {
     }
 }
 
-/// A thread's search for the pairs of some ranks at a time.
+/// One thread's search for the pairs of a few ranks at a time.
 struct PairStride<'a> {
     join: &'a PairJoin<'a>,
     verifier: &'a Verifier<'a>,
@@ -270,7 +269,7 @@ struct PairStride<'a> {
 }
 
 impl PairStride<'_> {
-    /// Finds the pairs of these ranks and earlier ones; `found` gets them, too.
+    /// Finds the pairs of these ranks with earlier ones, and adds them to `found` too.
     fn join(
         &mut self,
         ranks: Range<u32>,
@@ -298,7 +297,7 @@ impl PairStride<'_> {
         let mut outcome = Ok(());
         let earlier = |than| EarlierMembers::new(verifier, than);
         verifier.matches(ranks, scratch, earlier, |x, other| {
-            // `matches` cannot be stopped from here: what it still finds is let go.
+            // `matches` cannot be stopped from here, so ignore further pairs.
             if outcome.is_err() {
                 return;
             }
@@ -318,7 +317,7 @@ impl PairStride<'_> {
     }
 }
 
-/// The documents of each class are pairs of similarity 1.
+/// Adds the pairs of documents in each class, with similarity 1.
 fn copies_of_one_text(
     copies: &ClassCopies,
     against: u32,
@@ -336,12 +335,12 @@ fn copies_of_one_text(
     Ok(())
 }
 
-/// All pairs of an element of each.
+/// Returns all pairs with one element of each slice.
 fn product<'s>(a: &'s [u32], b: &'s [u32]) -> impl Iterator<Item = (u32, u32)> + 's {
     a.iter().flat_map(move |&a| b.iter().map(move |&b| (a, b)))
 }
 
-/// Members of smaller rank: each pair is met once.
+/// Members of smaller rank, so that each pair is found once.
 pub(crate) struct EarlierMembers<'g> {
     groups: &'g CandidateGroups,
     page_groups: Option<&'g CandidateGroups>,
@@ -407,7 +406,7 @@ mod tests {
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
     use crate::settings::{KeepRules, RepeatedIds};
 
-    /// Documents `a0`, `a1`, ..., each of one of so many classes, and no two of them longer than each other.
+    /// Creates documents `a0`, `a1`, ..., with these classes and equal lengths.
     fn table(class_of: &[usize], classes: usize) -> (DocumentTable, DocumentRanking) {
         let mut documents = DocumentTable::default();
         for (at, &class) in class_of.iter().enumerate() {
@@ -431,7 +430,7 @@ mod tests {
         (documents, ranking)
     }
 
-    /// Every two documents whose classes are one or similar, as they stand in the result, but for two earlier ones.
+    /// Returns all pairs of documents whose classes are equal or similar, as in the result, except pairs of two that are only compared with.
     fn slow(
         collection: &TestCollection,
         class_of: &[usize],
@@ -472,7 +471,7 @@ mod tests {
             let class_of: Vec<usize> = (0..classes).chain(repeated).collect();
             let (documents, ranking) = table(&class_of, classes);
             let collection = TestCollection::by_prefix(sets, threshold);
-            // Ranks are classes here: what is compared does not depend on who is wanted most.
+            // Ranks equal classes here, because the pairs do not depend on the order of preference.
             let rank_of: Vec<u32> = (0..classes as u32).collect();
             let copies = ClassCopies::new(&documents, &ranking, &rank_of);
             let verifier = collection.verifier();
@@ -506,7 +505,7 @@ mod tests {
             let spool = match cut {
                 None => find(None, threads),
                 Some(cut) => {
-                    // A job that was killed, and one that goes on with what that left.
+                    // A job that was killed, and one that resumes it.
                     let log = PairLogPlace { path: collection.folder.path().join("found.bin"), job: 1 };
                     drop(find(Some(&log), threads));
                     let bytes = std::fs::read(&log.path).unwrap();

@@ -1,4 +1,4 @@
-//! `pairs`: all verified pairs, as lines to one stream.
+//! The job behind `pairs`: writes all verified pairs as lines.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,38 +22,38 @@ use crate::skipped::SkippedRow;
 use crate::spill::table_memory::most_mapped;
 use crate::unfinished::{FOUND, JobFolder, SCANNED, folder_beside};
 
-/// The name of the log of what was read until a segment of it is whole.
+/// Name of the log of the input until one of its segments is complete.
 const BEGUN: &str = "scanned.part";
 
 /// Summary of `pairs`.
 #[derive(Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct PairsSummary {
-    /// Pairs written.
+    /// Number of pairs written.
     pub pairs: u64,
-    /// Counts of what was read.
+    /// Counts of the input.
     #[serde(flatten)]
     pub counts: InputCounts,
-    /// Parts that were not read, by reason.
+    /// Parts that were not read, by kind.
     pub skipped: Vec<SkippedRow>,
-    /// True if it took over anything that an interrupted job had read or found.
+    /// True if it reused anything that an interrupted job had read or found.
     pub resumed: bool,
 }
 
-/// Places of the logs that a search for pairs leaves while it reads and while it compares.
+/// Places of the logs that a search for pairs writes while it reads and compares.
 struct PairsLogs {
     scan: ScanLogPlace,
     pairs: PairLogPlace,
 }
 
 impl DedupJob<'_> {
-    /// Writes every verified pair, sorted by both ids, one JSON object a line.
+    /// Writes every verified pair, sorted by both ids, one JSON object per line.
     ///
     /// # Errors
-    /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`](std::io::ErrorKind::BrokenPipe) inside [`BatchError::File`] when the
-    /// reader is gone.
+    /// [`BatchError`]; if the reader has closed the output, [`BatchError::File`] with an error of kind
+    /// [`io::ErrorKind::BrokenPipe`](std::io::ErrorKind::BrokenPipe).
     pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
-        // All pairs of documents whose text a collection has, too.
+        // All pairs, including those of documents whose text is in a collection.
         let all = DedupJob {
             settings: self.settings.clone().pairs(PairList::All),
             limits: self.limits.clone(),
@@ -103,7 +103,7 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Reads the inputs and finds their pairs. What a log has is not made again.
+    /// Reads the inputs and finds their pairs. Work that is in a log is not done again.
     fn find_pairs(&self, logs: Option<&PairsLogs>) -> Result<(PreparedJob, PairSpool), BatchError> {
         let mut prepared = self.prepare(logs.map(|logs| &logs.scan))?;
         self.observer
@@ -112,13 +112,13 @@ impl DedupJob<'_> {
         Ok((prepared, spool))
     }
 
-    /// The logs of what is read and found, where there is a place for them and enough to be read.
+    /// Returns the logs of reading and searching, or `None` if there is no folder for them or too little to read.
     fn pairs_logs(&self) -> Result<Option<PairsLogs>, BatchError> {
         let Some(folder) = self.pairs_checkpoint.map(JobFolder::path) else {
             return Ok(None);
         };
         let input = match self.paragraphs {
-            // Their own file is a new one in each run.
+            // The file of the paragraphs is a new one in each run.
             Some(paragraphs) => paragraphs.origin.clone(),
             None => self.inputs.fingerprint(),
         };
@@ -148,14 +148,14 @@ impl DedupJob<'_> {
 }
 
 impl JobFolder {
-    /// Takes the folder of a [`DedupJob::write_pairs`], which has the name of its output with the ending `.pairing`. Without `resume`, what an
-    /// interrupted job left there is removed.
+    /// Takes the folder of a [`DedupJob::write_pairs`], which is named after its output with the ending `.pairing`. Unless `resume` is set, removes
+    /// what an interrupted job left there.
     ///
     /// # Errors
-    /// [`BatchError`]: the folder cannot be made, another job is at work in it, or something else is in it.
+    /// [`BatchError`]: the folder cannot be created, another job is using it, or it has other contents.
     pub fn of_pairs(output: &Path, resume: bool) -> Result<Self, BatchError> {
         let path = folder_beside(output, ".pairing");
-        // The log of what was read tells of the other.
+        // The log of the input comes first, because it vouches for the others.
         let files = [SCANNED, BEGUN, FOUND];
         Self::enter("search for pairs", &path, &files, resume)
     }

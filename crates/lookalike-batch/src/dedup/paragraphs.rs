@@ -1,8 +1,8 @@
-//! Documents divided into paragraphs, each a record of its own, so that a job compares paragraphs of different documents (Yu, Hu and
+//! Documents divided into paragraphs, each of which is a record, so that a job compares paragraphs of different documents (Yu, Hu and
 //! Zhang: similarity on full text and paragraphs).
 //!
-//! The id of such a record is that of the document, a hash of its text, which tells documents of one id apart, and the position of
-//! the paragraph. They ascend as documents and positions do, so pairs come out in that order.
+//! The id of such a record consists of the document's id, a hash of its text, which distinguishes documents with the same id, and the position
+//! of the paragraph. Its order is that of documents and positions, so pairs are written in that order.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,11 +19,11 @@ use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings::RepeatedIds;
 use crate::skipped::SkippedRow;
 
-/// Between the parts of an id. Ids that have it are read as well: the last two parts have none.
+/// Separator between the parts of an id. An id of a document may contain it too, because the last two parts do not.
 // It is below all printable characters, so that "a" and its paragraphs come before "ab".
 const BETWEEN: char = '\u{1}';
 
-/// The job: what to read, and what ends a paragraph.
+/// The job of dividing documents: its input and its rule.
 #[derive(Debug)]
 pub struct ParagraphSplit<'a> {
     scan: RecordScan<'a>,
@@ -33,9 +33,9 @@ pub struct ParagraphSplit<'a> {
 
 lookalike::setters! {
     ParagraphSplit<'a> {
-        /// Sets what ends a paragraph.
+        /// Sets the rule for the end of a paragraph.
         rule: ParagraphRule,
-        /// Sets what is done about different texts with one id: they are numbered, if nothing is said.
+        /// Sets the rule for different texts with the same id: by default they are numbered.
         repeated_ids: RepeatedIds,
     }
 }
@@ -44,40 +44,40 @@ lookalike::setters! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ParagraphCounts {
-    /// Documents with a text.
+    /// Number of documents with a text.
     pub documents: u64,
-    /// Records whose text is absent.
+    /// Number of records whose text is absent.
     pub missing: u64,
-    /// Records longer than the limit.
+    /// Number of records longer than the limit.
     pub too_long: u64,
-    /// Paragraphs compared: of those that a document repeats the first.
+    /// Number of paragraphs compared; one that a document repeats counts once.
     pub paragraphs: u64,
-    /// Records with the id and text of another, which count once.
+    /// Number of records with the id and text of another, which count once.
     pub repeated_records: u64,
-    /// Parts that were not read, by reason.
+    /// Parts that were not read, by kind.
     pub skipped: Vec<SkippedRow>,
 }
 
-/// Paragraphs as records in a file, and the names of their documents.
+/// A file with paragraphs as records, and the names of their documents.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ParagraphRecords {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Counts of what was read.
+    /// Counts of the input.
     pub counts: ParagraphCounts,
-    /// Description of the inputs and the division, for a later job that goes on with this one.
+    /// Description of the inputs and the division, by which a resumed job recognises them.
     pub(crate) origin: String,
-    /// Bytes of the longest record.
+    /// Number of bytes of the longest record.
     longest: u64,
     names: DocumentNames,
 }
 
-/// Names of the documents whose id others have, too.
+/// New names of documents whose id other documents have too.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentNames(BTreeMap<String, String>);
 
-/// A document and a paragraph of it.
+/// A document and the position of one of its paragraphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParagraphPlace<'a> {
     pub(crate) document: &'a str,
@@ -91,13 +91,13 @@ struct ParagraphLine<'a> {
     text: &'a str,
 }
 
-/// Documents of a chunk, divided.
+/// The divided documents of a chunk.
 #[derive(Default)]
 struct SplitChunk {
-    /// Id and hash of each, with its paragraphs and the end of their lines.
+    /// Id and hash of each document, with the number of its paragraphs and the end of their lines.
     documents: Vec<SplitDocument>,
     lines: Vec<u8>,
-    /// Bytes of the longest line.
+    /// Number of bytes of the longest line.
     longest: u64,
     missing: u64,
     too_long: u64,
@@ -138,7 +138,7 @@ impl SplitChunk {
                 continue;
             }
             let line = ParagraphLine {
-                // Zeros before the position let the order of texts be that of numbers.
+                // Zeros before the position make the order of the text that of the numbers.
                 id: &format!("{document}{BETWEEN}{position:08}"),
                 document: &document,
                 text: paragraph,
@@ -163,7 +163,7 @@ fn document_key(id: &str, hash: u128) -> String {
 }
 
 impl<'a> ParagraphSplit<'a> {
-    /// Creates a division of the texts of all records into paragraphs.
+    /// Creates a job that divides the texts of all records into paragraphs.
     pub fn new(scan: RecordScan<'a>) -> Self {
         Self {
             scan,
@@ -188,7 +188,7 @@ impl<'a> ParagraphSplit<'a> {
     /// Writes the paragraphs of all documents to a new file.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, or the file not written.
+    /// [`BatchError`]: the input cannot be read, or the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<ParagraphRecords, BatchError> {
         let failed = BatchError::temporary(path);
         let file = File::create(path).map_err(&failed)?;
@@ -208,8 +208,7 @@ impl<'a> ParagraphSplit<'a> {
                     start = document.end;
                     counts.documents += 1;
                     let known = hashes.entry(document.id).or_default();
-                    // Chunks arrive in the order of the input, so the first of repeated records is the one that
-                    // counts.
+                    // Chunks arrive in input order, so the first of repeated records is the one that counts.
                     if known.contains(&document.hash) {
                         counts.repeated_records += 1;
                         continue;
@@ -235,12 +234,12 @@ impl<'a> ParagraphSplit<'a> {
 }
 
 impl ParagraphRecords {
-    /// Options with which the records are read: paragraphs of one document are of one category.
+    /// Returns the options for reading the records; paragraphs of one document have one category.
     pub fn options(&self) -> InputOptions {
         InputOptions::default()
             .format(Some(Format::Jsonl))
             .category(Some(Category::Field(FieldPath::name("document"))))
-            // What was read under the limit of the job must not be lost to the usual one.
+            // The usual limit must not exclude what was read under the limit of the job.
             .max_document_bytes(self.longest)
     }
 
@@ -250,7 +249,7 @@ impl ParagraphRecords {
 }
 
 impl DocumentNames {
-    /// Numbers documents that have an id in common, in the order of the hashes of their texts.
+    /// Renames documents with the same id, in the order of the hashes of their texts.
     fn of(
         mut hashes: BTreeMap<String, Vec<u128>>,
         repeated: RepeatedIds,
@@ -274,14 +273,14 @@ impl DocumentNames {
             .collect();
         for id in shared {
             let mut own = hashes[&id].clone();
-            // Numbers follow from the texts, not from the order of the input.
+            // The numbers depend on the texts, not on the order of the input.
             own.sort_unstable();
             let mut number = 1;
             for hash in own.into_iter().skip(1) {
                 let name = loop {
                     number += 1;
                     let name = format!("{id}#{number}");
-                    // A document may be called so by itself.
+                    // Another document may already have this id.
                     if !hashes.contains_key(&name) {
                         break name;
                     }
@@ -293,7 +292,7 @@ impl DocumentNames {
         Ok(Self(names))
     }
 
-    /// Document and position of a record.
+    /// Returns the document and position of a record.
     pub(crate) fn place<'a>(&'a self, id: &'a str) -> io::Result<ParagraphPlace<'a>> {
         let place = || {
             let (key, position) = id.rsplit_once(BETWEEN)?;
@@ -321,7 +320,7 @@ mod tests {
     use crate::losses::LossPolicy;
     use crate::settings::{JobSettings, PairScope};
 
-    /// The pairs of paragraphs of some documents, as the job writes them.
+    /// Returns the pairs of paragraphs of some documents, as the job writes them.
     fn pairs(
         documents: &[(String, String)],
         repeated_ids: RepeatedIds,
@@ -358,7 +357,7 @@ mod tests {
         lookalike::Scheme::default().shingle("words:1".parse().expect("a shingle"))
     }
 
-    /// Every two paragraphs of different documents that resemble each other.
+    /// Returns all pairs of paragraphs of different documents that resemble each other.
     fn slow(documents: &[(String, String)]) -> BTreeSet<String> {
         let mut all: Vec<(&str, usize, Vec<u64>, &str)> = Vec::new();
         let mut extractor = FeatureExtractor::new(&scheme());

@@ -1,4 +1,4 @@
-//! Preparation of a job: what is known before the first comparison.
+//! Preparation of a job: everything that is computed before the first comparison.
 
 use std::io;
 
@@ -31,10 +31,10 @@ use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
 
-/// Scans before a job gives up on files that go on changing: each finds one more that does.
+/// Maximum number of scans if files keep changing: each scan finds one more file that does.
 const MAX_SCANS: usize = 4;
 
-/// Everything known before the first comparison.
+/// Everything that is computed before the first comparison.
 pub(crate) struct PreparedJob {
     pub(crate) scanned: ScannedCollection,
     pub(crate) ranking: DocumentRanking,
@@ -43,7 +43,7 @@ pub(crate) struct PreparedJob {
     pub(crate) repeated_ids: u64,
     pub(super) groups: ClassGroups,
     pub(super) by_rank: ClassColumns,
-    /// No groups, for a verifier that has others in each window.
+    /// No groups, for a verifier that gets the groups of each window.
     no_groups: CandidateGroups,
     /// Memory that is left beside all that.
     pub(super) budget: DedupMemory,
@@ -59,7 +59,7 @@ pub(super) struct ClassColumns {
     pub(super) categories: TableColumn<u64>,
     pub(super) texts: TableColumn<u128>,
     pub(super) pages: PageColumns,
-    /// Bytes of the texts, where they are looked at.
+    /// Bytes of the texts; empty unless lengths are compared.
     pub(super) lengths: TableColumn<u64>,
 }
 
@@ -72,14 +72,14 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Refuses limits under which the longest document that is admitted could not be compared.
+    /// Refuses limits under which the longest admitted document could not be compared.
     pub(super) fn ensure_documents_fit(&self) -> Result<(), BatchError> {
         let documents = DocumentUse::Features(&self.settings.scheme);
         ensure_documents_fit(&self.limits, documents, self.inputs, &self.options)
     }
 
-    /// Lets `read` scan all documents, of about so many bytes of text, and groups candidates. `read` gets the plan, and how many bytes
-    /// of keys stay in memory.
+    /// Scans all documents, of about `text_bytes` bytes of text, with `read`, and groups candidates. `read` gets the plan and the number of
+    /// bytes of keys that stay in memory.
     pub(crate) fn prepare_scan(
         &self,
         text_bytes: u64,
@@ -89,8 +89,8 @@ impl DedupJob<'_> {
         let temporary = BatchError::temporary(self.folder);
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let (mut scanned, sink) = self.scan_with(&mut budget, text_bytes, read)?;
-        // Then keys are made while old and new documents meet, under the order of features that the collection
-        // keeps.
+        // With a collection, keys are made when old and new documents are combined, in the order of features of the
+        // collection.
         let meets_collection = self.collection.is_some() || self.addition.is_some();
         if meets_collection && self.settings.stop_features.is_some() {
             let conflict = SettingConflict::StopFeaturesBesideCollection;
@@ -105,7 +105,7 @@ impl DedupJob<'_> {
         let repeated = self.settings.repeated_ids;
         let ids = IdOrder::new(&mut scanned.documents, &scanned.classes, repeated, threads)?;
         let repeated_ids = ids.renamed;
-        // Repeated ids have been told apart by the whole hashes; the rest of the job looks at halves.
+        // Repeated ids have been renamed by the complete hashes; the rest of the job uses only halves.
         scanned
             .classes
             .halve_hashes(self.addition.is_some(), threads);
@@ -147,7 +147,7 @@ impl DedupJob<'_> {
         let wants_lengths = self.settings.lengths.is_some();
         let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.workers());
         if self.addition.is_none() {
-            // There is a copy by rank; only an addition looks sets up by class again.
+            // There is a copy by rank; only an addition looks up sets by class again.
             scanned.classes.places = TableColumn::new();
         }
         let mut prepared = PreparedJob {
@@ -169,8 +169,8 @@ impl DedupJob<'_> {
         Ok(prepared)
     }
 
-    /// Lets `read` scan all documents, of about so many bytes of text, and refuses what cannot be meant. `read` gets the plan, and how many
-    /// bytes of keys stay in memory.
+    /// Scans all documents, of about `text_bytes` bytes of text, with `read`, and refuses input that the settings cannot mean. `read` gets the plan
+    /// and the number of bytes of keys that stay in memory.
     pub(crate) fn scan_with(
         &self,
         budget: &mut DedupMemory,
@@ -204,7 +204,7 @@ impl DedupJob<'_> {
         };
         let (mut scanned, sink) = read(&plan, budget.keys())?;
         scanned.frequency = frequency;
-        // First of all: what was lost must be told even where nothing that was read has a text.
+        // Losses first: they must be reported even if no record that could be read has a text.
         let lost = skipped(self.inputs, &scanned, &[]);
         self.settings
             .losses
@@ -214,11 +214,11 @@ impl DedupJob<'_> {
         Ok((scanned, sink))
     }
 
-    /// Groups pages that have their main text in common with many others by what else they show.
+    /// Groups pages that share their main text with many others by their other properties.
     fn group_pages(&self, prepared: &mut PreparedJob) -> io::Result<()> {
         let (ranks, threads) = (prepared.rank_of.len(), self.limits.workers());
         let budget = &prepared.budget;
-        // Columns of families and virtual ranks go first; the groups are in memory twice while weak members are sorted out.
+        // Subtract columns of families and virtual ranks; the groups are in memory twice while weak members are moved.
         let columns = 64 * ranks as u64;
         let resources = PageGroupResources {
             folder: self.folder,
@@ -243,13 +243,13 @@ impl DedupJob<'_> {
             ..
         } = prepared;
         let share = MemoryShare {
-            // Windows of the other groups want memory, too.
+            // Windows of the other groups need memory too.
             of: if groups.are_on_disk() { 2 } else { 1 },
             folder: self.folder,
         };
         let found = budget.groups(found, threads, share)?;
         if found.is_on_disk() {
-            // Windows of both need little of what all groups by text have.
+            // Windows of both kinds need little of the memory that all groups by text took.
             budget.release_groups();
             let by_text = std::mem::take(&mut groups.by_text);
             groups.by_text = by_text.into_file(self.folder)?;
@@ -261,8 +261,8 @@ impl DedupJob<'_> {
             .weaken(LARGE_GROUP, ranks, is_page, self.folder)
     }
 
-    /// Reads everything. A file of records that changes on the way is lost with all of them, because the results could not be
-    /// written from it: then everything is read again, without that file.
+    /// Reads the whole input. A file of records that changes meanwhile is lost completely, because its records could not be
+    /// written to the results: then everything else is read again.
     pub(crate) fn scan_steady(
         &self,
         plan: &ScanPlan<'_>,
@@ -271,7 +271,7 @@ impl DedupJob<'_> {
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
         let mut changed = String::new();
         for attempt in 0..MAX_SCANS {
-            // Of a file that is lost the log tells, too: it is begun anew.
+            // The log contains the lost file too, so a further attempt begins a new log.
             let log = log.map(|log| {
                 log.open(attempt == 0)
                     .map_err(BatchError::result(&log.path))
@@ -290,7 +290,7 @@ impl DedupJob<'_> {
         Err(BatchError::Read(ReadError::Changed { name: changed }))
     }
 
-    /// The verifier of all ranks, to be used with groups of a window.
+    /// Returns the verifier of all ranks; the caller adds the groups of a window.
     pub(super) fn verifier<'p>(&self, prepared: &'p PreparedJob) -> Verifier<'p> {
         Verifier {
             groups: &prepared.no_groups,
@@ -353,7 +353,7 @@ impl ClassColumns {
     }
 }
 
-/// A column of classes in the order of ranks; an empty one stays empty.
+/// Returns a column of classes in the order of ranks; an empty column stays empty.
 fn sorted<T: Copy + Zeroable + Send + Sync>(
     values: &[T],
     classes: &[u32],

@@ -1,4 +1,4 @@
-//! The orders of documents and classes: by id, and by how much they are wanted. They depend on ids and contents only.
+//! Orders of documents and classes: by id, and by preference as survivors. They depend only on ids and contents.
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
@@ -11,24 +11,24 @@ use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::settings::{KeepRule, KeepRules};
 use crate::spill::table_column::TableColumn;
 
-/// The orders in which everything after the scan happens.
+/// The orders used after the scan.
 pub(crate) struct DocumentRanking {
-    /// Documents by id.
+    /// Documents in the order of their ids.
     pub(crate) by_id: TableColumn<u32>,
     /// Position of each document in `by_id`.
     pub(crate) id_ranks: TableColumn<u32>,
-    /// Classes from the most to the least wanted.
+    /// Classes from the most to the least preferred.
     pub(crate) classes: TableColumn<u32>,
-    /// Most wanted document of each class, by class position.
+    /// Preferred document of each class, by class position.
     pub(crate) best: TableColumn<u32>,
-    /// Number of classes at the front that hold a document that is only compared with.
+    /// Number of classes, from the first, with a document that is only compared with.
     pub(crate) fixed: usize,
 }
 
 impl DocumentRanking {
-    /// Ranks so many classes by `keep`, once documents are in the order of their ids.
+    /// Ranks `classes` classes by `keep`, after documents have been sorted by id.
     ///
-    /// O(n log n) comparisons; one pass when the input is in the order of its ids.
+    /// O(n log n) comparisons.
     pub(crate) fn of_ids(
         ids: IdOrder,
         documents: &mut DocumentTable,
@@ -47,7 +47,7 @@ impl DocumentRanking {
         };
         let best = wanted.best_documents(classes, threads);
         let order = wanted.sorted_classes(&best, threads);
-        // A class is old if its best document is, for old documents come first in every class.
+        // Old documents come first in every class, so a class is old if its preferred document is.
         let is_old = |&class: &u32| !wanted.is_new(best[class as usize] as usize);
         let fixed = order.partition_point(is_old);
         Self {
@@ -60,10 +60,10 @@ impl DocumentRanking {
     }
 }
 
-/// Bits of a first key that leave room for the rank of an id, and for whether a document is new.
+/// Number of bits of a first key that leave room for the rank of an id and for whether a document is new.
 const NARROW_BITS: u32 = 31;
 
-/// Compares documents by how much they are wanted: those that are only compared with first, then by the rules, then by id.
+/// Compares documents by preference: those that are only compared with first, then by the rules, then by id.
 struct SurvivorOrder<'a> {
     documents: &'a DocumentTable,
     id_ranks: &'a [u32],
@@ -71,21 +71,21 @@ struct SurvivorOrder<'a> {
 }
 
 impl SurvivorOrder<'_> {
-    /// False if it is only compared with.
+    /// Returns false if the document is only compared with.
     fn is_new(&self, document: usize) -> bool {
         document >= self.documents.against
     }
 
-    /// An ascending key of how much a document is wanted by the first rule.
+    /// Returns a key of the first rule, smaller for preferred documents.
     fn first_key(&self, document: usize) -> u64 {
         self.key(&self.keep.rules()[0], document)
     }
 
-    /// The most wanted document of each class.
+    /// Returns the preferred document of each class.
     fn best_documents(&self, classes: usize, threads: usize) -> TableColumn<u32> {
         const NONE: u32 = u32::MAX;
         let best: TableColumn<AtomicU32> = (0..classes).map(|_| AtomicU32::new(NONE)).collect();
-        // A total order has one least document, whichever thread comes first.
+        // A total order has one minimum, whichever thread is first.
         in_ranges(self.documents.len(), threads, |range| {
             for document in range {
                 let Some(class) = self.documents.classes[document] else {
@@ -94,7 +94,7 @@ impl SurvivorOrder<'_> {
                 let best = &best[class.position()];
                 let mut known = best.load(AtomicOrdering::Relaxed);
                 while known == NONE || self.compare(document, known as usize) == Ordering::Less {
-                    // Nothing else is published with the number, and it is read when all threads have been
+                    // Relaxed, because nothing else is published with the number, and it is read after all threads have been
                     // joined.
                     let relaxed = AtomicOrdering::Relaxed;
                     match best.compare_exchange_weak(known, document as u32, relaxed, relaxed) {
@@ -107,7 +107,7 @@ impl SurvivorOrder<'_> {
         best.into_numbers()
     }
 
-    /// Classes from the most to the least wanted, by the best document of each.
+    /// Returns the classes from the most to the least preferred, by the preferred document of each.
     fn sorted_classes(&self, best: &[u32], threads: usize) -> TableColumn<u32> {
         let keyed = |key: &(dyn Fn(usize) -> u64 + Sync)| {
             column(best.len(), threads, |class| {
@@ -116,10 +116,10 @@ impl SurvivorOrder<'_> {
         };
         let mut order;
         if let Some(least) = self.least_of_narrow_keys(best, threads) {
-            // Lengths are often equal: with the rank of the id behind them, no two keys are, and nobody looks elsewhere.
+            // Lengths are often equal. With the rank of the id in the key, all keys differ and no other data is accessed.
             order = keyed(&|document| {
                 let first = self.first_key(document) - least;
-                // One bit, 31 bits and 32 bits: the whole comparison in one word.
+                // One bit, 31 bits and 32 bits: the complete comparison in one word.
                 let is_new = u64::from(self.is_new(document));
                 (is_new << NARROW_BITS | first) << 32 | u64::from(self.id_ranks[document])
             });
@@ -130,7 +130,7 @@ impl SurvivorOrder<'_> {
             let is_new = |entry: &KeyedNumber| self.is_new(best_of(entry));
             sort_unequal_by(&mut order, threads, |a, b| {
                 let ties = || self.compare(best_of(a), best_of(b));
-                // Where nothing is old, nobody need look.
+                // Skip the lookup if there are no old documents.
                 let is_new = |entry| self.documents.against > 0 && is_new(entry);
                 let first = is_new(a).cmp(&is_new(b)).then(a.key().cmp(&b.key()));
                 first.then_with(ties)
@@ -139,7 +139,7 @@ impl SurvivorOrder<'_> {
         column(order.len(), threads, |rank| order[rank].number)
     }
 
-    /// The least first key of these documents, where it is the only one but for ids and no other is much larger.
+    /// Returns the smallest first key of these documents, if there is a single rule and the range of its keys is narrow.
     fn least_of_narrow_keys(&self, best: &[u32], threads: usize) -> Option<u64> {
         if self.keep.rules().len() > 1 {
             return None;
@@ -154,7 +154,7 @@ impl SurvivorOrder<'_> {
         });
         let least = ends.iter().map(|ends| ends.0).min()?;
         let most = ends.iter().map(|ends| ends.1).max()?;
-        // Missing values are `u64::MAX`, which makes the way wide.
+        // Missing values are `u64::MAX`, so the range is wide then.
         (most.saturating_sub(least) < 1 << NARROW_BITS).then_some(least)
     }
 
@@ -169,12 +169,12 @@ impl SurvivorOrder<'_> {
         order.then_with(|| self.id_ranks[a].cmp(&self.id_ranks[b]))
     }
 
-    /// An ascending key of how much a document is wanted by one rule.
+    /// Returns a key of one rule, smaller for preferred documents.
     fn key(&self, rule: &KeepRule, document: usize) -> u64 {
         let documents = self.documents;
         let value = || ordered_bits(documents.values[document]);
         match rule {
-            // Keys ascend from the most wanted, so what is wanted large is turned round.
+            // Preferred documents have smaller keys, so keys are inverted if large values are preferred.
             KeepRule::Longest => u64::MAX - documents.lengths.get(document),
             KeepRule::Shortest => documents.lengths.get(document),
             KeepRule::First => document as u64,
@@ -198,7 +198,7 @@ mod tests {
     use crate::settings::RepeatedIds;
 
     impl DocumentRanking {
-        /// Ranks documents by id and classes by `keep`, on so many threads. Returns also how many ids were repeated and had to be numbered.
+        /// Ranks documents by id and classes by `keep`, with `threads` threads. Also returns the number of repeated ids that were renamed.
         pub(crate) fn new(
             documents: &mut DocumentTable,
             classes: &TextClasses,
@@ -244,7 +244,7 @@ mod tests {
         DocumentRanking::new(documents, classes, keep, RepeatedIds::Number, 1).unwrap()
     }
 
-    /// The documents that stand for their classes, by rank.
+    /// Returns the preferred documents of classes, by rank.
     fn best(ranking: &DocumentRanking) -> Vec<u32> {
         let classes = ranking.classes.iter();
         classes.map(|&class| ranking.best[class as usize]).collect()

@@ -1,11 +1,11 @@
-//! Numbers of documents while records are read a second time.
+//! Numbers of documents while records are read again.
 
 use std::ops::Range;
 
 use crate::dedup::checkpoint::DecisionCheckpoint;
 use crate::observer::JobObserver;
 
-/// Follows records in their order and tells which document each is, and the observer how far they are.
+/// Follows records in order, maps each to its document, and reports progress to the observer.
 pub(crate) struct RecordCursor<'a> {
     bad: &'a [[u64; 2]],
     source_offset: u64,
@@ -14,7 +14,8 @@ pub(crate) struct RecordCursor<'a> {
 }
 
 impl<'a> RecordCursor<'a> {
-    /// Of unreadable records, by source and number, ascending. The first `against` sources with their `first` documents are not read again.
+    /// Creates a cursor. `bad` has the unreadable records, by source and number, ascending. The first `against` sources with their `first` documents
+    /// are not read again.
     pub(crate) fn new(
         bad: &'a [[u64; 2]],
         against: usize,
@@ -30,17 +31,17 @@ impl<'a> RecordCursor<'a> {
         }
     }
 
-    /// The document that a record is, or none if it could not be read.
+    /// Returns the document of a record, or `None` if the record could not be read.
     pub(crate) fn next(&mut self, source: u32, number: u64) -> Option<usize> {
         let here = [u64::from(source) + self.source_offset, number];
-        // Sources that were lost are not read again.
+        // Skip unreadable records of lost sources, which are not read again.
         let before = self.bad.partition_point(|bad| *bad < here);
         self.bad = &self.bad[before..];
         if self.bad.first() == Some(&here) {
             self.bad = &self.bad[1..];
             return None;
         }
-        // Often enough for a progress bar, too seldom to cost anything.
+        // Often enough for a progress bar, but rarely enough to cost nothing.
         if self.next.is_multiple_of(4096) {
             self.observer.progress(self.next as u64);
         }
@@ -49,22 +50,22 @@ impl<'a> RecordCursor<'a> {
     }
 }
 
-/// Numbers of documents by their sources and records, for readers that look at several records at once.
+/// Numbers of documents by their sources and records, for readers that process several records at the same time.
 pub(crate) struct DocumentNumbers<'a> {
     bad: &'a [[u64; 2]],
-    /// Sources that are not read again.
+    /// Number of sources, from the first, that are not read again.
     against: usize,
-    /// By source: number of the first document, and of unreadable records before it.
+    /// For each source, the number of its first document, and of the unreadable records in earlier sources.
     starts: Vec<(usize, usize)>,
 }
 
 impl<'a> DocumentNumbers<'a> {
-    /// Of the documents of a job, whose first `against` sources are not read again.
+    /// Creates the numbers of the documents of a job, whose first `against` sources are not read again.
     pub(crate) fn new(verdicts: &'a DecisionCheckpoint, against: usize) -> Self {
         Self::of_sources(verdicts.source_documents(), &verdicts.bad, against)
     }
 
-    /// Of the documents of each source, and unreadable records, by source and number, ascending.
+    /// Creates the numbers from the documents of each source and the unreadable records, by source and number, ascending.
     fn of_sources(
         documents: impl Iterator<Item = Range<u32>>,
         bad: &'a [[u64; 2]],
@@ -82,13 +83,13 @@ impl<'a> DocumentNumbers<'a> {
         }
     }
 
-    /// The document that a record is, or none if it could not be read. Sources are counted from the first that is read again.
+    /// Returns the document of a record, or `None` if the record could not be read. Sources are counted from the first that is read again.
     pub(crate) fn of(&self, source: u32, number: u64) -> Option<usize> {
         let here = [source as u64 + self.against as u64, number];
         let (first, bad_before) = self.starts[source as usize];
         match self.bad[bad_before..].binary_search(&here) {
             Ok(_) => None,
-            // Unreadable records have no document: those before this one shift it.
+            // Unreadable records have no document, so those before this record reduce its number.
             Err(bad) => Some(first + number as usize - bad),
         }
     }

@@ -1,7 +1,7 @@
-//! The second reading of records: to what is kept and what is removed, on all threads.
+//! The second pass over the records, which distributes them to the kept and the removed ones, on all threads.
 //!
-//! Records are bytes here. Which document each is follows from its place, so threads need not wait for one another; what they
-//! make of their chunks is handed on in the order of the input.
+//! Records are only bytes here. The document of each follows from its position, so threads need not wait for each other; their
+//! results for chunks are collected in input order.
 
 use lookalike_corpus::{BufferPool, PooledBytes, RawChunk, RawRecord, RecordPart};
 use std::path::PathBuf;
@@ -13,55 +13,55 @@ use crate::error::BatchError;
 use crate::pipeline::{ChunkWorker, InputChunk};
 use crate::spill::arrange::RecordArranger;
 
-/// Positions of what there is twice: of what is kept, and of what is removed.
+/// Indices into pairs of values for kept and for removed records.
 pub(super) const KEPT: usize = 0;
 pub(super) const REMOVED: usize = 1;
 
-/// All that is known of records that are read again.
+/// Data for the second pass over the records.
 pub(super) struct RecordRouter<'a> {
     pub(super) numbers: DocumentNumbers<'a>,
     pub(super) outcomes: &'a DecisionTable,
     /// Place of each document in the order of the output.
     pub(super) places: &'a [u32],
-    /// Puts records in order, unless they come in it.
+    /// Puts records in order; `None` if they are already in order.
     pub(super) arranger: Option<&'a RecordArranger>,
-    /// The files, for messages.
+    /// The files, for error messages.
     pub(super) paths: &'a [PathBuf; 2],
-    /// False where no record leaves as a line.
+    /// False if no record is written as a line.
     pub(super) has_lines: bool,
-    /// Documents whose lines are shown in the report, ascending, if they are no longer than `shown_bytes`.
+    /// Ascending documents whose lines the report shows if they are at most `shown_bytes` long.
     pub(super) shown: &'a [u32],
     pub(super) shown_bytes: usize,
     /// Buffers for lines.
     pub(super) buffers: BufferPool,
 }
 
-/// Records of one chunk, in their order.
+/// Records of one chunk, in order.
 pub(super) enum RoutedRecords {
     Lines(RoutedLines),
-    /// A chunk with a part of a record that is too long to be held, and so to be copied.
+    /// A chunk with a part of a record that is too long to be held, which must be copied.
     Long(RawChunk),
-    /// A source that is a file of its own, or a table.
+    /// A source that is a single file, or a table.
     File {
         source: u32,
     },
 }
 
-/// Whole lines.
+/// Complete lines.
 #[derive(Default)]
 pub(super) struct RoutedLines {
-    /// The lines, unless they are on their way into an order already.
+    /// The lines, unless they were passed to the arranger.
     pub(super) bytes: [PooledBytes; 2],
-    /// Bytes of all lines.
+    /// Number of bytes of all lines.
     pub(super) counts: [u64; 2],
-    /// Lines that the report shows.
+    /// Lines for the report.
     pub(super) shown: Vec<(u32, Vec<u8>)>,
-    /// One more than the last document.
+    /// Number of the last document plus one.
     pub(super) end: usize,
 }
 
 impl RecordRouter<'_> {
-    /// Number of the way that a document goes.
+    /// Returns the index, [`KEPT`] or [`REMOVED`], for a document.
     pub(super) fn way(&self, document: usize) -> usize {
         match self.outcomes.is_kept(document) {
             true => KEPT,
@@ -69,7 +69,7 @@ impl RecordRouter<'_> {
         }
     }
 
-    /// Adds a record, which is whole or a file, to those before it.
+    /// Adds a record, which is complete or a file, after the earlier ones.
     pub(super) fn route(
         &self,
         record: &RawRecord<'_>,
@@ -105,7 +105,7 @@ impl RecordRouter<'_> {
         lines.counts[way] += line.len() as u64 + 1;
         lines.end = document + 1;
         let is_shown = self.shown.binary_search(&(document as u32)).is_ok();
-        // Lines wait in memory until the collector has them.
+        // Lines stay in memory until the collector receives them.
         if is_shown && line.len() <= self.shown_bytes {
             lines.shown.push((document as u32, line.to_vec()));
         }
@@ -124,14 +124,14 @@ impl RecordRouter<'_> {
     }
 }
 
-/// One thread of the second reading.
+/// One thread of the second pass.
 pub(super) struct RouteWorker<'a>(pub(super) &'a RecordRouter<'a>);
 
 impl ChunkWorker<RawChunk> for RouteWorker<'_> {
     type Output = Vec<RoutedRecords>;
 
     fn run(&mut self, chunk: &RawChunk) -> Result<Self::Output, BatchError> {
-        // Parts of a long record must be written by one thread in their order: the collector does that.
+        // One thread must write the parts of a long record in order: the collector does.
         if chunk.has_long_part() {
             return Ok(vec![RoutedRecords::Long(chunk.clone())]);
         }

@@ -1,5 +1,5 @@
-//! Content of the report beyond the counts of a job: sizes of clusters, similarities, and the largest clusters with
-//! an example each, whose texts are picked up while the records are written.
+//! Contents of the report besides the counts of a job: sizes of clusters, similarities, and the largest clusters with
+//! an example each, whose texts are collected while the records are written.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,30 +23,30 @@ use crate::report::{
 };
 use crate::spill::table_column::TableColumn;
 
-/// Clusters that the report shows with an example.
+/// Number of clusters that the report shows with an example.
 const SHOWN: usize = 30;
-/// Longer texts are cut for the report.
+/// Number of bytes at which texts are truncated in the report.
 const TEXT_BYTES: usize = 20_000;
-/// Longer records are not shown.
+/// Maximum number of bytes of a record that the report shows.
 pub(crate) const RECORD_BYTES: usize = 256 << 10;
 
-/// A document that the report may show: its record as it was met.
+/// A document for the report: its record, once it has been met.
 enum MetDocument {
     NotYet,
     Line(Vec<u8>),
     File(Source),
 }
 
-/// The largest clusters, the pairs just below the threshold, and the documents to show of them.
+/// The largest clusters, the pairs just below the threshold, and the documents of both that the report shows.
 pub(crate) struct ReportExamples {
-    /// Cluster, and the member to show beside its survivor.
+    /// Clusters, and the member of each that is shown next to its survivor.
     shown: Vec<(usize, u32)>,
     below: Vec<ClosePair>,
     wanted: BTreeMap<u32, MetDocument>,
 }
 
 impl ReportExamples {
-    /// Chooses the largest clusters, and of each the member least like its survivor; and the pairs just below the
+    /// Chooses the largest clusters, with the member of each that is least similar to its survivor, and the pairs just below the
     /// threshold.
     pub(crate) fn choose(verdicts: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
         let mut largest: TableColumn<usize> = (0..clusters.len()).collect();
@@ -78,17 +78,17 @@ impl ReportExamples {
         examples
     }
 
-    /// True if a document is one to look at.
+    /// Returns true if a document is needed for the report.
     pub(crate) fn wants(&self, document: u32) -> bool {
         self.wanted.contains_key(&document)
     }
 
-    /// The documents to look at, ascending.
+    /// Returns the documents needed for the report, ascending.
     pub(crate) fn all_wanted(&self) -> Vec<u32> {
         self.wanted.keys().copied().collect()
     }
 
-    /// Looks at a record in passing.
+    /// Keeps a record if the report needs it.
     pub(crate) fn meet_line(&mut self, document: u32, bytes: &[u8]) {
         if let Some(met) = self.wanted.get_mut(&document)
             && bytes.len() <= RECORD_BYTES
@@ -97,7 +97,7 @@ impl ReportExamples {
         }
     }
 
-    /// Looks at a file in passing.
+    /// Keeps a file if the report needs it.
     pub(crate) fn meet_file(&mut self, document: u32, source: &Source) {
         if let Some(met) = self.wanted.get_mut(&document)
             && source.bytes <= RECORD_BYTES as u64
@@ -106,7 +106,7 @@ impl ReportExamples {
         }
     }
 
-    /// Content of the report, but for what only the end of the job knows; see [`complete`].
+    /// Returns the contents of the report except those that are known only at the end of the job; see [`complete`].
     pub(crate) fn report(
         self,
         job: &DedupJob<'_>,
@@ -119,7 +119,7 @@ impl ReportExamples {
         let texts = self.texts(&job.options, folder)?;
         let just_below = &verdicts.head.just_below;
         let threshold = job.settings.threshold;
-        // Bins are divided by 1 - from, which a threshold of 1 would make zero.
+        // Bins are divided by 1 - from, which must not be zero.
         let from = threshold.min(0.999);
         let largest = shown
             .iter()
@@ -144,8 +144,8 @@ impl ReportExamples {
         })
     }
 
-    /// Texts of the documents met, extracted as the job did: lines through a file of their own, so that the very same
-    /// reader and parser see them.
+    /// Extracts the texts of the documents met as the job did. Lines are written to a separate file, so that the same
+    /// reader and parser process them.
     fn texts(
         self,
         options: &InputOptions,
@@ -181,7 +181,7 @@ impl ReportExamples {
         if !documents.is_empty() {
             let options = options.clone().format(Some(Format::Jsonl));
             let inputs = Inputs::discover(&[lines.into_os_string()], &options, folder)?;
-            // Lines come back one for one and in order, unreadable ones too.
+            // There is one result for each line, in order, including unreadable ones.
             let found = documents.into_iter().zip(extract(&inputs, &options));
             texts.extend(found.filter_map(|(document, text)| Some((document, text?))));
         }
@@ -192,7 +192,7 @@ impl ReportExamples {
 /// The texts of a document.
 struct DocumentTexts {
     compared: String,
-    /// Text that a reader sees, where that is something else.
+    /// Visible text, if it differs from the text that was compared.
     visible: Option<String>,
 }
 
@@ -204,14 +204,14 @@ impl DocumentTexts {
         })
     }
 
-    /// Things that were compared, or all that a reader sees.
+    /// Returns the text that was compared, or, if `whole`, the visible text.
     fn shown(&self, whole: bool) -> &str {
         let visible = self.visible.as_deref().filter(|_| whole);
         visible.unwrap_or(&self.compared)
     }
 }
 
-/// Texts of all records that have one; nothing after an error, for the report can do without.
+/// Returns the texts of all records that have one. Stops at an error, because the report does not need all texts.
 fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Option<DocumentTexts>> {
     let mut parser = Parser::new(inputs, options).with_visible();
     let mut texts = Vec::new();
@@ -223,13 +223,13 @@ fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Option<DocumentTexts>
     texts
 }
 
-/// The text up to the limit, and whether it was cut.
+/// Truncates a text to the limit, and returns whether it was longer.
 fn cut(text: &str) -> (String, bool) {
     let end = text.floor_char_boundary(TEXT_BYTES.min(text.len()));
     (text[..end].to_owned(), end < text.len())
 }
 
-/// Two documents side by side, if both texts are at hand.
+/// Returns two documents side by side, or `None` if one of the texts is missing.
 fn example(
     verdicts: &DecisionCheckpoint,
     [a, b]: [u32; 2],
@@ -237,7 +237,7 @@ fn example(
     texts: &BTreeMap<u32, DocumentTexts>,
 ) -> Option<ReportExample> {
     let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
-    // `b` is the one that is removed, if one is.
+    // `b` is the removed document, if one is removed.
     let whole = verdicts.outcomes.document(b as usize).is_same_main_text();
     let shown = |document: u32| Some(cut(texts.get(&document)?.shown(whole)));
     let ((a_text, a_cut), (b_text, b_cut)) = (shown(a)?, shown(b)?);
@@ -252,7 +252,7 @@ fn example(
     })
 }
 
-/// A pair just below the threshold: the more wanted one first.
+/// Returns a pair just below the threshold, with the preferred document first.
 fn closest(
     verdicts: &DecisionCheckpoint,
     pair: &ClosePair,
@@ -301,7 +301,7 @@ fn row(
     }
 }
 
-/// Inputs with their records and removals, as many as the report lists.
+/// Returns the inputs with their records and removals, as many as the report lists.
 fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
     let of_sources = job.inputs.sources.iter().zip(verdicts.source_documents());
     let row = |((source, documents), &records): ((&Source, Range<u32>), &u64)| InputRow {
@@ -317,7 +317,7 @@ fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
     rows.skip(job.against_sources).collect()
 }
 
-/// Clusters by number of members, survivors included: 2, 3, 4-5, 6-9, and so on by doubling.
+/// Counts clusters by size, including survivors: 2, 3, 4-5, 6-9, and so on by doubling.
 fn sizes(clusters: &ClusterTable) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
     for (_, members) in clusters.iter() {
@@ -339,20 +339,20 @@ fn sizes(clusters: &ClusterTable) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Near-duplicates by similarity, in bins from the threshold to 1.
+/// Counts near-duplicates by similarity, in bins from the threshold to 1.
 fn similarities(outcomes: &DecisionTable, from: f64) -> Vec<u64> {
     let mut bins = vec![0; BINS];
     for outcome in outcomes.documents() {
         if let DocumentDecision::Near { similarity, .. } = outcome {
             let bin = ((similarity - from) / (1.0 - from) * BINS as f64) as usize;
-            // A similarity of 1 falls behind the last bin.
+            // A similarity of 1 would be after the last bin.
             bins[bin.min(BINS - 1)] += 1;
         }
     }
     bins
 }
 
-/// Name of the data: the input, or the folder that holds several.
+/// Returns a name for the data: that of the input, or of the folder that contains several.
 fn title(inputs: &[InputRow]) -> String {
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let (first, rest) = match inputs {
@@ -374,9 +374,9 @@ fn title(inputs: &[InputRow]) -> String {
     format!("{} and {} more", last(first), rest.len())
 }
 
-/// Describes what a reader may look for among the results, in the order in which it is wanted.
+/// Describes results that a reader may look for, the most important first.
 fn results(names: &[String]) -> Vec<ResultRow> {
-    // Folders hold files as they were; all else has an ending.
+    // Folders contain unchanged files; all other results have an ending.
     let stems = [
         ("kept", "the kept records: go on with these"),
         ("kept/", "the kept files: go on with these"),
@@ -407,7 +407,7 @@ fn results(names: &[String]) -> Vec<ResultRow> {
     rows
 }
 
-/// Describes a kind of skipped parts to a reader: `kind` itself is a word for programs.
+/// Describes a kind of skipped parts for a reader; `kind` itself is a word for programs.
 fn reason(kind: &str) -> String {
     let told = match kind {
         "unsupported" => "file in a format that is not read",
@@ -443,7 +443,7 @@ fn reason(kind: &str) -> String {
     told.to_owned()
 }
 
-/// Lists the skipped parts, those that lost documents first.
+/// Lists the skipped parts, first those that lost documents.
 fn skips(summary: &DedupSummary) -> Vec<SkipRow> {
     let mut rows: Vec<SkipRow> = summary
         .skipped
@@ -460,7 +460,7 @@ fn skips(summary: &DedupSummary) -> Vec<SkipRow> {
     rows
 }
 
-/// Adds what the summary knows, and what the results are called.
+/// Adds data from the summary, and the names of the results.
 pub(crate) fn complete(report: ReportData, summary: &DedupSummary, names: &[String]) -> ReportData {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
     let stages = &summary.measured.stages;

@@ -13,25 +13,25 @@ use crate::parallel::in_order;
 #[derive(Serialize)]
 struct PairLine<'a> {
     a: &'a str,
-    /// Paragraphs of the document before this one, where paragraphs are compared.
+    /// Number of paragraphs in the document before this one, if paragraphs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     a_position: Option<u64>,
     b: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     b_position: Option<u64>,
     similarity: f64,
-    /// Resemblance of all that a reader sees, where that is not what was compared.
+    /// Resemblance of the visible texts, if another text was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     visible_similarity: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
-    /// The one that was only compared with: its id may be that of a new document, too.
+    /// The document that is only compared with: a new document may have the same id.
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<&'static str>,
 }
 
-/// Writes a pair, the smaller id first. The distance is there when `classes` holds fingerprints; `names` are those of the documents
-/// whose paragraphs are compared.
+/// Writes a pair, the smaller id first. The distance is written if `classes` has fingerprints; `names` has the names of documents
+/// if paragraphs are compared.
 pub(crate) fn write_pair(
     out: &mut dyn Write,
     documents: &DocumentTable,
@@ -40,7 +40,7 @@ pub(crate) fn write_pair(
     pair: DocumentPair,
 ) -> io::Result<()> {
     let id = |document: u32| documents.id(document as usize);
-    // Places put documents of `--against` first, so the smaller place need not be the smaller id.
+    // Documents of `--against` have the first places, so the smaller place need not have the smaller id.
     let (first, second) = if id(pair.a) <= id(pair.b) {
         (pair.a, pair.b)
     } else {
@@ -85,7 +85,7 @@ fn distance(documents: &DocumentTable, classes: &TextClasses, a: u32, b: u32) ->
 struct ClusterLine<'a> {
     cluster: u64,
     survivor: &'a str,
-    /// True if the survivor was only compared with: its id may be that of a new document, too.
+    /// True if the survivor is only compared with: a new document may have the same id.
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<bool>,
     members: Vec<MemberLine<'a>>,
@@ -95,7 +95,7 @@ struct ClusterLine<'a> {
 struct MemberLine<'a> {
     id: &'a str,
     similarity: f64,
-    /// Resemblance of all that a reader sees, where that is not what was compared.
+    /// Resemblance of the visible texts, if another text was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     visible_similarity: Option<f64>,
     reason: Option<&'static str>,
@@ -131,14 +131,14 @@ pub(crate) fn write_cluster(
     )
 }
 
-/// Writes the lines of so many things, which several threads make.
+/// Writes `count` items; `threads` threads format their lines.
 pub(crate) fn write_in_pieces(
     out: &mut dyn Write,
     count: usize,
     threads: usize,
     write: impl Fn(&mut dyn Write, usize) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
-    // Long enough that handing a piece on costs nothing beside it, short enough that all threads get some.
+    // Large enough that passing a piece on costs little, but small enough that all threads get some.
     const PIECE: usize = 1 << 11;
     let starts = (0..count).step_by(PIECE).collect();
     let lines = |start: usize| {
@@ -152,7 +152,7 @@ pub(crate) fn write_in_pieces(
     })
 }
 
-/// Writes a value as one line of JSON, in one piece.
+/// Writes a value as one line of JSON, with a single call.
 pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(line)?;
     bytes.push(b'\n');
@@ -172,7 +172,7 @@ mod tests {
         documents
     }
 
-    /// The value of the only line, which ends with the only line feed.
+    /// Returns the value of the only line, which ends with the only line feed.
     fn value_of(line: &[u8]) -> Value {
         assert_eq!(
             line.iter().position(|&byte| byte == b'\n'),

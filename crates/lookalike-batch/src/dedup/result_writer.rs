@@ -1,6 +1,6 @@
-//! Results of `dedup`: clusters, pairs and records, each file written as a whole.
+//! Results of `dedup`: clusters, pairs and records, each file written atomically.
 //!
-//! Decisions come from a [`DecisionCheckpoint`], so that an interrupted job writes what it had decided; records are read again.
+//! Decisions come from a [`DecisionCheckpoint`], so that a resumed job writes what it had decided; records are read again.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -30,19 +30,19 @@ use crate::settings::RecordOrder;
 use crate::settings_error::SettingsError;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 
-/// Lines whose fields tables have even where no line does.
+/// Example lines with all fields, as schemas of tables without rows.
 pub(super) const PAIR: &str =
     r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5,"against":""}"#;
 pub(super) const PAIR_WITH_DISTANCE: &str =
     r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5,"distance":0,"against":""}"#;
 const CLUSTER: &str = r#"{"cluster":1,"survivor":"","against":true,"members":[{"id":"","similarity":0.5,"visible_similarity":0.5,"reason":""}]}"#;
 
-/// The part of the memory that chunks on their way to the results have.
+/// Chunks on their way to the results take one part in this many of the memory.
 const CHUNKS_SHARE: u64 = 16;
-/// The part of the memory in which each of the two files of records is compressed.
+/// Each of the two files of records is compressed in one part in this many of the memory.
 const COMPRESSION_SHARE: u64 = 16;
 
-/// Writing everything that follows from the decisions.
+/// Writes everything that follows from the decisions.
 pub(super) struct ResultWriter<'a> {
     pub(super) job: &'a DedupJob<'a>,
     pub(super) place: &'a OutputDir<'a>,
@@ -50,9 +50,9 @@ pub(super) struct ResultWriter<'a> {
     pub(super) options: &'a OutputOptions,
 }
 
-/// One of `kept.jsonl` and `removed.jsonl` on its way.
+/// `kept.jsonl` or `removed.jsonl`, while it is written.
 struct RecordFile {
-    /// None where no source has lines.
+    /// `None` if no source has lines.
     file: Option<AtomicFile>,
     name: &'static str,
     bytes: u64,
@@ -67,7 +67,7 @@ impl RecordFile {
     }
 }
 
-/// The second reading, whose records arrive in the order of the input.
+/// Collector of the second pass, which receives records in input order.
 struct RecordIntake<'a> {
     router: &'a RecordRouter<'a>,
     inputs: &'a Inputs,
@@ -83,7 +83,7 @@ struct FileLine<'a> {
 }
 
 impl ResultWriter<'_> {
-    /// Writes clusters and records; returns what the report shows of them.
+    /// Writes clusters and records, and returns their part of the report.
     pub(super) fn write(&self) -> Result<crate::report::ReportData, BatchError> {
         let DecisionCheckpoint {
             documents,
@@ -114,7 +114,7 @@ impl ResultWriter<'_> {
         )
     }
 
-    /// Reads the input again and sends every record where it belongs, each document to its place.
+    /// Reads the input again and writes every document at its place in the file it belongs to.
     fn write_records(
         &self,
         places: &[u32],
@@ -125,7 +125,7 @@ impl ResultWriter<'_> {
         let in_order = self.job.settings.order == RecordOrder::Input || self.is_in_order();
         let has_lines = has_lines(self.options.format, &inputs.sources);
         let mut files = self.open(has_lines, &inputs)?;
-        // Input in the order of ids is written as it comes, without a detour through partitions.
+        // Input in the order of ids is written as it arrives, without partitions.
         let arranger = match has_lines && !in_order {
             true => Some(self.arranger(&inputs)?),
             false => None,
@@ -181,7 +181,7 @@ impl ResultWriter<'_> {
         routed.try_for_each(|records| self.take(records, intake))
     }
 
-    /// Writes the records of a chunk with a part of a long one.
+    /// Writes the records of a chunk with a part of a long record.
     fn take_long(&self, chunk: &RawChunk, intake: &mut RecordIntake<'_>) -> Result<(), BatchError> {
         let router = intake.router;
         let mut routed = Vec::new();
@@ -189,7 +189,7 @@ impl ResultWriter<'_> {
             if matches!(record.part, RecordPart::Whole | RecordPart::File) {
                 return router.route(&record, &mut routed);
             }
-            // The lines before go first, for the parts of this record are written at once.
+            // Write the lines before it first, because the parts of this record are written at once.
             self.take_all(std::mem::take(&mut routed), intake)?;
             let Some(document) = router.numbers.of(record.source, record.number) else {
                 return Ok(());
@@ -221,7 +221,7 @@ impl ResultWriter<'_> {
         done.map_err(BatchError::result(&router.paths[way]))
     }
 
-    /// Writes what a thread made of some records, unless that is on its way into an order.
+    /// Writes a thread's result for some records, unless it was passed to the arranger.
     fn take(
         &self,
         records: RoutedRecords,
@@ -247,7 +247,7 @@ impl ResultWriter<'_> {
         }
     }
 
-    /// Sends a file, or a table, where it belongs.
+    /// Writes a file, or a table, where it belongs.
     fn take_file(&self, source: u32, intake: &mut RecordIntake<'_>) -> Result<(), BatchError> {
         let RecordIntake { inputs, tree, .. } = *intake;
         if is_split(self.options.format, &inputs.sources[source as usize]) {
@@ -269,7 +269,7 @@ impl ResultWriter<'_> {
             .map_err(BatchError::result(&intake.router.paths[way]))
     }
 
-    /// Copies a file to the folder of what is kept or removed, and writes its line.
+    /// Copies a file to the folder of kept or removed files, and writes its line.
     fn copy(&self, source: u32, document: usize, intake: &mut RecordIntake<'_>) -> io::Result<()> {
         let RecordIntake {
             router,
@@ -294,7 +294,7 @@ impl ResultWriter<'_> {
         }
     }
 
-    /// Writes the rows of a table to the tables of what is kept and what is removed; their bytes.
+    /// Writes the rows of a table to the tables of kept and of removed rows, and returns the bytes of both.
     fn split(
         &self,
         source: u32,
@@ -325,7 +325,7 @@ impl ResultWriter<'_> {
             })?;
         let number = self.job.against_sources + source as usize;
         let rows = split.map_or(0, |split| split.rows);
-        // A table that was changed meanwhile would have its rows sorted by decisions on others.
+        // If a table was changed meanwhile, its rows would be split by decisions on other rows.
         if rows != self.verdicts.records[number] {
             return Err(BatchError::Read(ReadError::Changed {
                 name: source_name(),
@@ -349,7 +349,7 @@ impl ResultWriter<'_> {
             }
             whole.push(file);
         }
-        // Together: tables of both get the columns of both, which are known now that all lines are in.
+        // Both together: tables get the columns of both files, which are known now that all lines have been written.
         AtomicFile::commit_together(whole).map_err(BatchError::result(&self.place.path("kept")))
     }
 
@@ -377,7 +377,7 @@ impl ResultWriter<'_> {
             ..
         } = self.job;
         let budget = DedupMemory::new(limits, &settings.scheme, options).records();
-        // Compressed input may be many times larger once it is read; the text is the better guess then.
+        // Compressed input may become many times larger when it is read; then the text is the better estimate.
         let bytes = inputs
             .total_bytes()
             .max(self.verdicts.head.counts.text_bytes);
@@ -386,7 +386,7 @@ impl ResultWriter<'_> {
             bytes,
         };
         let temporary = self.place.folder.join(STATE);
-        // What is kept, and what is removed.
+        // One output for kept records, and one for removed ones.
         RecordArranger::new(&temporary, 2, &expected, budget, limits.workers())
             .map_err(BatchError::temporary(&temporary))
     }
@@ -405,7 +405,7 @@ impl ResultWriter<'_> {
         file.map_err(BatchError::result(&path))
     }
 
-    /// True if the input is already in the order of ids.
+    /// Returns true if the input is already in the order of ids.
     fn is_in_order(&self) -> bool {
         let against = self.verdicts.documents.against;
         self.verdicts
@@ -427,17 +427,17 @@ pub(super) fn record_file_name(
     }
 }
 
-/// True if the rows of a source go to tables of their own.
+/// Returns true if the rows of a source go to separate tables.
 pub(super) fn is_split(format: OutputFormat, source: &Source) -> bool {
     format == OutputFormat::Parquet && source.is_typed_table()
 }
 
-/// True if any record leaves as a line.
+/// Returns true if any record is written as a line.
 fn has_lines(format: OutputFormat, sources: &[Source]) -> bool {
     sources.is_empty() || sources.iter().any(|source| !is_split(format, source))
 }
 
-/// Path for the rows of a table: `kept.parquet` if there is no other source, else its path below `kept/`.
+/// Returns the path for the rows of a table: `kept.parquet` if there is no other source, otherwise its path below `kept/`.
 pub(super) fn table_name(name: &str, inputs: &Inputs, tree: &FileTree, source: u32) -> PathBuf {
     match inputs.sources.len() {
         1 => PathBuf::from(format!("{name}.parquet")),
@@ -445,7 +445,7 @@ pub(super) fn table_name(name: &str, inputs: &Inputs, tree: &FileTree, source: u
     }
 }
 
-/// The compression that all sources of records have, or none; what is read but not written becomes zstd.
+/// Returns the compression that all sources of records have, or none if they differ; a compression that is read but not written becomes zstd.
 pub(super) fn common_compression(sources: &[Source]) -> Compression {
     let mut lines = sources.iter().filter(|source| !source.is_document());
     let first = lines
@@ -453,7 +453,7 @@ pub(super) fn common_compression(sources: &[Source]) -> Compression {
         .map_or(Compression::None, |source| source.compression);
     match first {
         _ if lines.any(|source| source.compression != first) => Compression::None,
-        // We read them, and compress by neither.
+        // These can be read, but not written.
         Compression::Bzip2 | Compression::Xz => Compression::Zstd,
         first => first,
     }

@@ -1,4 +1,4 @@
-//! `dedup`: decisions to files, each of which appears under its name only when it is whole.
+//! The job behind `dedup`: writes decisions to files, each of which appears under its name only when it is complete.
 //!
 //! ```text
 //! kept.jsonl, removed.jsonl     the records as they came in; inputs that are files are copied to kept/, removed/
@@ -10,10 +10,10 @@
 //! .lookalike/                   while the job runs: what it is, what it read, its decisions once they are made, and in new/ its results
 //! ```
 //!
-//! Results are gathered in `.lookalike/new/` and take the places of older ones when all of them are there: see [`OutputDir::publish`].
+//! Results are collected in `.lookalike/new/` and replace older ones once they are complete: see [`OutputDir::publish`].
 //!
 //! With [`OutputFormat::Parquet`] the lines become tables: `kept.parquet` and so on. Rows of tables whose columns have types keep
-//! them, in a table of their own for each source: below `kept/` and `removed/`, or, where there is one source, `kept.parquet`.
+//! these types. They are written to a separate table for each source: below `kept/` and `removed/`, or `kept.parquet` if there is one source.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -51,13 +51,13 @@ use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 use crate::spill::table_memory::most_mapped;
 use crate::unfinished::{FOUND, SCANNED};
 
-/// Clusters of a summary that are shown.
+/// Number of clusters in a summary.
 const LARGEST: usize = 5;
 
-/// The decisions, as long as the job runs.
+/// File with the decisions, until the job ends.
 const DECIDED: &str = "decided.bin";
 
-/// The log of what was compared, until all is.
+/// Log of the comparisons, until they are complete.
 const COMPARED: &str = "compared.bin";
 
 /// Names of all results of `dedup` in its folder.
@@ -88,8 +88,8 @@ impl DedupJob<'_> {
     /// Deduplicates the inputs into `folder`.
     ///
     /// # Errors
-    /// [`BatchError`]. Whatever happens, no file under its final name is incomplete, and `run.json` is there only when
-    /// everything is.
+    /// [`BatchError`]. In any case, no file under its final name is incomplete, and `run.json` exists only if
+    /// everything is complete.
     pub fn dedup(
         &self,
         folder: &Path,
@@ -119,7 +119,7 @@ impl DedupJob<'_> {
             ),
         };
         self.settings.stated_recall()?;
-        // All that can be refused is refused before the folder is touched.
+        // Check everything that can be checked before the folder is touched.
         self.check()?;
         self.check_tables(options.format)?;
         let _lock = place.enter(options.folder, &identity, self.folder)?;
@@ -151,7 +151,7 @@ impl DedupJob<'_> {
             options,
         };
         let report = std::thread::scope(|scope| {
-            // The checkpoint tells all that the logs did. The system takes its time to remove large files.
+            // The checkpoint has all that is in the logs. Remove them in the background, because removing large files takes the system some time.
             let forgetting = logs.iter().map(|logs| scope.spawn(|| logs.forget()));
             let forgetting = forgetting.collect();
             let report = writer.write();
@@ -161,7 +161,7 @@ impl DedupJob<'_> {
         self.finish(&place, options, verdicts, resumed, report)
     }
 
-    /// The inputs without those that are only compared with, whose skips name no files.
+    /// Returns the inputs without those that are only compared with, whose skips have no files.
     pub(super) fn new_inputs(&self) -> Inputs {
         Inputs {
             sources: self.inputs.sources[self.against_sources..].to_vec(),
@@ -169,7 +169,7 @@ impl DedupJob<'_> {
         }
     }
 
-    /// Sources of records, not those that are only compared with, that are damaged from their first byte on.
+    /// Returns the sources of records, except those that are only compared with, that are damaged from their first byte.
     fn unread(&self, scanned: &ScannedCollection) -> Vec<u32> {
         let is_damaged = |source: &Source| {
             let name = source.name();
@@ -185,14 +185,14 @@ impl DedupJob<'_> {
         unread.map(|(number, _)| number as u32).collect()
     }
 
-    /// Returns true if a record that cannot be read is a file of its own that can be copied: one that changed is not what was found.
+    /// Returns true if an unreadable record is a single file that can be copied. A file that changed meanwhile is not the one that was found.
     fn is_bad_file(&self, bad: &BadRecord) -> bool {
         let number = bad.source as usize;
         let source = &self.inputs.sources[number];
         number >= self.against_sources && source.is_document() && !source.is_lost()
     }
 
-    /// Sources that are copied whole, by their numbers among the new ones.
+    /// Returns the sources that are copied whole, by their numbers among the new ones.
     fn unread_sources(&self, scanned: &ScannedCollection) -> Vec<u32> {
         let bad = scanned.bad.iter().filter(|bad| self.is_bad_file(bad));
         let sources = bad.map(|bad| bad.source).chain(self.unread(scanned));
@@ -232,7 +232,7 @@ impl DedupJob<'_> {
         Ok(())
     }
 
-    /// Refuses tables whose rows Parquet cannot hold with their types.
+    /// Refuses tables whose rows Parquet cannot store with their types.
     fn check_tables(&self, format: OutputFormat) -> Result<(), BatchError> {
         for (number, source) in self
             .inputs
@@ -257,7 +257,7 @@ impl DedupJob<'_> {
         Ok(())
     }
 
-    /// Places of the kept documents, as paths within the folder of the results.
+    /// Returns the places of the kept documents, as paths within the folder of the results.
     fn kept_in(&self, options: &OutputOptions) -> Vec<String> {
         let sources = &self.inputs.sources[self.against_sources..];
         let format = options.format;
@@ -276,7 +276,7 @@ impl DedupJob<'_> {
         names
     }
 
-    /// Tables of the kept and the removed rows of each source that has tables of its own.
+    /// Returns the tables of the kept and the removed rows of each source that gets separate tables.
     fn tables(&self, folder: &Path, format: OutputFormat) -> Vec<Option<[PathBuf; 2]>> {
         let inputs = self.new_inputs();
         let tree = FileTree::new(&inputs);
@@ -289,7 +289,7 @@ impl DedupJob<'_> {
         (0..).zip(&inputs.sources).map(tables).collect()
     }
 
-    /// Decides, writes what must be written while everything is at hand, and saves the decisions.
+    /// Decides, writes the results that need texts or feature sets, and saves the decisions.
     fn judge(
         &self,
         place: &OutputDir<'_>,
@@ -313,7 +313,7 @@ impl DedupJob<'_> {
         place.write_lines("skipped", format, SKIPPED, &mut |out| {
             self.write_skipped(out, &decided, &copies)
         })?;
-        // Beside the decisions: a resumed job has no texts any more to make the segment of.
+        // Here, because a resumed job has no texts from which to make the segment.
         if let Some(staged) = self.stage_kept(&decided)? {
             let path = place.state(STAGED);
             staged.save(&path).map_err(BatchError::result(&path))?;
@@ -322,8 +322,7 @@ impl DedupJob<'_> {
         let head = &verdicts.head;
         let losses = self.settings.losses;
         losses.check(&head.skipped, head.counts.documents)?;
-        // The checkpoint comes last: where it is, everything that only the decided job could write is there
-        // too.
+        // The checkpoint comes last: if it exists, everything that only this job could write has been written.
         contents::save(&place.state(CONTENTS), self.inputs)?;
         verdicts
             .save(checkpoint, self.limits.workers())
@@ -331,7 +330,7 @@ impl DedupJob<'_> {
         Ok((verdicts, is_resumed))
     }
 
-    /// The logs of what is read and compared, where there is enough of it to be worth them.
+    /// Returns the logs of reading and comparing, or `None` if there is too little to read for them to be worthwhile.
     fn log_places(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<JobLogs> {
         let job = format!("{}\n{}", identity.settings, identity.input);
         let scan = self.scan_log_place(place.state(SCANNED), &job);
@@ -353,7 +352,7 @@ impl DedupJob<'_> {
         (self.is_worth_a_log(&logs.scan) || is_there).then_some(logs)
     }
 
-    /// The log of what a job, which is told from others by a text, reads.
+    /// Returns the log of the input of a job that is identified by the text `job`.
     pub(super) fn scan_log_place(&self, path: PathBuf, job: &str) -> ScanLogPlace {
         let threads = self.limits.workers() as u64;
         ScanLogPlace {
@@ -366,7 +365,7 @@ impl DedupJob<'_> {
 
     /// Returns true if there is enough to read for a log.
     pub(super) fn is_worth_a_log(&self, log: &ScanLogPlace) -> bool {
-        // One that an earlier run left is gone on with, even where so many threads would leave none.
+        // A log that an earlier run left is always continued, even if this number of threads would not write one.
         expected_text(self.inputs) > log.segment_bytes || log.path.exists()
     }
 
@@ -445,7 +444,7 @@ impl DedupJob<'_> {
             scheme_id: settings.scheme.id().to_string(),
             keep: settings.keep.to_string(),
             max_document: self.options.max_document_bytes,
-            // A threshold of 0 takes what the method proposes.
+            // A threshold of 0 accepts what the method proposes.
             verified: settings.threshold > 0.0,
             recall: self.settings.stated_recall()?,
             counts: InputCounts {
@@ -472,7 +471,7 @@ impl DedupJob<'_> {
         write_file(&place.path("report.html"), Compression::None, &mut |out| {
             out.write_all(page.as_bytes())
         })?;
-        // It must not survive what it tells of.
+        // The summary must not reach the disk before the files that it describes.
         if ["kept", SKIPPED_FILES]
             .iter()
             .any(|copies| place.path(copies).is_dir())
@@ -482,7 +481,7 @@ impl DedupJob<'_> {
         if let Some(path) = self.decisions {
             leave(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
         }
-        // Before `run.json`, which tells of the addition: once it is there, the next command publishes it, whatever became of the collection.
+        // Before `run.json`, which reports the addition: once that exists, the next command publishes it, whatever happened to the collection.
         // If this process ends in between, `--resume` finds the addition made.
         self.commit_staged(&place.state(STAGED))?;
         summary.results = place.written()?;
@@ -492,7 +491,7 @@ impl DedupJob<'_> {
     }
 }
 
-/// Returns true if a job that failed so may go on from what it read: with more room on a disk or in memory, or with the inputs as they were.
+/// Returns true if a job that failed with this error may be resumed after a remedy: more room on a disk or in memory, or the original inputs.
 pub(super) fn may_be_mended(error: &BatchError) -> bool {
     matches!(
         error,
@@ -507,9 +506,9 @@ pub(super) fn may_be_mended(error: &BatchError) -> bool {
     )
 }
 
-/// Gives a file a second name, or copies it where that cannot be.
+/// Gives a file a second name, or copies it if that is impossible.
 fn leave(file: &Path, path: &Path) -> io::Result<()> {
-    // A job that was killed behind this has done it before: a copy onto the second name would empty the file.
+    // A job that was killed after this may have made the link already, and copying onto it would empty the file.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -518,7 +517,7 @@ fn leave(file: &Path, path: &Path) -> io::Result<()> {
 }
 
 impl DecisionCheckpoint {
-    /// Pairs just below the threshold, by ids.
+    /// Returns the pairs just below the threshold, by ids.
     fn below_threshold(&self, threshold: f64) -> BelowThreshold {
         BelowThreshold::new(&self.head.just_below, threshold, &self.documents)
     }

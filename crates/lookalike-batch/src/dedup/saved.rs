@@ -1,4 +1,4 @@
-//! Decisions of a job over files, as it left them for callers that go on with its results.
+//! Decisions of a job over files, saved for callers that process its results further.
 
 use std::fmt;
 use std::io;
@@ -10,9 +10,9 @@ use crate::dedup::decided::DedupCluster;
 use crate::dedup::decision::ClusterTable;
 use crate::dedup::document_decision::DocumentDecision;
 
-/// Decisions that [`DedupJob::leave_decisions`](crate::DedupJob::leave_decisions) asked for.
+/// Decisions saved by [`DedupJob::leave_decisions`](crate::DedupJob::leave_decisions).
 ///
-/// Documents have the numbers that [`DedupDecisions`](crate::DedupDecisions) tells of.
+/// Documents are numbered as in [`DedupDecisions`](crate::DedupDecisions).
 pub struct SavedDecisions {
     verdicts: DecisionCheckpoint,
     clusters: ClusterTable,
@@ -30,7 +30,7 @@ impl SavedDecisions {
     /// Reads the file.
     ///
     /// # Errors
-    /// When it cannot be read, or is damaged.
+    /// Returns an error if the file cannot be read or is damaged.
     pub fn open(path: &Path) -> io::Result<Self> {
         let verdicts = DecisionCheckpoint::open(path)?;
         let mut id_ranks = vec![0; verdicts.by_id.len()];
@@ -41,12 +41,12 @@ impl SavedDecisions {
         Ok(Self { verdicts, clusters })
     }
 
-    /// The number of documents, from the first, that are only compared with.
+    /// Returns the number of documents that are only compared with; they come first.
     pub fn against(&self) -> usize {
         self.verdicts.documents.against
     }
 
-    /// The id of a document.
+    /// Returns the id of a document.
     ///
     /// # Panics
     /// If there is no such document.
@@ -54,17 +54,17 @@ impl SavedDecisions {
         self.verdicts.documents.id(document as usize)
     }
 
-    /// All documents in the order of their ids.
+    /// Returns all documents in the order of their ids.
     pub fn by_id(&self) -> &[u32] {
         &self.verdicts.by_id
     }
 
-    /// The decision on every document, by number.
+    /// Returns the decision on every document, by number.
     pub fn decisions(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
         self.verdicts.outcomes.documents()
     }
 
-    /// The clusters of more than one document, in the order of the survivors' ids.
+    /// Returns the clusters of more than one document, in the order of the survivors' ids.
     pub fn clusters(&self) -> impl ExactSizeIterator<Item = DedupCluster<'_>> {
         (0..self.clusters.len()).map(|cluster| {
             let (survivor, members) = self.clusters.get(cluster);
@@ -72,7 +72,7 @@ impl SavedDecisions {
         })
     }
 
-    /// Documents of each source, those of sources that are only compared with first. Documents of a collection are of no source.
+    /// Returns the documents of each source; sources that are only compared with come first. Documents of a collection belong to no source.
     pub fn source_documents(&self) -> impl Iterator<Item = Range<u32>> {
         self.verdicts.source_documents()
     }
@@ -121,7 +121,7 @@ mod tests {
         let ids: Vec<&str> = (0..4).map(|document| saved.id(document)).collect();
         assert_eq!(ids, ["z", "b", "a", "c"]);
         assert!(saved.clusters().eq(decided.clusters()));
-        // The record that cannot be read is no document.
+        // The record that cannot be read is not a document.
         let of_sources: Vec<_> = saved.source_documents().collect();
         assert_eq!(of_sources, [0..1, 1..3, 3..4]);
         let sorted: BTreeMap<&str, u32> = (1..4)

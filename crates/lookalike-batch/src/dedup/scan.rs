@@ -1,7 +1,7 @@
-//! The first pass: read every record once, keep its id, the class of its text, and once a class its feature set.
+//! The first pass: reads every record once, and keeps its id, the class of its text, and the feature set of each class.
 //!
-//! A text that was seen before costs its hash and nothing more. One that is too long to be compared has a class by the hash of
-//! its bytes, with an empty feature set: it equals others, and resembles none.
+//! A text that was seen before costs only its hash. A text that is too long to be compared has a class by the hash of
+//! its bytes, with an empty feature set: it may equal others, but resembles none.
 
 use std::io;
 use std::path::Path;
@@ -41,31 +41,31 @@ use crate::spill::table_memory;
 pub(crate) struct ScanPlan<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: &'a InputOptions,
-    /// Things that are kept of each text.
+    /// The sketch that is computed from each text.
     pub(crate) sketch: SketchPlan<'a>,
-    /// Further tests, whose features are kept as well.
+    /// Further tests, whose features are stored as well.
     pub(crate) tests: &'a [PairTest],
     /// The number of sources, from the first, whose documents are never removed.
     pub(crate) against_sources: usize,
     /// Pairs that count.
     pub(crate) scope: PairScope,
-    /// True if a class is a text in a category, not a text.
+    /// True if a class is a text in a category instead of a text.
     pub(crate) by_category: bool,
-    /// The rule that reads a field, if one does.
+    /// The rule that reads a field, if there is one.
     pub(crate) field_rule: Option<&'a KeepRule>,
     pub(crate) losses: LossPolicy,
     pub(crate) threads: usize,
     pub(crate) memory: DocumentMemory<'a>,
-    /// Counts features, for a method that orders them.
+    /// Counters of features, for a method that orders them.
     pub(crate) frequency: Option<&'a FeatureFrequency>,
-    /// Bytes of the feature sets of each kind to keep in memory.
+    /// Bytes of feature sets of each kind to keep in memory.
     pub(crate) sets_budget: u64,
-    /// Bytes of feature sets and tables together.
+    /// Memory for feature sets and tables together.
     pub(crate) reading: ReadingBudget,
     pub(crate) folder: &'a Path,
 }
 
-/// All that the first pass found.
+/// Result of the first pass.
 pub(crate) struct ScannedCollection {
     pub(crate) documents: DocumentTable,
     pub(crate) classes: TextClasses,
@@ -74,55 +74,55 @@ pub(crate) struct ScannedCollection {
     pub(crate) test_sets: Vec<TestSets>,
     /// Feature sets of the visible text of pages.
     pub(crate) page_sets: SetStore,
-    /// Counts of features, where the method orders them.
+    /// Counts of features, if the method orders them.
     pub(crate) frequency: FeatureFrequency,
     pub(crate) bad: Vec<BadRecord>,
     pub(crate) skips: Vec<SkippedPart>,
     pub(crate) tally: ScanTally,
-    /// The first value that the survivor rule cannot use, and where it is.
+    /// The first value that the survivor rule cannot use, with its place.
     pub(crate) unusable: Option<String>,
-    /// Records of each source, unreadable ones included.
+    /// Number of records in each source, including unreadable ones.
     pub(crate) records: Vec<u64>,
-    /// The part of a collection that was put before the documents that were read.
+    /// The part of a collection that was put before the documents read.
     pub(crate) stored: StoredCounts,
-    /// True if a part of it was made by a job that was interrupted.
+    /// True if a part of the result was read by an interrupted job.
     pub(crate) is_resumed: bool,
 }
 
-/// Counts of the part of a collection that the new documents may resemble.
+/// Counts of the part of a collection that new documents may resemble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredCounts {
-    /// Documents in the whole collection; none if there is no collection.
+    /// Number of documents in the whole collection; `None` without a collection.
     pub(crate) collection: Option<u64>,
-    /// Documents in the part.
+    /// Number of documents in the part.
     pub(crate) documents: u64,
-    /// Classes in the part that are not those of new documents.
+    /// Number of classes in the part that are not classes of new documents.
     pub(crate) classes: u64,
 }
 
 impl ScannedCollection {
-    /// Bytes of the tables of documents and classes, and of further tests.
+    /// Returns the number of bytes of the tables of documents and classes, and of further tests.
     pub(crate) fn table_bytes(&self) -> u64 {
         let tests: u64 = self.test_sets.iter().map(TestSets::bytes).sum();
         self.documents.bytes() + self.classes.bytes() + tests
     }
 
-    /// All stores of feature sets.
+    /// Returns all stores of feature sets.
     fn set_stores(&mut self) -> impl Iterator<Item = &mut SetStore> {
         let tests = self.test_sets.iter_mut().map(|test| &mut test.sets);
         tests.chain([&mut self.sets, &mut self.page_sets])
     }
 }
 
-/// A piece of the input with documents in it.
+/// A piece of the input that contains documents.
 pub(crate) trait ScanChunk: InputChunk {
-    /// Losses met while reading it.
+    /// Returns the losses that occurred while it was read.
     fn skips(&self) -> &[SkippedPart];
-    /// Bytes of the input that it stands for.
+    /// Returns the number of bytes of the input that it covers.
     fn read_bytes(&self) -> u64;
-    /// A sum of its bytes.
+    /// Returns a checksum of its bytes.
     fn content_sum(&self) -> u64;
-    /// Visits its records in their order.
+    /// Visits its records in order.
     fn parse(&self, parser: &mut Parser<'_>, visit: &mut dyn FnMut(Result<Record<'_>, BadRecord>));
 }
 
@@ -150,13 +150,13 @@ struct ScanShared<'a> {
     seen: &'a SeenTexts,
     keys: &'a KeySink,
     too_many: &'a AtomicBool,
-    /// True if batches go to a log, too.
+    /// True if batches are also written to a log.
     is_logged: bool,
-    /// Buffers for batches on their way there.
+    /// Buffers for batches that are written to the log.
     buffers: BufferPool,
 }
 
-/// Keys of a thread, on their way to their partitions, and once more where they go to a log.
+/// Writes the keys of a thread to their partitions, and collects them for a log if there is one.
 struct ScanKeys<'a> {
     writer: KeyWriter<'a>,
     logged: Option<Vec<KeyRecord>>,
@@ -171,7 +171,7 @@ impl ScanKeys<'_> {
     }
 }
 
-/// A batch, and what the log gets of it.
+/// A batch, and its encoding for the log.
 struct ScannedChunk {
     batch: ScanBatch,
     logged: Option<EncodedBatch>,
@@ -185,16 +185,16 @@ struct ScanWorker<'a> {
     tools: ScanTools<'a>,
 }
 
-/// Tools with which a thread turns a text into what is kept of it.
+/// Tools with which a thread computes everything that is stored of a text.
 struct ScanTools<'a> {
     extractor: FeatureExtractor,
     sketches: ClassSketcher,
     keys: ScanKeys<'a>,
-    /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
+    /// Feature sets of the current chunk. The buffer is reused; batches get copies that fit.
     words: Vec<u64>,
-    /// Each further test, with its sets of the chunk at hand.
+    /// Each further test, with its sets of the current chunk.
     tests: Vec<(FeatureExtractor, Vec<u64>)>,
-    /// The same of visible texts of pages.
+    /// Feature sets of visible texts of pages, of the current chunk.
     page_words: Vec<u64>,
 }
 
@@ -247,8 +247,7 @@ impl<'a> ScanWorker<'a> {
                 }
             };
             if let Err(error) = done {
-                // The parser cannot be stopped: the first error is kept, and the rest of the chunk is parsed
-                // for nothing.
+                // The parser cannot be stopped, so keep the first error and ignore the rest of the chunk.
                 failed.get_or_insert(error);
             }
         });
@@ -286,7 +285,7 @@ fn add_record(
     tally.linked.count(&record.fields);
     tally.removed.count(&record.removed);
     tally.pages.count(record);
-    // Texts of white space are alike for no reason that anybody means: they equal nothing.
+    // Texts that are only white space are not copies in any useful sense, so they equal nothing.
     let class = if text.trim().is_empty() && record.long_hash.is_none() {
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
@@ -296,7 +295,7 @@ fn add_record(
         let salt = shared.plan.scope.class_salt(is_against);
         let hash = placed.class_hash(shared.plan.by_category) ^ salt;
         let Some((class, is_new)) = shared.seen.class(hash) else {
-            // Looked at when the batch is collected.
+            // The collector checks this.
             shared.too_many.store(true, Ordering::Relaxed);
             return Ok(());
         };
@@ -323,7 +322,7 @@ fn add_record(
 }
 
 impl ScanBatch {
-    /// The value by which survivors are chosen, NaN where there is none; texts go to those of the batch.
+    /// Returns the value that orders survivors, NaN if there is none; adds its text, if it has one, to those of the batch.
     fn value(&mut self, plan: &ScanPlan<'_>, record: &Record<'_>) -> OrderNumber {
         let none = OrderNumber {
             nearest: f64::NAN,
@@ -360,7 +359,7 @@ impl ScanBatch {
 }
 
 impl ScanTools<'_> {
-    /// Makes and keeps what a method wants of a text that was not seen before.
+    /// Computes and stores the features and the sketch of a new text.
     fn add_class(
         &mut self,
         plan: &ScanPlan<'_>,
@@ -370,10 +369,10 @@ impl ScanTools<'_> {
     ) -> io::Result<NewClass> {
         let (method, text) = (plan.sketch.method, placed.text);
         let number = class.position() as u32;
-        // Before the features of the text: the extractor holds those of the last text only.
+        // Before the features of the text, because the extractor keeps only those of the last text.
         let page = self.add_page(plan, placed, number);
         let word = self.words.len();
-        // The header's place: the number of features is known when they are extracted.
+        // Placeholder for the header, because the number of features is not known yet.
         self.words.push(0);
         let features = match (method, placed.fields) {
             (Method::Copies, _) => Features::of_set(&[]),
@@ -394,7 +393,7 @@ impl ScanTools<'_> {
             .sketch(&features, |key| keys.push(salt.apply(key), number))?;
         let is_part = placed.hash != placed.visible_hash;
         if page.is_some() || is_part || plan.by_category && plan.scope != PairScope::Within {
-            // Equal visible texts of different categories, or with different main texts, are different classes, and must meet.
+            // Equal visible texts with different categories or main texts are different classes, which must share a key.
             let key = text_key(placed.visible_hash);
             self.keys.push(salt.apply(key), number)?;
         }
@@ -413,7 +412,7 @@ impl ScanTools<'_> {
         })
     }
 
-    /// Keeps what the further tests look at; word and size of each set.
+    /// Stores the sets for further tests and returns the word and size of each.
     fn add_test_sets(&mut self, placed: PlacedText<'_>, class: u32) -> Vec<(u32, u32)> {
         let add = |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
             let set = match placed.fields {
@@ -429,7 +428,7 @@ impl ScanTools<'_> {
         self.tests.iter_mut().map(add).collect()
     }
 
-    /// Keeps what verification wants of a page of which a part was chosen.
+    /// Stores the facts and features that verification needs of a page of which a part was chosen.
     fn add_page(
         &mut self,
         plan: &ScanPlan<'_>,
@@ -456,7 +455,7 @@ impl ScanTools<'_> {
     }
 }
 
-/// A record's text with its category, which is hashed.
+/// Returns a record's text with its hashes and the hash of its category.
 fn placed<'t>(
     plan: &ScanPlan<'_>,
     record: &'t Record<'_>,
@@ -465,7 +464,7 @@ fn placed<'t>(
     let category = match (plan.by_category, &record.category) {
         (false, _) => 0,
         (_, None) => {
-            // That of a line too long to be parsed is unknown; of equal bytes it is the same.
+            // The category of a line that is too long to be parsed is unknown, but equal for equal bytes.
             tally.uncategorised += u64::from(record.long_hash.is_none());
             0
         }
@@ -507,14 +506,14 @@ impl<C: ScanChunk> ChunkWorker<SegmentChunk<C>> for ScanWorker<'_> {
     }
 }
 
-/// Puts batches into the tables, in input order.
+/// Adds batches to the tables, in input order.
 struct ScanCollector<'a> {
     plan: &'a ScanPlan<'a>,
     scanned: ScannedCollection,
-    /// Documents that the tables of a job have numbers for.
+    /// Maximum number of documents that the tables can number.
     most_documents: usize,
     read_bytes: u64,
-    /// Bytes of the lists of what could not be read.
+    /// Bytes of the lists of records and files that could not be read.
     list_bytes: u64,
 }
 
@@ -548,13 +547,13 @@ impl<'a> ScanCollector<'a> {
         }
     }
 
-    /// Tells the observer how far reading is; an error if it has cancelled the job.
+    /// Reports progress to the observer. Returns an error if it has cancelled the job.
     fn tell(&self, observer: &dyn JobObserver) -> Result<(), BatchError> {
         observer.progress(self.read_bytes);
         ensure_wanted(observer).map_err(BatchError::temporary(self.plan.folder))
     }
 
-    /// Has feature sets make room for tables, and refuses what neither they nor files make room for.
+    /// Reduces the feature sets in memory to make room for tables. Returns an error if that and files are not enough.
     fn keep_within_memory(&mut self, batch: &ScanBatch) -> Result<(), BatchError> {
         let reasons = batch.bad.iter().map(|bad| bad.reason.len());
         let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
@@ -573,7 +572,7 @@ impl<'a> ScanCollector<'a> {
         let tables = tables + later_bytes(rows, texts);
         let left = self.plan.reading.left_by(tables, self.list_bytes)?;
         let share = left / (1 + test_sets.len() as u64);
-        // Those of visible texts, where there are some, take a third of the share.
+        // Feature sets of visible texts, if there are any, take a third of the share.
         let (mut own, pages) = (share, share / 3);
         if !classes.pages.is_empty() {
             own -= pages;
@@ -585,14 +584,14 @@ impl<'a> ScanCollector<'a> {
             .map_err(BatchError::temporary(self.plan.folder))
     }
 
-    /// Has sets that leave memory lie in the log.
+    /// Lets sets that leave memory be read from the log.
     fn use_log(&mut self, log: &ScanLog) {
         for sets in self.scanned.set_stores() {
             sets.use_log(log.file());
         }
     }
 
-    /// Goes on without a log that could not be written; false if sets have left memory for it.
+    /// Continues without a log that could not be written. Returns false if some sets are only in the log.
     fn leave_log(&mut self) -> bool {
         let mut is_whole = true;
         for sets in self.scanned.set_stores() {
@@ -601,10 +600,10 @@ impl<'a> ScanCollector<'a> {
         is_whole
     }
 
-    /// Adds a batch, whose sets have these places in the log.
+    /// Adds a batch; `logged` has the places of its sets in the log.
     fn append(&mut self, batch: ScanBatch, logged: Option<SetColumns>) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
-        // Before the rest of the input is read: no job ends well from here on.
+        // Before the rest of the input is read, because the job cannot succeed any more.
         if self.scanned.documents.len() + batch.rows.len() > self.most_documents {
             return Err(BatchError::TooMany);
         }
@@ -645,7 +644,7 @@ impl<'a> ScanCollector<'a> {
             *unusable = batch.unusable;
         }
         for bad in &batch.bad {
-            // Unreadable records keep their numbers, or a second reading would count otherwise.
+            // Unreadable records are counted too, or a second pass would count differently.
             records[bad.source as usize] += 1;
         }
         let temporary = BatchError::temporary(self.plan.folder);
@@ -665,7 +664,7 @@ impl<'a> ScanCollector<'a> {
         let page_segment = match batch.page_words.is_empty() {
             true => 0,
             false => {
-                // The two share what there is as soon as both are needed.
+                // Both stores share the budget once both are needed.
                 sets.shrink(self.plan.sets_budget / 3 * 2, self.plan.folder)
                     .map_err(&temporary)?;
                 let at = logged.as_ref().map(|at| at.page_words);
@@ -681,7 +680,7 @@ impl<'a> ScanCollector<'a> {
             classes.set_features(class.class, place(segment, class.word), class.size);
             if self.plan.sketch.method.has_fingerprints() {
                 let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
-                    // A method may want a fingerprint beside another sketch, and then it has 64 bits.
+                    // A method may need a fingerprint besides another sketch; then it has 64 bits.
                     0 => 64,
                     bits => bits,
                 };
@@ -704,8 +703,8 @@ impl<'a> ScanCollector<'a> {
     }
 }
 
-/// Reads all chunks. Keys that a method takes from its sketches go to `keys`. What `log` has of the first chunks is not made again, and
-/// it gets what is made of the others.
+/// Reads all chunks. Keys that a method computes from its sketches go to `keys`. Chunks whose batches are in `log` are not parsed again, and
+/// the batches of the others are added to it.
 pub(crate) fn scan<C: ScanChunk, E: Send>(
     plan: &ScanPlan<'_>,
     mut chunks: impl Iterator<Item = Result<C, E>> + Send,
@@ -729,12 +728,12 @@ where
     let mut collector = ScanCollector::new(plan);
     let failed = BatchError::temporary(plan.folder);
     if let Some(log) = &mut log {
-        // Whoever wants temporary files on another disk gets them there: sets are read in any order.
+        // If temporary files are to be on another disk, sets are stored there, because they are read in any order.
         if log.shares_disk(plan.folder).map_err(&failed)? {
             collector.use_log(log);
         }
         let mut writer = keys.writer();
-        // All of the log before any worker starts: classes have the numbers that they had then.
+        // Replay the complete log before any worker starts, so that classes get the numbers that they had.
         while let Some((mut batch, sets)) = log.replay().map_err(&failed)? {
             let chunk = chunks.next().transpose()?;
             take_over(plan, chunk.as_ref(), &mut batch)?;
@@ -761,7 +760,7 @@ where
             let logged = log.as_mut().zip(scanned.logged);
             let logged = logged.map(|(log, batch)| log.add(batch, scanned.begins_segment));
             collector.append(scanned.batch, logged)?;
-            // Texts that have no number are in no batch: the results would be others.
+            // Texts without a number are in no batch, so the results would be wrong.
             if too_many.load(Ordering::Relaxed) {
                 return Err(BatchError::TooMany);
             }
@@ -778,8 +777,8 @@ where
     Ok(scanned)
 }
 
-/// Ends the log. Where it could not be written, a disk being full, the job goes on without it if it has all sets in memory. Else the log
-/// stays for a job that is resumed when there is room.
+/// Ends the log. If it could not be written, as on a full disk, the job continues without it if all sets are in memory. Otherwise the log
+/// is kept for a resumed job.
 fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> Result<(), BatchError> {
     match log.take().map_or(Ok(()), ScanLog::finish) {
         Err(unfinished) if !collector.leave_log() => Err(unfinished.into()),
@@ -791,7 +790,7 @@ fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> Resu
     }
 }
 
-/// Completes a batch of a log with what the chunk tells, whose bytes must be those that the batch was made of.
+/// Completes a batch of a log with data from its chunk, whose bytes must be those that the batch was made of.
 fn take_over<C: ScanChunk>(
     plan: &ScanPlan<'_>,
     chunk: Option<&C>,
@@ -813,13 +812,13 @@ fn take_over<C: ScanChunk>(
 }
 
 impl ScanShared<'_> {
-    /// Takes the texts of a batch of a log for seen, and gives on what a worker gave on when it made the batch.
+    /// Marks the texts of a batch of a log as seen, and passes on the keys and counts that a worker had passed on for it.
     fn restore(&self, batch: &ScanBatch, keys: &mut KeyWriter<'_>) -> io::Result<()> {
         for class in &batch.classes {
             self.seen.restore(class.hash, class.class);
             if let Some(frequency) = self.plan.frequency {
                 let from = class.word as usize + 1;
-                // The sum of the log is right, yet a log is a file: no index into it is trusted.
+                // Although the checksum is right, the log is a file, so its indices are checked.
                 let set = batch.words.get(from..from + class.size as usize);
                 frequency.add(set.ok_or_else(damaged)?);
             }

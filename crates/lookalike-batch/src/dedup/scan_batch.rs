@@ -1,4 +1,4 @@
-//! The rows that one worker makes of one chunk, in memory and in the log of a scan.
+//! The result of one worker for one chunk, in memory and in the log of a scan.
 
 use std::io::{self, Read};
 
@@ -19,7 +19,7 @@ pub(crate) struct ScanBatch {
     pub(super) ids: String,
     pub(super) rows: Vec<ScanRow>,
     pub(super) words: Vec<u64>,
-    /// The same of each further test.
+    /// Feature sets for each further test.
     pub(super) test_words: Vec<Vec<u64>>,
     pub(super) page_words: Vec<u64>,
     pub(super) classes: Vec<NewClass>,
@@ -29,21 +29,21 @@ pub(crate) struct ScanBatch {
     pub(super) unusable: Option<String>,
     pub(super) value_texts: ValueTexts,
     pub(super) raw_bytes: u64,
-    /// Keys of the new classes, and a sum of the bytes of the chunk; for a log only.
+    /// Keys of the new classes, and a checksum of the bytes of the chunk; only for a log.
     pub(super) keys: Vec<KeyRecord>,
     pub(super) content: u64,
 }
 
-/// A batch in bytes.
+/// A batch encoded as bytes.
 pub(super) struct EncodedBatch {
     pub(super) bytes: PooledBytes,
-    /// XXH3-64 of them.
+    /// XXH3-64 of the bytes.
     pub(super) sum: u64,
-    /// Offsets at which its sets begin in these bytes.
+    /// Offsets of its sets in the bytes.
     pub(super) sets: SetColumns,
 }
 
-/// Offsets of the columns of sets: in the bytes of a batch, or in the file of a log.
+/// Offsets of the columns of sets, in the bytes of a batch or in the file of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetColumns {
     pub(super) words: u64,
@@ -52,7 +52,7 @@ pub(super) struct SetColumns {
 }
 
 impl SetColumns {
-    /// The offsets behind so many bytes.
+    /// Returns the offsets with `bytes` added.
     pub(super) fn behind(mut self, bytes: u64) -> Self {
         let of_tests = self.test_words.iter_mut();
         for offset in of_tests.chain([&mut self.words, &mut self.page_words]) {
@@ -72,7 +72,7 @@ pub(super) struct ScanRow {
     pub(super) value: OrderNumber,
 }
 
-/// A text that was not seen before.
+/// A new text.
 pub(super) struct NewClass {
     pub(super) class: ClassId,
     pub(super) hash: u128,
@@ -81,20 +81,20 @@ pub(super) struct NewClass {
     pub(super) fingerprint: u128,
     pub(super) category: u64,
     pub(super) text: u128,
-    /// Word and size of the set of each further test.
+    /// Word and size of its set for each further test.
     pub(super) tests: Vec<(u32, u32)>,
     pub(super) page: Option<NewPage>,
 }
 
-/// Data kept of the page that a class is.
+/// Facts about the page of a class.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct NewPage {
     pub(super) identity: PageIdentity,
-    /// Position and number of the features of its visible text in the batch; none if they are those of its text.
+    /// Position and number of the features of its visible text in the batch; `None` if they are those of its text.
     pub(super) set: Option<(u32, u32)>,
 }
 
-/// The small and rare parts of a batch, as JSON. What the chunk itself tells, skips and bytes read, comes from it again.
+/// The small and rare parts of a batch, as JSON. Skips and bytes read are not stored, because they come from the chunk again.
 #[derive(Serialize, Deserialize)]
 struct BatchFacts {
     bad: Vec<BadRecord>,
@@ -105,7 +105,7 @@ struct BatchFacts {
     pages: Vec<(usize, NewPage)>,
 }
 
-/// A row as it lies in the log.
+/// A row in the layout of the log.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LoggedRow {
@@ -115,11 +115,11 @@ struct LoggedRow {
     value_rest: i64,
     source: u32,
     id_end: u32,
-    /// Position of the class and one more; 0 for none.
+    /// Position of the class plus one; 0 for none.
     class: u64,
 }
 
-/// A class as it lies in the log.
+/// A class in the layout of the log.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LoggedClass {
@@ -133,7 +133,7 @@ struct LoggedClass {
     zero: [u32; 2],
 }
 
-/// Adds a column: its length, and the values as they lie in memory. Returns where the values begin.
+/// Appends a column: its length, and the values as in memory. Returns the offset of the values.
 fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) -> u64 {
     out.extend_from_slice(&(column.len() as u64).to_le_bytes());
     let values = out.len() as u64;
@@ -141,7 +141,7 @@ fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) -> u64 {
     values
 }
 
-/// Takes a column of sets, and tells where its values begin.
+/// Reads a column of sets, and returns it with the position of its values in the file.
 fn take_sets(file: &mut HashingStream<impl Read>) -> io::Result<(Vec<u64>, u64)> {
     let length = file.word()?;
     let values = file.passed();
@@ -154,7 +154,7 @@ fn take<T: Pod>(file: &mut HashingStream<impl Read>) -> io::Result<Vec<T>> {
 }
 
 impl ScanBatch {
-    /// Puts the batch into `out`, which is empty: columns with their lengths in front. Skips are not among them.
+    /// Encodes the batch, without skips, into `out`, which must be empty: columns, each preceded by its length.
     pub(super) fn encode(&self, mut out: PooledBytes) -> io::Result<EncodedBatch> {
         let row = |row: &ScanRow| LoggedRow {
             length: row.length,
@@ -173,7 +173,7 @@ impl ScanBatch {
             position: class.class.position() as u64,
             word: class.word,
             size: class.size,
-            // A gap would be written, too, and `Pod` allows none.
+            // Explicit padding, because `Pod` allows no gaps.
             zero: [0; 2],
         };
         let pages = self.classes.iter().enumerate();
@@ -191,7 +191,7 @@ impl ScanBatch {
         let facts = serde_json::to_vec(&facts)?;
         let bytes = self.column_bytes() + facts.len() + 8 * tests.len();
         out.reserve(bytes);
-        // `decode` takes the columns in this order.
+        // `decode` reads the columns in this order.
         put(&mut out, &[self.content]);
         put(&mut out, &facts);
         put(&mut out, self.ids.as_bytes());
@@ -219,11 +219,12 @@ impl ScanBatch {
         })
     }
 
-    /// Bytes of the columns whose lengths are known, and of all lengths: a buffer that grew by doubling would be too long to be used again.
+    /// Returns the number of bytes of the columns whose lengths are known, and of all lengths. A buffer that grew by doubling would be too long to be
+    /// reused.
     fn column_bytes(&self) -> usize {
         let words = self.words.len() + self.page_words.len();
         let test_words: usize = self.test_words.iter().map(|words| 1 + words.len()).sum();
-        // Of the columns, with the values of two that have one each.
+        // One for each column, and the values of two columns that have one value each.
         let lengths = 12;
         self.ids.len()
             + size_of_val(&*self.keys)
@@ -232,12 +233,12 @@ impl ScanBatch {
             + 8 * (lengths + words + test_words)
     }
 
-    /// The keys with the places of their classes in the batch, which 32 bits can tell however many classes there are.
+    /// Returns the keys with the positions of their classes in the batch, which fit in 32 bits for any number of classes.
     fn placed_keys(&self) -> io::Result<Vec<KeyRecord>> {
         let classes = &self.classes;
         let mut at = 0;
         let placed = |&[high, low, class]: &KeyRecord| {
-            // Keys come in the order of their classes: the search ends where it begins, or at the next.
+            // Keys are in the order of their classes, so each search ends where it starts or at the next class.
             let places = (at..classes.len()).chain(0..at);
             let mut places =
                 places.filter(|&place| classes[place].class.position() == class as usize);
@@ -247,7 +248,7 @@ impl ScanBatch {
         self.keys.iter().map(placed).collect()
     }
 
-    /// Reads a batch back, without its skips and its bytes read, and where its sets are in the file.
+    /// Reads a batch, without its skips and bytes read, and returns it with the positions of its sets in the file.
     pub(super) fn decode(file: &mut HashingStream<impl Read>) -> io::Result<(Self, SetColumns)> {
         let content = take::<u64>(file)?;
         let facts: BatchFacts = serde_json::from_slice(&take::<u8>(file)?)?;
@@ -269,7 +270,7 @@ impl ScanBatch {
         }
         let row = |row: LoggedRow| {
             let class = match row.class.checked_sub(1) {
-                // A number that no table of this program has is not that of a document without a class.
+                // A number too large for this program's tables must not be read as a document without a class.
                 Some(position) => Some(ClassId::new(usize::try_from(position).ok()?)?),
                 None => None,
             };
@@ -286,7 +287,7 @@ impl ScanBatch {
             })
         };
         let rows: Option<Vec<ScanRow>> = rows.into_iter().map(row).collect();
-        // As many for each class as there are tests; without tests there is nothing to cut.
+        // One for each class and test. Without tests, any chunk size above 0 will do.
         let mut tests = tests.chunks(test_words.len().max(1));
         let mut class = |class: LoggedClass| {
             let tests = tests.next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The log of a scan, on disk: a job that is killed while it reads goes on behind the last segment that is whole.
+//! The log of a scan, on disk. A job that is killed while it reads resumes after the last complete segment.
 //!
-//! One file, `scanned.bin`, to which batches are added as they are collected, in the order of the input. Little-endian:
+//! There is one file, `scanned.bin`; batches are appended as they are collected, in input order. Little-endian:
 //!
 //! ```text
 //! 8 bytes   "LOOKSCN3"
@@ -9,17 +9,17 @@
 //!           u64 2: the end of a segment, chunks before it (u64), XXH3-64 of all before but the batches (u64)
 //! ```
 //!
-//! The sums of batches stand for them: workers find them, so that the thread that writes only copies.
+//! The checksums of batches stand for the batches in the hash of the log. Workers compute them, so that the writing thread only copies.
 //!
-//! Between segments the pipeline runs dry, so that no class is named before the batch that fills it in. Whatever follows the last
-//! end of a segment is forgotten. Nothing is forced to the disk: after a power cut the sums say what is left.
+//! Between segments the pipeline is drained, so that no class is referred to before the batch that defines it. Anything after the last
+//! end of a segment is ignored. Writes are not synced: after a power cut, the checksums show what is left.
 //!
-//! Feature sets that do not fit into memory are read back from here: the log has them all, so they are written once.
+//! Feature sets that do not fit in memory are read back from the log: it has all of them, so they are written once.
 //!
-//! Documents have no numbers here but their place, and classes have 64 bits, so that the log holds any number of both. A key names a class by
-//! its place in the batch, and the header of a feature set has the lower half of the number of its class, which tells whether a read went wrong.
+//! In the log, documents are numbered by their position, and classes have 64 bits, so that it can hold any number of both. A key refers to a class by
+//! its position in the batch, and the header of a feature set has the lower half of its class number, by which wrong reads are detected.
 //!
-//! A resumed job reads the chunks before that end again, but does not parse them: their bytes must be those of which the log tells.
+//! A resumed job reads the chunks before that end again without parsing them: their bytes must be those recorded in the log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -40,10 +40,10 @@ const MAGIC: [u8; 8] = *b"LOOKSCN3";
 const BATCH: u64 = 1;
 const SEGMENT_END: u64 = 2;
 
-/// Batches that wait to be written, at most.
+/// Maximum number of batches that wait to be written.
 const WAITING: usize = 8;
 
-/// A chunk, and whether a segment of the log begins with it: then all chunks before it are collected before a worker gets it.
+/// A chunk, and whether it begins a segment of the log: then all earlier chunks are collected before a worker gets it.
 pub(crate) struct SegmentChunk<C> {
     pub(crate) chunk: C,
     pub(crate) begins_segment: bool,
@@ -64,7 +64,7 @@ impl<C: InputChunk> InputChunk for SegmentChunk<C> {
 }
 
 impl<C: InputChunk> SegmentChunk<C> {
-    /// Cuts chunks into segments of so many bytes, or leaves them in one.
+    /// Divides chunks into segments of about `segment_bytes` bytes, or leaves them in one segment if that is `None`.
     pub(crate) fn cut<E>(
         chunks: impl Iterator<Item = Result<C, E>> + Send,
         segment_bytes: Option<u64>,
@@ -82,36 +82,36 @@ impl<C: InputChunk> SegmentChunk<C> {
     }
 }
 
-/// The place of a log, the job that it is of, and the bytes of chunks in a segment.
+/// The path of a log, the hash of its job, and the number of bytes of chunks in a segment.
 pub(crate) struct ScanLogPlace {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
-    /// Settings and input, for a later job that must say how it differs; empty if another file has them.
+    /// Settings and input, for a later job that must say how it differs; empty if they are stored in another file.
     pub(crate) description: String,
     pub(crate) segment_bytes: u64,
 }
 
-/// A log that is replayed and then written; see the module's header.
+/// A log that is replayed and then extended; see the module's header.
 pub(crate) struct ScanLog {
-    /// The batches of whole segments, until all are replayed.
+    /// Batches of complete segments, until all are replayed.
     kept: Option<KeptBatches>,
     writer: LogWriter,
     segment_bytes: u64,
-    /// Chunks of which batches are in the log.
+    /// Number of chunks whose batches are in the log.
     chunks: u64,
-    /// Bytes of the file when all that was sent is written.
+    /// Length of the file once everything sent has been written.
     end: u64,
     file: Arc<File>,
     path: PathBuf,
 }
 
-/// Batches of whole segments, to be read once.
+/// Batches of complete segments, which are read once.
 struct KeptBatches {
     file: HashingStream<BufReader<File>>,
     chunks: u64,
 }
 
-/// The thread that writes. A disk that is full ends the log behind its last whole segment, and the job only if sets are nowhere else.
+/// The writing thread. A full disk ends the log after its last complete segment; it ends the job only if some sets are only in the log.
 struct LogWriter {
     sender: Option<mpsc::SyncSender<LogEntry>>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -122,25 +122,25 @@ enum LogEntry {
     SegmentEnd(u64),
 }
 
-/// File of a log, whose hash goes on from what is there.
+/// File of a log, with the hash of its contents.
 struct LogFile {
     file: BufWriter<File>,
     hash: Xxh3,
     path: PathBuf,
-    /// Its name until a segment is whole: before, nobody could go on from it.
+    /// Path of the file until a segment is complete, because before that it cannot be resumed from.
     begun: Option<PathBuf>,
-    /// Bytes up to the last end of a segment.
+    /// Length of the file up to the end of the last segment.
     whole: u64,
 }
 
-/// A log that could not be written to its end. What is whole of it is on the disk.
+/// A log that could not be completed. Its complete segments are on the disk.
 #[derive(Debug)]
 pub(crate) struct UnfinishedLog {
     path: PathBuf,
     error: io::Error,
 }
 
-/// The beginning of a log: of which job it is.
+/// The head of a log, which identifies its job.
 struct LogHead {
     job: u64,
     description: Vec<u8>,
@@ -160,19 +160,19 @@ impl LogHead {
     }
 }
 
-/// Facts found in a log.
+/// Complete segments found in a log.
 struct FoundSegments {
-    /// Length of the file up to the last segment's end.
+    /// Length of the file up to the end of the last segment.
     length: u64,
     chunks: u64,
     hash: Xxh3,
 }
 
 impl ScanLogPlace {
-    /// Opens the log, if there is one of this job and it `may_go_on`, or begins another.
+    /// Opens the log if there is one of this job and `may_go_on` is true; otherwise begins a new one.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// Returns an error if the file cannot be read or written.
     pub(crate) fn open(&self, may_go_on: bool) -> io::Result<ScanLog> {
         let resumed = match may_go_on {
             true => LogFile::resume(&self.path, self.job)?,
@@ -195,14 +195,14 @@ impl ScanLogPlace {
         })
     }
 
-    /// The description in the log that is there; none where it cannot be read.
+    /// Returns the description in the existing log, or `None` if it cannot be read.
     pub(crate) fn found_description(&self) -> Option<Vec<u8>> {
         let mut file = HashingStream::new(BufReader::new(File::open(&self.path).ok()?));
         let head = LogHead::read(&mut file).ok()?;
         Some(head.description)
     }
 
-    /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
+    /// Removes the log, when its results have been saved or cannot be resumed.
     pub(crate) fn forget(&self) {
         for path in [&self.path, &unnamed(&self.path)] {
             let _ = std::fs::remove_file(path);
@@ -210,34 +210,34 @@ impl ScanLogPlace {
     }
 }
 
-/// The path of a log until a segment of it is whole.
+/// Returns the path of a log that has no complete segment yet.
 pub(crate) fn unnamed(path: &Path) -> PathBuf {
     path.with_extension("part")
 }
 
 impl ScanLog {
-    /// Bytes of chunks in a segment.
+    /// Returns the number of bytes of chunks in a segment.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.segment_bytes
     }
 
-    /// The file, to read sets from once all is written.
+    /// Returns the file, from which sets can be read once they are written.
     pub(crate) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 
-    /// Returns true if it is on the file system of this folder.
+    /// Returns true if the log is on the same file system as `folder`.
     ///
     /// # Errors
-    /// When either cannot be looked at.
+    /// Returns an error if the metadata of either cannot be read.
     pub(crate) fn shares_disk(&self, folder: &Path) -> io::Result<bool> {
         Ok(self.file.metadata()?.dev() == std::fs::metadata(folder)?.dev())
     }
 
-    /// The next batch of a whole segment, and where its sets are in the file.
+    /// Returns the next batch of a complete segment, with the positions of its sets in the file.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub(super) fn replay(&mut self) -> io::Result<Option<(ScanBatch, SetColumns)>> {
         let Some(kept) = &mut self.kept else {
             return Ok(None);
@@ -247,29 +247,29 @@ impl ScanLog {
                 self.chunks += 1;
                 return kept.file.summed(ScanBatch::decode).map(Some);
             }
-            // The end of a segment: its chunks and sum.
+            // The end of a segment, with the number of chunks and a checksum.
             kept.file.column::<u64>(2)?;
         }
         self.kept = None;
         Ok(None)
     }
 
-    /// Adds the next batch, as [`ScanBatch::encode`] has it; returns where its sets will be in the file.
+    /// Appends a batch, encoded by [`ScanBatch::encode`], and returns the future positions of its sets in the file.
     pub(super) fn add(&mut self, batch: EncodedBatch, begins_segment: bool) -> SetColumns {
         if begins_segment {
             self.send(LogEntry::SegmentEnd(self.chunks));
         }
-        // Its kind and its sum come first.
+        // Its kind and its checksum precede it.
         let sets = batch.sets.clone().behind(self.end + 16);
         self.send(LogEntry::Batch(batch));
         self.chunks += 1;
         sets
     }
 
-    /// Ends the last segment. Dropped before, the log ends with the segment before.
+    /// Ends the last segment. A log that is dropped without this ends with the segment before.
     ///
     /// # Errors
-    /// When not all of it could be written; then it ends with the last segment that is whole.
+    /// Returns an error if the log could not be completely written; it then ends with the last complete segment.
     pub(crate) fn finish(mut self) -> Result<(), UnfinishedLog> {
         self.send(LogEntry::SegmentEnd(self.chunks));
         let Self {
@@ -280,7 +280,7 @@ impl ScanLog {
             .map_err(|error| UnfinishedLog { path, error })
     }
 
-    /// Returns true if not all of it could be written.
+    /// Returns true if the log could not be completely written.
     pub(crate) fn has_failed(&self) -> bool {
         self.writer.has_failed()
     }
@@ -292,7 +292,7 @@ impl ScanLog {
 }
 
 impl UnfinishedLog {
-    /// Removes it: the job goes on, and needs the room.
+    /// Removes the log, when the job continues and needs the space.
     pub(crate) fn forget(self) {
         let _ = std::fs::remove_file(self.path);
     }
@@ -305,7 +305,7 @@ impl From<UnfinishedLog> for BatchError {
 }
 
 impl LogEntry {
-    /// Bytes that it takes in the file.
+    /// Returns the number of bytes that it takes in the file.
     fn bytes(&self) -> u64 {
         match self {
             Self::Batch(batch) => 16 + batch.bytes.len() as u64,
@@ -320,7 +320,7 @@ impl LogWriter {
         let thread = std::thread::spawn(move || {
             let written = entries.iter().try_for_each(|entry| file.write(entry));
             file.end();
-            // The channel goes with this thread: whoever sends does not wait for it.
+            // The channel is dropped with this thread, so senders do not block.
             written
         });
         Self {
@@ -331,7 +331,7 @@ impl LogWriter {
 
     fn send(&self, entry: LogEntry) {
         let sender = self.sender.as_ref().expect("taken when finished");
-        // A thread that has gone tells why when it is joined.
+        // If the thread has ended, the error is returned when it is joined.
         let _ = sender.send(entry);
     }
 
@@ -340,7 +340,7 @@ impl LogWriter {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The thread ends when nobody can send any more.
+        // The thread ends when there is no sender any more.
         drop(self.sender.take());
         self.thread.take().map_or(Ok(()), |thread| {
             thread.join().expect("the thread does not panic")
@@ -376,7 +376,7 @@ impl LogFile {
         Ok(log)
     }
 
-    /// The batches of a log of the same job, and the log cut after them; none where no segment is whole.
+    /// Returns the batches of a log of the same job, and the log truncated after them, or `None` if no segment is complete.
     fn resume(path: &Path, job: u64) -> io::Result<Option<(KeptBatches, Self)>> {
         if !path.exists() {
             return Ok(None);
@@ -419,10 +419,10 @@ impl LogFile {
                 self.put(&chunks.to_le_bytes())?;
                 let sum = self.hash.digest();
                 self.put(&sum.to_le_bytes())?;
-                // Flushes what waits.
+                // Also flushes the buffer.
                 let end = self.file.stream_position()?;
                 if let Some(begun) = &self.begun {
-                    // From now on a killed job has something to go on from.
+                    // From here on, a killed job can be resumed.
                     std::fs::rename(begun, &self.path)?;
                     self.begun = None;
                 }
@@ -432,11 +432,11 @@ impl LogFile {
         }
     }
 
-    /// Leaves the segments that are whole, or nothing: the room of anything else may be wanted.
+    /// Keeps only complete segments, because the space of anything else may be needed.
     fn end(self) {
-        // What still waits to be written is of a segment that has no end.
+        // Buffered bytes belong to a segment without an end.
         let (file, _) = self.file.into_parts();
-        // If neither can be done, whoever goes on from the log finds its whole segments all the same.
+        // If this fails, a resumed job still finds the complete segments.
         let _ = match &self.begun {
             Some(begun) => std::fs::remove_file(begun),
             None => file.set_len(self.whole),
@@ -445,7 +445,7 @@ impl LogFile {
 }
 
 impl FoundSegments {
-    /// Reads a log to the last end of a segment whose sum is right. None if it is of another job, or there is no such end.
+    /// Reads a log up to the last end of a segment with a correct checksum. Returns `None` if it is of another job or has no such end.
     fn read(path: &Path, job: u64) -> Option<Self> {
         let mut file = HashingStream::new(BufReader::new(File::open(path).ok()?));
         if LogHead::read(&mut file).ok()?.job != job {
@@ -483,7 +483,7 @@ mod tests {
 
     const JOB: u64 = 7;
 
-    /// A batch of one class and two documents of it, told apart by a number.
+    /// Creates a batch of one class with two documents, distinguished by a number.
     fn batch(number: u64) -> ScanBatch {
         let class = ClassId::new(number as usize);
         let row = |id_end: u32| ScanRow {
@@ -528,7 +528,7 @@ mod tests {
         }
     }
 
-    /// Replays a log; the bytes of its batches. Then goes on with it if so asked.
+    /// Replays a log and returns the bytes of its batches. Then appends `more`, unless that is empty.
     fn replayed(place: &ScanLogPlace, more: &[u64]) -> Vec<Vec<u8>> {
         let mut log = place.open(true).unwrap();
         let mut batches = Vec::new();
@@ -561,7 +561,7 @@ mod tests {
         let place = place(folder.path());
         let mut log = place.open(true).unwrap();
         add(&mut log, &[1, 2, 3, 4, 5, 6, 7]);
-        // As by a kill: what follows the begin of the segment of 6 is forgotten.
+        // As after a kill: everything after the start of the segment of 6 is ignored.
         drop(log);
         let found = FoundSegments::read(&place.path, JOB).unwrap();
         assert_eq!(
@@ -611,7 +611,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
-    /// A log of whole segments that is gone on with on a disk that is full.
+    /// Returns a log of complete segments that continues on a full disk.
     fn full_disk(place: &ScanLogPlace) -> LogFile {
         let (_, mut log) = LogFile::resume(&place.path, JOB).unwrap().unwrap();
         let full = OpenOptions::new().write(true).open("/dev/full");
@@ -659,7 +659,7 @@ mod tests {
             let found = replayed(&place, &[9]);
             prop_assert!([0, 2, 5].contains(&found.len()));
             prop_assert_eq!(&found, &expected(1..=found.len() as u64));
-            // What is added then comes back, too.
+            // Batches that are appended then are replayed too.
             let whole = expected((1..=found.len() as u64).chain([9]));
             prop_assert_eq!(replayed(&place, &[]), whole);
         }

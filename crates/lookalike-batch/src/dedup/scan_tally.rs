@@ -1,4 +1,4 @@
-//! Counts of what was noteworthy while records were read.
+//! Counts of noteworthy properties of records.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,44 +6,44 @@ use crate::boilerplate::RemovedTally;
 use crate::dedup::pages::PageCounts;
 use crate::fields::LinkedRecords;
 
-/// Counts of what was noteworthy.
+/// Counts of noteworthy properties of the records read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScanTally {
-    /// Records without a text, or with white space only.
+    /// Number of records without a text, or with only white space.
     pub(crate) empty: u64,
-    /// Of these, records whose text field is absent or null.
+    /// Number of these whose text field is absent or null.
     pub(crate) missing: u64,
-    /// Records longer than the limit.
+    /// Number of records longer than the limit.
     pub(crate) too_long: u64,
-    /// Different ones among those of which a hash is known.
+    /// Number of different texts among those records of this kind that have a hash.
     pub(crate) long_classes: u64,
-    /// Records without a category, where one is asked for; and those with one.
+    /// Numbers of records without and with a category, if categories are compared.
     pub(crate) uncategorised: u64,
     pub(crate) categorised: u64,
-    /// Records whose id stands in the field that was named.
+    /// Number of records with an id in the named field.
     pub(crate) named_ids: u64,
-    /// Records with anchors or links, where they are asked for.
+    /// Numbers of records with anchors or links, if they are compared.
     pub(crate) linked: LinkedRecords,
-    /// Records, but for those that are only compared with, that have the value by which survivors are chosen, have none, and have
-    /// something else there.
+    /// Numbers of records, except those that are only compared with, that have a value in the field that orders survivors, have none, and have
+    /// one that cannot be used.
     pub(crate) ranked: u64,
     pub(crate) unranked: u64,
     pub(crate) rank_unusable: u64,
-    /// Records with text but without features.
+    /// Number of texts without features.
     pub(crate) featureless: u64,
-    /// Records in which broken characters were replaced.
+    /// Number of records in which invalid characters were replaced.
     pub(crate) replaced: u64,
-    /// Records with text that was decoded wrongly before.
+    /// Number of records with text that was wrongly decoded before.
     pub(crate) mojibake: u64,
-    /// Records with words that mix look-alike letters of scripts.
+    /// Number of records with words that mix look-alike letters of different scripts.
     pub(crate) homoglyphs: u64,
-    /// Records that were given an id.
+    /// Number of records that were given an id.
     pub(crate) generated_ids: u64,
     /// Bytes of text.
     pub(crate) text_bytes: u64,
-    /// Counts of what was taken out of texts.
+    /// Counts of the boilerplate removed from texts.
     pub(crate) removed: RemovedTally,
-    /// Pages of which a part was chosen.
+    /// Counts of pages of which a part was chosen.
     pub(crate) pages: PageCounts,
 }
 

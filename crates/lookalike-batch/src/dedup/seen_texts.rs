@@ -1,4 +1,4 @@
-//! Texts by their hashes: which were seen before, and the class that each belongs to.
+//! Texts that have been seen, by hash, with the class of each.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -10,17 +10,17 @@ use crate::locks::lock;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::TableAllocator;
 
-/// Texts seen so far, by hash: 64 parts with a lock each.
+/// Texts seen so far, by hash, in 64 parts with a lock each.
 ///
-/// Memory: 16 bytes a class and 10 to 20 of the table, and room to grow.
+/// Memory: 16 bytes per class, 10 to 20 for the table, and spare capacity.
 pub(crate) struct SeenTexts {
     parts: Vec<Mutex<HashTable<KnownText, TableAllocator>>>,
     hashes: SharedHashes,
     next: AtomicUsize,
 }
 
-/// An entry of a table: enough of the hash to grow the table, and to tell most other texts apart, without a look at the whole one, which
-/// misses the cache, or lies on the disk.
+/// An entry of a table. It has enough of the hash to grow the table and to distinguish most texts without reading the complete hash, which
+/// would be a cache miss or a disk access.
 #[derive(Clone, Copy)]
 struct KnownText {
     hash: u32,
@@ -28,27 +28,27 @@ struct KnownText {
 }
 
 impl KnownText {
-    /// The hash by which a table places a text: tables look at both ends of such a number.
+    /// Returns the hash for the table, which uses both ends of a 64-bit number.
     fn spread(hash: u32) -> u64 {
         u64::from(hash) << 32 | u64::from(hash)
     }
 }
 
-/// A hash in two halves.
+/// The two halves of a hash.
 type HashCell = [AtomicU64; 2];
 
-/// Hashes of one block after another; none where no class is yet.
+/// Blocks of hashes; a block is created with its first class.
 type HashBlocks = Box<[OnceLock<TableColumn<HashCell>>]>;
 
-/// Hashes by class, in blocks that stay where they are: some threads read while others add.
+/// Hashes by class, in blocks that do not move, because some threads read while others add.
 struct SharedHashes {
     groups: Vec<OnceLock<HashBlocks>>,
 }
 
 impl SharedHashes {
-    /// Hashes of a block: one MiB, which goes back to the system as soon as it is free.
+    /// Number of hashes in a block: one MiB, which returns to the system as soon as it is freed.
     const BLOCK: usize = 1 << 16;
-    /// Blocks of a group, and groups for as many classes as there can be.
+    /// Number of blocks in a group, and of groups; enough for the maximum number of classes.
     const GROUP: usize = 1 << 8;
 
     fn new() -> Self {
@@ -76,19 +76,19 @@ impl SharedHashes {
     }
 }
 
-/// The hash in a cell. Whoever knows of a class has held the lock under which its hash was set.
+/// Returns the hash in a cell. Relaxed loads suffice, because readers of a class have held the lock under which its hash was set.
 fn hash_of([high, low]: &HashCell) -> u128 {
     let half = |half: &AtomicU64| u128::from(half.load(Ordering::Relaxed));
     half(high) << 64 | half(low)
 }
 
 impl SeenTexts {
-    /// Bytes of a class, at most.
+    /// Maximum number of bytes per class.
     pub(crate) const CLASS_BYTES: u64 = 36;
 
     pub(crate) fn new() -> Self {
         Self {
-            // Far more parts than threads, so that two seldom want the same lock.
+            // Many more parts than threads, so that two threads seldom need the same lock.
             parts: (0..64)
                 .map(|_| Mutex::new(HashTable::new_in(TableAllocator::new())))
                 .collect(),
@@ -97,7 +97,7 @@ impl SeenTexts {
         }
     }
 
-    /// The class of a text, and whether it is new. None when there are too many.
+    /// Returns the class of a text, and whether it is new. Returns `None` if there are too many classes.
     pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
         let is_it =
@@ -105,14 +105,14 @@ impl SeenTexts {
         if let Some(text) = part.find(KnownText::spread(hash as u32), is_it) {
             return Some((ClassId::new(text.position as usize)?, false));
         }
-        // Within the lock of the part: no two threads give one text two numbers. Numbers depend on who comes
-        // first; nothing else does, for ranks replace them.
+        // Under the lock of the part, so that no text gets two numbers. The numbers depend on which thread is first, but nothing else does, because
+        // ranks replace them.
         let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
         self.insert(&mut part, hash, class);
         Some((class, true))
     }
 
-    /// Enters a text that was seen when a log was written, with its class there. Only before all others.
+    /// Adds a text from a log, with its class in the log. Must be called before any call of [`Self::class`].
     pub(crate) fn restore(&self, hash: u128, class: ClassId) {
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
         self.insert(&mut part, hash, class);
@@ -123,7 +123,7 @@ impl SeenTexts {
         let position = class.position();
         self.hashes.set(position, hash);
         let text = KnownText {
-            // Any bits of a cryptographic hash are as good as a hash of it.
+            // Any bits of a cryptographic hash can serve as a hash of it.
             hash: hash as u32,
             position: position as u32,
         };
@@ -131,14 +131,14 @@ impl SeenTexts {
         part.insert_unique(spread(&text), text, spread);
     }
 
-    /// The hash of each of so many classes. Tables go first, and each block is let go of before the next one is looked at.
+    /// Returns the hash of each class. Frees the tables first, and each block before the next one is read.
     pub(crate) fn into_hashes(self, classes: usize) -> TableColumn<u128> {
         let Self { parts, hashes, .. } = self;
         drop(parts);
         let mut all = TableColumn::with_capacity(classes);
         let groups = hashes.groups.into_iter().filter_map(OnceLock::into_inner);
         for block in groups.flatten() {
-            // A class whose batch was never collected belongs to a job that failed.
+            // A class whose batch was never collected occurs only in a job that failed.
             let end = classes.min(all.len() + SharedHashes::BLOCK);
             let cells = block.into_inner().unwrap_or_default();
             all.extend(cells.iter().take(end - all.len()).map(hash_of));
@@ -162,7 +162,7 @@ mod tests {
         let classes = 2 * SharedHashes::BLOCK + 5;
         let hash = |class: usize| (class as u128 + 1).wrapping_mul(u128::MAX / 1_000_003);
         on_each(0..3, |thread| {
-            // Every text comes twice, to different threads.
+            // Every text occurs twice, in different threads.
             for text in (0..classes).filter(|class| class % 3 != thread) {
                 seen.class(hash(text)).unwrap();
             }

@@ -1,4 +1,4 @@
-//! Files of which nothing was read, copied to `skipped/` of the results before anything says that they are there.
+//! Files of which nothing was read, copied to `skipped/` in the results before any result refers to the copies.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::BatchError;
 use crate::skipped::SKIPPED_FILES;
 
-/// Files that were copied.
+/// Number and bytes of the files copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CopiedFiles {
     pub(crate) bytes: u64,
@@ -25,17 +25,17 @@ pub(super) struct SkippedFiles<'a> {
     folder: PathBuf,
     transfer: Transfer,
     pub(super) copied: CopiedFiles,
-    /// Paths in the tree of those that were gone before they could be copied.
+    /// Paths in the tree of the files that were gone before they could be copied.
     gone: BTreeSet<PathBuf>,
-    /// Of these, the files that nothing else tells of as a loss.
+    /// Those of them that are not reported as a loss otherwise.
     pub(super) lost: Vec<SkippedPart>,
 }
 
 impl<'a> SkippedFiles<'a> {
-    /// Copies the files that were passed over, and those sources, by their numbers in `inputs`.
+    /// Copies the skipped files, and the given sources of `inputs`.
     ///
     /// # Errors
-    /// When a copy cannot be written. A file that is gone is a loss.
+    /// Returns an error if a copy cannot be written. A file that is gone is a loss.
     pub(super) fn copy(
         inputs: &'a Inputs,
         sources: impl IntoIterator<Item = u32>,
@@ -56,7 +56,7 @@ impl<'a> SkippedFiles<'a> {
             let tree = &files.tree;
             let copy = tree.copy(inputs, source, &files.folder, transfer);
             let to = tree.path(source).to_owned();
-            // Its own line tells of the loss.
+            // The source's own line reports the loss.
             files.count(to, copy)?;
         }
         Ok(files)
@@ -83,7 +83,7 @@ impl<'a> SkippedFiles<'a> {
         Ok(())
     }
 
-    /// Counts a copy; returns why there is none.
+    /// Counts a copy, or returns the reason why there is none.
     fn count(
         &mut self,
         to: PathBuf,
@@ -105,12 +105,12 @@ impl<'a> SkippedFiles<'a> {
         }
     }
 
-    /// Names the copy of a source, as a path within the results; none if there is none.
+    /// Returns the path of the copy of a source within the results, or `None` if there is none.
     pub(super) fn of_source(&self, source: u32) -> Option<String> {
         self.named(self.tree.path(source))
     }
 
-    /// Names the copies of the files that were passed over, in the order of [`Inputs::skips`].
+    /// Returns the paths of the copies of skipped files, in the order of [`Inputs::skips`].
     pub(super) fn passed_over(&self) -> impl Iterator<Item = Option<String>> {
         self.tree.skipped().map(|(_, to)| self.named(to))
     }
@@ -162,7 +162,7 @@ mod tests {
             );
             let passed_over: Vec<_> = files.passed_over().map(named).collect();
             assert_eq!(passed_over, [None, Some("d.png".into())]);
-            // Of a source something else tells already.
+            // The loss of a source is reported elsewhere.
             let [lost] = &files.lost[..] else {
                 panic!("{:?}", files.lost);
             };
@@ -182,7 +182,7 @@ mod tests {
             }
             fs::remove_dir_all(&folder).unwrap();
         }
-        // What changed meanwhile is not what nothing was read of.
+        // A file that changed meanwhile is not the one of which nothing was read.
         fs::write(input.join("b.txt"), "another text").unwrap();
         let files = SkippedFiles::copy(&inputs, [1], folder.clone(), Transfer::Copy).unwrap();
         assert_eq!(files.of_source(1), None);

@@ -1,4 +1,4 @@
-//! Summary of a job: `run.json`, and the source of what a person reads.
+//! Summary of a job: the contents of `run.json`, from which the text for users is also made.
 
 use std::path::PathBuf;
 
@@ -17,91 +17,91 @@ use crate::report::ClusterRow;
 use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
-/// Summary of `dedup`: the content of `run.json`.
+/// Summary of `dedup`: the contents of `run.json`.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DedupSummary {
-    /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is known.
+    /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is recognised.
     pub program: &'static str,
-    /// Its version.
+    /// Version of the program.
     pub version: &'static str,
     /// The command line.
     pub command: String,
     /// Name of the method.
     pub method: String,
-    /// Least resemblance of a near-duplicate.
+    /// Minimum resemblance of a near-duplicate.
     pub threshold: f64,
-    /// Largest distance, for simhash.
+    /// Maximum distance, for simhash.
     pub distance: Option<u32>,
-    /// For which candidates of Henzinger's combination the distance counts.
+    /// Candidates of Henzinger's combination for which the distance counts.
     pub distance_for: Option<crate::settings::DistanceFor>,
     /// Pairs that count: all, or those within a category or across categories.
     pub scope: crate::settings::PairScope,
     /// Definition of the category.
     pub category: Option<String>,
-    /// Least share of the longer text that the shorter one has.
+    /// Minimum length of the shorter text as a share of the longer one.
     pub lengths: Option<f64>,
     /// Further tests that every near-duplicate passed.
     pub and: Vec<String>,
     /// Canonical text of the scheme.
     pub scheme: String,
-    /// Its id.
+    /// Id of the scheme.
     pub scheme_id: String,
-    /// Document of a cluster that survives.
+    /// Rules that choose the survivor of a cluster.
     pub keep: String,
-    /// Longer documents, in bytes, were compared for equal bytes only.
+    /// Maximum number of bytes of a document; longer ones were compared only for equal bytes.
     pub max_document: u64,
-    /// Every near-duplicate was verified by exact resemblance.
+    /// True if every near-duplicate was verified by exact resemblance.
     pub verified: bool,
-    /// Share of pairs at the threshold that the method proposes, where that can be computed.
+    /// Share of the pairs at the threshold that the method proposes, if it can be computed.
     pub recall: Option<f64>,
-    /// Counts of what was read.
+    /// Counts of the input.
     pub counts: InputCounts,
-    /// Counts of what was decided.
+    /// Counts of the decisions.
     pub decisions: DecisionCounts,
-    /// Counts of what was looked at for that.
+    /// Counts of the comparisons.
     pub comparisons: ComparisonCounts,
-    /// Counts of what was written.
+    /// Bytes of the results.
     pub written: WrittenBytes,
-    /// Number of documents kept just below the threshold.
+    /// Documents kept just below the threshold.
     pub below_threshold: BelowThreshold,
-    /// Parts that were not read, by reason.
+    /// Parts that were not read, by kind.
     pub skipped: Vec<SkippedRow>,
-    /// Places of the kept documents, within the folder of the results: `kept.jsonl`, `kept` for files, or both.
+    /// Places of the kept documents within the folder of the results: `kept.jsonl`, `kept` for files, or both.
     pub kept_in: Vec<String>,
-    /// Names of all files and folders that the job left in its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these, and nothing else.
+    /// Names of all files and folders that the job wrote to its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces only these.
     pub results: Vec<String>,
-    /// Tables of the kept and the removed rows of each source that has tables of its own, in the order of the sources; those
-    /// that are only compared with are not among them. Not part of `run.json`.
+    /// Tables of the kept and the removed rows of each source that gets separate tables, in the order of the sources, without those
+    /// that are only compared with. Not part of `run.json`.
     #[serde(skip)]
     pub tables: Vec<Option<[PathBuf; 2]>>,
-    /// The largest clusters, as the report shows them. Not part of `run.json`.
+    /// The largest clusters, as in the report. Not part of `run.json`.
     #[serde(skip)]
     pub largest: Vec<ClusterRow>,
-    /// Limits of the job.
+    /// Resource limits of the job.
     pub limits: JobLimits,
-    /// True if the decisions of an interrupted job were taken over.
+    /// True if the decisions of an interrupted job were reused.
     pub resumed: bool,
-    /// Documents that were added to a collection, if that was asked for.
+    /// Numbers of documents added to a collection and in it, if the job adds to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<AddedDocuments>,
     /// Cost of the job.
     pub measured: MeasuredCost,
 }
 
-/// Kept texts of a sample by the similarity to the most similar kept one before them, in bins just below the threshold.
+/// Kept texts of a sample whose most similar kept text before them is just below the threshold, in bins of similarity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BelowThreshold {
-    /// Lower end of the first bin; the last one ends at the threshold.
+    /// Lower end of the first bin; the last bin ends at the threshold.
     pub from: f64,
-    /// Kept texts of the sample in bins of equal width.
+    /// Number of kept texts of the sample in each bin; bins have equal width.
     pub kept: Vec<u64>,
-    /// The most similar of these pairs, most similar first.
+    /// The most similar of these pairs, in descending order of similarity.
     pub closest: Vec<BelowPair>,
-    /// Kept texts of the sample, drawn by their hashes: the most similar one before each was looked for among all kept texts.
+    /// Number of kept texts in the sample, which is chosen by their hashes. The most similar text before each was searched among all kept texts.
     pub sampled: u64,
-    /// Kept texts, but for those that are only compared with.
+    /// Number of kept texts, except those that are only compared with.
     pub texts: u64,
 }
 
@@ -129,19 +129,19 @@ impl BelowThreshold {
     }
 }
 
-/// Two kept documents that are nearly similar enough.
+/// Two kept documents whose resemblance is just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BelowPair {
-    /// The less wanted one.
+    /// The less preferred document.
     pub a: String,
-    /// The more wanted one.
+    /// The more preferred document.
     pub b: String,
     /// Their resemblance.
     pub similarity: f64,
 }
 
-/// Counts what a scan read.
+/// Returns the counts of a scan.
 pub(crate) fn input_counts(
     scanned: &ScannedCollection,
     inputs: &Inputs,
@@ -186,7 +186,7 @@ pub(crate) fn input_counts(
         against_text_bytes: (documents.stored..documents.against)
             .map(|document| documents.lengths.get(document))
             .sum(),
-        // Those of the whole job, when it is done.
+        // Set when the whole job is done.
         tables_on_disk: 0,
         spilled_bytes: scanned.sets.bytes_on_disk()
             + scanned
@@ -203,7 +203,7 @@ pub(crate) fn input_counts(
     }
 }
 
-/// Things that were skipped, by kind: unreadable records, and files not read or not to their end, `more` among them.
+/// Returns the rows of what was skipped, by kind: unreadable records, and files that were not read or not to the end, including `more`.
 pub(crate) fn skipped(
     inputs: &Inputs,
     scanned: &ScannedCollection,

@@ -1,16 +1,15 @@
-//! Choice of survivors: the star clustering that promise P3 in ARCHITECTURE.md rests on, streaming.
+//! Choice of survivors: the streaming star clustering that promise P3 in ARCHITECTURE.md is based on.
 //!
-//! Documents are taken from the most to the least wanted. One that is similar to an earlier survivor is removed and
-//! joins the most similar one (the more wanted one of equals); any other survives. So every removed document has a
-//! verified similarity to a document that is kept, however long the chains of small changes are (marin#6854 is the
-//! story of a tool that followed them), and a family of n documents costs n comparisons with its survivor instead of
-//! the n^2 of all pairs. The slow definition is [`lookalike::cluster::survivors`]; tests compare the two.
+//! Documents are processed from the most to the least preferred. One that is similar to an earlier survivor is removed and joins the most similar one
+//! (of equally similar ones, the preferred one); any other survives. So every removed document has a verified similarity to a kept document, however
+//! long the chains of small changes are (marin#6854 reports a tool that followed them), and a cluster of n documents costs n comparisons with its
+//! survivor instead of the n^2 of all pairs. The slow definition is [`lookalike::cluster::survivors`]; tests compare the two.
 //!
-//! Work goes in blocks of ranks: first all threads compare the block with the survivors of earlier blocks, and see which ranks may resemble
-//! an earlier one of the block. Then all threads settle the components of the block; see [`block_components`](crate::dedup::block_components).
-//! The result is that of the plain sequence.
+//! The work is divided into blocks of ranks. First all threads compare the block with the survivors of earlier blocks, and determine which ranks may
+//! resemble an earlier one of the block. Then all threads settle the components of the block; see
+//! [`block_components`](crate::dedup::block_components). The result is that of the plain sequence.
 //!
-//! With groups on disk, blocks follow one another within each window of groups; see [`group_windows`](crate::dedup::group_windows).
+//! With groups on disk, blocks are processed one after another within each window of groups; see [`group_windows`](crate::dedup::group_windows).
 
 mod block_team;
 mod group_survivors;
@@ -34,7 +33,8 @@ use meeting::Leaving;
 pub(crate) use group_survivors::settling_bytes;
 pub(crate) use settled_ranks::{ClassDecisions, SettledRanks};
 
-/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block, and its error ends the work.
+/// Settles every rank. The first `fixed` ranks survive whatever they resemble. Calls `advance` with the number of settled ranks after each block; an
+/// error ends the work.
 pub(crate) fn settle(
     verifier: &Verifier<'_>,
     fixed: usize,
@@ -57,15 +57,15 @@ pub(crate) fn settle(
     Ok(settled.into_decisions())
 }
 
-/// Groups by which ranks are settled, and what that may use.
+/// Groups for settling, and the resources that it may use.
 pub(crate) struct SettlingResources<'a> {
     pub(crate) groups: &'a ClassGroups,
-    /// Bytes of a window of groups that are on disk.
+    /// Bytes for a window of groups that are on disk.
     pub(crate) memory: u64,
     pub(crate) threads: usize,
 }
 
-/// As [`settle`], window by window, where some ranks are settled already, up to the end of a block.
+/// Settles as [`settle`] does, but window by window, and continues after ranks that are already settled, up to the end of a block.
 pub(crate) fn settle_stored(
     verifier: &Verifier<'_>,
     resources: &SettlingResources<'_>,
@@ -86,7 +86,7 @@ fn settle_windows(
     advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
 ) -> Result<ClassDecisions, GroupError> {
     let ranks = verifier.sizes.len();
-    // No log tells of those that are refused at the end of a window.
+    // A log does not contain the ranks that are refused at the end of a window.
     let mut start = match resources.groups.by_page {
         Some(_) => fixed,
         None => settled.count,
@@ -95,7 +95,7 @@ fn settle_windows(
         let survivors = settled.decisions.kept_bits(start, resources.threads);
         let window = resources.groups.window(&WindowPlan {
             ranks: start as u32..ranks as u32,
-            // Whole blocks: the counts of what was looked at depend on where they begin.
+            // Whole blocks, because the counts of comparisons depend on where blocks begin.
             step: plan.ranks,
             memory: resources.memory,
             threads: resources.threads,
@@ -111,14 +111,14 @@ fn settle_windows(
     Ok(settled.into_decisions())
 }
 
-/// Ranks that are settled by one table of groups.
+/// Ranks that are settled with one table of groups.
 struct SettlingRange {
-    /// Number of first ranks that survive whatever they resemble.
+    /// Number of ranks, from the first, that survive whatever they resemble.
     fixed: usize,
     ranks: Range<usize>,
 }
 
-/// Settles the ranks of a window that are not settled, and notes those that were refused.
+/// Settles those ranks of a window that are not settled yet, and records those that were refused.
 fn settle_window(
     verifier: &Verifier<'_>,
     range: SettlingRange,
@@ -129,7 +129,7 @@ fn settle_window(
     let threads = plan.threads;
     let mut scratches: Vec<VerifyScratch> =
         (0..threads).map(|_| VerifyScratch::default()).collect();
-    // Those of earlier windows, and what a log told, are replayed first, in the order of ranks, as lists must ascend.
+    // First add the survivors of earlier windows and of a log, in the order of ranks, because lists must ascend.
     let mut survivors = Survivors::new(verifier, threads);
     let end = range.ranks.end;
     let kept = (0..settled.count.min(end)).filter(|&rank| settled.decisions.is_kept(rank));
@@ -161,8 +161,8 @@ fn settle_window(
     Ok(settled)
 }
 
-/// Notes the survivors that resemble an earlier one by their main text, where both are weak members of a group: such pairs are
-/// not compared while survivors are chosen, for they are not near-duplicates as pages.
+/// Records the survivors whose main text resembles that of an earlier one, if both are weak members of a group. Such pairs are
+/// not compared while survivors are chosen, because they are not near-duplicates as pages.
 fn look_for_refused(
     verifier: &Verifier<'_>,
     survivors: &Survivors<'_>,
@@ -182,7 +182,7 @@ fn look_for_refused(
                     last_only,
                 }
             };
-            // In a family nearly any other member will do.
+            // In a large group of pages, nearly any other member suffices.
             if !verifier.is_refused(rank, scratch, earlier(true))? {
                 verifier.is_refused(rank, scratch, earlier(false))?;
             }
@@ -191,7 +191,7 @@ fn look_for_refused(
     })
 }
 
-/// Does some work for all ranks in a range, on all threads.
+/// Runs `stride_work` on all ranks in a range, on all threads.
 fn by_strides(
     ranks: Range<u32>,
     scratches: &mut [VerifyScratch],
@@ -207,7 +207,7 @@ fn by_strides(
     worked.into_iter().collect()
 }
 
-/// As [`settle_stored`] in blocks of so many ranks, and in as little memory as will do for the smallest windows, with some more.
+/// Settles as [`settle_stored`] does, in blocks of the given size and in little more memory than the smallest windows need.
 #[cfg(test)]
 pub(crate) fn settle_in_little(
     verifier: &Verifier<'_>,
@@ -247,7 +247,7 @@ pub(crate) fn settle_in_little(
     }
 }
 
-/// Threads, ranks of a block, and bytes of memory for [`settle_in_little`].
+/// Number of threads, ranks in a block, and additional bytes of memory for [`settle_in_little`].
 #[cfg(test)]
 #[derive(Clone, Copy)]
 pub(crate) struct LittlePlan {

@@ -1,4 +1,4 @@
-//! Collections of feature sets for the unit tests of this crate, and the slow definitions that they are compared with.
+//! Collections of feature sets for the unit tests of this crate, and slow definitions to compare with.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 
-/// Feature sets by rank, stored and grouped as a job does it.
+/// Feature sets by rank, stored and grouped as in a job.
 pub(crate) struct TestCollection {
     pub(crate) sets: Vec<Vec<u64>>,
     store: SetStore,
@@ -30,7 +30,7 @@ pub(crate) struct TestCollection {
 }
 
 impl TestCollection {
-    /// Sets that are compared when their prefixes share a feature.
+    /// Creates a collection whose sets are compared if their prefixes share a feature.
     pub(crate) fn by_prefix(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
         let frequency = FeatureFrequency::new();
         sets.iter().for_each(|set| frequency.add(set));
@@ -44,7 +44,7 @@ impl TestCollection {
         Self::new(sets, threshold, CandidateRule::Prefix, keys)
     }
 
-    /// Sets that are compared when they share any feature.
+    /// Creates a collection whose sets are compared if they share any feature.
     pub(crate) fn by_any_feature(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
         Self::new(sets, threshold, CandidateRule::Shared(1), <[u64]>::to_vec)
     }
@@ -109,7 +109,7 @@ impl TestCollection {
         }
     }
 
-    /// The groups on disk.
+    /// Returns the groups on disk.
     pub(crate) fn groups_on_disk(&self) -> ClassGroups {
         let file = GroupFile::new(self.folder.path()).unwrap();
         self.groups.write(&file).unwrap();
@@ -119,7 +119,7 @@ impl TestCollection {
         }
     }
 
-    /// The groups in memory.
+    /// Returns the groups in memory.
     pub(crate) fn groups_in_memory(&self) -> ClassGroups {
         ClassGroups {
             by_text: StoredGroups::InMemory(self.groups.clone()),
@@ -132,12 +132,12 @@ impl TestCollection {
         self.groups.weaken(bound, self.sets.len(), is_weak);
     }
 
-    /// The resemblance of two ranks if it reaches the threshold: by a walk through both sets.
+    /// Returns the resemblance of two ranks if it reaches the threshold, from a comparison of both sets.
     pub(crate) fn similar(&self, a: u32, b: u32) -> Option<f64> {
         self.similar_from(a, b, self.threshold)
     }
 
-    /// The resemblance of two ranks that share a feature, if it reaches `least`.
+    /// Returns the resemblance of two ranks that share a feature, if it is at least `least`.
     pub(crate) fn similar_from(&self, a: u32, b: u32, least: f64) -> Option<f64> {
         let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
         let shared = a.iter().filter(|feature| b.contains(feature)).count();
@@ -146,7 +146,7 @@ impl TestCollection {
     }
 }
 
-/// Groups that are in memory.
+/// Returns groups that must be in memory.
 pub(crate) fn in_memory(groups: StoredGroups) -> CandidateGroups {
     match groups {
         StoredGroups::InMemory(groups) => groups,
@@ -154,7 +154,7 @@ pub(crate) fn in_memory(groups: StoredGroups) -> CandidateGroups {
     }
 }
 
-/// The sets in segments of five, the first of them in memory and the rest in a file.
+/// Stores the sets in segments of five, of which the first are in memory and the rest in a file.
 pub(crate) fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<SetPlace>) {
     const PER_SEGMENT: usize = 5;
     let mut store = SetStore::new(2000);
@@ -171,7 +171,7 @@ pub(crate) fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<SetPlac
     (store, places)
 }
 
-/// Sets of few features out of few, so that many resemble each other and many groups are large.
+/// Sets with few features from a small range, so that many resemble each other and many groups are large.
 pub(crate) fn feature_sets(most: usize) -> impl Strategy<Value = Vec<Vec<u64>>> {
     let set = |features| prop::collection::btree_set(0..features, 0..10);
     let sets =
@@ -183,7 +183,7 @@ pub(crate) fn feature_sets(most: usize) -> impl Strategy<Value = Vec<Vec<u64>>> 
     })
 }
 
-/// Thresholds at which small sets just reach each other, or just do not.
+/// Thresholds that small sets just reach, or just miss.
 pub(crate) fn thresholds() -> impl Strategy<Value = f64> {
     prop::sample::select(vec![0.2, 0.5, 2.0 / 3.0, 0.8, 1.0])
 }

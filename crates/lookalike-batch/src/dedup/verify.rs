@@ -1,7 +1,7 @@
-//! Candidates of one class, and the test that decides which of them are near-duplicates.
+//! Candidates of a class, and the test that decides which of them are near-duplicates.
 //!
-//! Stands between [`CandidateGroups`] and both results, [`survivors`](crate::dedup::survivors) and [`pairs`](crate::dedup::pairs): for a
-//! class x and some other members of its groups it counts the groups they share, drops those that the count or the
+//! Connects [`CandidateGroups`] with both results, [`survivors`](crate::dedup::survivors) and [`pairs`](crate::dedup::pairs): for a
+//! class x and other members of its groups it counts the groups that they share, drops the members that this count or the
 //! sizes rule out, and computes the exact resemblance of the rest. Reported similarities are always exact.
 
 use std::io;
@@ -19,10 +19,10 @@ use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
 use crate::spill::feature_sets::{SetPlace, SetStore};
 
-/// All that verification needs to know of the classes, by rank.
+/// Data of the classes for verification, by rank.
 pub(crate) struct Verifier<'a> {
     pub(crate) groups: &'a CandidateGroups,
-    /// Groups by what else makes two pages near-duplicates, for those that are weak in `groups`.
+    /// Groups by other properties that make two pages near-duplicates, for pages that are weak in `groups`.
     pub(crate) page_groups: Option<&'a CandidateGroups>,
     pub(crate) sets: &'a SetStore,
     /// Class of each rank.
@@ -33,19 +33,19 @@ pub(crate) struct Verifier<'a> {
     pub(crate) sizes: &'a [u32],
     /// Fingerprints by rank, for [`CandidateRule::Distance`].
     pub(crate) fingerprints: &'a [u64],
-    /// Their high halves; empty for fingerprints of up to 64 bits.
+    /// Upper halves of the fingerprints; empty for fingerprints of up to 64 bits.
     pub(crate) high_fingerprints: &'a [u64],
     /// Pairs that count.
     pub(crate) scope: PairScope,
-    /// Category by rank; empty where all pairs count.
+    /// Category by rank; empty if all pairs count.
     pub(crate) categories: &'a [u64],
-    /// Hash of what a reader sees by rank; empty where classes that differ differ in that.
+    /// Hash of the visible text by rank; empty if different classes always differ in it.
     pub(crate) texts: &'a [u128],
-    /// Compares visible texts, where there are pages of which a part was chosen.
+    /// Compares visible texts; `None` if there are no pages of which a part was chosen.
     pub(crate) pages: Option<PageVerifier<'a>>,
-    /// Least share of the longer text that the shorter one has, and the bytes of each by rank.
+    /// Minimum length of the shorter text as a share of the longer one.
     pub(crate) length_share: Option<f64>,
-    /// See `length_share`.
+    /// Bytes of each text by rank, for `length_share`.
     pub(crate) lengths: &'a [u64],
     /// Further tests, all of which a pair must pass.
     pub(crate) tests: Vec<LoadedTest<'a>>,
@@ -53,12 +53,12 @@ pub(crate) struct Verifier<'a> {
     pub(crate) rule: CandidateRule,
 }
 
-/// Members of a group that are candidates.
+/// The members of groups that are candidates.
 pub(crate) trait CandidateMembers {
-    /// Visits those of a group of [`Verifier::groups`] with ranks in a range.
+    /// Visits the members of a group of [`Verifier::groups`] with ranks in a range.
     fn each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32));
 
-    /// Visits those of a group of [`Verifier::page_groups`] with ranks in a range.
+    /// Visits the members of a group of [`Verifier::page_groups`] with ranks in a range.
     fn each_by_page(
         &self,
         membership: GroupMembership,
@@ -70,22 +70,22 @@ pub(crate) trait CandidateMembers {
     fn leaves_out_weak(&self) -> bool;
 }
 
-/// One thread's memory: two sets, or four where there are further tests; 640 KiB for counts; and 12 bytes for each of up to [`PROPOSED`] candidates,
-/// and of those that were counted together beyond: less than 2 MiB.
+/// Working memory of one thread: two sets, or four with further tests; 640 KiB for counts; and 12 bytes for each of up to [`PROPOSED`] candidates,
+/// and of those that were counted together with the last ones: less than 2 MiB.
 ///
-/// It fits into what the plan of memory has for what a thread reads with, which is free by then.
+/// It takes the place of the memory for reading, which is free by then.
 pub(crate) struct VerifyScratch {
     counts: VisitCounts,
     proposed: Vec<CandidatePair>,
-    /// Candidates beyond which those at hand are verified before others are counted.
+    /// Number of candidates from which on no others are counted before these are verified.
     most_proposed: usize,
     own: Vec<u64>,
     pub(crate) buffers: VerifyBuffers,
-    /// Counts of what [`Verifier::best`] looked at.
+    /// Counts of the comparisons in [`Verifier::best`].
     pub(crate) comparisons: ComparisonCounts,
 }
 
-/// Candidates beyond which no others of a stride are counted before these are verified.
+/// Number of candidates of a stride from which on no others are counted before these are verified.
 const PROPOSED: usize = 1 << 15;
 
 impl Default for VerifyScratch {
@@ -102,7 +102,7 @@ impl Default for VerifyScratch {
 }
 
 impl VerifyScratch {
-    /// Scratch that counts few ranks at a time, and verifies so many candidates at a time.
+    /// Creates a scratch with a small table for counts that verifies `most_proposed` candidates at a time.
     #[cfg(test)]
     pub(crate) fn with_slots(slots: usize, most_proposed: usize) -> Self {
         Self {
@@ -113,13 +113,13 @@ impl VerifyScratch {
     }
 }
 
-/// Memory of a comparison besides the set at hand.
+/// Buffers for a comparison, besides the set of x.
 #[derive(Default)]
 pub(crate) struct VerifyBuffers {
     other: Vec<u64>,
     tests: TestBuffers,
     pages: PageScratch,
-    /// Ranks that resemble another one by their main text, but not as pages.
+    /// Ranks whose main text resembles that of another, but which are not near-duplicates as pages.
     pub(crate) refused: Vec<u32>,
 }
 
@@ -131,22 +131,22 @@ struct CandidatePair {
     shared_groups: u32,
 }
 
-/// A verified candidate: its rank and the features it shares with x.
+/// A verified candidate: its rank and the number of features that it shares with x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VerifiedMatch {
     pub(crate) rank: u32,
     pub(crate) shared: u32,
 }
 
-/// The best candidate of x so far.
+/// The most similar candidate of x so far.
 #[derive(Clone, Copy)]
 struct BestSoFar {
     x: u32,
     found: VerifiedMatch,
 }
 
-/// Ranks whose candidates are still to be proposed, and of the first of them the ranges in which candidates were not counted yet: the next one
-/// last, none before the first look at it.
+/// Ranks whose candidates are still to be proposed, and the ranges in which the candidates of the first of them are not counted yet: the next range
+/// is the last, and there are none before counting starts.
 struct ProposalQueue {
     ranks: Range<u32>,
     ranges: Vec<Range<u32>>,
@@ -166,7 +166,7 @@ impl ProposalQueue {
 }
 
 impl<'a> Verifier<'a> {
-    /// The same by the groups of a window.
+    /// Returns the verifier with the groups of a window.
     pub(crate) fn in_window<'w>(&self, window: &'w ClassWindow<'_>) -> Verifier<'w>
     where
         'a: 'w,
@@ -179,7 +179,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Resemblance of two classes that share this many features.
+    /// Returns the resemblance of two classes that share this many features.
     pub(crate) fn similarity(&self, x: u32, found: VerifiedMatch) -> f64 {
         let size = |rank: u32| self.sizes[rank as usize] as usize;
         if self.is_same_text(x, found.rank) {
@@ -188,7 +188,7 @@ impl<'a> Verifier<'a> {
         resemblance_of(found.shared as usize, size(x), size(found.rank))
     }
 
-    /// Hamming distance of two classes.
+    /// Returns the Hamming distance of two classes.
     pub(crate) fn distance(&self, x: u32, y: u32) -> u32 {
         let of = |half: &[u64]| (half[x as usize] ^ half[y as usize]).count_ones();
         match self.high_fingerprints.is_empty() {
@@ -203,18 +203,18 @@ impl<'a> Verifier<'a> {
         self.pages.and_then(identity).is_some()
     }
 
-    /// The category of a rank, which is its site where the distance depends on it; none where it is not known.
+    /// Returns the category of a rank, which is its site if the distance depends on that, or `None` if it is unknown.
     fn site(&self, rank: u32) -> Option<u64> {
         let category = self.categories.get(rank as usize).copied();
         category.filter(|&category| category != 0)
     }
 
-    /// True if a reader sees the same of two classes: they may when categories or main texts tell them apart.
+    /// Returns true if the visible texts of two classes are equal, so that only categories or main texts distinguish them.
     fn is_same_text(&self, x: u32, y: u32) -> bool {
         !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
     }
 
-    /// True if the pair counts, whatever its resemblance: its categories and lengths.
+    /// Returns true if the categories and lengths of a pair allow it to count.
     fn may_match(&self, x: u32, y: u32) -> bool {
         let (x, y) = (x as usize, y as usize);
         if self.scope != PairScope::Everything
@@ -226,7 +226,7 @@ impl<'a> Verifier<'a> {
             .is_none_or(|share| close_lengths(self.lengths[x], self.lengths[y], share))
     }
 
-    /// Features that x, whose set is at hand, and y share, if they are at least `needed`.
+    /// Returns the number of features that x, with the features `set`, and y share, if it is at least `needed`.
     fn shared(
         &self,
         set: &[u64],
@@ -236,14 +236,13 @@ impl<'a> Verifier<'a> {
         other: &mut Vec<u64>,
     ) -> io::Result<Option<usize>> {
         if self.is_same_text(x, y) {
-            // The parts of both pages that were chosen may differ; `similarity` says 1 for them whatever they
-            // share.
+            // The main texts of the two pages may differ; `similarity` returns 1 for them, whatever they share.
             return Ok(Some(set.len()));
         }
         Ok(intersection_at_least(set, self.set(y, other)?, needed))
     }
 
-    /// Resemblance of what a reader sees of two classes; none where that is what was compared.
+    /// Returns the resemblance of the visible texts of two classes, or `None` if these were compared anyway.
     pub(crate) fn visible_similarity(
         &self,
         x: u32,
@@ -264,7 +263,7 @@ impl<'a> Verifier<'a> {
         pages.resemblance(a, b, &mut scratch.buffers.pages)
     }
 
-    /// True if the pair, which shares so many features with the set of x at hand, is one as pages too, and passes the further
+    /// Returns true if x, with the features `set`, and y, which share `shared` features, are near-duplicates as pages too and pass the further
     /// tests; equal texts always do.
     fn passes(
         &self,
@@ -285,7 +284,7 @@ impl<'a> Verifier<'a> {
             );
             if !pages.accepts(a, b, shared, &mut buffers.pages)? {
                 let is_near = shared >= self.needed(x, y, self.threshold);
-                // Candidates of x come one after another: one look keeps it from being noted for each of them.
+                // Candidates of x are consecutive, so this check records it only once.
                 if is_near && buffers.refused.last() != Some(&x) {
                     buffers.refused.push(x);
                 }
@@ -301,7 +300,7 @@ impl<'a> Verifier<'a> {
         Ok(true)
     }
 
-    /// Returns y if it shares `needed` features with x, whose set is at hand, and the pair passes all tests.
+    /// Returns y if it shares `needed` features with x, which has the features `set`, and the pair passes all tests.
     fn matched(
         &self,
         set: &[u64],
@@ -320,8 +319,8 @@ impl<'a> Verifier<'a> {
         Ok(self.passes(set, x, y, shared, buffers)?.then_some(found))
     }
 
-    /// Verifies the given members of the groups of each x in `ranks`, and hands the near-duplicates to `visit`: in
-    /// ascending order of x and of the found rank.
+    /// Verifies the given members of the groups of each x in `ranks`, and calls `visit` with the near-duplicates, in
+    /// ascending order of x and of the rank found.
     pub(crate) fn matches<M: CandidateMembers>(
         &self,
         ranks: Range<u32>,
@@ -343,7 +342,7 @@ impl<'a> Verifier<'a> {
         visit: &mut impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
-            // Candidates are counted in the order of visits; the promise is that of ranks, in which ranges follow each other.
+            // Candidates are in the order of visits, but must be passed on in the order of ranks. Ranges already follow each other.
             candidates.sort_unstable_by_key(|candidate| candidate.y);
             let x = candidates[0].x;
             let set = self.set(x, &mut scratch.own)?;
@@ -357,9 +356,8 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// For each x in `ranks` that has one: the most similar of the given members of its groups that reaches the
-    /// threshold, the smallest rank of those that are equally similar. The same as the best of
-    /// [`Verifier::matches`], with most comparisons cut short.
+    /// Calls `visit` with the most similar of the given members of its groups, for each x in `ranks` that has one that reaches the threshold; of
+    /// equally similar ones, with the smallest rank. The result is the best of [`Verifier::matches`], but most comparisons are cut short.
     pub(crate) fn best<M: CandidateMembers>(
         &self,
         ranks: Range<u32>,
@@ -379,8 +377,8 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// The best of the proposed candidates of each x. That of the last x is returned: more of its candidates may follow, as those at hand may
-    /// follow the ones of which `best` comes.
+    /// Finds the best of the proposed candidates of each x. Returns that of the last x, of which more candidates may follow, and starts with `best`,
+    /// which may be that of the first x from earlier candidates.
     fn best_of_proposed(
         &self,
         scratch: &mut VerifyScratch,
@@ -399,10 +397,10 @@ impl<'a> Verifier<'a> {
             } in &*candidates
             {
                 let closest_yet = best.map(|best| best.found);
-                // One must be as close as the best so far to be closer.
+                // A candidate must be at least as similar as the best so far to be better.
                 let bar = closest_yet.map_or(self.threshold, |found| self.similarity(x, found));
                 let needed = self.needed(x, y, bar);
-                // Against the threshold itself `is_promising` has asked already.
+                // At the threshold itself, `is_promising` has already checked this.
                 if best.is_some() && !self.can_share(x, y, shared_groups, needed) {
                     continue;
                 }
@@ -415,7 +413,7 @@ impl<'a> Verifier<'a> {
                     rank: y,
                     shared: shared as u32,
                 };
-                // Before the further tests, which cost a comparison each: most candidates are no closer.
+                // Before the further tests, each of which costs a comparison: most candidates are not better.
                 let is_closer = self.closer(x, closest_yet, Some(found)) == Some(found);
                 if is_closer && self.passes(set, x, y, shared, &mut scratch.buffers)? {
                     best = Some(BestSoFar { x, found });
@@ -433,7 +431,7 @@ impl<'a> Verifier<'a> {
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32, u32),
     ) {
-        // What is looked at here would be looked at again when the component is settled, and counts once.
+        // The candidates are counted again when the component is settled, so they must not count here.
         let counted = scratch.comparisons;
         let mut queue = ProposalQueue::new(ranks);
         while !queue.is_empty() {
@@ -444,7 +442,7 @@ impl<'a> Verifier<'a> {
         scratch.comparisons = counted;
     }
 
-    /// Returns the features that x, whose set is at hand, and y share, if they are at least `needed` and the pair counts: by categories,
+    /// Returns y if it shares at least `needed` features with x, which has the features `set`, and the pair counts: by categories,
     /// lengths, pages and further tests.
     pub(crate) fn verified(
         &self,
@@ -459,13 +457,13 @@ impl<'a> Verifier<'a> {
         }
         let refused = scratch.buffers.refused.len();
         let found = self.matched(set, x, y, needed, &mut scratch.buffers);
-        // Those that are kept as pages are counted elsewhere.
+        // Pages that are kept as different are counted elsewhere.
         scratch.buffers.refused.truncate(refused);
         found
     }
 
-    /// Returns true if one of the given members of the groups of x resembles it by its main text, but not as a page; it is then among the
-    /// refused ones.
+    /// Returns true if the main text of x resembles that of a given member of its groups, but they are not near-duplicates as pages; then x is added
+    /// to the refused ones.
     pub(crate) fn is_refused<M: CandidateMembers>(
         &self,
         x: u32,
@@ -487,7 +485,7 @@ impl<'a> Verifier<'a> {
         Ok(false)
     }
 
-    /// The closer one to x; of equally close ones that of the smaller rank.
+    /// Returns the one that is more similar to x; of equally similar ones, that of the smaller rank.
     pub(crate) fn closer(
         &self,
         x: u32,
@@ -505,8 +503,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Takes ranks off the front of the queue, or a range of candidates of one, and fills `scratch.proposed` with those of their given members
-    /// that neither sizes nor the count of shared groups rule out. The ranks are a stride: few enough that all they touch fits the cache.
+    /// Takes ranks from the front of the queue, or a range of candidates of one, and fills `scratch.proposed` with those of their given members
+    /// that neither sizes nor the number of shared groups rule out. The ranks are a stride: few enough for their data to fit in the cache.
     fn propose<M: CandidateMembers>(
         &self,
         queue: &mut ProposalQueue,
@@ -514,7 +512,7 @@ impl<'a> Verifier<'a> {
         members: &impl Fn(u32) -> M,
     ) {
         scratch.proposed.clear();
-        // For the whole stride before any of it is touched, so that misses of the cache overlap.
+        // For the whole stride at once, so that cache misses overlap.
         self.groups.prefetch(queue.ranks.clone());
         while !queue.is_empty() {
             let x = queue.ranks.start;
@@ -530,7 +528,7 @@ impl<'a> Verifier<'a> {
                 queue.ranges.push(0..self.sizes.len() as u32);
             }
             while let Some(within) = queue.ranges.pop() {
-                // A family of which all promise is verified piece by piece: its candidates do not wait side by side.
+                // If very many candidates are promising, they are verified in parts instead of being held at the same time.
                 if scratch.proposed.len() >= scratch.most_proposed {
                     queue.ranges.push(within);
                     return;
@@ -545,7 +543,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Adds to the proposed candidates those of x that were counted.
+    /// Adds the counted candidates of x to the proposed ones.
     fn propose_counted(&self, x: u32, is_weak: bool, scratch: &mut VerifyScratch) {
         let VerifyScratch {
             counts,
@@ -557,12 +555,11 @@ impl<'a> Verifier<'a> {
             comparisons.visits += u64::from(counted);
             comparisons.candidates += 1;
             let shared_groups = match is_weak {
-                // Members of x in groups where both are weak were not shown, so the count of visits is too
-                // low for the rule.
+                // Members of groups in which both x and they are weak were not visited, so the count is too low for the rule.
                 true => self.groups.shared(x, y),
                 false => counted,
             };
-            // Groups of pages also propose pairs that share no key of the text: these are no candidates.
+            // Groups of pages also propose pairs that share no key of the text: these are not candidates.
             if shared_groups > 0 && self.is_promising(x, y, shared_groups) {
                 self.sets.prefetch(self.places[x as usize]);
                 self.sets.prefetch(self.places[y as usize]);
@@ -598,7 +595,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Returns false if two classes that share so many groups cannot share `needed` features.
+    /// Returns false if two classes that share this many groups cannot share `needed` features.
     fn can_share(&self, x: u32, y: u32, shared_groups: u32, needed: usize) -> bool {
         let sizes = [x, y].map(|rank| self.sizes[rank as usize] as usize);
         self.is_same_text(x, y)
@@ -607,7 +604,7 @@ impl<'a> Verifier<'a> {
                 .can_share(sizes, u64::from(shared_groups), needed, self.threshold)
     }
 
-    /// Features that x and y must share to resemble each other by `threshold`.
+    /// Returns the number of features that x and y must share to have a resemblance of `threshold`.
     pub(crate) fn needed(&self, x: u32, y: u32, threshold: f64) -> usize {
         shared_needed(
             self.sizes[x as usize] as usize,
@@ -616,7 +613,7 @@ impl<'a> Verifier<'a> {
         )
     }
 
-    /// Features of the text that is compared of a rank.
+    /// Returns the features of the text of a rank that is compared.
     pub(crate) fn set<'b>(&'b self, rank: u32, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
         let rank = rank as usize;
         self.sets.get(
@@ -638,8 +635,8 @@ struct MemberVisitor<'v, 'a, M> {
 }
 
 impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
-    /// Counts the visits of each member with a rank in a range. Where there are more than `counts` has room for, none is counted, and the halves
-    /// of the range are returned, the first one last.
+    /// Counts the visits of each member with a rank in a range. If `counts` has too little room, counts none and returns the halves
+    /// of the range, the first one last.
     fn count(&self, within: &Range<u32>, counts: &mut VisitCounts) -> Option<[Range<u32>; 2]> {
         for membership in self.verifier.groups.of(self.x) {
             self.members.each(membership, within, |y| counts.add(y));
@@ -653,15 +650,15 @@ impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
         if !counts.is_full() {
             return None;
         }
-        // Visits were left out, so all counts are void.
+        // Some visits were not counted, so all counts are invalid.
         counts.drain(|_, _| {});
         let middle = within.start + within.len() as u32 / 2;
-        // Halves have fewer members each. It ends, for a range of few ranks always has room.
+        // Halves have fewer members each, and a range of few ranks always fits, so this ends.
         Some([middle..within.end, within.start..middle])
     }
 }
 
-/// Sorts candidates of one class: the bar rises at the first, and the others fail early.
+/// Sorts candidates of one class, so that the bar rises at the first and the others fail early.
 fn sort_by_likelihood(candidates: &mut [CandidatePair]) {
     candidates.sort_unstable_by_key(|pair| (u32::MAX - pair.shared_groups, pair.y));
 }
@@ -674,7 +671,7 @@ mod tests {
     use crate::dedup::pairs::EarlierMembers;
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
-    /// A family of so many sets that share nine of ten features, and one that is compared with all of them: it shares the same nine.
+    /// Returns a family of `sets` sets that share nine of ten features, and a set that shares the same nine and is compared with all of them.
     fn family(sets: u64) -> Vec<Vec<u64>> {
         let with = |own: &[u64]| (0..9).chain(own.iter().copied()).collect();
         let members = (0..sets).map(|number| with(&[100 + number]));
@@ -728,7 +725,7 @@ mod tests {
             };
             let all = found(VerifyScratch::default());
             let mut few = found(VerifyScratch::with_slots(1 << slots, most_proposed));
-            // The likeliest comes first among those that stand side by side only, and decides what need not be compared.
+            // Candidates are sorted by likelihood only among those held at the same time, which changes the number of comparisons.
             few.3.compared = all.3.compared;
             prop_assert_eq!(few, all.clone());
             for x in 0..ranks {

@@ -1,27 +1,27 @@
-//! Counts of how often ranks were visited, for as many ranks as a small table has room for.
+//! Counts of the visits of ranks, in a small table.
 
 /// Visits of ranks, counted in a hash table that grows up to a limit.
 ///
-/// An array by rank would be simpler, and take 4 bytes a class for each thread. Few of a class's ranks are ever visited: this table stays in
-/// the cache. Memory: 16 to 40 bytes for each rank visited, 640 KiB at most.
+/// An array by rank would be simpler, but take 4 bytes per class in each thread. Few ranks are ever visited for a class, so this table stays in
+/// the cache. Memory: 16 to 40 bytes for each rank visited, at most 640 KiB.
 pub(crate) struct VisitCounts {
-    /// A rank in the high half, its count in the low one; 0 where there is none.
+    /// A rank in the upper half and its count in the lower half; 0 if the slot is free.
     slots: Vec<u64>,
     /// Places of the slots in use, in the order in which they were taken.
     taken: Vec<u32>,
-    /// Places are the high bits of a hash: how many low ones go.
+    /// Number of low bits of a hash to drop; the rest is the place.
     shift: u32,
     most: usize,
     is_full: bool,
 }
 
-/// Slots of a new table; a power of two.
+/// Number of slots in a new table; a power of two.
 const FIRST_SLOTS: usize = 1 << 10;
 
-/// Slots of the largest table.
+/// Number of slots in the largest table; a power of two.
 const MOST_SLOTS: usize = 1 << 16;
 
-/// 2^32 by the golden ratio: successive ranks are far apart.
+/// 2^32 divided by the golden ratio, so that successive ranks are far apart.
 const SPREAD: u32 = 0x9E37_79B9;
 
 impl Default for VisitCounts {
@@ -31,7 +31,7 @@ impl Default for VisitCounts {
 }
 
 impl VisitCounts {
-    /// A table that begins with so many slots and grows up to so many, both powers of two from 2.
+    /// Creates a table that starts with `slots` slots and grows up to `most`, both powers of two from 2.
     pub(crate) fn with_slots(slots: usize, most: usize) -> Self {
         Self {
             slots: vec![0; slots],
@@ -42,12 +42,12 @@ impl VisitCounts {
         }
     }
 
-    /// Counts a visit. Once there is no room for another rank, counts mean nothing, and [`Self::is_full`] says so.
+    /// Counts a visit. If there is no room for another rank, all counts are invalid, and [`Self::is_full`] returns true.
     pub(crate) fn add(&mut self, rank: u32) {
         let mut place = self.place(rank);
         loop {
             let slot = &mut self.slots[place];
-            // The count, not the slot: the slot of rank 0 has zeros in its high half.
+            // Test the count, because the slot of rank 0 has zeros in its upper half.
             if *slot as u32 == 0 {
                 break;
             }
@@ -57,7 +57,7 @@ impl VisitCounts {
             }
             place = (place + 1) & (self.slots.len() - 1);
         }
-        // At most half full: chains of probes stay short, and there is always a free slot to end one.
+        // At most half full, so that probe sequences are short and end at a free slot.
         if self.taken.len() * 2 >= self.slots.len() {
             if self.slots.len() >= self.most {
                 self.is_full = true;
@@ -89,15 +89,15 @@ impl VisitCounts {
         *self = larger;
     }
 
-    /// True if a rank was left out.
+    /// Returns true if a rank was left out.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Hands out every rank visited and its count, in the order of first visits, and forgets them.
+    /// Calls `visit` with every rank visited and its count, in the order of first visits, and clears the table.
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32, u32)) {
         for place in self.taken.drain(..) {
-            // Only slots in use are cleared: most tables hold a few of thousands.
+            // Clear only the slots in use: most tables use few of thousands.
             let slot = std::mem::take(&mut self.slots[place as usize]);
             visit((slot >> 32) as u32, slot as u32);
         }

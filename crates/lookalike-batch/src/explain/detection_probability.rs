@@ -1,4 +1,4 @@
-//! The chance that a method finds a pair, from what is known of the pair and the settings.
+//! Computes the probability that a method finds a pair, from the pair's resemblance and the settings.
 
 use lookalike::band::Banding;
 use lookalike::scheme::Sketch;
@@ -9,10 +9,10 @@ use crate::settings::{JobSettings, Method};
 use crate::settings_error::SettingsError;
 
 impl JobSettings {
-    /// The bands of the signatures, for the methods that have some.
+    /// Returns the bands of the signatures. `None` for methods without bands.
     ///
     /// # Errors
-    /// When no way of cutting the signature into bands reaches the wished recall at the threshold.
+    /// If no division of the signature into bands reaches the requested recall at the threshold.
     pub fn banding(&self) -> Result<Option<Banding>, BatchError> {
         let (threshold, recall) = (self.threshold, self.recall);
         let Some((places, agreement)) = self.places(threshold) else {
@@ -30,8 +30,7 @@ impl JobSettings {
             })
     }
 
-    /// Places of a signature that is cut into bands, and the share of them in which texts of this
-    /// resemblance agree.
+    /// Returns the number of places of a banded signature, and the expected share of places in which texts of this resemblance agree.
     fn places(&self, resemblance: f64) -> Option<(usize, f64)> {
         match (self.method, self.scheme.sketch) {
             (Method::MinHash, Sketch::MinHash { functions }) => {
@@ -39,7 +38,7 @@ impl JobSettings {
             }
             (Method::Oph, Sketch::OnePermutation { bins }) => Some((bins.into(), resemblance)),
             (Method::BBit, Sketch::BBit { functions, bits }) => {
-                // Minima that differ still agree in their last bits now and then.
+                // Different minima still agree in their lowest bits by chance.
                 let by_chance = 0.5_f64.powi(bits.into());
                 Some((
                     functions.into(),
@@ -50,12 +49,11 @@ impl JobSettings {
         }
     }
 
-    /// The chance, over random hash functions, that the method proposes a pair of this resemblance,
-    /// where it follows from the resemblance alone. `allpairs` proposes what is at or above the
-    /// threshold, and nothing else counts.
+    /// Returns the probability, over random hash functions, that the method proposes a pair of this resemblance. `None` if it depends on more than
+    /// the resemblance. `allpairs` proposes exactly the pairs at or above the threshold.
     ///
     /// # Errors
-    /// As [`JobSettings::banding`].
+    /// The same as for [`JobSettings::banding`].
     pub fn chance(&self, resemblance: f64) -> Result<Option<f64>, BatchError> {
         Ok(match (self.method, self.scheme.sketch) {
             (Method::AllPairs, _) => Some(f64::from(u8::from(resemblance >= self.threshold))),
@@ -67,7 +65,7 @@ impl JobSettings {
                     .map(|(banding, agreement)| banding.recall(agreement))
             }
             (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
-                // A super-shingle agrees when all its minima do, each with a chance that is the resemblance.
+                // A super-shingle agrees if all its minima do, each with a probability equal to the resemblance.
                 let agreeing = resemblance.powi(i32::from(rows));
                 Some(at_least(self.least_equal(), groups.into(), agreeing))
             }
@@ -75,21 +73,20 @@ impl JobSettings {
         })
     }
 
-    /// The share of pairs exactly at the threshold that the method proposes, where that can be
-    /// computed.
+    /// Returns the share of the pairs exactly at the threshold that the method proposes. `None` if it cannot be computed.
     ///
     /// # Errors
-    /// As [`JobSettings::banding`].
+    /// The same as for [`JobSettings::banding`].
     pub fn stated_recall(&self) -> Result<Option<f64>, BatchError> {
         match self.method {
-            // Of exact copies, the only pairs that it is asked for.
+            // All exact copies are found, and no other pairs are sought.
             Method::Copies => Ok(Some(1.0)),
             _ => self.chance(self.threshold),
         }
     }
 }
 
-/// Chance that at least `least` of `all` agree, each with this chance.
+/// Returns the probability that at least `least` of `all` agree if each agrees with probability `chance`.
 pub(crate) fn at_least(least: u32, all: u32, chance: f64) -> f64 {
     match least.checked_sub(1) {
         Some(below) => 1.0 - binomial_at_most(below, all, chance),

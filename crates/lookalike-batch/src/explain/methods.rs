@@ -1,4 +1,4 @@
-//! Comparison of a pair by each method.
+//! Compares a pair by each method.
 
 use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash, SketchValue, binomial_at_most};
@@ -11,47 +11,47 @@ use crate::explain::detection_probability::at_least;
 use crate::settings::{JobSettings, Method};
 use crate::settings_error::SettingsError;
 
-/// Two fingerprints bit by bit.
+/// Comparison of two fingerprints bit by bit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FingerprintComparison {
     /// Number of bits.
     pub bits: u32,
-    /// The first's, in hexadecimal digits.
+    /// The first fingerprint in hexadecimal digits.
     pub a: String,
-    /// The second's.
+    /// The second fingerprint in hexadecimal digits.
     pub b: String,
-    /// Bits that differ.
+    /// Number of bits that differ.
     pub distance: u32,
-    /// Places of these bits, from the most significant, counted from 0.
+    /// Positions of the differing bits, counted from 0 at the most significant bit.
     pub differing: Vec<u32>,
 }
 
-/// Two signatures place by place.
+/// Comparison of two signatures place by place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SignatureComparison {
     /// Number of places.
     pub places: usize,
-    /// Places that agree.
+    /// Number of places that agree.
     pub agreeing: usize,
-    /// Bands, where the settings cut the signature into some.
+    /// Number of bands. `None` if the settings do not divide the signature.
     pub bands: Option<usize>,
-    /// Places in a band.
+    /// Number of places in a band.
     pub rows: Option<usize>,
-    /// Bands that agree in all their places, counted from 0.
+    /// Bands whose places all agree, counted from 0.
     pub agreeing_bands: Vec<usize>,
 }
 
-/// Super-shingles one by one.
+/// Comparison of super-shingles one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SuperShingleComparison {
-    /// Minima in each.
+    /// Number of minima in each super-shingle.
     pub rows: u8,
-    /// The two hashes of each, in hexadecimal digits, and whether they agree.
+    /// The two hashes of each super-shingle in hexadecimal digits, and whether they are equal.
     pub groups: Vec<(String, String, bool)>,
-    /// Number that agree.
+    /// Number of super-shingles that agree.
     pub agreeing: usize,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn fingerprints(
     };
     let (a, b) = Simhash::wide(a, bits).zip(Simhash::wide(b, bits))?;
     let digits = bits as usize / 4;
-    // From the most significant bit on, as digits are written.
+    // Bits are counted from the most significant, as digits are written.
     let differs = |bit: &u32| (a.0 ^ b.0) >> (bits - 1 - bit) & 1 == 1;
     Some(FingerprintComparison {
         bits,
@@ -119,7 +119,7 @@ pub(super) fn shingles(
 ) -> Option<SuperShingleComparison> {
     let (groups, rows) = match scheme.sketch {
         Sketch::SuperShingle { groups, rows } => (groups, rows),
-        // Those of the method `supershingle` unless told otherwise.
+        // The defaults of the method `supershingle`.
         _ => (6, 14),
     };
     let minhash = MinHash::new(usize::from(groups) * usize::from(rows), scheme.seed);
@@ -147,7 +147,7 @@ fn sketches(
     Ok(sketcher.sketch(a).zip(sketcher.sketch(b)))
 }
 
-/// Keys that the sketches of both have.
+/// Returns the number of keys that both sketches have.
 fn shared_keys(
     a: &Features<'_>,
     b: &Features<'_>,
@@ -157,7 +157,7 @@ fn shared_keys(
     let Some((a, b)) = sketches(a, b, &settings.scheme, settings)? else {
         return Ok(0);
     };
-    // As jobs count: a key that stands in several places of a sketch agrees once.
+    // Count as jobs do: a key that occurs in several places of a sketch counts once.
     let keys = |sketch: SketchValue| {
         let mut keys = sketch.keys(banding.as_ref());
         keys.sort_unstable();
@@ -168,7 +168,7 @@ fn shared_keys(
     Ok(a.iter().filter(|key| b.binary_search(key).is_ok()).count() as u32)
 }
 
-/// Result of the method for the pair; whether it is *found* is for the caller.
+/// Returns the method's finding about the pair. The caller sets `found`.
 pub(super) fn finding(
     a: &Features<'_>,
     b: &Features<'_>,
@@ -228,7 +228,7 @@ pub(super) fn finding(
     })
 }
 
-/// The chance over all seeds, and what it rests on.
+/// Returns the probability over all seeds, and a description of how it was computed.
 fn chance(
     a: &Features<'_>,
     b: &Features<'_>,
@@ -240,14 +240,13 @@ fn chance(
         return Ok((Some(chance), format!("at resemblance {resemblance:.4}")));
     }
     let apart = || {
-        // A bit of a simhash differs with chance angle / pi (Charikar 2002), and bits are taken as independent:
-        // the distance is binomial.
+        // A bit of a simhash differs with probability angle / pi (Charikar 2002). Treating bits as independent makes the distance binomial.
         let angle = a.cosine(b).acos() / std::f64::consts::PI;
         let bits = settings
             .scheme
             .sketch
             .fingerprint_bits()
-            // The combination has a fingerprint of 64 bits beside its sketch.
+            // Henzinger's combination has a fingerprint of 64 bits in addition to its sketch.
             .max(64 * u32::from(settings.method == Method::Henzinger));
         let chance = binomial_at_most(settings.distance, bits, angle);
         (
@@ -264,8 +263,7 @@ fn chance(
             (Some(chance), words)
         }
         (Method::Henzinger, Sketch::SuperShingle { groups, rows }) => {
-            // A super-shingle agrees if all its minima do, each with a chance that is the resemblance; groups
-            // are independent.
+            // A super-shingle agrees if all its minima do, each with a probability equal to the resemblance; groups are independent.
             let agreeing = resemblance.powi(rows.into());
             let chance = at_least(settings.least_equal(), groups.into(), agreeing);
             match by_distance {
@@ -288,7 +286,7 @@ fn chance(
         }
         (Method::Buckets, Sketch::Buckets { buckets }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);
-            // A bucket agrees if none of the features that only one text has falls into it.
+            // A bucket agrees if it gets none of the features that only one text has.
             let different = a.set.len() + b.set.len() - 2 * shared;
             let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);
             let chance = at_least(settings.least_equal(), buckets.into(), clean);

@@ -1,8 +1,7 @@
-//! Explanation of why two documents match or do not: what they share, what each method sees of them, and the
-//! chance that the settings at hand find the pair.
+//! Explains why two documents match or do not: what they share, how each method compares them, and the probability that the given settings find the
+//! pair.
 //!
-//! Serves `lookalike explain`. The sketches come from the same code as those of the jobs, so that
-//! what is explained is what a job does.
+//! Used by `lookalike explain`. The sketches come from the code that jobs use, so the explanation is true of jobs.
 
 pub(crate) mod detection_probability;
 mod methods;
@@ -22,64 +21,64 @@ use crate::settings::{JobSettings, Method};
 use crate::settings_error::SettingsError;
 pub use methods::{FingerprintComparison, SignatureComparison, SuperShingleComparison};
 
-/// Features listed of each kind, unless told otherwise.
+/// Default number of features listed of each kind.
 pub const LISTED: usize = 10;
 
-/// All that can be said of two texts under some settings.
+/// Everything that can be said about two texts under some settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// Name of the first document.
     pub a: String,
-    /// Name of the second.
+    /// Name of the second document.
     pub b: String,
     /// Canonical text of the scheme.
     pub scheme: String,
     /// Name of the method.
     pub method: String,
-    /// True if the texts are equal as a reader sees them, byte for byte, and the fields that the scheme looks at.
+    /// True if all text that a reader sees is equal byte for byte, and so are the fields that the scheme reads.
     pub equal_text: bool,
-    /// True if both texts are empty: such texts are duplicates of none.
+    /// True if both texts are empty. Empty texts are never duplicates.
     pub empty_texts: bool,
-    /// True if the texts that were chosen of them are equal, byte for byte, while a reader sees different ones.
+    /// True if the main texts are equal byte for byte although the visible texts differ.
     pub equal_main_text: bool,
-    /// Resemblance of all that a reader sees, where a part of it was compared.
+    /// Resemblance of all visible text. `None` if all of it was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visible_resemblance: Option<f64>,
-    /// True if they are no near-duplicates though their main texts resemble each other: the pages differ in the rest.
+    /// True if the main texts resemble each other enough, but the pages differ too much in the rest to be near-duplicates.
     pub pages_differ: bool,
-    /// Distinct features of the first.
+    /// Number of distinct features of the first document.
     pub features_a: usize,
-    /// Distinct features of the second.
+    /// Number of distinct features of the second document.
     pub features_b: usize,
-    /// Distinct features of both.
+    /// Number of distinct features that both have.
     pub shared: usize,
-    /// Shared features over all.
+    /// Shared features divided by all features of both.
     pub resemblance: f64,
-    /// Share of the first's features that the second has.
+    /// Share of the first document's features that the second has.
     pub containment_of_a: f64,
-    /// Share of the second's features that the first has.
+    /// Share of the second document's features that the first has.
     pub containment_of_b: f64,
-    /// Least resemblance of near-duplicates.
+    /// Minimum resemblance of near-duplicates.
     pub threshold: f64,
     /// Results of the further tests of the pair.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<TestOutcome>,
-    /// True if they reach it, as pages too, and pass all further tests.
+    /// True if the pair reaches the threshold, also as whole pages, and passes all further tests.
     pub near_duplicates: bool,
-    /// Result of the method for the pair.
+    /// Finding of the method about the pair.
     pub found: MethodFinding,
-    /// The 64-bit simhash, or that of the scheme's width.
+    /// Simhash comparison, of 64 bits unless the scheme has another width.
     pub simhash: Option<FingerprintComparison>,
-    /// Min-hash of the scheme, else of 128 functions.
+    /// Min-hash comparison by the scheme's signature, or else by 128 functions.
     pub minhash: Option<SignatureComparison>,
-    /// Super-shingles of the scheme, else 6 of 14 minima.
+    /// Super-shingle comparison by the scheme's groups, or else by 6 groups of 14 minima.
     pub super_shingles: Option<SuperShingleComparison>,
     /// Features that both have, in the order of the first text.
     pub shared_features: FeatureListing,
-    /// Features that only the first has.
+    /// Features that only the first document has.
     pub only_a: FeatureListing,
-    /// Features that only the second has.
+    /// Features that only the second document has.
     pub only_b: FeatureListing,
 }
 
@@ -87,45 +86,44 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MethodFinding {
-    /// True if the settings, with their seed, find the pair: proposed and at or above the threshold,
-    /// or of equal texts.
+    /// True if a job with these settings and this seed finds the pair: the texts are equal, or the method proposes the pair and it is a
+    /// near-duplicate.
     pub found: bool,
-    /// True if the method proposes it.
+    /// True if the method proposes the pair.
     pub proposed: bool,
-    /// Description of what it looked at, in words.
+    /// Description of what the method compared.
     pub because: String,
-    /// The chance, over all seeds, that the method proposes a pair like this one; none where no
-    /// formula gives it.
+    /// Probability, over all seeds, that the method proposes a pair like this one. `None` if there is no formula.
     pub chance: Option<f64>,
-    /// Description of what the chance rests on, in words.
+    /// Description of what the probability was computed from.
     pub chance_of: String,
 }
 
-/// Some features of one kind, and how many there are.
+/// The first features of one kind, with the number of all.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FeatureListing {
-    /// All of them.
+    /// Number of all features of this kind.
     pub count: usize,
-    /// The first ones.
+    /// The first of them.
     pub listed: Vec<ListedFeature>,
 }
 
-/// A feature as people can read it.
+/// A feature in readable form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ListedFeature {
-    /// The words or characters it was made of, normalised.
+    /// The normalised words or characters that it was made of.
     pub text: String,
-    /// The feature, 16 hexadecimal digits.
+    /// The feature in 16 hexadecimal digits.
     pub feature: String,
-    /// Number of times that the first text has it.
+    /// Number of times that it occurs in the first text.
     pub times_a: usize,
-    /// Number of times that the second text has it.
+    /// Number of times that it occurs in the second text.
     pub times_b: usize,
 }
 
-/// The place of a record among those of one id: in this order jobs number them, whatever the order of the input.
+/// Rank of a record among those with the same id. Jobs number such records in this order, whatever the order of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContentRank {
     class_hash: Option<u128>,
@@ -133,7 +131,7 @@ pub struct ContentRank {
 }
 
 impl ContentRank {
-    /// The rank of a record in jobs of these settings.
+    /// Returns the rank of a record in jobs with these settings.
     pub fn new(record: &Record<'_>, settings: &JobSettings) -> Self {
         let category = record.category.as_deref();
         let category = category.filter(|_| settings.by_category());
@@ -147,26 +145,25 @@ impl ContentRank {
     }
 }
 
-/// One of the two documents.
+/// One of the two documents to explain.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainedDocument<'d> {
     /// Name of the document.
     pub name: &'d str,
     /// Its text.
     pub text: &'d str,
-    /// Text that a reader sees of it, where the text is a part of that.
+    /// All text that a reader sees. `None` if `text` is all of it.
     pub visible: Option<&'d VisibleText<'d>>,
-    /// Its anchors and links, at which the scheme may look.
+    /// Its anchors and links, for schemes that read them.
     pub fields: &'d DocumentFields,
-    /// Its site, the host of its URL, where it is known.
+    /// Its site, the host of its URL, if it is known.
     pub site: Option<&'d str>,
 }
 
-/// Explains two documents, listing at most so many features of each kind.
+/// Explains two documents and lists at most `listed` features of each kind.
 ///
 /// # Errors
-/// [`BatchError::Settings`] when the settings name a table of terms that they lack, or bands that
-/// cannot be.
+/// [`BatchError::Settings`] if the settings name a table of terms that they do not have, or if their bands are impossible.
 pub fn explain(
     [a, b]: [ExplainedDocument<'_>; 2],
     settings: &JobSettings,
@@ -179,7 +176,7 @@ pub fn explain(
         }
         _ => Ok(FeatureExtractor::new(scheme)),
     };
-    // One for each text: features are borrowed from the extractor, and both are looked at together.
+    // One extractor for each text, because features borrow from it and both are needed at once.
     let (mut own, mut other) = (extractor()?, extractor()?);
     let spelling = [
         own.spelling_with(a.text, a.fields),
@@ -192,7 +189,7 @@ pub fn explain(
     let similarity = resemblance(own.set, other.set);
     let looks = !scheme.fields.is_none();
     let differ = looks && a.fields != b.fields;
-    // As in a job: empty texts equal nothing.
+    // As in a job, empty texts are equal to nothing.
     let is_empty = |text: &str| text.trim().is_empty();
     let equal = |a: &str, b: &str| a == b && !is_empty(a) && !differ;
     let empty_texts = is_empty(seen(&a)) && is_empty(seen(&b));
@@ -220,14 +217,14 @@ pub fn explain(
     let near_duplicates = resemble && !pages_differ && tests.iter().all(|test| test.passes);
     let mut found = methods::finding(&own, &other, similarity, [a.site, b.site], settings)?;
     found.found =
-        // Every job finds equal texts before its method looks for anything.
+        // Every job finds equal texts before its method proposes pairs.
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
     if equal_text {
         (found.chance, found.chance_of) = (Some(1.0), "as the texts are equal".to_owned());
     }
     let times = [times(&own), times(&other)];
     let list = |features: &Features<'_>, side: usize, wanted: &dyn Fn(u64) -> bool| {
-        // A feature is listed once, where it stands first.
+        // List each feature once, where it occurs first.
         let mut seen = hashbrown::HashSet::new();
         let mut listing = FeatureListing {
             count: 0,
@@ -281,15 +278,15 @@ pub fn explain(
     })
 }
 
-/// Text that a reader sees of a document.
+/// Returns the text that a reader sees of a document.
 fn seen<'d>(document: &ExplainedDocument<'d>) -> &'d str {
     document
         .visible
         .map_or(document.text, |visible| &visible.whole)
 }
 
-/// The resemblance of what a reader sees of two documents, and whether they are near-duplicates as pages if their texts, of
-/// which these are the features and how many they share, are.
+/// Returns the resemblance of the visible texts, and whether the documents are near-duplicates as pages, provided that their main texts are. `texts`
+/// are the features of the main texts, of which they share `shared_main`.
 fn compare_pages(
     documents: [&ExplainedDocument<'_>; 2],
     texts: [&[u64]; 2],
@@ -317,7 +314,7 @@ fn compare_pages(
     (resemblance(&a, &b), alike)
 }
 
-/// Number of times that a text has each of its features.
+/// Counts the occurrences of each feature of a text.
 fn times(features: &Features<'_>) -> HashMap<u64, usize> {
     let mut times = HashMap::new();
     for &feature in features.in_order {
@@ -327,7 +324,7 @@ fn times(features: &Features<'_>) -> HashMap<u64, usize> {
 }
 
 impl Explanation {
-    /// The verdict in one sentence.
+    /// Returns the verdict in one sentence.
     #[must_use]
     pub fn verdict(&self) -> String {
         if self.equal_text {
@@ -375,7 +372,7 @@ impl Explanation {
         verdict
     }
 
-    /// Result of the method for it, in one sentence.
+    /// Returns the method's finding in one sentence.
     #[must_use]
     pub fn found_sentence(&self) -> String {
         let finds = if self.found.found {

@@ -1,4 +1,4 @@
-//! Fingerprints or longer sketches of all documents, in input order, in constant memory: the job behind `lookalike fingerprint`.
+//! Makes fingerprints or longer sketches of all documents, in input order and constant memory: the job of `lookalike fingerprint`.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings_error::SettingsError;
 use crate::skipped::SkippedRow;
 
-/// The job: what to read and how texts become fingerprints.
+/// Job that reads documents and makes their fingerprints.
 #[derive(Debug)]
 pub struct FingerprintJob<'a> {
     scan: RecordScan<'a>,
@@ -33,8 +33,8 @@ pub struct FingerprintJob<'a> {
 
 lookalike::setters! {
     FingerprintJob<'a> {
-        /// Sets the steps from texts to features, whether they count once or as often as they occur, and the sketch: a fingerprint, or one
-        /// that has a [`SketchShape`].
+        /// Sets the scheme: the steps from texts to features, how often features count, and the sketch, which is a fingerprint or has a
+        /// [`SketchShape`].
         scheme: Scheme,
         /// Sets the table of terms that the scheme names.
         terms: Option<Arc<Terms>>,
@@ -45,36 +45,36 @@ lookalike::setters! {
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct FingerprintSummary {
-    /// Records read.
+    /// Number of records read.
     pub documents: u64,
-    /// Of these, without features: their fingerprint is null.
+    /// Number of records without features; their fingerprint is null.
     pub without_features: u64,
-    /// Bytes of text.
+    /// Bytes of all texts.
     pub text_bytes: u64,
-    /// Counts of what was taken out of texts, if anything was to be.
+    /// Counts of boilerplate that was removed from texts, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<BoilerplateCounts>,
     /// Canonical text of the scheme.
     pub scheme: String,
-    /// Its id.
+    /// Id of the scheme.
     pub scheme_id: String,
-    /// Parts that were not read, by reason.
+    /// Parts of the input that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
 struct FingerprintWorker {
-    /// True if lines are wanted, rather than columns.
+    /// True if lines are written, false for columns.
     lines: bool,
     extractor: FeatureExtractor,
     maker: SketchMaker,
-    /// The words of one sketch.
+    /// Words of one sketch.
     line_words: Vec<u64>,
 }
 
-/// Makes the words of a sketch.
+/// Maker of the words of a sketch.
 #[derive(Clone)]
 enum SketchMaker {
-    /// Of so many bits.
+    /// A fingerprint of the given number of bits.
     Fingerprint(u32),
     Places(SketchShape, Sketcher),
 }
@@ -87,12 +87,12 @@ impl SketchMaker {
                 bits => Ok(Self::Fingerprint(bits)),
             };
         };
-        // Neither needs a table of terms.
+        // Neither kind of sketch needs a table of terms.
         let sketcher = Sketcher::new(scheme, None).map_err(SettingsError::from)?;
         Ok(Self::Places(shape, sketcher))
     }
 
-    /// Appends the words of the sketch; false when there are no features.
+    /// Appends the words of the sketch. Returns false if there are no features.
     fn append(&self, features: &Features<'_>, words: &mut Vec<u64>) -> bool {
         match self {
             Self::Fingerprint(bits) => {
@@ -117,7 +117,7 @@ impl SketchMaker {
         }
     }
 
-    /// Words of each sketch.
+    /// Returns the number of words in each sketch.
     fn words(&self) -> usize {
         match self {
             Self::Fingerprint(bits) => bits.div_ceil(64) as usize,
@@ -137,17 +137,17 @@ impl SketchMaker {
     }
 }
 
-/// The fingerprint that is all of a sketch.
+/// Returns the fingerprint that a sketch of one place consists of.
 fn code(bits: u32, sketch: Option<&[u64]>) -> Option<SizedFingerprint> {
     sketch.map(|words| SizedFingerprint::of_words(bits, words))
 }
 
-/// Result of one worker for one chunk.
+/// Result of one worker for one chunk of input.
 #[derive(Default)]
 struct FingerprintBatch {
-    /// As lines, where these are wanted.
+    /// The lines, if lines are written.
     bytes: Vec<u8>,
-    /// Else the ids, back to back, where each ends and whether it has a sketch, and the words of the sketches.
+    /// Otherwise the concatenated ids, the end of each with whether it has a sketch, and the words of the sketches.
     ids: String,
     ends: Vec<(usize, bool)>,
     words: Vec<u64>,
@@ -156,7 +156,7 @@ struct FingerprintBatch {
 }
 
 impl FingerprintBatch {
-    /// Ids and sketches of so many words.
+    /// Returns the ids with their sketches, which have `words` words each.
     fn columns(&self, words: usize) -> impl Iterator<Item = (&str, Option<&[u64]>)> {
         let (mut start, mut sketches) = (0, self.words.chunks_exact(words));
         self.ends.iter().map(move |&(end, has_sketch)| {
@@ -173,8 +173,7 @@ impl RecordWorker for FingerprintWorker {
     fn add(&mut self, record: &Record<'_>, made: &mut FingerprintBatch) {
         let features = self.extractor.extract_with(&record.text, &record.fields);
         self.line_words.clear();
-        // Lines are made one after another and need the words of one sketch; columns keep those of the whole
-        // chunk.
+        // Lines are written one at a time and need the words of one sketch; columns keep those of the whole chunk.
         let words = match self.lines {
             true => &mut self.line_words,
             false => &mut made.words,
@@ -196,17 +195,17 @@ impl RecordWorker for FingerprintWorker {
     }
 }
 
-/// Bytes of records in a chunk whose sketches, of so many words each, take no more than a usual chunk and some, however short its records
-/// are.
+/// Returns the maximum bytes of records in a chunk such that its sketches, of `words` words each, take little more memory than a usual chunk, however
+/// short its records are.
 fn most_of_chunk(words: usize) -> usize {
     const SKETCHES: usize = 2 << 20;
-    /// Bytes of a record in JSON, at least; a sketch has two digits a byte there.
+    /// Minimum bytes of a record in JSON, which stores each byte of a sketch in two digits.
     const SHORTEST: usize = 16;
     (SKETCHES * SHORTEST / (2 * size_of::<u64>() * words)).max(1)
 }
 
 impl<'a> FingerprintJob<'a> {
-    /// Creates a job that makes the fingerprints of the default scheme.
+    /// Creates a job that makes fingerprints under the default scheme.
     pub fn new(scan: RecordScan<'a>) -> Self {
         Self {
             scan,
@@ -215,10 +214,10 @@ impl<'a> FingerprintJob<'a> {
         }
     }
 
-    /// Writes `{"id":..,"fingerprint":..}` for each document, or `super_shingles` or a `signature`.
+    /// Writes `{"id":..,"fingerprint":..}` for each document, or the field `super_shingles` or `signature`.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
+    /// [`BatchError`] if the input cannot be read, or if `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> Result<FingerprintSummary, BatchError> {
         self.run(true, SketchMaker::new(&self.scheme)?, &mut |made| {
             let written = out.write_all(&made.bytes);
@@ -226,10 +225,11 @@ impl<'a> FingerprintJob<'a> {
         })
     }
 
-    /// Writes a file in the format that its name asks for, whole or not at all; `begin` begins it. What must be in order for it goes through `scratch`.
+    /// Writes a file in the format that its name implies. The file appears only when it is complete. `begin` creates it, and formats that need
+    /// sorting use `scratch`.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, or the file cannot be written.
+    /// [`BatchError`] if the input cannot be read, or if the file cannot be written.
     pub fn write_file(
         &self,
         path: &Path,

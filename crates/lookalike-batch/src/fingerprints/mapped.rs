@@ -1,4 +1,4 @@
-//! The bytes of an index file in memory: mapped, or read as a whole.
+//! Provides the bytes of an index file in memory, either mapped or read completely.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,35 +10,35 @@ use lookalike_hamming::{FileError, SharedBytes, share};
 
 use crate::error::BatchError;
 
-/// Maps a file, so that it opens at once and the system keeps what is used in memory.
+/// Maps a file, which opens it at once; the system keeps the parts that are used in memory.
 ///
-/// Index files are never changed in place: a build writes a new one and renames it. Whoever cuts or overwrites one
-/// while it is searched breaks the search, as with any database file.
+/// Index files are never changed in place: a build writes a new file and renames it. Truncating or overwriting a file while it is searched breaks the
+/// search, as with any database file.
 ///
 /// # Errors
-/// When the file cannot be opened or mapped.
+/// If the file cannot be opened or mapped.
 pub fn map(path: &Path) -> io::Result<SharedBytes> {
     map_file(&open_regular(path)?)
 }
 
-/// The same of an open file.
+/// Does the same as [`map`] for an open file.
 #[expect(unsafe_code, reason = "mapping a file")]
 pub(super) fn map_file(file: &File) -> io::Result<SharedBytes> {
     if file.metadata()?.len() == 0 {
         return Ok(Arc::new(Vec::<u8>::new()));
     }
-    // SAFETY: the mapping is private to readers and only read; that nobody changes the file meanwhile is the contract
-    // that the documentation states.
+    // SAFETY: the mapping is private to readers and is only read. That nobody changes the file in the meantime is the contract that the documentation
+    // states.
     let map = unsafe { memmap2::Mmap::map(file)? };
     Ok(Arc::new(map))
 }
 
-/// Reads a file into memory: slower to open, faster to search at random, and independent of the file from then on.
+/// Reads a file into memory. This is slower to open but faster to search at random, and later changes of the file have no effect.
 ///
-/// Asks for huge pages, with which a random access beyond a gigabyte costs half as much.
+/// Requests huge pages, which halve the cost of random accesses in more than a gigabyte.
 ///
 /// # Errors
-/// When the file cannot be read, or memory is short.
+/// If the file cannot be read, or memory is short.
 pub fn read(path: &Path) -> io::Result<SharedBytes> {
     let mut file = open_regular(path)?;
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
@@ -48,14 +48,14 @@ pub fn read(path: &Path) -> io::Result<SharedBytes> {
     let mut memory = memmap2::MmapMut::map_anon(length)?;
     #[cfg(target_os = "linux")]
     {
-        // A hint: without it, or where the system has none to give, the same bytes are read more slowly.
+        // This is only a hint: without huge pages the same bytes are read more slowly.
         let _ = memory.advise(memmap2::Advice::HugePage);
     }
     file.read_exact(&mut memory)?;
     Ok(share(memory))
 }
 
-/// Tells whether a file begins with these bytes. What cannot be opened is somebody else's error.
+/// Tells whether a file starts with these bytes. Returns false if it cannot be opened.
 pub(super) fn begins_with(path: &Path, magic: [u8; 4]) -> bool {
     let mut head = [0; 4];
     let mut file = open_regular(path).ok();
@@ -63,7 +63,7 @@ pub(super) fn begins_with(path: &Path, magic: [u8; 4]) -> bool {
     matches!(read, Some(Ok(()))) && head == magic
 }
 
-/// For `map_err`: an index that cannot be read.
+/// For `map_err`: wraps the error of an index that cannot be read.
 pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     move |cause| BatchError::File {
         path: path.to_owned(),
@@ -72,7 +72,7 @@ pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     }
 }
 
-/// For `map_err`: an index that is damaged, or none.
+/// For `map_err`: wraps the error of a file that is a damaged index, or no index.
 pub(super) fn damaged(path: &Path) -> impl Fn(FileError) -> BatchError + '_ {
     move |cause| BatchError::IndexFile {
         path: path.display().to_string(),

@@ -1,4 +1,5 @@
-//! Fingerprints and longer sketches without their texts: computing them, files of them, Hamming indexes, joins, and decisions.
+//! Works on fingerprints and longer sketches without their texts: computes them, reads and writes files of them, and builds indexes, joins and
+//! decisions.
 
 pub mod cluster;
 pub mod files;
@@ -15,5 +16,5 @@ pub use sketch_values::{SketchValues, SketchValuesSummary};
 
 /// Largest distance of a join, in bits.
 pub const LARGEST_DISTANCE: u32 = 16;
-/// Distance within which fingerprints are joined unless told otherwise.
+/// Default distance within which fingerprints are joined, in bits.
 pub(crate) const DEFAULT_DISTANCE: u32 = 3;

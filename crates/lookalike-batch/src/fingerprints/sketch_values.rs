@@ -1,4 +1,4 @@
-//! The sketches of files and indexes of any kind, one document after another, as [`SketchValue`].
+//! Reads the sketches of files and indexes of any kind, document by document, as [`SketchValue`].
 
 use std::sync::atomic::Ordering;
 
@@ -21,13 +21,12 @@ use crate::observer::{JobObserver, JobStage, ensure_wanted};
 /// Bytes of a file that are read at once.
 const CHUNK: u64 = 4 << 20;
 
-/// Takes a document: its name, and its sketch.
+/// Receiver of documents: gets the name and the sketch of each.
 type VisitValue<'v> = dyn FnMut(FingerprintName<'_>, SketchValue) + 'v;
 
-/// Files and indexes whose sketches are of one kind and, where they name it, of one scheme.
+/// Files and indexes with sketches of one kind and, if they name it, of one scheme.
 pub struct SketchValues<'a> {
-    /// The files and indexes. Each is looked at before it is read, so that none may be standard input: see
-    /// [`FingerprintSource::copied_to`].
+    /// The files and indexes. Each is opened once before it is read, so none may be standard input: see [`FingerprintSource::copied_to`].
     pub sources: &'a [FingerprintSource],
     /// Policy for lines that cannot be read.
     pub losses: LossPolicy,
@@ -39,19 +38,19 @@ pub struct SketchValues<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SketchValuesSummary {
-    /// Kind of the sketches; none if there was none.
+    /// Kind of the sketches. `None` if there were none.
     pub kind: Option<SketchKind>,
-    /// The scheme, where a file told it.
+    /// The scheme, if a file names it.
     pub scheme: Option<SchemeId>,
-    /// Counts of the files.
+    /// Counts of each file.
     pub files: Vec<CodesSummary>,
 }
 
 impl SketchValues<'_> {
-    /// Shows each document with its sketch: those of files as they stand there, those of an index by sketch.
+    /// Visits each document with its sketch: in file order for files, by sketch for an index.
     ///
     /// # Errors
-    /// [`BatchError`]: a file cannot be read, or kinds or schemes differ.
+    /// [`BatchError`] if a file cannot be read, or if kinds or schemes differ.
     pub fn each(&self, visit: &mut VisitValue<'_>) -> Result<SketchValuesSummary, BatchError> {
         let kind = self.kind()?;
         self.observer
@@ -95,7 +94,7 @@ impl SketchValues<'_> {
     fn each_of_places(&self, visit: &mut VisitValue<'_>) -> Result<ReadFiles, BatchError> {
         let mut reading = SketchReading::new(self.observer, self.losses);
         let files = reading.each(self.sources, &mut |reading, _, rows| {
-            // There is a shape as soon as there is a sketch.
+            // The shape is known as soon as there is a sketch.
             if let Some(shape) = reading.shape() {
                 for (name, words) in rows.each(shape) {
                     visit(FingerprintName::Text(name), value(shape, words));
@@ -132,10 +131,10 @@ impl SketchValues<'_> {
     }
 }
 
-/// The scheme of some files, where one tells it, and their counts.
+/// The scheme of some files, if one names it, and their counts.
 type ReadFiles = (Option<SchemeId>, Vec<CodesSummary>);
 
-/// The kind that a file or an index holds; none where it holds no sketch.
+/// Returns the kind of sketches in a file or an index. `None` if it has no sketch.
 fn kind_of(source: &FingerprintSource) -> Result<Option<SketchKind>, BatchError> {
     let path = source.path();
     if index::is_index(path) {
@@ -154,22 +153,22 @@ fn kind_of(source: &FingerprintSource) -> Result<Option<SketchKind>, BatchError>
     if let Ok(Some(bits)) = bits {
         return Ok(Some(SketchKind::Fingerprints(bits)));
     }
-    // Lines and tables without a fingerprint may have longer sketches.
+    // Lines and tables without fingerprints may hold longer sketches.
     match shape_of_rows(source) {
         Some(shape) => Ok(Some(SketchKind::Places(shape))),
         None => Ok(bits.map(|_| None)?),
     }
 }
 
-/// The shape of the first sketch of lines or a table.
+/// Returns the shape of the first sketch in lines or a table.
 fn shape_of_rows(source: &FingerprintSource) -> Option<SketchShape> {
     let mut file = SketchFile::open(source, false).ok()?;
-    // One byte is more than nothing: the rows end behind the first sketch or soon after.
+    // With a limit of one byte, reading stops at the first sketch or soon after.
     file.fill(&mut SketchRows::default(), 1).ok()?;
     file.shape()
 }
 
-/// Shows the fingerprints of an index, each under all of its ids; the scheme, where it tells one.
+/// Visits the fingerprints of an index, each under all of its ids. Returns the scheme, if the index names one.
 fn each_indexed<W: Word>(
     source: &FingerprintSource,
     visit: &mut VisitValue<'_>,
@@ -177,7 +176,7 @@ fn each_indexed<W: Word>(
     let file = index::open::<W>(source.path(), false)?;
     let (mut ids, mut read) = (Vec::new(), Ok(()));
     file.index().for_each_ascending(&mut |code| {
-        // An index cannot be stopped on the way: after an error the rest is passed over.
+        // The iteration cannot be stopped, so the rest is ignored after an error.
         if read.is_err() {
             return;
         }

@@ -4,21 +4,21 @@ use lookalike::resemblance::{prefix_len, shared_needed};
 
 use crate::settings::{DistanceFor, JobSettings, Method};
 
-/// Condition that a method sets for a candidate before it is verified.
+/// Condition that a method sets for candidates before they are verified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CandidateRule {
-    /// Enough shared prefix features that the rest can bring the resemblance to the threshold.
+    /// Enough shared prefix features that the remaining features can raise the resemblance to the threshold.
     Prefix,
     /// At least this many shared groups (bands, super-shingles).
     Shared(u32),
     /// Fingerprints within this distance.
     Distance(u32),
-    /// At least so many shared groups, and fingerprints within this distance where it counts.
+    /// At least this many shared groups, and fingerprints within this distance where it counts.
     SharedWithin(u32, u32, DistanceFor),
 }
 
 impl CandidateRule {
-    /// The rule of a method.
+    /// Returns the rule of the settings' method.
     pub(crate) fn of(settings: &JobSettings) -> Self {
         match settings.method {
             Method::AllPairs | Method::Copies => Self::Prefix,
@@ -37,7 +37,7 @@ impl CandidateRule {
         }
     }
 
-    /// The least number of shared groups of a candidate, if that is all that groups say of it.
+    /// Returns the minimum number of groups that a candidate shares; `None` for prefixes, where the number depends on the sizes of the sets.
     pub(crate) fn least_shared(self) -> Option<u32> {
         match self {
             Self::Prefix => None,
@@ -46,7 +46,7 @@ impl CandidateRule {
         }
     }
 
-    /// True unless the sizes of two feature sets and the number of groups that they share rule out that they resemble each other.
+    /// Returns false only if the sizes of two feature sets and the number of groups that they share rule out a resemblance of the threshold.
     pub(crate) fn is_promising(
         self,
         sizes: [usize; 2],
@@ -58,7 +58,7 @@ impl CandidateRule {
         }
         let [size_x, size_y] = sizes;
         let needed = shared_needed(size_x, size_y, threshold);
-        // No more can be shared than the smaller set has.
+        // The sets cannot share more features than the smaller one has.
         if needed > size_x.min(size_y) {
             return false;
         }
@@ -68,8 +68,8 @@ impl CandidateRule {
         }
     }
 
-    /// True unless the sizes of two feature sets and the number of groups that they share rule out that their resemblance reaches `least`,
-    /// which is below the threshold: as [`CandidateRule::is_promising`] for all that a search for candidates of the threshold meets.
+    /// Returns false only if the sizes of two feature sets and the number of groups that they share rule out a resemblance of `least`,
+    /// which is below the threshold. Like [`CandidateRule::is_promising`], for the pairs that a search for candidates at the threshold meets.
     pub(crate) fn may_reach(
         self,
         least: f64,
@@ -82,7 +82,7 @@ impl CandidateRule {
         needed <= size_x.min(size_y) && self.can_share(sizes, shared_groups, needed, threshold)
     }
 
-    /// False if the number of groups that two feature sets share rules out that they share `needed` features.
+    /// Returns false if the number of groups that two feature sets share rules out that they share `needed` features.
     pub(crate) fn can_share(
         self,
         sizes: [usize; 2],
@@ -90,15 +90,15 @@ impl CandidateRule {
         needed: usize,
         threshold: f64,
     ) -> bool {
-        // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
-        // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
+        // Features outside the prefixes: whichever prefix ends first in the order of features, no shared feature beyond its end
+        // is in the other prefix, so besides the counted features at most the rest of that set is shared.
         let rest = |size: usize| size - prefix_len(size, threshold);
         let outside = sizes.map(rest).into_iter().max().unwrap_or(0);
         !matches!(self, Self::Prefix) || shared_groups + outside as u64 >= needed as u64
     }
 
-    /// A quick look before the exact one: three multiplications, and a whole feature of room on each side for their
-    /// rounding, so that nothing is lost that the exact look would let pass.
+    /// Tests roughly before the exact test: three multiplications, with a margin of one feature on each side for
+    /// rounding, so that it rejects nothing that the exact test would accept.
     fn is_hopeless(self, sizes: [usize; 2], shared_groups: u64, threshold: f64) -> bool {
         let [size_x, size_y] = sizes;
         let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
@@ -113,9 +113,9 @@ impl CandidateRule {
     }
 }
 
-/// True if sets of these sizes can resemble each other by the threshold at all.
+/// Returns true if sets of these sizes can have a resemblance of at least the threshold.
 ///
-/// Of three sizes in ascending order whose outer ones are compatible, each two are.
+/// If the smallest and the largest of three sizes are compatible, so is each pair of them.
 pub(crate) fn is_compatible(size_x: usize, size_y: usize, threshold: f64) -> bool {
     shared_needed(size_x, size_y, threshold) <= size_x.min(size_y)
 }

@@ -1,35 +1,35 @@
-//! Tables as bytes that travel between machines: a kind, the table, and a checksum, so that nothing else is taken for one.
+//! Tables as bytes that are sent between machines: a mark for the kind, the table, and a checksum, so that other bytes are rejected.
 
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Reason why bytes are not the table that they should be.
+/// Reason why bytes are not the expected table.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckedBytesError {
-    /// They begin otherwise.
+    /// They do not begin with the mark of the table.
     #[error("the bytes are not valid as {expected}: pass bytes that this version made")]
     Kind {
-        /// The table that they should be.
+        /// Name of the expected table.
         expected: &'static str,
     },
-    /// They are cut off, or some of them were changed.
+    /// They are truncated or were changed.
     #[error("the bytes of the {expected} are damaged: make them again")]
     Damaged {
-        /// The table that they should be.
+        /// Name of the expected table.
         expected: &'static str,
     },
 }
 
-/// Kind of a table, told by its first eight bytes.
+/// Kind of a table, identified by its first eight bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableKind {
     pub(crate) mark: [u8; 8],
-    /// Name of it for people.
+    /// Name of the kind for error messages.
     pub(crate) name: &'static str,
 }
 
 impl TableKind {
-    /// Puts the mark before a table and its checksum behind it.
+    /// Returns the table with the mark before it and its checksum after it.
     pub(crate) fn seal(self, table: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(table.len() + 16);
         bytes.extend_from_slice(&self.mark);
@@ -38,7 +38,7 @@ impl TableKind {
         bytes
     }
 
-    /// The table in the bytes, if they are whole.
+    /// Returns the table in the bytes, if the mark and the checksum are right.
     pub(crate) fn open(self, bytes: &[u8]) -> Result<&[u8], CheckedBytesError> {
         let expected = self.name;
         let Some(rest) = bytes.strip_prefix(&self.mark) else {
@@ -50,7 +50,7 @@ impl TableKind {
         }
     }
 
-    /// The error of a table that is whole, but not what it says.
+    /// Returns the error for a table with the right checksum but invalid contents.
     pub(crate) fn damaged(self) -> CheckedBytesError {
         CheckedBytesError::Damaged {
             expected: self.name,

@@ -1,6 +1,6 @@
-//! Candidate keys of a class: two classes that a method must compare share one.
+//! Candidate keys of a class: two classes that a method must compare share at least one key.
 //!
-//! The prefix of the feature set ([`Method::AllPairs`]), bands of a signature, super-shingles, blocks of a fingerprint.
+//! Keys are the prefix of the feature set ([`Method::AllPairs`]), bands of a signature, super-shingles, or blocks of a fingerprint.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use lookalike::{FeatureExtractor, Features, Sketcher, Terms};
 use crate::dedup::frequency::{FrequencyLevels, RankedFeature};
 use crate::settings::{JobSettings, Method, PairScope};
 
-/// Things that decide how a class is sketched.
+/// Settings that determine how a class is sketched.
 #[derive(Clone, Copy)]
 pub(crate) struct SketchPlan<'a> {
     pub(crate) scheme: &'a Scheme,
     pub(crate) method: Method,
-    /// Bands of the signatures, for the methods that have some.
+    /// Bands of the signatures, for methods that use bands.
     pub(crate) banding: Option<Banding>,
     /// The table of terms that the scheme names.
     pub(crate) terms: Option<&'a Arc<Terms>>,
@@ -37,7 +37,7 @@ impl<'a> SketchPlan<'a> {
         }
     }
 
-    /// The extractor of the scheme, with its table of terms where it names one.
+    /// Returns the extractor of the scheme, with its table of terms if it names one.
     pub(crate) fn extractor(&self) -> FeatureExtractor {
         match self.terms {
             Some(terms) => FeatureExtractor::with_terms(self.scheme, terms)
@@ -47,19 +47,19 @@ impl<'a> SketchPlan<'a> {
     }
 }
 
-/// Makes the sketch a method wants of each new class.
+/// Computes the sketch that a method needs of each new class.
 pub(crate) enum ClassSketcher {
-    /// Nothing of each text by itself: keys that need the whole collection come later.
+    /// No sketch: the keys need the whole collection and are computed later.
     None,
-    /// Its fingerprint of so many bits.
+    /// The fingerprint, of this many bits.
     Simhash(u32),
-    /// The bands of its signature, without an allocation a text.
+    /// The bands of the signature, computed without an allocation per text.
     Bands {
         minhash: MinHash,
         banding: Banding,
         signature: Vec<u32>,
     },
-    /// The keys of any other sketch, and with `fingerprint` its fingerprint as well.
+    /// The keys of any other sketch, and the fingerprint too if `fingerprint` is true.
     Sketch {
         sketcher: Sketcher,
         banding: Option<Banding>,
@@ -86,12 +86,12 @@ impl ClassSketcher {
         }
     }
 
-    /// True if the set of features is all that is looked at.
+    /// Returns true if the sketch needs only the set of features, without weights.
     fn needs_set_only(&self) -> bool {
         matches!(self, Self::None | Self::Bands { .. })
     }
 
-    /// Features of a text, and of them those that the sketch looks at.
+    /// Returns the features of a text, as far as the sketch needs them.
     pub(crate) fn features<'e>(
         &self,
         extractor: &'e mut FeatureExtractor,
@@ -103,13 +103,13 @@ impl ClassSketcher {
         }
     }
 
-    /// Sketches one class: hands its keys to `push`, returns its fingerprint.
+    /// Sketches one class: passes its keys to `push` and returns its fingerprint, 0 if there is none.
     pub(crate) fn sketch(
         &mut self,
         features: &Features<'_>,
         mut push: impl FnMut(u64) -> io::Result<()>,
     ) -> io::Result<u128> {
-        // No keys: texts without features are nobody's candidates, not even each other's.
+        // No keys: texts without features are candidates of no other text, not even of each other.
         if features.set.is_empty() {
             return Ok(0);
         }
@@ -140,36 +140,36 @@ impl ClassSketcher {
     }
 }
 
-/// Keeps keys of classes of different categories apart, where only pairs of one category count.
+/// Separates the keys of classes of different categories if only pairs within a category count.
 #[derive(Clone, Copy)]
 pub(crate) struct KeySalt(u64);
 
 impl KeySalt {
-    /// The salt of a class of this category.
+    /// Returns the salt for a class of this category.
     pub(crate) fn new(scope: PairScope, category: u64) -> Self {
         Self(match scope {
             PairScope::Within => category,
-            // Across categories a shared key is just what is looked for.
+            // Across categories, shared keys are exactly what is searched.
             PairScope::Everything | PairScope::Across => 0,
         })
     }
 
-    /// A key that classes of different categories do not share, if they must not.
+    /// Returns the key, changed so that classes of different categories do not share it if they must not.
     pub(crate) fn apply(self, key: u64) -> u64 {
         match self.0 {
             0 => key,
-            // Mixed, not only combined: two keys that differ as two categories do would meet otherwise.
+            // Hash the result: a plain combination would be equal for two keys that differ by the same bits as two categories.
             category => avalanche(key ^ category),
         }
     }
 }
 
-/// The key under which classes meet of which a reader sees the same.
+/// Returns the key that is shared by all classes with the same visible text.
 pub(crate) fn text_key(visible_hash: u128) -> u64 {
     avalanche(visible_hash as u64)
 }
 
-/// Finds prefixes of feature sets under the order of their levels.
+/// Computes prefixes of feature sets, in the order of the features' levels.
 #[derive(Default)]
 pub(crate) struct PrefixFinder {
     prefix: Vec<u64>,
@@ -177,7 +177,7 @@ pub(crate) struct PrefixFinder {
 }
 
 impl PrefixFinder {
-    /// The features of which two sets that reach the threshold share one.
+    /// Returns the prefix of a set: two sets whose resemblance reaches the threshold share a feature of their prefixes.
     pub(crate) fn prefix(
         &mut self,
         set: &[u64],
@@ -190,8 +190,8 @@ impl PrefixFinder {
     }
 }
 
-/// Keys for fingerprints within a distance: cut into one block more than the distance (or two, for large collections), any two
-/// fingerprints agree on all but `distance` of them (Manku et al. 2007, section 3.1).
+/// Keys for fingerprints within a distance. A fingerprint is cut into `distance + 1` blocks (or `distance + 2`, for large collections); any
+/// two within the distance agree on all but `distance` of these (Manku et al. 2007, section 3.1).
 #[derive(Clone, Debug)]
 pub(crate) struct BlockKeys {
     masks: Vec<u128>,
@@ -199,11 +199,10 @@ pub(crate) struct BlockKeys {
 }
 
 impl BlockKeys {
-    /// Blocks of fingerprints of so many bits, for a collection of so many classes.
+    /// Creates the blocks of fingerprints of `bits` bits, for a collection of `classes` classes.
     pub(crate) fn new(bits: u32, distance: u32, classes: u64) -> Self {
-        // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
-        // Unrelated classes meet in a block of b bits with chance 2^-b: up to eight of them in a block on
-        // average.
+        // One block per key is enough while its bits distinguish most fingerprints; otherwise each key has two blocks, in more combinations.
+        // Unrelated classes share a block of b bits with probability 2^-b: up to eight of them per block on average are accepted.
         let enough = classes as f64 <= 8.0 * f64::from(bits / (distance + 1)).exp2();
         let masks = if enough {
             block_masks(bits, distance + 1, 1)
@@ -213,10 +212,10 @@ impl BlockKeys {
         Self { masks, bits }
     }
 
-    /// The keys of a fingerprint.
+    /// Returns the keys of a fingerprint.
     pub(crate) fn of(&self, fingerprint: u128) -> impl Iterator<Item = u64> {
         self.masks.iter().enumerate().map(move |(number, &mask)| {
-            // Keys of different blocks must not meet: zeros in one block are zeros in all.
+            // Keys of different blocks must differ, even if both blocks are all zeros.
             let number = avalanche(number as u64 + 1);
             let key = avalanche((fingerprint & mask) as u64 ^ number);
             match self.bits > 64 {
@@ -227,9 +226,9 @@ impl BlockKeys {
     }
 }
 
-/// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of so many bits.
+/// Returns the masks of all choices of `chosen` (1 or 2) of `blocks` blocks, which divide `bits` bits.
 fn block_masks(bits: u32, blocks: u32, chosen: usize) -> Vec<u128> {
-    // Edges are rounded, so lengths differ by a bit at most and no bit is left out.
+    // Edges are rounded, so the blocks' lengths differ by at most one bit and no bit is left out.
     let edge = |block: u32| block * bits / blocks;
     let block =
         |number: u32| (edge(number)..edge(number + 1)).fold(0_u128, |mask, bit| mask | 1 << bit);

@@ -1,4 +1,4 @@
-//! Survivors of one component: the classes that edges of work connect, taken in the order of their ranks like a whole collection.
+//! Survivors of one component: the classes connected by work edges, processed in the order of their ranks like a whole collection.
 
 use std::io;
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::kernel::class_keys::{KeySalt, PrefixFinder};
 use crate::settings::JobSettings;
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 
-/// Words of a segment of feature sets.
+/// Number of words in a segment of feature sets.
 const SEGMENT: usize = 1 << 22;
 
-/// Members that are compared with earlier ones at a time.
+/// Number of members that are compared with earlier ones in one step.
 const STRIDE: usize = 32;
 
-/// Components of more classes order features by their own frequency. For fewer that would cost more than it saves.
+/// Size above which a component orders features by their frequency in it. In smaller ones that would cost more than it saves.
 const LARGE_COMPONENT: usize = 1 << 10;
 
-/// Levels of a collection in which all features are equally rare.
+/// Levels that treat all features as equally rare.
 static NO_LEVELS: LazyLock<FrequencyLevels> = LazyLock::new(|| FeatureFrequency::new().levels());
 
-/// Feature sets in memory, and nowhere else.
+/// Feature sets that are held in memory only.
 struct SetsInMemory {
     store: SetStore,
     words: Vec<u64>,
@@ -45,7 +45,7 @@ impl SetsInMemory {
     }
 
     fn push(&mut self, number: u32, set: &[u64]) -> io::Result<SetPlace> {
-        // Words of a segment are numbered by 32 bits.
+        // Words of a segment are numbered with 32 bits.
         if self.words.len() >= SEGMENT {
             self.end_segment()?;
         }
@@ -56,14 +56,14 @@ impl SetsInMemory {
     }
 
     fn end_segment(&mut self) -> io::Result<()> {
-        // Below its budget, which is never reached, the store needs no folder.
+        // The store never reaches its budget, so it needs no folder.
         self.store
             .push(std::mem::take(&mut self.words), Path::new(""))?;
         self.segments += 1;
         Ok(())
     }
 
-    /// Visits all sets but those of the segment that has not ended.
+    /// Visits all sets except those of the unfinished segment.
     fn each(&self, mut visit: impl FnMut(u32, &[u64])) -> io::Result<()> {
         let mut buffer = Vec::new();
         for segment in 0..self.store.segments() {
@@ -81,7 +81,7 @@ impl SetsInMemory {
     }
 }
 
-/// Facts about a member of a component, besides its feature sets.
+/// Properties of a member of a component other than its feature sets.
 #[derive(Clone, Copy)]
 pub(crate) struct MemberFacts {
     pub(crate) fingerprint: u128,
@@ -91,7 +91,7 @@ pub(crate) struct MemberFacts {
     pub(crate) length: u64,
 }
 
-/// Members of a component on their way in, in the order of their ranks.
+/// Collects the members of a component, in the order of their ranks.
 pub(crate) struct ComponentBuilder<'a> {
     settings: &'a JobSettings,
     sets: SetsInMemory,
@@ -124,7 +124,7 @@ impl<'a> ComponentBuilder<'a> {
         }
     }
 
-    /// Number of the next member.
+    /// Returns the number of the next member.
     pub(crate) fn next(&self) -> u32 {
         self.sizes.len() as u32
     }
@@ -137,7 +137,7 @@ impl<'a> ComponentBuilder<'a> {
         Ok(())
     }
 
-    /// Adds the features that a further test looks at, of the member that was added last.
+    /// Adds the features for a further test of the member that was added last.
     pub(crate) fn push_test_set(&mut self, test: usize, set: &[u64]) -> io::Result<()> {
         let number = self.next() - 1;
         let (sets, columns) = &mut self.tests[test];
@@ -146,7 +146,7 @@ impl<'a> ComponentBuilder<'a> {
         Ok(())
     }
 
-    /// Adds the rest of the member that was added last.
+    /// Adds the other properties of the member that was added last.
     pub(crate) fn push_facts(&mut self, facts: MemberFacts) {
         self.fingerprints.push(facts.fingerprint as u64);
         if self.settings.fingerprint_bits() > 64 {
@@ -155,23 +155,23 @@ impl<'a> ComponentBuilder<'a> {
         }
         if self.settings.by_category() {
             self.categories.push(facts.category);
-            // Without categories a class is a text: no two members have the same one.
+            // Without categories a class is a text, so no two members have the same text.
             self.texts.push(facts.text);
         }
         self.lengths.push(facts.length);
     }
 
-    /// Gives a key to a member.
+    /// Adds a key of a member.
     pub(crate) fn push_key(&mut self, key: u64, member: u32) {
         self.keys.push(key_record(key, member));
     }
 
-    /// Gives all members the prefixes of their sets as keys. The members are complete.
+    /// Adds the prefixes of all members' sets as keys. Call it after the last member.
     ///
-    /// The order of features is one of this component: any order is right.
+    /// Features are ordered within this component only: the result does not depend on the order.
     pub(crate) fn push_prefixes(&mut self, finder: &mut PrefixFinder) -> io::Result<()> {
         self.sets.end_segment()?;
-        // Of few members any prefix is short work; of many, one that begins with common features proposes
+        // With few members any prefix costs little; with many, a prefix that begins with common features would propose
         // nearly all pairs.
         let own = match self.sizes.len() > LARGE_COMPONENT {
             true => Some(self.frequency()?.levels()),
@@ -199,7 +199,7 @@ impl<'a> ComponentBuilder<'a> {
         Ok(frequency)
     }
 
-    /// Ends the members. The first `fixed` of them survive whatever they resemble.
+    /// Completes the component. Its first `fixed` members survive whatever they resemble.
     pub(crate) fn finish(self, fixed: usize) -> io::Result<Component<'a>> {
         let ranks = self.sizes.len();
         let mut tests = Vec::with_capacity(self.tests.len());
@@ -225,7 +225,7 @@ impl<'a> ComponentBuilder<'a> {
     }
 }
 
-/// A component that is whole.
+/// A complete component.
 pub(crate) struct Component<'a> {
     settings: &'a JobSettings,
     sets: SetStore,
@@ -242,7 +242,7 @@ pub(crate) struct Component<'a> {
     fixed: usize,
 }
 
-/// Two members that resemble each other by at least the threshold.
+/// Two members whose resemblance reaches the threshold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimilarMembers {
     pub(crate) x: u32,
@@ -272,29 +272,29 @@ impl Component<'_> {
                 .map(|(&test, sets)| LoadedTest { test, sets })
                 .collect(),
             threshold: self.settings.threshold,
-            // Whatever is below the threshold is nobody's business here.
+            // Pairs below the threshold are not needed here.
             rule: CandidateRule::of(self.settings),
         }
     }
 
-    /// True if the texts of two members are equal: their categories tell them apart.
+    /// Returns true if two members have equal texts, and so differ in their categories.
     pub(crate) fn is_same_text(&self, x: u32, y: u32) -> bool {
         !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
     }
 
-    /// The decision on each member.
+    /// Returns the decision on each member.
     pub(crate) fn settle(&self) -> io::Result<DecisionTable> {
         Ok(settle(&self.verifier(), self.fixed, 1, |_| Ok(()))?.decisions)
     }
 
-    /// Shows all pairs of members that resemble each other: in ascending order of the later one.
+    /// Calls `visit` with all pairs of members that resemble each other, in ascending order of the later one.
     pub(crate) fn pairs(&self, mut visit: impl FnMut(SimilarMembers)) -> io::Result<()> {
         let verifier = self.verifier();
         let ranks = self.sizes.len();
         let mut scratch = VerifyScratch::default();
         let earlier = |than| EarlierMembers::new(&verifier, than);
         for start in (0..ranks).step_by(STRIDE) {
-            // Together, so that lists of shared groups are walked once for all members of the stride.
+            // All members of a stride at once, so that lists of shared groups are read once for all of them.
             let stride = start as u32..ranks.min(start + STRIDE) as u32;
             verifier.matches(stride, &mut scratch, earlier, |y, found| {
                 visit(SimilarMembers {

@@ -1,4 +1,4 @@
-//! Settings of a spread deduplication, and the steps that need nothing else.
+//! Settings of a distributed deduplication, and the steps that need nothing else.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::kernel::error::KernelError;
 use crate::kernel::work_edges::{ClassKey, EdgeRule, FingerprintKey, WorkEdge, fingerprint_edges};
 use crate::settings::{JobSettings, KeepRule, Method, PairScope};
 
-/// A deduplication that is spread over many machines: what all of them agree on. See the [module](super) for its steps.
+/// Settings that all machines of a distributed deduplication share. See the [module](super) for its steps.
 ///
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -29,10 +29,10 @@ pub(crate) struct KernelSettings {
 }
 
 impl DedupKernel {
-    /// Creates a kernel. Of the options it looks at the largest document, the category and the field that decides who survives.
+    /// Creates a kernel. Of the options it uses the maximum document size, the category and the field that orders survivors.
     ///
     /// # Errors
-    /// [`KernelError::Settings`] for settings that mean nothing, [`KernelError::WholeRecords`] for options that need more than texts.
+    /// [`KernelError::Settings`] for invalid settings, [`KernelError::WholeRecords`] for options that need more than texts.
     pub fn new(settings: JobSettings, options: &InputOptions) -> Result<Self, KernelError> {
         settings.check()?;
         if settings.stop_features.is_some() {
@@ -63,53 +63,53 @@ impl DedupKernel {
         &self.0
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &JobSettings {
         &self.0.job
     }
 
-    /// The field of the value by which survivors are chosen, if one is read.
+    /// Returns the field that orders survivors, if the settings use one.
     pub fn order_field(&self) -> Option<&OrderField> {
         self.0.order.as_ref()
     }
 
-    /// The source of the category of a document, where categories count.
+    /// Returns the source of the category of a document, if categories count.
     pub fn category(&self) -> Option<&Category> {
         self.0.category.as_ref()
     }
 
-    /// True if [`KernelDocument::position`](super::KernelDocument::position) decides who survives.
+    /// Returns true if [`KernelDocument::position`](super::KernelDocument::position) affects the order of survivors.
     pub fn needs_position(&self) -> bool {
         self.0.job.keep.rules().contains(&KeepRule::First)
     }
 
-    /// Least resemblance of near-duplicates.
+    /// Returns the minimum resemblance of near-duplicates.
     pub fn threshold(&self) -> f64 {
         self.0.job.threshold
     }
 
-    /// True if [`DedupKernel::key_plan`] needs levels.
+    /// Returns true if [`DedupKernel::key_plan`] needs levels.
     pub fn needs_levels(&self) -> bool {
         self.0.job.method == Method::AllPairs
     }
 
-    /// True if keys are [`FingerprintKey`]s, and their edges [`DedupKernel::fingerprint_edges`].
+    /// Returns true if keys are [`FingerprintKey`]s, whose edges are computed by [`DedupKernel::fingerprint_edges`].
     pub fn needs_fingerprints(&self) -> bool {
         self.0.job.method == Method::Simhash
     }
 
-    /// True unless classes have no keys: then copies are all there is to find.
+    /// Returns false if classes have no keys, so that only copies can be found.
     pub fn has_keys(&self) -> bool {
         self.0.job.method != Method::Copies || self.has_text_keys()
     }
 
-    /// True if equal texts of different categories are classes that must meet.
+    /// Returns true if equal texts of different categories are different classes that must be connected.
     pub(crate) fn has_text_keys(&self) -> bool {
         self.0.job.by_category() && self.0.job.scope != PairScope::Within
     }
 
-    /// True if documents of one class are copies of its most wanted one. Not where only pairs of different categories count: then all of them
-    /// are kept where their class survives.
+    /// Returns true if documents of one class are copies of its preferred one. This is false if only pairs of different categories count:
+    /// then all documents of a surviving class are kept.
     pub fn copies_are_pairs(&self) -> bool {
         self.0.job.scope != PairScope::Across
     }
@@ -118,10 +118,10 @@ impl DedupKernel {
         SketchPlan::new(&self.0.job, self.0.banding)
     }
 
-    /// Plans the keys of a collection of so many classes: the same on all machines.
+    /// Plans the keys of a collection of `classes` classes. All machines must use the same plan.
     ///
     /// # Errors
-    /// [`KernelError::NoLevels`] where [`DedupKernel::needs_levels`] and there are none.
+    /// [`KernelError::NoLevels`] if [`DedupKernel::needs_levels`] and `levels` is `None`.
     pub fn key_plan(
         &self,
         classes: u64,
@@ -131,7 +131,7 @@ impl DedupKernel {
             return Err(KernelError::NoLevels);
         }
         Ok(KeyPlan {
-            // Levels that are not needed must not reach keys: another machine might not have been given them.
+            // Drop levels that are not needed, because another machine might not have been given them.
             levels: levels.filter(|_| self.needs_levels()),
             blocks: self.block_keys(classes),
         })
@@ -147,10 +147,10 @@ impl DedupKernel {
         CandidateRule::of(&self.0.job)
     }
 
-    /// Shows the edges of whole groups of classes that share a key. The keys may come in any order, and more than once.
+    /// Calls `visit` with the edges of complete groups of classes that share a key. The keys may be in any order and may repeat.
     ///
-    /// Groups of more than `group_limit` members get a chain of neighbours instead of all pairs; without a limit none does. At most
-    /// `group_limit` edges a key. O(keys log keys + edges).
+    /// A group of more than `group_limit` members gets a chain of neighbours instead of all pairs; without a limit all groups get all pairs.
+    /// There are at most `group_limit` edges per key. O(keys log keys + edges).
     pub fn work_edges(
         &self,
         keys: Vec<ClassKey>,
@@ -165,20 +165,20 @@ impl DedupKernel {
         rule.edges(keys, visit);
     }
 
-    /// The same of fingerprints: edges that connect those within the distance, fewer than keys.
+    /// Calls `visit` with edges that connect all classes of a group within the distance: fewer edges than keys.
     pub fn fingerprint_edges(&self, keys: Vec<FingerprintKey>, visit: impl FnMut(WorkEdge)) {
         fingerprint_edges(keys, self.0.job.distance, visit);
     }
 
-    /// True unless sizes and the count of shared groups rule out that the classes of an edge resemble each other.
+    /// Returns false only if the sizes and the number of shared groups rule out that the classes of an edge resemble each other.
     ///
-    /// Edges of the same classes from all groups must have been added up: their counts are a sum.
+    /// The edge must be the sum over all groups, because `shared` is their total.
     pub fn is_promising(&self, edge: &WorkEdge) -> bool {
         edge.is_promising(self.rule(), self.0.job.threshold)
     }
 }
 
-/// Things that the keys of a collection depend on.
+/// Data that the keys of a collection depend on.
 pub struct KeyPlan {
     pub(crate) levels: Option<FrequencyLevels>,
     pub(crate) blocks: Option<BlockKeys>,

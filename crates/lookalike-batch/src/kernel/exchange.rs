@@ -1,4 +1,4 @@
-//! The exchange between machines of a distributed deduplication, and the work of each on whole buckets.
+//! Data that machines of a distributed deduplication exchange, and the work of each machine on complete buckets.
 //!
 //! ```text
 //! pack       documents: their classes, ids and keys, each for the bucket that it belongs to       DocumentPacker
@@ -23,12 +23,12 @@ use crate::kernel::packed_rows::{
 use crate::kernel::work_edges::{MetKeys, WorkEdge};
 use crate::kernel::worker::{KernelDocument, KernelWorker};
 
-/// Packed rows of one bucket, of each kind. Some kinds may have none.
+/// Packed rows of each kind for one bucket. Some kinds may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackedDocuments {
     /// Number of the bucket.
     pub bucket: u32,
-    /// The documents of classes.
+    /// Documents as members of their classes.
     pub classes: Vec<u8>,
     /// Hashes of ids.
     pub ids: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct PackedDocuments {
     pub keys: Vec<u8>,
 }
 
-/// Packs documents of one task for the machines that need them.
+/// Packs the documents of one task for the machines that need them.
 pub struct DocumentPacker {
     worker: KernelWorker,
     plan: KeyPlan,
@@ -44,13 +44,13 @@ pub struct DocumentPacker {
     classes: PackedBuckets,
     ids: PackedBuckets,
     keys: PackedBuckets,
-    /// Classes whose keys were packed.
+    /// Classes whose keys have been packed.
     seen: HashSet<u128>,
     held: usize,
 }
 
 impl DocumentPacker {
-    /// Creates a packer for so many buckets. All tasks must have the same plan and as many buckets.
+    /// Creates a packer for `buckets` buckets. All tasks must use the same plan and the same number of buckets.
     pub fn new(kernel: &DedupKernel, plan: KeyPlan, buckets: u32) -> Self {
         Self {
             worker: kernel.worker(),
@@ -67,9 +67,9 @@ impl DocumentPacker {
     /// Adds a document.
     ///
     /// # Errors
-    /// [`KernelError::NoLevels`] if the plan is that of another kernel.
+    /// [`KernelError::NoLevels`] if the plan was made by another kernel.
     pub fn add(&mut self, document: &KernelDocument<'_>) -> Result<(), KernelError> {
-        // An id may stand once on each side: the seed keeps the sides apart.
+        // An id may occur once on each side; the seed separates the sides.
         let id = xxh3_128_with_seed(document.id.as_bytes(), u64::from(document.is_against));
         let rows = self.ids.of((id >> 64) as u64);
         let before = rows.len();
@@ -87,11 +87,11 @@ impl DocumentPacker {
         let scanned = worker.scan_keys(
             document,
             plan,
-            // Once a class and task; what other tasks pack of it again is dropped where keys are grouped.
+            // Once per class and task; repetitions by other tasks are dropped when keys are grouped.
             |hash| seen.insert(hash).then(|| node_of(hash)),
             |key| {
-                // Keys may be the smallest features of sets, whose leading bits are alike: as they are, a few
-                // buckets would get all.
+                // Keys may be the smallest features of sets, with similar leading bits. Without hashing, a few
+                // buckets would get all of them.
                 let rows = keys.of(avalanche(key.class.key));
                 let before = rows.len();
                 append_key(&key, with_fingerprint, rows);
@@ -112,12 +112,12 @@ impl DocumentPacker {
         Ok(())
     }
 
-    /// Number of bytes that are packed and were not taken.
+    /// Returns the number of packed bytes that have not been taken.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Takes what is packed.
+    /// Takes the packed rows.
     pub fn take(&mut self) -> Vec<PackedDocuments> {
         self.held = 0;
         let rows = (0..self.buckets).map(|bucket| PackedDocuments {
@@ -131,47 +131,47 @@ impl DocumentPacker {
     }
 }
 
-/// Edges and counts of whole buckets of documents.
+/// Edges and counts of complete buckets of documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupedDocuments {
     /// Number of ids.
     pub documents: u64,
-    /// Number of ids that stand more than once on one side.
+    /// Number of ids that occur more than once on one side.
     pub repeated: u64,
     /// Number of classes.
     pub texts: u64,
-    /// Number of edges, as far as they could be added up here.
+    /// Number of edges, after adding up those found here.
     pub edge_count: u64,
-    /// Edges, packed, by their buckets.
+    /// Packed edges with the number of their bucket.
     pub edges: Vec<(u32, Vec<u8>)>,
 }
 
-/// A class, or some of its documents.
+/// A class, or some of its copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassMembers<'a> {
-    /// The component of the class, if an edge leads to it.
+    /// The component of the class, or `None` if no edge leads to it.
     pub component: Option<i64>,
-    /// Place of its most wanted document in the order of survivors.
+    /// Place of the preferred document in the order of survivors.
     pub order: &'a [u8],
     /// Id of that document.
     pub id: &'a str,
-    /// True if that document is only compared with.
+    /// True if that document is only compared with and never removed.
     pub is_against: bool,
-    /// Ids of others of its documents; none for the class itself.
+    /// Ids of other documents of the class; empty in the row of the class itself.
     pub copies: Vec<&'a str>,
-    /// True if these are only compared with.
+    /// True if these documents are only compared with and never removed.
     pub copies_are_against: bool,
 }
 
-/// Copies of a row of [`ClassMembers`], at most.
+/// Maximum number of copies in a row of [`ClassMembers`].
 const COPIES_OF_A_ROW: usize = 10_000;
 
 impl DedupKernel {
-    /// Groups what was packed for some buckets: all of it, from all machines. Each part has the number of its bucket, and its classes, ids
+    /// Groups the packed rows of some buckets, from all machines. Each part has the number of its bucket, and its classes, ids
     /// and keys.
     ///
     /// # Errors
-    /// [`KernelError::CutOff`] for bytes that nobody packed.
+    /// [`KernelError::CutOff`] for truncated rows.
     pub fn group<'a>(
         &self,
         parts: impl IntoIterator<Item = (u32, [&'a [u8]; 3])>,
@@ -182,8 +182,7 @@ impl DedupKernel {
         parts.sort_by_key(|&(bucket, _)| bucket);
         let mut grouped = GroupedDocuments::default();
         let mut found = Vec::new();
-        // One by one: what is equal is in one bucket, and what is known of a bucket fits into the cache of a
-        // processor.
+        // Bucket by bucket: equal rows are in the same bucket, and the tables of one bucket fit into the processor's cache.
         for parts in parts.chunk_by(|a, b| a.0 == b.0) {
             let of_kind = |kind: usize| parts.iter().map(move |(_, rows)| rows[kind]);
             grouped.texts += texts_of(of_kind(0))?;
@@ -192,7 +191,7 @@ impl DedupKernel {
             grouped.repeated += repeated;
             self.edges_of(of_kind(2), group_limit, |edge| found.push(edge))?;
         }
-        // Those of keys that came here together are one row from here on.
+        // From here on, edges of keys that were grouped together are a single row.
         add_up(&mut found);
         let mut edges = PackedBuckets::new(buckets);
         for edge in &found {
@@ -203,7 +202,7 @@ impl DedupKernel {
         Ok(grouped)
     }
 
-    /// Shows the edges of all keys of a bucket.
+    /// Calls `visit` with the edges of all keys of a bucket.
     fn edges_of<'a>(
         &self,
         parts: impl Iterator<Item = &'a [u8]> + Clone,
@@ -218,7 +217,7 @@ impl DedupKernel {
             self.fingerprint_edges(keys, visit);
             return Ok(());
         }
-        // Read twice, for most keys stand once: they are never written down.
+        // Read the rows twice: most keys occur only once, and those are never stored.
         let bytes: usize = parts.clone().map(<[u8]>::len).sum();
         let mut met = MetKeys::new(bytes / LEAST_KEY_BYTES);
         for part in parts.clone() {
@@ -236,7 +235,7 @@ impl DedupKernel {
         Ok(())
     }
 
-    /// Adds up the edges of some buckets, all of them, and shows those that sizes and counts do not rule out.
+    /// Adds up the edges of some buckets, from all machines, and calls `visit` with those that sizes and counts do not rule out.
     ///
     /// # Errors
     /// As [`DedupKernel::group`].
@@ -256,8 +255,8 @@ impl DedupKernel {
         Ok(())
     }
 
-    /// Shows the classes of some buckets that are in a component or have copies, and these copies: from all their documents, and the
-    /// components of all their nodes.
+    /// Calls `visit` with the classes of some buckets that are in a component or have copies, and with these copies. The rows must be
+    /// complete: all documents of the classes, and the components of all nodes.
     ///
     /// # Errors
     /// As [`DedupKernel::group`].
@@ -277,7 +276,7 @@ impl DedupKernel {
                 nodes.insert(row.node, row.component);
             })?;
         }
-        // Rows come in any order from many machines. The order of survivors, which ends with the id, is total.
+        // Rows arrive from many machines in any order. The order of survivors, which ends with the id, is total.
         rows.sort_unstable_by(|a, b| (a.hash, a.order).cmp(&(b.hash, b.order)));
         for class in rows.chunk_by(|a, b| a.hash == b.hash) {
             let component = nodes.get(&node_of(class[0].hash)).copied();
@@ -289,7 +288,7 @@ impl DedupKernel {
     }
 }
 
-/// Number of different texts among the classes of a bucket.
+/// Returns the number of different texts among the classes of a bucket.
 fn texts_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<u64, KernelError> {
     let mut hashes = Vec::new();
     for part in parts {
@@ -300,7 +299,7 @@ fn texts_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<u64, KernelErro
     Ok(hashes.len() as u64)
 }
 
-/// Number of ids of a bucket, and of those that stand more than once.
+/// Returns the number of ids in a bucket, and the number of those that occur more than once.
 fn ids_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<(u64, u64), KernelError> {
     let mut ids = Vec::new();
     for part in parts {
@@ -311,9 +310,9 @@ fn ids_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<(u64, u64), Kerne
     Ok((ids.len() as u64, again.count() as u64))
 }
 
-/// Sorts edges, and makes one of those between the same classes of the same sizes: its count is their sum.
+/// Sorts edges and merges those between the same classes of the same sizes, adding up their counts.
 fn add_up(edges: &mut Vec<WorkEdge>) {
-    // Counts come last in the order of edges, so the edges of two classes stand together.
+    // Counts come last in the order of edges, so edges of the same classes are adjacent.
     edges.sort_unstable();
     edges.dedup_by(|edge, first| {
         let nodes = |edge: &WorkEdge| (edge.x, edge.y, edge.size_x, edge.size_y);
@@ -325,7 +324,7 @@ fn add_up(edges: &mut Vec<WorkEdge>) {
     });
 }
 
-/// True if a place in the order of survivors is that of a document that is only compared with.
+/// Returns true if this place in the order of survivors is that of a document that is only compared with.
 fn is_against(order: &[u8]) -> bool {
     order.first() == Some(&0)
 }
@@ -344,7 +343,7 @@ fn show_class<'a>(
         copies: Vec::new(),
         copies_are_against: false,
     };
-    // Those that are only compared with come first in the order.
+    // Documents that are only compared with come first in the order.
     let copies = class[1..].chunk_by(|a, b| is_against(a.order) == is_against(b.order));
     for side in copies {
         for part in side.chunks(COPIES_OF_A_ROW) {
@@ -370,10 +369,10 @@ pub fn packed_components(
     packed.into_rows()
 }
 
-/// The component of each node of some edges: the least node that it is connected with. O(e log n), with 24 bytes an edge.
+/// Returns the component of each node of the edges: the smallest node connected with it. O(e log n), with 24 bytes per edge.
 ///
 /// # Errors
-/// [`KernelError::TooLarge`] for more nodes than one machine numbers.
+/// [`KernelError::TooLarge`] if there are more nodes than one machine can number.
 pub fn connected_nodes(edges: &[[i64; 2]]) -> Result<Vec<NodeComponent>, KernelError> {
     let mut nodes: Vec<i64> = edges.iter().flatten().copied().collect();
     nodes.sort_unstable();
@@ -389,7 +388,7 @@ pub fn connected_nodes(edges: &[[i64; 2]]) -> Result<Vec<NodeComponent>, KernelE
     }
     let component = |at: u32| NodeComponent {
         node: nodes[at as usize],
-        // Numbers ascend as nodes do: the first number of a tree is that of its least node.
+        // Numbers ascend as nodes do, so the first number of a tree is that of its smallest node.
         component: nodes[trees.first(at) as usize],
     };
     Ok((0..count).map(component).collect())

@@ -1,7 +1,7 @@
-//! Steps of a deduplication that is spread over many machines: values in, values out, no files, no threads, no clock.
+//! Steps of a distributed deduplication: pure functions without files, threads or clock.
 //!
-//! An engine that moves rows between machines, such as Spark, brings documents together; what is done with them is here, and a job on one
-//! machine does the same. Nothing depends on how a collection is cut into parts, nor on the order in which parts come:
+//! An engine that moves rows between machines, such as Spark, brings documents together; these functions process them, as they do in a job on
+//! one machine. No result depends on how a collection is divided into parts, nor on the order in which parts arrive:
 //!
 //! ```text
 //! scan        a document: the class of its text, and its place in the order of survivors       KernelWorker::scan
@@ -12,11 +12,11 @@
 //! settle      the classes that such edges connect: who survives, who joins whom                KernelWorker::settle
 //! ```
 //!
-//! In these steps rows travel between machines packed: [`DocumentPacker`], [`DedupKernel::group`],
-//! [`DedupKernel::promising`], [`DedupKernel::members`]. There a class has a number before it has a rank, some bits of its hash.
+//! Between these steps, rows are sent to other machines in packed form: [`DocumentPacker`], [`DedupKernel::group`],
+//! [`DedupKernel::promising`], [`DedupKernel::members`]. There a class that has no rank yet is numbered by some bits of its hash.
 //!
-//! Components of edges are pieces of work, never the answer. Whoever is similar to another class is connected with it, and the decision on a
-//! class depends on similar classes of smaller ranks only: so the plain sequence inside each component decides as over the whole collection.
+//! The components of edges only divide the work. Classes that resemble each other are connected, and the decision on a class depends only on
+//! similar classes of smaller ranks, so processing each component in the order of ranks decides as processing the whole collection would.
 //!
 //! ```
 //! use lookalike_batch::JobSettings;

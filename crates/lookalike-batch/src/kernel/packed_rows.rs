@@ -1,6 +1,6 @@
-//! Rows that travel between machines as bytes: many of one bucket behind each other, so that an engine moves a few long values.
+//! Rows that are sent between machines as bytes: the rows of a bucket are concatenated, so that an engine moves a few long values.
 //!
-//! All numbers are little-endian; small ones are LEB128, those with a sign zigzag:
+//! All numbers are little-endian; small ones are LEB128, signed small ones zigzag:
 //!
 //! ```text
 //! class      hash u128 | length of the order u32 | length of the id u32 | order, which ends with the id
@@ -11,22 +11,22 @@
 //! node       high 48 bits, the only ones that are not 0
 //! ```
 //!
-//! Of a key its low bits are enough: two that agree in them make a pair of unrelated texts a candidate, which is verified like any other. Among
-//! 10^11 keys one in 2,000 meets another.
+//! The low bits of a key are sufficient: two keys that agree in them make an unrelated pair a candidate, which is verified like any other. Among
+//! 10^11 keys, one in 2,000 collides with another.
 
 use crate::kernel::error::KernelError;
 use crate::kernel::work_edges::{CHAIN, ClassKey, FingerprintKey, WorkEdge};
 
-/// Bytes of a key that travel.
+/// Number of bytes of a packed key.
 const KEY_BYTES: usize = 6;
 
-/// Bytes of a node that travel.
+/// Number of bytes of a packed node.
 const NODE_BYTES: usize = 6;
 
-/// Bytes of the shortest row of a key.
+/// Number of bytes of the shortest row of a key.
 pub(crate) const LEAST_KEY_BYTES: usize = KEY_BYTES + NODE_BYTES + 1;
 
-/// Appends a small number, 7 bits a byte, the least first; all but the last byte have their high bit set.
+/// Appends a number, 7 bits per byte, the lowest first; all bytes except the last have their high bit set.
 fn append_small(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -35,12 +35,12 @@ fn append_small(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Numbers near 0 as small ones: 0, -1, 1, -2 and so on.
+/// Maps numbers near 0 to small unsigned ones: 0, -1, 1, -2 and so on become 0, 1, 2, 3.
 fn zigzag(value: i32) -> u64 {
     u64::from(((value << 1) ^ (value >> 31)) as u32)
 }
 
-/// Rows of each bucket, packed.
+/// Packed rows of each bucket.
 #[derive(Debug)]
 pub(crate) struct PackedBuckets(Vec<Vec<u8>>);
 
@@ -49,9 +49,9 @@ impl PackedBuckets {
         Self(vec![Vec::new(); buckets as usize])
     }
 
-    /// The rows of the bucket of a value whose bits are as good as random.
+    /// Returns the rows of the bucket of a value, whose bits must be nearly random.
     pub(crate) fn of(&mut self, value: u64) -> &mut Vec<u8> {
-        // By the high bits, all of which count (Lemire 2019); a remainder would cost a division a row.
+        // By the high bits of a product, to which all bits contribute (Lemire 2019); a remainder would cost a division per row.
         let at = (u128::from(value) * self.0.len() as u128) >> 64;
         &mut self.0[at as usize]
     }
@@ -61,7 +61,7 @@ impl PackedBuckets {
         std::mem::take(&mut self.0[bucket])
     }
 
-    /// The buckets that have rows.
+    /// Returns the buckets that have rows.
     pub(crate) fn into_rows(self) -> Vec<(u32, Vec<u8>)> {
         (0..)
             .zip(self.0)
@@ -70,9 +70,10 @@ impl PackedBuckets {
     }
 }
 
-/// Number of a node, that is of a class before it has a rank, in a graph of edges: some bits of its hash.
+/// Returns the number of a node: some bits of the hash of a class, which stand for it in edges before it has a rank.
 ///
-/// Classes that share a number are one node. Then more classes are worked on together, and no decision changes: of a billion, one in 300,000.
+/// Classes with the same number are one node. Then more classes are processed together, but no decision changes. Among a billion, this happens to one
+/// in 300,000.
 pub(crate) fn node_of(hash: u128) -> i64 {
     hash as i64 & (-1 << (64 - 8 * NODE_BYTES))
 }
@@ -81,17 +82,17 @@ fn append_node(node: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&node.to_le_bytes()[8 - NODE_BYTES..]);
 }
 
-/// Spreads a node over buckets.
+/// Returns a value that distributes nodes among buckets.
 pub(crate) fn place_of_node(node: i64) -> u64 {
     node as u64
 }
 
-/// Spreads an edge over buckets.
+/// Returns a value that distributes edges among buckets.
 pub(crate) fn place_of_edge(edge: &WorkEdge) -> u64 {
     lookalike::hash::avalanche((edge.x as u64).rotate_left(32) ^ edge.y as u64)
 }
 
-/// Reads values off packed rows.
+/// Reads values from packed rows.
 struct RowReader<'a> {
     rest: &'a [u8],
     rows: &'static str,
@@ -134,7 +135,7 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// Visits each row of packed bytes.
+/// Calls `visit` with each row of packed bytes.
 fn each<'a, T>(
     rows: &'static str,
     bytes: &'a [u8],
@@ -229,7 +230,7 @@ pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
     append_small(zigzag(edge.size_x), out);
     append_small(zigzag(edge.size_y), out);
     let is_chain = edge.shared >= CHAIN;
-    // A chain is the most frequent edge of large groups, and 2^32 would take five bytes. No counted edge has a
+    // A chain is the most frequent kind of edge in large groups, and 2^32 would take five bytes. Counted edges are never
     // zero.
     append_small(if is_chain { 0 } else { edge.shared as u64 }, out);
 }
@@ -255,7 +256,7 @@ pub(crate) fn each_edge(bytes: &[u8], visit: impl FnMut(WorkEdge)) -> Result<(),
 pub struct NodeComponent {
     /// The node.
     pub node: i64,
-    /// The least node that it is connected with.
+    /// The smallest node that it is connected with.
     pub component: i64,
 }
 
@@ -283,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads a cut of packed rows.
+    /// Reads truncated rows.
     type ReadCut = fn(&[u8]) -> Result<(), KernelError>;
 
     proptest! {

@@ -4,26 +4,26 @@ use lookalike::{DocumentFields, Scheme};
 use lookalike_corpus::{Record, VisibleText, text_hash};
 pub(crate) use lookalike_corpus::{category_hash, hash_with, long_hash};
 
-/// The text of a class and where it belongs.
+/// A text with its hashes and its category, from which its class follows.
 #[derive(Clone, Copy)]
 pub(crate) struct PlacedText<'t> {
     pub(crate) text: &'t str,
-    /// Anchors and links, where the scheme looks at them.
+    /// Anchors and links, if the scheme uses them.
     pub(crate) fields: Option<&'t DocumentFields>,
-    /// True if the text is longer than the limit and not there: then only equal bytes count.
+    /// True if the text is longer than the limit and was left out: then it is compared by its hash only.
     pub(crate) is_too_long: bool,
-    /// Hash of the text, and of the fields where the scheme looks at them.
+    /// Hash of the text, and of the fields if the scheme uses them.
     pub(crate) hash: u128,
-    /// Text that a reader sees, where that is more than the text.
+    /// The visible text, if it is more than the text.
     pub(crate) visible: Option<&'t VisibleText<'t>>,
-    /// Hash of what a reader sees, and of the fields where the scheme looks at them.
+    /// Hash of the visible text, and of the fields if the scheme uses them.
     pub(crate) visible_hash: u128,
-    /// Hash of the category; 0 where there is none.
+    /// Hash of the category; 0 if there is none.
     pub(crate) category: u64,
 }
 
 impl<'t> PlacedText<'t> {
-    /// A text of which a reader sees all, and nothing else. One longer than `most_bytes` is compared by its bytes only.
+    /// Creates a text that is all visible. One longer than `most_bytes` is compared by its hash only.
     pub(crate) fn plain(text: &'t str, category: Option<&str>, most_bytes: u64) -> Self {
         let is_too_long = text.len() as u64 > most_bytes;
         let hash = text_hash(text);
@@ -38,7 +38,7 @@ impl<'t> PlacedText<'t> {
         }
     }
 
-    /// The text of a record in the category of this hash.
+    /// Creates the text of a record; `category` is the hash of its category.
     pub(crate) fn of_record(record: &'t Record<'_>, scheme: &Scheme, category: u64) -> Self {
         let text = &*record.text;
         let fields = (!scheme.fields.is_none()).then_some(&record.fields);
@@ -63,14 +63,14 @@ impl<'t> PlacedText<'t> {
         }
     }
 
-    /// True if there is nothing to compare: such a document equals no other.
+    /// Returns true if there is nothing to compare: such a document equals no other.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.trim().is_empty() && !self.is_too_long
     }
 
-    /// Key of a class: the text and what a reader sees, and the category where it matters.
+    /// Returns the key of the class: a hash of the text and the visible text, and of the category if `by_category`.
     pub(crate) fn class_hash(&self, by_category: bool) -> u128 {
-        // Most texts are all that a reader sees: their hash is the class, and nothing is hashed again.
+        // Usually the text is all visible: then its hash is the key, and nothing has to be hashed again.
         if !by_category && self.hash == self.visible_hash {
             return self.hash;
         }

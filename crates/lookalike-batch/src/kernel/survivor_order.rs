@@ -1,13 +1,13 @@
-//! Order of survivors as bytes: who compares them byte by byte has the order of the rules, the most wanted document first.
+//! Order of survivors as bytes: comparing them byte by byte gives the order of the rules, the preferred document first.
 //!
-//! First stands whether a document was given to be compared with only, then a key for each rule, at last the id. No key is the beginning of
-//! another one of its rule, so a later one never decides before an earlier one.
+//! The first byte says whether a document is only compared with; a key for each rule follows, and the id is last. No key is a prefix of
+//! another key of its rule, so a later key never decides before an earlier one.
 
 use lookalike_corpus::{OrderKey, OrderNumber};
 
 use crate::settings::{KeepRule, KeepRules};
 
-/// Facts about a document by which it is wanted more or less than others.
+/// Properties of a document that determine its place in the order of survivors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedDocument<'a> {
     pub(crate) id: &'a str,
@@ -15,15 +15,15 @@ pub(crate) struct WantedDocument<'a> {
     pub(crate) length: u64,
     /// Place in the input.
     pub(crate) position: i64,
-    /// The value of the field that decides, if one does.
+    /// The value of the field that a rule reads, if one does.
     pub(crate) value: &'a OrderKey<'a>,
-    /// True if it was given to be compared with only.
+    /// True if it is only compared with and never removed.
     pub(crate) is_against: bool,
 }
 
 /// Appends the place of a document in the order of survivors.
 pub(crate) fn append_order(keep: &KeepRules, document: WantedDocument<'_>, out: &mut Vec<u8>) {
-    // A zero, so those that are only compared with come first and are never removed.
+    // Zero for documents that are only compared with: they come first and are never removed.
     out.push(u8::from(!document.is_against));
     for rule in keep.rules() {
         match rule {
@@ -39,7 +39,7 @@ pub(crate) fn append_order(keep: &KeepRules, document: WantedDocument<'_>, out: 
     out.extend(document.id.as_bytes());
 }
 
-/// Maps signed integers to unsigned ones in the same order.
+/// Maps signed integers to unsigned ones, keeping their order.
 fn ascending(value: i64) -> u64 {
     value as u64 ^ 1 << 63
 }
@@ -56,7 +56,7 @@ fn append_value(value: &OrderKey<'_>, flip: u8, out: &mut Vec<u8>) {
         }
         OrderKey::Text(text) => {
             append(&[flip]);
-            // A byte of zeros ends the text, so those in it are told from the end by what follows.
+            // Two zeros end the text, so a zero within it is followed by another byte than zero.
             for &byte in text.as_bytes() {
                 append(&[byte]);
                 if byte == 0 {
@@ -68,14 +68,14 @@ fn append_value(value: &OrderKey<'_>, flip: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Maps numbers to integers in the same order.
+/// Maps numbers to integers, keeping their order.
 pub(crate) fn ordered_bits(value: f64) -> u64 {
-    // Minus zero is zero.
+    // Minus zero equals zero.
     let value = if value == 0.0 { 0.0 } else { value };
     let bits = value.to_bits();
     if bits >> 63 == 0 {
-        // IEEE 754 numbers of one sign ascend as their bits do, negative ones descend: a sign bit flipped, or
-        // all bits.
+        // IEEE 754 numbers ascend with their bits if positive and descend if negative: flip the sign bit of the former, and all
+        // bits of the latter.
         bits | 1 << 63
     } else {
         !bits
@@ -92,7 +92,7 @@ mod tests {
     use crate::dedup::ranking::DocumentRanking;
     use crate::settings::RepeatedIds;
 
-    /// A document of its own class, as the job over files has it.
+    /// A document of its own class, as in the job over files.
     #[derive(Clone, Debug)]
     struct Row {
         id: String,
@@ -117,7 +117,7 @@ mod tests {
         prop_oneof![rows_of(numbers.boxed()), rows_of(texts.boxed())]
     }
 
-    /// Positions of the rows in the order in which the job over files takes them.
+    /// Returns the positions of the rows in the order of the job over files.
     fn of_job(rows: &[Row], against: usize, keep: &KeepRules) -> Vec<usize> {
         let (mut documents, mut classes) = (DocumentTable::default(), TextClasses::default());
         for (at, row) in rows.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The kernel over collections in pieces, against all pairs and the slow choice of survivors.
+//! The kernel over collections in parts, compared with all pairs and a brute-force choice of survivors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ impl Row {
 }
 
 fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
-    // Few words, so that many texts resemble each other, and few starts, so that families are large.
+    // Few words, so that many texts resemble each other, and few starts, so that clusters are large.
     let words = prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "d"]), 0..14);
     let text = (0..3_u32, words).prop_map(|(family, words)| {
         let start = match family {
@@ -80,16 +80,16 @@ fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
     })
 }
 
-/// Decisions on ranks: survivor and similarity of those that join one.
+/// The classes that join a survivor, by rank, with the survivor's rank and the similarity.
 type Joined = BTreeMap<i64, (i64, f64)>;
 
-/// Spread of rows over machines.
+/// Distribution of rows among machines.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     partitions: u64,
     batch: usize,
     group_limit: Option<usize>,
-    /// Rows come in another order to each machine.
+    /// Offset by which each machine's rows are rotated.
     turned: usize,
 }
 
@@ -105,7 +105,7 @@ fn spread() -> impl Strategy<Value = Spread> {
     )
 }
 
-/// The classes of a collection in the order of survivors: the row of each.
+/// Returns the first row of each class, in the order of survivors.
 fn ranked(kernel: &DedupKernel, rows: &[Row]) -> Vec<usize> {
     let mut worker = kernel.worker();
     let mut first: BTreeMap<u128, (Vec<u8>, usize)> = BTreeMap::new();
@@ -123,13 +123,13 @@ fn ranked(kernel: &DedupKernel, rows: &[Row]) -> Vec<usize> {
     classes.into_iter().map(|(_, at)| at).collect()
 }
 
-/// The steps of the kernel, as an engine takes them.
+/// Runs the steps of the kernel, as an engine does.
 fn decided(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined {
     let classes = ranked(kernel, rows);
     let in_turn: Vec<i64> = (0..classes.len())
         .map(|at| ((at + spread.turned) % classes.len()) as i64)
         .collect();
-    // Counts of a part only, from two machines.
+    // Counts of only a part of the rows, from two machines.
     let mut frequency = FeatureFrequency::new();
     for part in rows.chunks(spread.batch).step_by(2) {
         let mut worker = kernel.worker();
@@ -199,7 +199,7 @@ fn decided(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined {
     joined
 }
 
-/// The same with packed rows, in which classes have numbers and no ranks before they are settled.
+/// Runs the steps with packed rows, in which classes have numbers but no ranks until they are settled.
 fn decided_packed(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined {
     const BUCKETS: u32 = 7;
     let mut packed = Vec::new();
@@ -273,7 +273,7 @@ fn decided_packed(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined 
     joined
 }
 
-/// All pairs by brute force, and the slow choice of survivors.
+/// Returns the decisions from all pairs by brute force and the slow choice of survivors.
 fn slow(kernel: &DedupKernel, rows: &[Row]) -> Joined {
     let classes = ranked(kernel, rows);
     let job = kernel.settings();

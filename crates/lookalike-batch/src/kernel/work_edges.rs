@@ -1,8 +1,8 @@
-//! From groups of classes that share a key to edges between classes that belong to one piece of work.
+//! Edges between classes that must be processed together, computed from groups of classes that share a key.
 //!
-//! Edges decide what is worked on together, never the answer: two classes that resemble each other must be connected, and whoever else is
-//! connected costs time only. So a large group needs no pair of its members. In ascending order of their sizes, two members of compatible
-//! sizes are connected by the chain of neighbours between them, for all of these are compatible.
+//! Edges decide only what is processed together, never the result: two classes that resemble each other must be connected, and other
+//! connections cost only time. So a large group does not need all pairs of its members. If members are sorted by size, two of compatible
+//! sizes are connected by the chain of neighbours between them, because all of these are compatible.
 
 use lookalike::cluster::Components;
 
@@ -11,11 +11,11 @@ use crate::kernel::candidate_rule::{CandidateRule, is_compatible};
 /// A key of a class. Classes that share one are candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClassKey {
-    /// The key; its bits, where it travels as a signed integer.
+    /// The key. Engines without unsigned integers carry its bits in a signed one.
     pub key: u64,
-    /// Number of the class, for example its rank. Classes that share one are connected, which costs time and changes no decision.
+    /// Number of the class, for example its rank. Classes with the same number are connected, which costs time but changes no decision.
     pub rank: i64,
-    /// Number of features of the class. Below 0 for the key of a whole text, which classes of different categories share.
+    /// Number of features of the class; negative for the key of a whole text, which classes of different categories share.
     pub size: i32,
 }
 
@@ -28,7 +28,7 @@ pub struct FingerprintKey {
     pub fingerprint: u128,
 }
 
-/// Two classes that may belong together.
+/// Two classes that may resemble each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkEdge {
     /// The smaller number.
@@ -37,14 +37,14 @@ pub struct WorkEdge {
     pub y: i64,
     /// Size of `x`, as in [`ClassKey`].
     pub size_x: i32,
-    /// Size of `y`.
+    /// Size of `y`, as in [`ClassKey`].
     pub size_y: i32,
-    /// Number of groups that both are in, as far as they were counted; [`CHAIN`] and more for an edge that needs no count. Edges of the same
-    /// classes are added up before [`DedupKernel::is_promising`](super::DedupKernel::is_promising) looks at them.
+    /// Number of groups that both are in, as far as they were counted; [`CHAIN`] or more for an edge that needs no count. Edges of the same
+    /// classes are added up before [`DedupKernel::is_promising`](super::DedupKernel::is_promising).
     pub shared: i64,
 }
 
-/// The count of an edge that is promising by itself. Larger than all counts of groups together.
+/// Count of an edge that is promising whatever its sizes. Larger than any total of counted groups.
 pub const CHAIN: i64 = 1 << 32;
 
 impl WorkEdge {
@@ -62,32 +62,32 @@ impl WorkEdge {
         }
     }
 
-    /// True unless counts and sizes rule out that the classes resemble each other.
+    /// Returns false only if counts and sizes rule out that the classes resemble each other.
     pub(crate) fn is_promising(&self, rule: CandidateRule, threshold: f64) -> bool {
         let sizes = [self.size_x, self.size_y].map(|size| size.max(0) as usize);
         self.shared >= CHAIN || rule.is_promising(sizes, self.shared.max(0) as u64, threshold)
     }
 }
 
-/// Rule by which the groups of a method become edges.
+/// Rule by which the groups of a method are turned into edges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EdgeRule {
     pub(crate) rule: CandidateRule,
     pub(crate) threshold: f64,
-    /// Groups of more members get a chain instead of pairs; none for pairs of all groups.
+    /// Number of members above which a group gets a chain instead of all pairs; `None` for pairs in all groups.
     pub(crate) group_limit: Option<usize>,
 }
 
 impl EdgeRule {
-    /// Shows the edges of all groups. The keys may come in any order, and more than once.
+    /// Calls `visit` with the edges of all groups. The keys may be in any order and may repeat.
     ///
-    /// O(keys log keys + edges); at most `group_limit` edges a key.
+    /// O(keys log keys + edges); at most `group_limit` edges per key.
     pub(crate) fn edges(self, mut keys: Vec<ClassKey>, mut visit: impl FnMut(WorkEdge)) {
         drop_lone(&mut keys);
         keys.sort_unstable();
         keys.dedup();
         let mut visit = |edge: WorkEdge| {
-            // Classes that share a number are one node.
+            // Classes with the same number are one node.
             if edge.x != edge.y {
                 visit(edge);
             }
@@ -102,11 +102,11 @@ impl EdgeRule {
             return chain(group, |_, _| true, visit);
         }
         let is_compatible = |a: i32, b: i32| is_compatible(a as usize, b as usize, self.threshold);
-        // One shared group is all that such a method asks for: no count is needed.
+        // A single shared group suffices for such a method, so no count is needed.
         let needs_no_count = self.rule.least_shared().is_some_and(|least| least <= 1);
         let is_large = self.group_limit.is_some_and(|limit| group.len() > limit);
         if is_large || needs_no_count && self.group_limit.is_some() {
-            // Compatible sizes are neighbours then, or have only compatible ones between them.
+            // In this order, two compatible members are neighbours or have only compatible ones between them.
             group.sort_unstable_by_key(|member| (member.size, member.rank));
             return chain(group, is_compatible, visit);
         }
@@ -118,21 +118,21 @@ impl EdgeRule {
     }
 }
 
-/// Drops nearly all keys that stand once only. They are most of all, and need not be sorted.
+/// Drops nearly all keys that occur only once. Most keys do, and they need not be sorted.
 fn drop_lone(keys: &mut Vec<ClassKey>) {
     let mut met = MetKeys::new(keys.len());
     keys.iter().for_each(|key| met.add(key.key));
     keys.retain(|key| met.may_stand_twice(key.key));
 }
 
-/// Two bits for each cell that some bits of a key lead to: they say whether any key came there, and whether another one did.
+/// Two bits for each cell, which is chosen by some bits of a key: whether any key was added to it, and whether a second one was.
 pub(crate) struct MetKeys {
     once: Vec<u64>,
     again: Vec<u64>,
 }
 
 impl MetKeys {
-    /// Cells for so many keys: at most an eighth of those that stand once meet another.
+    /// Creates enough cells for `keys` keys that at most an eighth of the keys that occur once share a cell with another.
     pub(crate) fn new(keys: usize) -> Self {
         let words = (keys / 8).next_power_of_two();
         Self {
@@ -148,19 +148,19 @@ impl MetKeys {
 
     pub(crate) fn add(&mut self, key: u64) {
         let (word, bit) = self.place(key);
-        // In this order: a first key sets a bit of `once` only.
+        // In this order, so that a first key sets only the bit in `once`.
         self.again[word] |= self.once[word] & bit;
         self.once[word] |= bit;
     }
 
-    /// False only for a key that was added once.
+    /// Returns false only for a key that was added once.
     pub(crate) fn may_stand_twice(&self, key: u64) -> bool {
         let (word, bit) = self.place(key);
         self.again[word] & bit != 0
     }
 }
 
-/// Shows the edges between neighbours of the group whose sizes are compatible.
+/// Calls `visit` with the edges between neighbours of the group whose sizes are compatible.
 fn chain(
     group: &[ClassKey],
     is_compatible: impl Fn(i32, i32) -> bool,
@@ -174,10 +174,10 @@ fn chain(
     }
 }
 
-/// Shows edges that connect all classes that share a key and whose fingerprints are within the distance.
+/// Calls `visit` with edges that connect all classes that share a key and whose fingerprints are within the distance.
 ///
-/// The edges of a group are a forest: fewer than its members. O(keys log keys), and in each group a comparison for each two fingerprints
-/// that are not connected yet.
+/// The edges of a group are a forest: fewer than its members. O(keys log keys), and in each group one comparison for each pair of
+/// different fingerprints.
 pub(crate) fn fingerprint_edges(
     mut keys: Vec<FingerprintKey>,
     distance: u32,
@@ -204,7 +204,7 @@ pub(crate) fn fingerprint_edges(
                 visit(WorkEdge::new(pair[0].class, pair[1].class, CHAIN));
             }
         }
-        // Pairs that are connected already are not compared: in a family of near fingerprints nearly all are.
+        // Pairs that are already connected are not joined again.
         let mut trees = Components::new(equal.len() as u32);
         for (at, b) in equal.iter().enumerate() {
             for (before, a) in equal[..at].iter().enumerate() {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn keys() -> impl Strategy<Value = Vec<ClassKey>> {
-        // A class has one size.
+        // Each class has a single size.
         let key = (0..6_u64, 0..40_i64);
         let key = key.prop_map(|(key, rank)| ClassKey {
             key,
@@ -240,7 +240,7 @@ mod tests {
         edges
     }
 
-    /// True if each two classes that share a key and pass are connected.
+    /// Returns true if each pair of classes that share a key and pass is connected.
     fn connects(
         keys: &[ClassKey],
         edges: &[WorkEdge],

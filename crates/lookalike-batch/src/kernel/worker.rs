@@ -1,4 +1,4 @@
-//! Steps of a spread deduplication that look at texts: the tools of one thread.
+//! Steps of a distributed deduplication that read texts, with the tools of one thread.
 
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::OrderKey;
@@ -14,25 +14,25 @@ use crate::kernel::survivor_order::{WantedDocument, append_order};
 use crate::kernel::work_edges::{ClassKey, FingerprintKey};
 use crate::settings::Method;
 
-/// A document as it comes in.
+/// A document as the engine passes it in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelDocument<'a> {
-    /// The id, which no other document of the same side has.
+    /// The id, unique among the documents of the same side.
     pub id: &'a str,
     /// The text, if there is one.
     pub text: Option<&'a str>,
-    /// The category, where the settings ask for one.
+    /// The category, if the settings use one.
     pub category: Option<&'a str>,
-    /// The value by which survivors are chosen, where the settings ask for one.
+    /// The value that orders survivors, if the settings use one.
     pub value: OrderKey<'a>,
-    /// Place in the input, where [`DedupKernel::needs_position`].
+    /// Position in the input, if [`DedupKernel::needs_position`].
     pub position: i64,
-    /// True if it is only compared with, and never removed.
+    /// True if the document is only compared with and never removed.
     pub is_against: bool,
 }
 
 impl<'a> KernelDocument<'a> {
-    /// A document of this text, and nothing else.
+    /// Creates a document with this text and nothing else.
     pub fn of_text(text: &'a str) -> Self {
         Self {
             id: "",
@@ -45,32 +45,32 @@ impl<'a> KernelDocument<'a> {
     }
 }
 
-/// Facts about a document that travel in its place.
+/// Properties of a document that are sent on instead of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedDocument {
-    /// Class of the text: equal for equal texts, and, where the settings ask for categories, of one category. None for a document without a
+    /// Class of the text: equal for equal texts, of the same category if the settings use categories. `None` for a document without a
     /// text, which equals no other and is kept.
     pub text_hash: Option<u128>,
-    /// Place in the order of survivors: who compares them byte by byte has the most wanted document first. The document of a class is the one
-    /// that comes first.
+    /// Place in the order of survivors: comparing these byte by byte puts the preferred document first. That document stands for
+    /// its class.
     pub order: Vec<u8>,
 }
 
-/// A class, as its most wanted document stands for it.
+/// A class, represented by its preferred document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelMember<'a> {
-    /// Rank of the class in the whole collection: the place of its most wanted document.
+    /// Rank of the class in the whole collection: the position of its preferred document in the order of survivors.
     pub rank: i64,
     /// Its text.
     pub text: &'a str,
-    /// Its category, where the settings ask for one.
+    /// Its category, if the settings use one.
     pub category: Option<&'a str>,
-    /// True if its most wanted document is only compared with.
+    /// True if its preferred document is only compared with and never removed.
     pub is_against: bool,
 }
 
 impl<'a> KernelMember<'a> {
-    /// A class of this text.
+    /// Creates a class with this text.
     pub fn of_text(text: &'a str) -> Self {
         Self {
             rank: 0,
@@ -81,7 +81,7 @@ impl<'a> KernelMember<'a> {
     }
 }
 
-/// A class that resembles a survivor, and is removed for it.
+/// A class that resembles a survivor and is removed for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JoinedClass {
     /// Rank of the class.
@@ -90,7 +90,7 @@ pub struct JoinedClass {
     pub survivor: i64,
     /// Their resemblance.
     pub similarity: f64,
-    /// True if their texts are equal, and their categories tell them apart.
+    /// True if their texts are equal and only their categories differ.
     pub is_same_text: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct SimilarClasses {
     pub similarity: f64,
 }
 
-/// The tools of one thread: they are costly to make, and grow with the largest text.
+/// The tools of one thread: they are expensive to create, and grow with the longest text.
 pub struct KernelWorker {
     kernel: DedupKernel,
     extractor: FeatureExtractor,
@@ -116,7 +116,7 @@ pub struct KernelWorker {
 }
 
 impl DedupKernel {
-    /// The tools of one thread.
+    /// Creates the tools of one thread.
     pub fn worker(&self) -> KernelWorker {
         KernelWorker::new(self.clone())
     }
@@ -137,8 +137,8 @@ impl KernelWorker {
         }
     }
 
-    /// Finds the class of a document and its place in the order of survivors. With `count`, its features are counted too, where
-    /// [`DedupKernel::needs_levels`]: a sample of the documents is enough.
+    /// Computes the class of a document and its place in the order of survivors. If `count` is true and [`DedupKernel::needs_levels`], also
+    /// counts its features; counting a sample of the documents is enough.
     pub fn scan(&mut self, document: &KernelDocument<'_>, count: bool) -> ScannedDocument {
         let placed = self.placed_document(document);
         let scanned = self.scanned(document, &placed);
@@ -148,7 +148,7 @@ impl KernelWorker {
         scanned
     }
 
-    /// The same in one step with [`KernelWorker::keys`]: `number` gives the number of the class that has a hash, or none if its keys are not
+    /// Scans a document and computes its keys in one step. `number` maps the hash of a class to its number, or to `None` if its keys are not
     /// wanted.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl KernelWorker {
     }
 
     fn placed_document<'t>(&self, document: &KernelDocument<'t>) -> PlacedText<'t> {
-        // The same limit on all machines: a text that is too long for one and not for another would be two
+        // The same limit on all machines: a text that is too long for one but not for another would become two
         // classes.
         let most_bytes = self.kernel.shared().most_bytes;
         PlacedText::plain(
@@ -202,7 +202,7 @@ impl KernelWorker {
         &self.kernel
     }
 
-    /// Counts of the features of all documents that were scanned with `count`.
+    /// Returns the counts of the features of all documents that were scanned with `count`.
     pub fn frequency(&self) -> &FeatureFrequency {
         &self.frequency
     }
@@ -215,10 +215,10 @@ impl KernelWorker {
         )
     }
 
-    /// Shows the keys of a class, each once or more. Where the method has no fingerprints they are 0.
+    /// Calls `visit` with the keys of a class, each once or more. Fingerprints are 0 if the method has none.
     ///
     /// # Errors
-    /// [`KernelError::NoLevels`] if the plan is that of another kernel.
+    /// [`KernelError::NoLevels`] if the plan was made by another kernel.
     pub fn keys(
         &mut self,
         plan: &KeyPlan,
@@ -263,19 +263,20 @@ impl KernelWorker {
         };
         found.into_iter().for_each(|key| show(key, size));
         if kernel.has_text_keys() {
-            // Below zero, so that the group is chained whatever the sizes are: equal texts must meet even
-            // without features.
+            // Negative, so that the group is chained whatever its sizes are: equal texts must be connected even if they have no
+            // features.
             show(text_key(placed.visible_hash), -1 - size);
         }
         Ok(())
     }
 
-    /// Decides on the classes of a whole component, which it sorts by rank: those that join a survivor, in ascending order. All others survive.
+    /// Decides on the classes of a complete component, which it sorts by rank. Returns those that join a survivor, in ascending order of rank; all
+    /// others survive.
     ///
-    /// Memory: 8 bytes a feature. O(features + verified candidates), as in a job over these documents only.
+    /// Takes 8 bytes per feature, and O(features + verified candidates) time, as a job over these documents alone.
     ///
     /// # Errors
-    /// [`KernelError`] if ranks come twice, or out of the order of survivors.
+    /// [`KernelError`] if a rank repeats or the ranks contradict the order of survivors.
     pub fn settle(
         &mut self,
         members: &mut [KernelMember<'_>],
@@ -299,7 +300,7 @@ impl KernelWorker {
         Ok(joined.collect())
     }
 
-    /// Shows every pair of classes of a component that resemble each other: in ascending order of the larger rank, then the smaller one.
+    /// Calls `visit` with every pair of classes of a component that resemble each other, in ascending order of the larger rank, then the smaller one.
     ///
     /// # Errors
     /// As [`KernelWorker::settle`].
@@ -320,16 +321,16 @@ impl KernelWorker {
         Ok(())
     }
 
-    /// Sorts the members by rank, and makes features and keys of them.
+    /// Sorts the members by rank, and computes their features and keys.
     fn load<'k>(
         &mut self,
         kernel: &'k DedupKernel,
         members: &mut [KernelMember<'_>],
     ) -> Result<Component<'k>, KernelError> {
         let job = kernel.settings();
-        // Checked before anything is made of them: ranks are positions from here on.
+        // Checked first, because ranks are used as positions from here on.
         let fixed = in_order(members)?;
-        // For as many classes as are here: any blocks let two fingerprints within the distance meet.
+        // Planned for the number of classes here: with any blocks, two fingerprints within the distance share a key.
         let blocks = kernel.block_keys(members.len() as u64);
         let mut builder = ComponentBuilder::new(job);
         for (number, &member) in (0..).zip(&*members) {
@@ -371,7 +372,7 @@ impl KernelWorker {
     }
 }
 
-/// Features of a text that a method looks at.
+/// Returns the features of a text that a method uses.
 fn features<'e>(
     method: Method,
     sketcher: &ClassSketcher,
@@ -385,7 +386,7 @@ fn features<'e>(
     }
 }
 
-/// Sorts members by rank; how many of them, from the first, are compared with only.
+/// Sorts members by rank and returns the number of those that are only compared with, which come first.
 fn in_order(members: &mut [KernelMember<'_>]) -> Result<usize, KernelError> {
     if members.len() >= u32::MAX as usize {
         return Err(KernelError::TooLarge {

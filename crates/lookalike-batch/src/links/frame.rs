@@ -1,8 +1,11 @@
-//! Links as byte strings, which sort by the page that they belong to.
+//! Encodes links as byte strings that sort by the page that they belong to.
 //!
-//! A link to a page is its number, or that of its address (4 bytes, high first), 0, a hash of the address that it comes from (8 bytes), the address, and 1 with
-//! the texts of its anchor, or 0. A link from a page is its number, 1, the hash of the address that it leads to, and the address. Other texts have their length before them, 4 bytes.
-//! By the hash, the links of which a page keeps some are the same for any order of the input, and come from all over.
+//! A link to a page consists of the number of the page, or of the place of its address (4 bytes, big-endian); a 0 byte; a hash of the address that
+//! the link comes from (8 bytes); that address; and a 1 byte with the texts of the anchor, or a 0 byte. A link from a page consists of the page's
+//! number, a 1 byte, the hash of the address that the link leads to, and that address, which ends the string. All other texts follow their length (4
+//! bytes).
+//!
+//! Because links sort by hash, the links that a page with too many keeps do not depend on the input order, and are spread over all linking pages.
 
 use lookalike::Anchor;
 
@@ -17,7 +20,7 @@ pub(super) fn write_in_link(
     out: &mut Vec<u8>,
 ) {
     let (address, hash) = source;
-    // Most significant byte first: strings sort by the numbers of pages.
+    // Big-endian, so that strings sort by page number.
     out.extend(number.to_be_bytes());
     out.push(TO_PAGE);
     out.extend((hash as u64).to_be_bytes());
@@ -44,20 +47,20 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     out.extend(text.as_bytes());
 }
 
-/// Returns the number that a string begins with.
+/// Returns the number at the start of a string.
 pub(super) fn number_of(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[..4].try_into().expect("four bytes"))
 }
 
-/// A link read back.
+/// A decoded link.
 pub(super) enum PageLink {
-    /// To the page, from this address.
+    /// A link to the page from this address, perhaps with an anchor.
     In(String, Option<Anchor>),
-    /// From the page, to this address.
+    /// A link from the page to this address.
     Out(String),
 }
 
-/// Reads a string back.
+/// Decodes a string.
 pub(super) fn read(frame: &[u8]) -> PageLink {
     let (kind, mut rest) = (frame[4], &frame[13..]);
     if kind == FROM_PAGE {

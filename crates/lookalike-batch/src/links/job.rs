@@ -1,4 +1,4 @@
-//! The job behind `lookalike links`.
+//! Runs `lookalike links`.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::skipped::{SkippedRow, SkippedRows};
 use crate::spill::frame_sort::{FrameSort, SortedFrames};
 use crate::spill::table_memory::{TableShare, TableShareSizes, check, most_mapped};
 
-/// The job: which pages get fields, and where links come from.
+/// Job that adds link fields to pages, with the source of the links.
 #[derive(Debug)]
 pub struct LinkInversion<'a> {
     pages: RecordScan<'a>,
@@ -30,11 +30,11 @@ pub struct LinkInversion<'a> {
 
 lookalike::setters! {
     LinkInversion<'a> {
-        /// Sets the pages whose links count: those that get fields, if nothing is said.
+        /// Sets the pages whose links are read. By default these are the pages that get the fields.
         from: Option<RecordScan<'a>>,
-        /// Sets how many words before and behind a link go with its text: 10, if nothing is said.
+        /// Sets the number of words before and after a link that are kept with its text. Default: 10.
         window: usize,
-        /// Sets how many linking pages, anchors and linked pages a page keeps, of each as many: 1000, if nothing is said.
+        /// Sets the maximum number of linking pages, of anchors and of linked pages that a page keeps, each. Default: 1000.
         most: usize,
     }
 }
@@ -43,44 +43,44 @@ lookalike::setters! {
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct LinksSummary {
-    /// Records read.
+    /// Number of records read.
     pub pages: u64,
-    /// Of these, with neither a URL nor an id that is one or a path: they get empty fields.
+    /// Records whose URL is missing and whose id is neither a URL nor a path. They get empty fields.
     pub without_address: u64,
-    /// Of these, longer than the limit: left out.
+    /// Records longer than the limit. They are left out.
     pub too_long: u64,
-    /// Of these, with broken characters that were replaced.
+    /// Records with invalid characters that were replaced.
     pub characters_replaced: u64,
-    /// Links to other pages.
+    /// Number of links to other pages.
     pub links: u64,
-    /// Of these, to a page among the records.
+    /// Links that lead to a page among the records.
     pub links_to_pages: u64,
-    /// Pages that others link to.
+    /// Number of pages that others link to.
     pub linked_pages: u64,
-    /// Anchors written.
+    /// Number of anchors written.
     pub anchors: u64,
-    /// Addresses of linking pages written.
+    /// Number of addresses of linking pages written.
     pub in_links: u64,
-    /// Addresses of linked pages written.
+    /// Number of addresses of linked pages written.
     pub out_links: u64,
-    /// Links left out because a page has too many.
+    /// Number of links left out because a page has too many.
     pub cut: u64,
     /// Bytes of temporary files.
     pub temporary_bytes: u64,
-    /// Most bytes of the table of addresses that were in a temporary file, because it took more than its share of the memory.
+    /// Maximum bytes of the address table that were in a temporary file because it exceeded its share of the memory.
     pub tables_on_disk: u64,
-    /// Parts that were not read, by reason.
+    /// Parts of the input that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
-/// Makes something of every record.
+/// Worker that applies `visit` to every record.
 struct RecordMap<'a, V> {
     inputs: &'a Inputs,
     visit: &'a V,
 }
 
 impl<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync> RecordWorker for RecordMap<'_, V> {
-    // Records go by their numbers, so each reading must find the same.
+    // Records are identified by number, so all readings must find the same records.
     const SUMS: bool = true;
 
     type Product = Vec<T>;
@@ -91,38 +91,38 @@ impl<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync> RecordWorker for RecordMap
     }
 }
 
-/// Sums of the chunks of the first reading.
+/// Checksums of the chunks, from the first reading.
 type FirstSums = Option<Vec<ChunkSum>>;
 
-/// Findings of the first pass about a record.
+/// Findings of the first reading about a record.
 struct PageSeen {
     hash: Option<u128>,
     is_too_long: bool,
     is_replaced: bool,
 }
 
-/// Findings of the second pass about a record.
+/// Findings of the second reading about a record.
 #[derive(Default)]
 struct PageLinks {
     frames: LinkFrames,
     links: u64,
     to_pages: u64,
-    /// The record whose fields of links hold something else, and how.
+    /// Message about link fields of this record that hold something other than texts.
     wrong: Option<String>,
 }
 
-/// Strings of links, each with its length before it.
+/// Encoded links, each preceded by its length.
 #[derive(Default)]
 struct LinkFrames {
-    /// Of pages whose address no other page has, by their numbers.
+    /// Links of addresses that one page has, by page number.
     single: Vec<u8>,
-    /// Of the others, by the place of their address in the table: in front of each page they would be as many as the pages of an
-    /// address, squared.
+    /// Links of addresses that several pages have, by the place of the address in the table. Repeating them for each page would cost the square of
+    /// the address's pages.
     repeated: Vec<u8>,
 }
 
 impl LinkFrames {
-    /// Adds the string that `write` makes for the number that it gets.
+    /// Adds the string that `write` makes for the number that it is given.
     fn push(&mut self, to: AddressPages, write: impl FnOnce(u32, &mut Vec<u8>)) {
         let (number, frames) = match to {
             AddressPages::One(page) => (page, &mut self.single),
@@ -137,7 +137,7 @@ impl LinkFrames {
 }
 
 impl<'a> LinkInversion<'a> {
-    /// Creates a job that adds fields to `pages`, whose limits and losses are its own. Its temporary files go to `folder`.
+    /// Creates a job that adds fields to `pages`. The limits and losses of `pages` apply to the job. Temporary files go to `folder`.
     pub fn new(pages: RecordScan<'a>, folder: &'a Path) -> Self {
         Self {
             pages,
@@ -148,10 +148,10 @@ impl<'a> LinkInversion<'a> {
         }
     }
 
-    /// Writes the records with the fields that links make, a JSON object a line, in input order.
+    /// Writes the records with their link fields as JSON lines, in input order.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
+    /// [`BatchError`] if the input cannot be read or `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> Result<LinksSummary, BatchError> {
         for source in [Some(&self.pages), self.from.as_ref()]
             .into_iter()
@@ -170,7 +170,7 @@ impl<'a> LinkInversion<'a> {
         let mut sums = None;
         let table = self.addresses(&mut sums, &mut summary, &mut rows)?;
         let links = self.links(&table, &mut sums, &mut summary, &mut rows)?;
-        // Sorting was budgeted beside the table; the merge that follows has the memory of both.
+        // The sort was budgeted next to the table; the merge that follows may use the memory of both.
         drop(table);
         summary.tables_on_disk = most_mapped(self.folder);
         summary.skipped = rows.finish();
@@ -185,18 +185,18 @@ impl<'a> LinkInversion<'a> {
         }
     }
 
-    /// Bytes of everything but the table of addresses and the sort.
+    /// Returns the bytes needed for everything except the address table and the sort.
     fn fixed(&self) -> u64 {
         fixed_bytes(&self.pages.limits, self.documents(), &self.pages.options)
     }
 
-    /// Bytes for the table of addresses and the sort.
+    /// Returns the bytes left for the address table and the sort.
     fn left(&self) -> u64 {
         self.pages.limits.memory.saturating_sub(self.fixed())
     }
 
     fn ensure_links_fit(&self) -> Result<(), BatchError> {
-        /// Least memory to sort links with, beside the table.
+        /// Minimum memory for sorting links, in addition to the table.
         const LEAST: u64 = 2 << 20;
         match self.left() >= LEAST {
             true => Ok(()),
@@ -209,7 +209,7 @@ impl<'a> LinkInversion<'a> {
         }
     }
 
-    /// Bytes that the table of addresses may take.
+    /// Returns the share of the memory that the address table may take.
     fn table_share(&self) -> TableShareSizes {
         TableShareSizes::of(self.left())
     }
@@ -257,18 +257,18 @@ impl<'a> LinkInversion<'a> {
         let (mut sums_of_links, mut known_rows) = (None, SkippedRows::default());
         let (sums, read_rows) = match self.from {
             Some(_) => (&mut sums_of_links, &mut *rows),
-            // Records of the pages were counted when they were read first.
+            // The first reading already counted what was skipped in the pages.
             None => (sums, &mut known_rows),
         };
         let mut wrong = Vec::new();
         let source = self.from.as_ref().unwrap_or(&self.pages);
         let temporary = BatchError::temporary(self.folder);
-        // A sort takes half as much again while its buffers grow, and chunks of links wait in front of it.
+        // While its buffers grow, a sort takes half as much again as its budget, and chunks of links wait to be sorted.
         let of_table = table.bytes().min(self.table_share().all());
         let budget = self.left().saturating_sub(of_table) / 3;
         let has_repeats = table.has_repeats();
         let mut single = FrameSort::new(budget >> u32::from(has_repeats), self.folder);
-        // As much again sorts the fields that are made of these.
+        // The same amount again is for sorting the fields made from these links.
         let mut repeated = FrameSort::new(budget / 4, self.folder);
         let visit = |record: &Record<'_>, format| self.links_of(record, format, table);
         self.pages
@@ -309,7 +309,7 @@ impl<'a> LinkInversion<'a> {
         })
     }
 
-    /// Makes the fields of each address that several pages have, for each of these.
+    /// Computes the fields of each address that several pages have, and adds them for each of these pages.
     fn fields_of_repeats(
         &self,
         frames: SortedFrames,
@@ -350,7 +350,7 @@ impl<'a> LinkInversion<'a> {
                     frame::write_in_link(number, (&address, hash), link.anchor.as_ref(), frame);
                 });
             }
-            // A page that was fetched twice has its links twice, and the sort drops what is equal.
+            // A page that was fetched twice has its links twice; the sort drops the duplicates.
             if let Some(own) = own {
                 frames.push(own, |number, frame| {
                     frame::write_out_link(number, (&link.address, target), frame);
@@ -399,8 +399,8 @@ impl<'a> LinkInversion<'a> {
         Ok(())
     }
 
-    /// Visits every record of a source, which must be what it was when it was read first. What `visit` makes goes to `collect` chunk by chunk,
-    /// with the bytes of input up to its end.
+    /// Visits every record of a source and passes what `visit` returns to `collect`, chunk by chunk, with the number of input bytes up to the end of
+    /// the chunk. Fails if the source has changed since the first reading.
     fn each_record<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync>(
         &self,
         source: &RecordScan<'_>,
@@ -418,7 +418,7 @@ impl<'a> LinkInversion<'a> {
         }
         let mut both = first.iter().zip(&read.sums);
         let changed = both.find(|(first, again)| first != again);
-        // Where those that both have are the same, one has more.
+        // If all chunks in both readings are equal, one reading has more chunks than the other.
         let chunk = changed.map(|(first, _)| first).or(first.last());
         let source = chunk.and_then(|chunk| inputs.sources.get(chunk.source as usize));
         let name = source.map(|source| source.name().into_owned());
@@ -428,7 +428,7 @@ impl<'a> LinkInversion<'a> {
     }
 }
 
-/// Takes the strings apart that stand behind each other.
+/// Splits concatenated strings at their lengths and adds them to the sort.
 fn push_frames(mut frames: &[u8], sort: &mut FrameSort) -> io::Result<()> {
     while let Some((length, rest)) = frames.split_first_chunk() {
         let (frame, behind) = rest.split_at(u32::from_be_bytes(*length) as usize);
@@ -438,7 +438,7 @@ fn push_frames(mut frames: &[u8], sort: &mut FrameSort) -> io::Result<()> {
     Ok(())
 }
 
-/// Sorted strings, taken number by number.
+/// Sorted strings, read one number at a time.
 struct FramesByNumber {
     frames: SortedFrames,
     next: Option<Vec<u8>>,
@@ -450,7 +450,7 @@ impl FramesByNumber {
         Ok(Self { frames, next })
     }
 
-    /// Returns the number of the next string.
+    /// Returns the number of the next string, or `None` at the end.
     fn number(&self) -> Option<u32> {
         self.next.as_deref().map(frame::number_of)
     }
@@ -465,17 +465,17 @@ impl FramesByNumber {
     }
 }
 
-/// The links of all pages.
+/// The links of all pages, sorted.
 struct SortedLinks {
     /// Links of pages whose address no other page has.
     single: FramesByNumber,
-    /// Fields of the others.
+    /// Finished fields of pages that share an address.
     repeated: FramesByNumber,
     most: usize,
 }
 
 impl SortedLinks {
-    /// The fields of a page; pages are asked for in ascending order.
+    /// Returns the fields of a page. Pages must be requested in ascending order.
     fn of(&mut self, page: u32) -> io::Result<FieldsOfPage> {
         match self.repeated.next_of(page)? {
             Some(frame) => Ok(FieldsOfPage::read(&frame)),
@@ -484,18 +484,18 @@ impl SortedLinks {
     }
 }
 
-/// The fields of a page as they are written, and how much is in them.
+/// Link fields of a page as JSON, with the number of entries in each.
 struct FieldsOfPage {
     anchors: u64,
     in_links: u64,
     out_links: u64,
-    /// Links left out.
+    /// Number of links left out.
     cut: u64,
     json: Vec<u8>,
 }
 
 impl FieldsOfPage {
-    /// Makes them of the links of a page, of which `most` are kept.
+    /// Makes the fields from the links of a page, keeping at most `most` entries of each kind.
     fn of(links: &mut FramesByNumber, page: u32, most: usize) -> io::Result<Self> {
         let mut fields = LinkFields::default();
         let mut cut = 0;
@@ -511,7 +511,7 @@ impl FieldsOfPage {
                 }
                 PageLink::In(address, anchor) => (address, anchor),
             };
-            // Frames of one source stand together: they begin with its hash and then its address.
+            // Links from one address are adjacent, because they start with its hash and then the address.
             if fields.in_links.last() != Some(&address) {
                 if fields.in_links.len() == most {
                     cut += 1;
@@ -526,7 +526,7 @@ impl FieldsOfPage {
                 None => {}
             }
         }
-        // By address, as a reader expects it; anchors of one page in the order of their texts.
+        // Sort by address, as readers expect. Anchors from one page stay in the order of their texts.
         anchors.sort_by(|a, b| fields.in_links[a.0].cmp(&fields.in_links[b.0]));
         fields.anchors = anchors.into_iter().map(|(_, anchor)| anchor).collect();
         fields.in_links.sort_unstable();
@@ -542,7 +542,7 @@ impl FieldsOfPage {
         })
     }
 
-    /// Replaces `frame` by the string of these fields for a page: its number, the four counts and the JSON.
+    /// Replaces `frame` with the string of these fields for a page: the page number, the four counts and the JSON.
     fn write(&self, page: u32, frame: &mut Vec<u8>) {
         frame.clear();
         frame.extend(page.to_be_bytes());
@@ -552,7 +552,7 @@ impl FieldsOfPage {
         frame.extend(&self.json);
     }
 
-    /// Reads that string back.
+    /// Decodes a string written by [`Self::write`].
     fn read(frame: &[u8]) -> Self {
         let (counts, json) = frame[4..].split_at(32);
         let mut counts = counts.chunks_exact(8);

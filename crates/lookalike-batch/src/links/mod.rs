@@ -1,11 +1,11 @@
-//! Links inverted: texts and addresses of links become fields of the pages that they lead to (Manku et al. 2007, section 5.3; Haveliwala et al. 2002).
+//! Inverts links: link texts and addresses become fields of the pages that they lead to (Manku et al. 2007, section 5.3; Haveliwala et al. 2002).
 //!
-//! Three passes, each in constant memory but for a table of 24 bytes a page:
+//! The job reads its input three times. Memory is constant except for a table of 24 bytes for each page:
 //!
-//! 1. *addresses* of all pages, sorted by their hashes ([`table`]);
-//! 2. *links* of all pages, or of other files that hold them. Each becomes a string that begins with the number of the page that it
-//!    belongs to, and strings are sorted on disk ([`frame`], [`crate::spill::frame_sort`]);
-//! 3. pages again, in their order, each with the strings that begin with its number ([`job`]).
+//! 1. *Addresses*: the addresses of all pages are collected and sorted by their hashes ([`table`]).
+//! 2. *Links*: the links of all pages, or of other files, are encoded as strings that start with the number of the page that they belong to, and
+//!    sorted on disk ([`frame`], [`crate::spill::frame_sort`]).
+//! 3. *Pages*: the pages are written in their order, each with the links that start with its number ([`job`]).
 
 mod frame;
 pub(crate) mod job;

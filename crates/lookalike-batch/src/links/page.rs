@@ -1,4 +1,4 @@
-//! A record as a page: its address, its links, and its line in the results.
+//! Reads a record as a page: its address, its links, and its line in the results.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,17 +10,17 @@ use lookalike_corpus::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Fields that results have, in the place of those that a record has already, and the texts that go with the `out_links` that stood there.
+/// Fields that results replace in records that already have them. `link_texts` belongs to the old `out_links`, so it goes too.
 const REPLACED: [&str; 4] = ["anchors", "in_links", "out_links", "link_texts"];
 
 /// A link to another page.
 pub(super) struct ResolvedLink {
-    /// The address that it leads to.
+    /// The absolute address that it leads to.
     pub(super) address: String,
     pub(super) anchor: Option<Anchor>,
 }
 
-/// Fields that a page gets.
+/// Fields that the job adds to a page.
 #[derive(Default, Serialize)]
 pub(super) struct LinkFields {
     pub(super) anchors: Vec<AnchorField>,
@@ -28,7 +28,7 @@ pub(super) struct LinkFields {
     pub(super) out_links: Vec<String>,
 }
 
-/// An anchor as a field holds it.
+/// An anchor in the form that the field holds.
 #[derive(Serialize)]
 pub(super) struct AnchorField {
     pub(super) text: String,
@@ -48,10 +48,10 @@ impl From<Anchor> for AnchorField {
     }
 }
 
-/// Fields of a JSON record; of equal names the last.
+/// Fields of a JSON record; of fields with the same name the last counts.
 struct RecordFields<'r>(HashMap<Cow<'r, str>, &'r RawValue>);
 
-/// True if a record of this format is a whole file, and no JSON object.
+/// Tells whether a record of this format is a whole file rather than a JSON object.
 fn is_file(format: Format) -> bool {
     matches!(
         format,
@@ -59,13 +59,13 @@ fn is_file(format: Format) -> bool {
     )
 }
 
-/// Shows the JSON of a record and its fields.
+/// Passes the JSON of a record and its fields to `show`.
 fn with_fields<R>(record: &Record<'_>, show: impl FnOnce(&str, RecordFields<'_>) -> R) -> R {
     let line = String::from_utf8_lossy(record.raw);
     match serde_json::from_str(&line) {
         Ok(fields) => show(&line, RecordFields(fields)),
         Err(_) => {
-            // Lone surrogates are no JSON to everybody, not even in the name of a field that nobody looks at.
+            // Many parsers refuse lone surrogates, even in the name of a field that is not read.
             let line = replace_lone(&line);
             let fields = serde_json::from_str(&line).unwrap_or_default();
             show(&line, RecordFields(fields))
@@ -73,7 +73,7 @@ fn with_fields<R>(record: &Record<'_>, show: impl FnOnce(&str, RecordFields<'_>)
     }
 }
 
-/// A text in JSON, lone surrogates replaced.
+/// Reads a JSON string, with lone surrogates replaced.
 fn json_text(json: &str) -> Option<String> {
     let mended = || serde_json::from_str(&replace_lone(json)).ok();
     serde_json::from_str(json).ok().or_else(mended)
@@ -84,7 +84,7 @@ impl RecordFields<'_> {
         json_text(self.0.get(name)?.get())
     }
 
-    /// The texts of a field, or its only one; none where one is `null`.
+    /// Returns the texts of a field, which may also be a single text. An entry that is `null` is `None`.
     fn texts(&self, name: &'static str, wrong: &mut Option<String>) -> Vec<Option<String>> {
         let json = self.0.get(name).map_or("null", |value| value.get());
         if json == "null" {
@@ -107,7 +107,7 @@ impl RecordFields<'_> {
         texts.collect()
     }
 
-    /// Links of HTML, else those that the fields tell: of page metadata.
+    /// Returns the links of the `html` field or, without one, the links listed in the fields, as in page metadata.
     fn links(&self, window: usize, wrong: &mut Option<String>) -> HtmlLinks {
         if let Some(html) = self.text("html") {
             return HtmlLinks::read(&html, window);
@@ -115,7 +115,7 @@ impl RecordFields<'_> {
         let mut texts = self.texts("link_texts", wrong);
         let targets = self.texts("out_links", wrong);
         let are_paired = texts.len() == targets.len();
-        // Without any the links are read all the same. Which text belongs to which link, nobody knows otherwise.
+        // Links without any texts are normal. With another number of texts it is unknown which text belongs to which link.
         if !texts.is_empty() && !are_paired && wrong.is_none() {
             *wrong = Some(format!(
                 "the field link_texts has {} texts for {} out_links, so they are left out: give one for each link",
@@ -141,7 +141,7 @@ impl RecordFields<'_> {
     }
 }
 
-/// The address of a record: of its URL, else of its id, which for a file is its path.
+/// Returns the address of a record: its URL or, without one, its id, which is the path of a file.
 pub(super) fn address(record: &Record<'_>, format: Format) -> Option<String> {
     let url = match is_file(format) {
         true => None,
@@ -150,7 +150,7 @@ pub(super) fn address(record: &Record<'_>, format: Format) -> Option<String> {
     page_address(url.as_deref().unwrap_or(&record.id))
 }
 
-/// Shows the links of a page to other pages. Returns what is wrong with the fields that tell them, if anything is.
+/// Passes the links of a page to other pages to `show`. Returns a message if the link fields are invalid.
 pub(super) fn each_link(
     record: &Record<'_>,
     format: Format,
@@ -166,7 +166,7 @@ pub(super) fn each_link(
     };
     let base = written.base.and_then(|base| linked_address(address, &base));
     let base = base.as_deref().unwrap_or(address);
-    // One by one: all of them with a long base would take the square of the page.
+    // Resolve links one by one: with a long base address, all of them at once would take the square of the page's size.
     for link in written.links {
         if let Some(target) = linked_address(base, &link.target).filter(|target| target != address)
         {
@@ -179,7 +179,7 @@ pub(super) fn each_link(
     wrong
 }
 
-/// The JSON object of a record, without its closing brace and without fields that results have.
+/// Returns the JSON object of a record, without its closing brace and without the fields that results replace.
 pub(super) fn begin_line(record: &Record<'_>, format: Format) -> Vec<u8> {
     let mut line = Vec::new();
     if is_file(format) {
@@ -206,7 +206,7 @@ pub(super) fn begin_line(record: &Record<'_>, format: Format) -> Vec<u8> {
             .iter()
             .any(|name| fields.0.contains_key(*name))
     });
-    // The text of a PDF in an archive stands in no field.
+    // The text of a PDF in an archive is not in a field of the record.
     if !has_text && record.text_state == TextState::Present {
         write_text(record, &mut line);
     }
@@ -218,11 +218,11 @@ fn write_text(record: &Record<'_>, line: &mut Vec<u8>) {
     write_json(&record.text, line);
 }
 
-/// The object again, its fields by name.
+/// Returns the object without the fields that results replace.
 fn without_replaced(fields: &RecordFields<'_>) -> Vec<u8> {
     let mut kept: Vec<_> = fields.0.iter().collect();
     kept.retain(|(name, _)| !REPLACED.contains(&name.as_ref()));
-    // As they stood: values borrow from the line.
+    // Keep the original order: values borrow from the line, so their addresses tell it.
     kept.sort_by_key(|(_, value)| value.get().as_ptr().addr());
     let mut line = vec![b'{'];
     for (number, (name, value)) in kept.into_iter().enumerate() {
@@ -234,11 +234,11 @@ fn without_replaced(fields: &RecordFields<'_>) -> Vec<u8> {
     line
 }
 
-/// Ends the line of a record with its fields as JSON.
+/// Ends a record's line with its link fields, given as a JSON object.
 pub(super) fn end_line(fields: &[u8], line: &mut Vec<u8>) {
     let is_empty = line.trim_ascii() == b"{";
     line.extend((!is_empty).then_some(b','));
-    // Without the brace that the fields begin with.
+    // Skip the opening brace of the fields.
     line.extend(&fields[1..]);
     line.push(b'\n');
 }

@@ -1,16 +1,16 @@
-//! From the address of a page to its numbers.
+//! Maps the address of a page to the numbers of the pages that have it.
 
 use lookalike_corpus::text_hash;
 
 use crate::spill::table_column::TableColumn;
 
-/// Hashes of addresses with the numbers of pages, sorted.
+/// Hashes of addresses with page numbers, sorted.
 #[derive(Default)]
 pub(super) struct AddressTable {
     entries: TableColumn<AddressEntry>,
 }
 
-/// 24 bytes: as a tuple it were 32.
+/// An entry of 24 bytes; a tuple with a `u128` would take 32.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct AddressEntry {
     high: u64,
@@ -18,13 +18,13 @@ struct AddressEntry {
     page: u32,
 }
 
-/// 128 bits of BLAKE3: no two addresses of a crawl share them.
+/// Returns 128 bits of BLAKE3; collisions among the addresses of a crawl are practically impossible.
 pub(super) fn address_hash(address: &str) -> u128 {
     text_hash(address)
 }
 
 impl AddressTable {
-    /// Adds a page. The table must be sorted before it is asked.
+    /// Adds a page. Call [`Self::sort`] before any lookup.
     pub(super) fn push(&mut self, hash: u128, page: u32) {
         self.entries.push(AddressEntry {
             high: (hash >> 64) as u64,
@@ -34,7 +34,7 @@ impl AddressTable {
     }
 
     pub(super) fn sort(&mut self) {
-        // What is reserved counts as held, and the sort that follows has what is left.
+        // Reserved memory counts as used, and the sort of the links gets the rest.
         self.entries.shrink_to_fit();
         self.entries.sort_unstable();
     }
@@ -43,7 +43,7 @@ impl AddressTable {
         (self.entries.capacity() * size_of::<AddressEntry>()) as u64
     }
 
-    /// Returns the pages of an address, if there are any.
+    /// Returns the pages of an address, or `None` if no page has it.
     pub(super) fn find(&self, hash: u128) -> Option<AddressPages> {
         let key = ((hash >> 64) as u64, hash as u64);
         let first = self.entries.partition_point(|entry| entry.key() < key);
@@ -51,7 +51,7 @@ impl AddressTable {
         match (is_there(first), is_there(first + 1)) {
             (false, _) => None,
             (true, false) => Some(AddressPages::One(self.entries[first].page)),
-            // Pages have numbers of 32 bits, and no two entries the same: so have their places.
+            // Page numbers have 32 bits and no two entries have the same, so places fit 32 bits too.
             (true, true) => Some(AddressPages::Several(first as u32)),
         }
     }
@@ -64,7 +64,7 @@ impl AddressTable {
         same.map(|entry| entry.page)
     }
 
-    /// True if an address has several pages.
+    /// Tells whether any address has several pages.
     pub(super) fn has_repeats(&self) -> bool {
         self.entries
             .windows(2)
@@ -78,11 +78,11 @@ impl AddressEntry {
     }
 }
 
-/// The pages of an address.
+/// Pages of an address.
 #[derive(Clone, Copy)]
 pub(super) enum AddressPages {
-    /// One, by its number.
+    /// The number of its only page.
     One(u32),
-    /// Several: the address was fetched as often. By their place in the table.
+    /// Place in the table of an address that was fetched several times.
     Several(u32),
 }

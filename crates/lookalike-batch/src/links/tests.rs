@@ -1,4 +1,4 @@
-//! The job against a slow version of itself.
+//! The job, compared with a slow version of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use crate::observer::{JobObserver, JobStage};
 use crate::record_scan::RecordScan;
 use crate::settings::JobLimits;
 
-/// A page by its number, and its links: number of the page, text, and a word before and behind.
+/// A page by its number with its links: number and text, with a word before and after.
 type LinkingPage = (usize, Vec<(usize, String)>);
 
 fn url(page: usize) -> String {
@@ -55,7 +55,7 @@ fn invert(pages: &[LinkingPage], limits: &JobLimits, most: usize) -> (Vec<Value>
     )
 }
 
-/// Fields of every page, by looking at all links for each.
+/// Computes the fields of every page by looking at all links for each.
 fn slowly(pages: &[LinkingPage]) -> Vec<[Value; 3]> {
     let fields = |own: usize| {
         let mut into: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn slowly(pages: &[LinkingPage]) -> Vec<[Value; 3]> {
             }
         }
         let anchor = |text: &String| json!({"text": text, "before": "see", "after": "now"});
-        // Texts of one page come by their lengths first.
+        // Texts of one page are ordered by length first, because the encoded length precedes the text.
         let texts = |texts: &BTreeSet<String>| {
             let mut texts: Vec<String> = texts.iter().cloned().collect();
             texts.sort_by_key(|text| (text.len(), text.clone()));
@@ -153,7 +153,7 @@ fn links_that_exceed_the_memory_are_sorted_on_disk() {
 
 #[test]
 fn many_records_of_one_address_multiplied_their_links() {
-    // Each of the home page's records has links of its own: each of 400 * 20 stood before each of 400 pages.
+    // Each record of the home page has its own links, so all 400 × 20 links used to be repeated for each of the 400 records.
     let links = |record: usize| (0..20).map(move |at| (1 + record * 20 + at, "to".to_owned()));
     let home = (0..400).map(|record| (0, links(record).collect()));
     let back = (1, vec![(0, "home".to_owned())]);
@@ -188,7 +188,7 @@ fn anchors_beyond_the_most_were_left_out_uncounted() {
     assert_eq!(summary.cut, 2);
 }
 
-/// Writes other pages into the file of a job before it is read for a stage; its length and time stay.
+/// Observer that rewrites the file of a job before it is read for a stage, keeping its length and time.
 struct PagesChanged {
     file: PathBuf,
     at: JobStage,

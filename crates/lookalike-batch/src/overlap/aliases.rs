@@ -1,8 +1,8 @@
-//! Names of the same thing (Shivakumar and Garcia-Molina 1998, section 3): servers with the same pages at the same paths, URLs of
-//! one server with equal texts.
+//! Finds names of the same thing (Shivakumar and Garcia-Molina 1998, section 3): servers with the same pages at the same paths, and URLs of one
+//! server with equal texts.
 //!
-//! A mirror has the pages of another server too. It is told from an alias by its paths, and by its addresses where these are
-//! known: an alias shares one with the server that it names.
+//! A mirror has the pages of another server too. It differs from an alias in its paths, and in its addresses where these are known: an alias has an
+//! address in common with the other server.
 
 use std::cmp::Reverse;
 
@@ -14,59 +14,59 @@ use super::places::DocumentPlaces;
 use super::similar_lists::{FittingList, SimilarLists};
 use crate::spill::table_column::TableColumn;
 
-/// Least share of the pages of the larger of two servers, for which they may be one under two names.
+/// Minimum share of the larger server's pages that two servers must have in common to be aliases.
 const ALIAS: f64 = 0.9;
 
-/// Names that seem to be names of the same thing.
+/// Names that appear to name the same thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum NameAlias {
     /// Servers with the same pages at the same paths.
     Server {
-        /// The names: first the one with most pages, which all others are compared with, then these in order.
+        /// Names of the servers: first the one with the most pages, which the others were compared with, then the others in order.
         servers: Vec<String>,
-        /// Pages of each at their paths, near copies at one path counted once.
+        /// Number of pages of each server, by path; near-copies at the same path count once.
         pages: Vec<u64>,
-        /// Of these, those that the first has at the same path.
+        /// Number of these pages that the first server has at the same path.
         shared: Vec<u64>,
-        /// Evidence of addresses.
+        /// Evidence from their addresses.
         address: AddressEvidence,
     },
-    /// URLs of one server with equal text.
+    /// URLs of one server with equal texts.
     Url {
-        /// The server.
+        /// Name of the server.
         server: String,
         /// The URLs, in order.
         urls: Vec<String>,
     },
 }
 
-/// Evidence of the addresses of servers that they are one.
+/// Evidence from addresses that servers are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AddressEvidence {
-    /// All share an address with the first.
+    /// All have an address in common with the first server.
     Same,
-    /// The address of the first, or of another, is not known.
+    /// The address of the first server, or of another one, is unknown.
     Unknown,
 }
 
-/// Aliases, and what was told from them.
+/// Aliases, and the number of servers that were excluded by their addresses.
 #[derive(Default)]
 pub(super) struct AliasClasses {
     pub(super) aliases: Vec<NameAlias>,
-    /// Servers that would be aliases by their pages and paths, and are mirrors by their addresses.
+    /// Number of servers that would be aliases by pages and paths but are mirrors by their addresses.
     pub(super) apart_by_address: u64,
 }
 
-/// A class while it grows: members with their pages, and those that they share with the first.
+/// A growing class: members with their number of pages and of pages in common with the first member.
 struct AliasClass {
     members: Vec<(u32, u64, u64)>,
     evidence: AddressEvidence,
 }
 
-/// Classes of servers that share `least` pages or more, in the order of the names of their first; `leaders` names the page
-/// of each set of equal texts.
+/// Returns classes of servers with at least `least` common pages, ordered by the name of the first member. `leaders` gives the page of each set of
+/// equal texts.
 pub(super) fn server_aliases(
     collection: &OverlapDocuments,
     places: &DocumentPlaces,
@@ -78,8 +78,7 @@ pub(super) fn server_aliases(
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|pages| pages.len() >= least as usize)
         .collect();
-    // Largest first: an alias is compared with a server that has at least as many pages, so the share is that
-    // of the larger.
+    // Sort the largest first: a server is then only compared with servers of at least as many pages, so the share is of the larger one.
     servers.sort_by_key(|held| (Reverse(held.len()), held[0].0));
     let mut firsts = SimilarLists::new(ALIAS);
     let mut classes: Vec<AliasClass> = Vec::new();
@@ -96,8 +95,7 @@ pub(super) fn server_aliases(
         let mut fitting = firsts.fitting(&pages);
         fitting.retain(|fit| fit.shared >= least as usize);
         let by_pages = !fitting.is_empty();
-        // A list that fits is no alias where addresses are known and none is common: a mirror has the pages
-        // too.
+        // If all addresses are known and none is common, the server is not an alias: a mirror has the same pages too.
         let possible = fitting
             .into_iter()
             .filter_map(|fit| Some((evidence(&fit)?, fit)));
@@ -132,12 +130,12 @@ pub(super) fn server_aliases(
     }
 }
 
-/// Evidence that two servers have one address; none if all their addresses differ.
+/// Returns the evidence that two servers are the same, or `None` if all their addresses differ.
 fn evidence(addresses: &[Vec<String>], a: u32, b: u32) -> Option<AddressEvidence> {
     let (a, b) = (&addresses[a as usize], &addresses[b as usize]);
     match () {
         () if a.is_empty() || b.is_empty() => Some(AddressEvidence::Unknown),
-        // Addresses of a server ascend: they come from an ordered set.
+        // The addresses of a server ascend, since they come from an ordered set.
         () if a.iter().any(|address| b.binary_search(address).is_ok()) => {
             Some(AddressEvidence::Same)
         }
@@ -145,7 +143,7 @@ fn evidence(addresses: &[Vec<String>], a: u32, b: u32) -> Option<AddressEvidence
     }
 }
 
-/// The pages of each server at their paths, as ranks: pages on few servers first.
+/// Returns the pages of each server, by path, as ranks. Pages on few servers have the lowest ranks.
 fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> TableColumn<(u32, u32)> {
     let mut held: TableColumn<(u64, u32)> = TableColumn::new();
     for (set, &leader) in leaders.iter().enumerate() {
@@ -156,16 +154,16 @@ fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> TableColumn<(u3
         }));
     }
     held.sort_unstable();
-    // Near copies at one path are one page.
+    // Near-copies at the same path are one page.
     held.dedup();
-    // How many servers hold each page, and where they begin.
+    // For each page, the number of its servers and where they start.
     let mut pages: TableColumn<(u32, u32)> = TableColumn::new();
     let mut start = 0;
     for page in held.chunk_by(|a, b| a.0 == b.0) {
         pages.push((page.len() as u32, start));
         start += page.len() as u32;
     }
-    // `SimilarLists` looks behind the first items of a list, and few servers stand behind rare pages.
+    // `SimilarLists` looks up the first items of a list, and rare pages lead to few servers.
     pages.sort_unstable();
     let mut of_servers: TableColumn<(u32, u32)> = TableColumn::with_capacity(held.len());
     for (rank, &(servers, start)) in (0..).zip(pages.iter()) {
@@ -192,7 +190,7 @@ impl AliasClass {
     }
 }
 
-/// URLs of one server with equal text, in the order of the sets and servers.
+/// Returns the URLs of one server with equal texts, in the order of the sets and servers.
 pub(super) fn url_aliases(collection: &OverlapDocuments) -> Vec<NameAlias> {
     let mut aliases = Vec::new();
     for set in collection.exact.repeated() {
@@ -206,7 +204,7 @@ pub(super) fn url_aliases(collection: &OverlapDocuments) -> Vec<NameAlias> {
             })
             .collect();
         urls.sort_unstable();
-        // Documents of one URL are one page.
+        // Documents with the same URL are one page.
         urls.dedup();
         for same in urls
             .chunk_by(|a, b| a.0 == b.0)

@@ -1,4 +1,4 @@
-//! Content of `atlas.html`, gathered from the results.
+//! Collects the contents of `atlas.html` from the results.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::mirrors::MirrorFinder;
 use crate::report::ReportError;
 use crate::report::atlas::{AliasRow, AtlasPage, LevelRow, MapCell, MirrorRow, ServerRow, render};
 
-/// Servers on the map: those with the most documents.
+/// Number of servers on the map: those with the most documents.
 const MAPPED: usize = 40;
-/// Rows of each table on the page.
+/// Maximum number of rows of each table on the page.
 const LISTED: usize = 500;
-/// Servers or URLs that a page set or class of aliases names on the page.
+/// Maximum number of servers or URLs that the page names for a page set or class of aliases.
 const NAMED: usize = 8;
 
-/// The rows of servers that the page shows.
+/// Rows of servers that the page shows.
 pub(crate) struct ServerMap {
     documents: Vec<u64>,
-    /// Servers on the map, by number; their places.
+    /// Place of each server on the map, by server number.
     places: BTreeMap<u32, usize>,
     cells: Vec<(usize, usize, f64)>,
-    /// Rows of the last chunking: shared chunks, containments.
+    /// Rows of the last chunking: shared chunks and both containments.
     rows: Vec<(SharedCount, f64, f64)>,
     chunking: usize,
 }
@@ -55,7 +55,7 @@ impl ServerMap {
         }
     }
 
-    /// Hears a row of a chunking; those of the last chunking are shown.
+    /// Takes a row of a chunking. Only rows of the last chunking are kept.
     pub(crate) fn row(&mut self, chunking: usize, row: SharedCount, sizes: &[u32]) {
         if chunking != self.chunking {
             self.chunking = chunking;
@@ -69,13 +69,13 @@ impl ServerMap {
             self.cells.push((b, a, in_b));
         }
         self.rows.push((row, in_a, in_b));
-        // Now and then, not at each row: so each row costs a share of a sort of 2,000.
+        // Shorten only when 2,000 rows have gathered, so that each row costs only its share of a sort.
         if self.rows.len() >= 4 * LISTED {
             self.shorten();
         }
     }
 
-    /// Keeps the rows that say most.
+    /// Keeps the most significant rows.
     fn shorten(&mut self) {
         let weight = |(row, a, b): &(SharedCount, f64, f64)| f64::from(row.shared) * a.max(*b);
         self.rows.sort_by(|x, y| {
@@ -87,7 +87,7 @@ impl ServerMap {
     }
 }
 
-/// Makes the page.
+/// Renders the page.
 pub(crate) fn page(
     summary: &AtlasSummary,
     mirrors: &MirrorFinder,
@@ -162,13 +162,13 @@ pub(crate) fn page(
     })
 }
 
-/// Names and values of the settings in one line.
+/// Parses the names and values of a line of settings.
 fn settings(line: &str) -> Vec<(String, String)> {
     let mut settings: Vec<(String, String)> = Vec::new();
     for word in line.split(' ') {
         match (word.split_once('='), settings.last_mut()) {
             (Some((name, value)), _) => settings.push((name.to_owned(), value.to_owned())),
-            // A value with a space in it goes on; what stands before the first name is the command.
+            // A word without `=` continues a value that contains spaces. Words before the first name are the command.
             (None, Some(last)) => last.1 = format!("{} {word}", last.1),
             (None, None) => {}
         }

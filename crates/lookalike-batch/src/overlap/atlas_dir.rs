@@ -1,4 +1,4 @@
-//! The atlas in a folder: each file appears under its name when it is whole, `run.json` last.
+//! Writes the atlas into a folder. Each file appears under its name only when it is complete, `run.json` last.
 //!
 //! ```text
 //! pairs.jsonl      the rows of all chunkings, one chunking after another
@@ -41,7 +41,7 @@ use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
 use crate::skipped::SKIPPED;
 use crate::spill::table_column::TableColumn;
 
-/// Names of all results in the folder of an atlas.
+/// Names of all results in the folder of an atlas, in both formats.
 pub const ATLAS_RESULTS: [&str; 19] = [
     "pairs.parquet",
     "copies.parquet",
@@ -64,7 +64,7 @@ pub const ATLAS_RESULTS: [&str; 19] = [
     STATE,
 ];
 
-/// Lines whose fields tables have even where no line does.
+/// Sample lines: tables have their fields even if no line does.
 const ROW: &str = r#"{"a":"","b":"","chunking":"","shared":1,"chunks_a":1,"chunks_b":1,"containment_a":0.5,"containment_b":0.5,"resemblance":0.5}"#;
 const COPIES: &str = r#"{"id":"","copies":[""],"urls":[""],"bytes":1}"#;
 const MIRROR: &str = r#"{"set":1,"pages":1,"bytes":1,"servers":1,"held":1,"core":[""],"approximate":[{"server":"","share":0.5}],"examples":[""]}"#;
@@ -78,21 +78,21 @@ const SKIP: &str = r#"{"url":"","copy_of":"","why":"","chunking":"","shared":1,"
 pub struct AtlasOptions {
     /// Format of the results.
     pub format: OutputFormat,
-    /// Rule for results that are already there.
+    /// What to do with results that already exist.
     pub folder: IfExists,
-    /// The command, for the page.
+    /// The command line, shown on the page.
     pub command: String,
-    /// Least share of a page's chunks in a kept page for which it stands in `skip.jsonl`, above 0 and at most 1.
+    /// Minimum share of a page's chunks in a kept page for the page to be listed in `skip.jsonl`; above 0 and at most 1.
     pub copy_containment: f64,
     /// Settings of the search for mirrors and aliases.
     pub mirrors: MirrorSettings,
 }
 
-/// Data that the skip list and the page sets need of the rows, of the chunking by which most near copies can be skipped, and
-/// of several such by which most visits are saved.
+/// Data of one chunking that the skip list and the page sets need. It is the chunking by which most near-copies can be skipped; among several such,
+/// the one that saves most visits.
 struct BestChunking {
     replicas: ReplicaCounter,
-    /// The set of equal texts that stands for the page of each.
+    /// For each set of equal texts, the set that stands for its page.
     pages: TableColumn<u32>,
     sizes: TableColumn<u32>,
     chunking: usize,
@@ -103,8 +103,7 @@ impl OverlapJob<'_> {
     /// Writes the atlas into `folder`.
     ///
     /// # Errors
-    /// [`BatchError`]. Whatever happens, no file under its final name is incomplete, and `run.json` is there only when
-    /// everything is.
+    /// [`BatchError`]. In any case no file under its final name is incomplete, and `run.json` exists only if everything does.
     pub fn atlas(&self, folder: &Path, options: &AtlasOptions) -> Result<AtlasSummary, BatchError> {
         self.settings.check()?;
         options.mirrors.check()?;
@@ -140,7 +139,7 @@ impl OverlapJob<'_> {
         let (levels, best) = self.pairs(&mut prepared, &places, &place, options)?;
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
         self.observer.stage(JobStage::Write, 0);
-        // Without near copies each set of equal texts is a page of its own.
+        // Without near-copies each set of equal texts is a page of its own.
         let leaders: TableColumn<u32> = match &best {
             Some(best) => best.pages.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
@@ -177,7 +176,7 @@ impl OverlapJob<'_> {
         Ok(summary)
     }
 
-    /// Writes `pairs.jsonl`; levels of replication, and what saves most.
+    /// Writes `pairs.jsonl`. Returns the levels of replication and the chunking that saves most.
     fn pairs(
         &self,
         prepared: &mut PreparedOverlap,
@@ -213,8 +212,7 @@ impl OverlapJob<'_> {
                 })?;
             if by_document {
                 let level = replicas.level(&summary.chunking, &prepared.collection);
-                // Only a chunking that saves more takes the place of an earlier one, so the first of equals is
-                // chosen in every run.
+                // A later chunking must save more to replace an earlier one, so every run chooses the first of equal ones.
                 let saved = (replicas.near_copies(), level.visits_saved);
                 levels.push(level);
                 if saved > best.as_ref().map_or((0, 0), |best| best.saved) {
@@ -233,7 +231,7 @@ impl OverlapJob<'_> {
         Ok((levels, best))
     }
 
-    /// Writes `servers.jsonl`, when there are servers; its rows, and those for the page.
+    /// Writes `servers.jsonl` if there are servers. Returns its number of rows by chunking, and the rows for the page.
     fn servers(
         &self,
         prepared: &PreparedOverlap,
@@ -264,7 +262,7 @@ impl OverlapJob<'_> {
         Ok((rows, map))
     }
 
-    /// Writes the smaller files; what `skip.jsonl` holds.
+    /// Writes the smaller files. Returns the counts of `skip.jsonl`.
     fn tables(
         &self,
         prepared: &PreparedOverlap,

@@ -1,4 +1,4 @@
-//! Summary of an atlas: the content of its `run.json`.
+//! Summary of an atlas: the contents of its `run.json`.
 
 use serde::Serialize;
 
@@ -7,44 +7,45 @@ use super::replicas::ReplicaLevel;
 use crate::observer::MeasuredCost;
 use crate::settings::JobLimits;
 
-/// The content of `run.json`.
+/// Contents of `run.json`.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct AtlasSummary {
-    /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is known.
+    /// Name of the program, [`PROGRAM`](lookalike_corpus::PROGRAM). A folder of results is recognised by it.
     pub program: &'static str,
     /// Its version.
     pub version: &'static str,
     /// The command line.
     pub command: String,
-    /// Names of all files and folders that the job left in its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these, and nothing else.
+    /// Names of all files and folders that the job left in its folder. [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these and nothing
+    /// else.
     pub results: Vec<String>,
-    /// Settings that decided the result.
+    /// Settings that the result depends on.
     pub settings: String,
     /// Counts of documents and of each chunking.
     #[serde(flatten)]
     pub overlap: OverlapSummary,
-    /// Replication of equal texts, then by each chunking.
+    /// Levels of replication: of equal texts, then by each chunking.
     pub levels: Vec<ReplicaLevel>,
-    /// Rows of servers, by chunking.
+    /// Number of rows of servers, by chunking.
     pub server_rows: Vec<u64>,
-    /// Page sets that several servers hold.
+    /// Number of page sets that several servers hold.
     pub mirrored_sets: u64,
-    /// Pages in these, near copies counted once.
+    /// Number of pages in these sets; near-copies count once.
     pub mirrored_pages: u64,
-    /// Classes of servers that are aliases, and of URLs.
+    /// Number of alias classes, of servers and of URLs.
     pub aliases: u64,
-    /// Servers with the pages and paths of others that are no aliases because their addresses differ.
+    /// Number of servers with the pages and paths of others that are not aliases because their addresses differ.
     pub apart_by_address: u64,
-    /// Pages: documents of one URL are one page, whatever their texts.
+    /// Number of pages. Documents with the same URL are one page, whatever their texts.
     pub pages: u64,
-    /// Pages in `skip.jsonl`: all their documents have their content in a kept document of another page.
+    /// Number of pages in `skip.jsonl`: the contents of all their documents are in a kept document of another page.
     pub skip: u64,
-    /// The chunking by which near copies are skipped; none when equal texts are all.
+    /// The chunking by which near-copies are skipped. `None` if only equal texts are.
     pub skip_chunking: Option<String>,
     /// Limits of the job.
     pub limits: JobLimits,
-    /// True if what an interrupted job had read was taken over.
+    /// True if the job reused what an interrupted job had read.
     pub resumed: bool,
     /// Cost of the job.
     pub measured: MeasuredCost,

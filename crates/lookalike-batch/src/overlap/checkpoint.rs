@@ -1,4 +1,4 @@
-//! Counts of what was read, on disk, so that a job that was killed later need not read and chunk everything again.
+//! Saves what was read to disk, so that a job that is killed later need not read and chunk everything again.
 //!
 //! One file, `read.bin`, replaced atomically. Little-endian:
 //!
@@ -43,16 +43,16 @@ use crate::spill::table_column::TableColumn;
 
 const MAGIC: [u8; 8] = *b"LOOKOVL2";
 
-/// Path of what was read, and the job that it belongs to.
+/// Location of the saved reading, and the job that it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct OverlapCheckpoint<'a> {
     pub(crate) path: &'a Path,
-    /// Path of the sums of the inputs.
+    /// Path of the checksums of the inputs.
     pub(crate) contents: &'a Path,
     pub(crate) identity: &'a JobIdentity,
 }
 
-/// The small part.
+/// The small part of the file, stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct OverlapHead {
     settings: String,
@@ -66,7 +66,7 @@ struct OverlapHead {
 }
 
 impl OverlapCheckpoint<'_> {
-    /// Writes what was read under its final name, all or nothing.
+    /// Writes what was read to the final path, atomically.
     pub(crate) fn save(&self, read: &ReadOut) -> io::Result<()> {
         let mut file = AtomicFile::create(self.path, Compression::None)?;
         let mut out = HashingStream::new(&mut file);
@@ -101,8 +101,8 @@ impl OverlapCheckpoint<'_> {
         }
     }
 
-    /// Reads back what the same job read. `None` when there is nothing, it belongs to another job, or it is damaged: then
-    /// everything is read again.
+    /// Loads what an earlier run of the same job read. Returns `None` if there is no file, if it belongs to another job, or if it is damaged;
+    /// everything is then read again.
     pub(crate) fn load(&self, plan: &ReadPlan<'_>) -> Option<ReadOut> {
         let file = std::fs::File::open(self.path).ok()?;
         self.read(
@@ -121,7 +121,7 @@ impl OverlapCheckpoint<'_> {
             return Err(damaged());
         };
         let head: OverlapHead = serde_json::from_slice(&file.column::<u8>(length)?)?;
-        // Before the columns, which may be gigabytes.
+        // Check this before reading the columns, which may be gigabytes.
         if head.settings != self.identity.settings || head.input != self.identity.input {
             return Err(damaged());
         }
@@ -136,8 +136,7 @@ impl OverlapCheckpoint<'_> {
                 chunks.push(words, plan.folder)?;
             }
         }
-        // The checksum of all of it. Until here nothing was believed that could do harm: columns are read piece
-        // by piece.
+        // Now verify the checksum of the whole file. Until here damage could do no harm, because columns are read piece by piece.
         file.end()?;
         read.sites.set_names(head.servers, head.addresses);
         read.tally = head.tally;
@@ -148,7 +147,7 @@ impl OverlapCheckpoint<'_> {
     }
 }
 
-/// Writes a segment of sets.
+/// Writes one segment of sets.
 fn write_sets(
     out: &mut impl Write,
     sets: &SetStore,
@@ -171,7 +170,7 @@ fn write_sets(
     out.write_all(cast_slice(&chunks))
 }
 
-/// Reads a segment of sets back, of classes below `classes`.
+/// Reads one segment of sets, whose classes must be below `classes`.
 fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<Vec<u64>> {
     let (sets, chunks) = (file.word()?, file.word()?);
     let of: TableColumn<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
@@ -182,7 +181,7 @@ fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<
     for (class, length) in of.into_iter().zip(lengths) {
         let (set, others) = rest
             .split_at_checked(length as usize)
-            // Classes index tables from here on, and the checksum is compared only at the end.
+            // Classes will index tables, and the checksum is verified only at the end.
             .filter(|_| (class as usize) < classes)
             .ok_or_else(damaged)?;
         words.push(header(class, set.len()));
@@ -223,7 +222,7 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
     out.write_all(cast_slice(&read.classes.hashes))
 }
 
-/// Fills in all columns; the number of chunkings.
+/// Reads all columns into `read` and returns the number of chunkings.
 fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::Result<u64> {
     let mut sizes = [0; 6];
     for size in &mut sizes {
@@ -237,7 +236,7 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::
     read.documents = DocumentTable::from_columns(ids, lengths, 0);
     let class = |number: u64| match usize::try_from(number).map_err(|_| damaged())? {
         0 => Ok(None),
-        // More than a job in memory can number.
+        // The number exceeds what an in-memory job can have.
         number => ClassId::new(number - 1).map(Some).ok_or_else(damaged),
     };
     read.documents.classes = of.into_iter().map(class).collect::<io::Result<_>>()?;

@@ -1,18 +1,17 @@
-//! The count engine when the lists do not fit in memory (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting): coarse counts, candidates, exact counts.
+//! The count engine for lists that do not fit in memory (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting): coarse counts,
+//! candidates, exact counts.
 //!
-//! The lists stay in their file and are read from one end to the other, once or a few times for each *range* of first
-//! units of pairs:
+//! The lists stay in their file. They are read sequentially, once or a few times for each *range* of units that come first in a pair:
 //!
-//! 1. coarse: each pair adds one to the counter at its hash, or to two counters at two hashes. A counter is one byte and
-//!    stops at 255. Pairs that fall on one counter can only make it larger, so no pair is lost;
-//! 2. candidates: each pair whose counters reach what it needs is counted exactly, in a table;
-//! 3. the deferred chunks are added for the pairs that can reach the threshold with them, and what does is a row.
+//! 1. Coarse counts: each occurrence of a pair increments the counter at its hash, or the two counters at two hashes. A counter is one byte and stops
+//!    at 255. Pairs that share a counter can only make it larger, so no pair is lost.
+//! 2. Candidates: each pair whose counters reach the number that it needs is counted exactly, in a table.
+//! 3. Deferred chunks are added for the pairs that can reach the threshold with them. Each pair that reaches it becomes a row.
 //!
-//! What a pair needs is its own: the threshold less what its deferred chunks can add; therefore the counters are kept
-//! until the candidates are found, where the source reduces them to a bitmap. A pilot counts the pairs of a sample of
-//! units exactly and tells how many of what need: from that the number of hashes and the load of the counters are chosen,
-//! or that coarse counting does not pay (at a threshold of 1 every pair is a candidate). A range whose candidates do not
-//! fit after all is halved and repeated.
+//! Each pair needs its own number: the threshold minus what its deferred chunks can add. The counters are therefore kept until the candidates are
+//! found, while the source reduces them to a bitmap. A pilot counts the pairs of a sample of units exactly, and estimates how many pairs need which
+//! number. From that follow the number of hashes and the load of the counters, or that coarse counting does not pay (with a threshold of 1 every pair
+//! is a candidate). A range whose candidates do not fit in memory is halved and repeated.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,56 +27,56 @@ use super::postings::Postings;
 use crate::error::BatchError;
 use crate::spill::table_column::TableColumn;
 
-/// Bytes of a pair in the table of candidates, the growth of the table included.
+/// Bytes of a pair in the table of candidates, including the growth of the table.
 const CANDIDATE: u64 = 40;
-/// Pairs that the pilot counts.
+/// Number of pairs that the pilot aims to count.
 const PILOT: u64 = 1 << 20;
 
-/// The engine; see the module's header.
+/// The coarse count engine; see the module documentation.
 pub(crate) struct CoarseEngine<'a> {
     pub(crate) postings: &'a Postings,
     pub(crate) deferral: &'a Deferral,
     pub(crate) min_shared: u32,
-    /// Bytes of counters and candidates.
+    /// Bytes for counters and candidates.
     pub(crate) budget: u64,
 }
 
-/// Figures of coarse counting: what the pilot saw, what was chosen for that, what came of it.
+/// Figures of coarse counting: the pilot's findings, the choices based on them, and the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CoarseFigures {
-    /// Units that the pilot sampled.
+    /// Number of units in the pilot's sample.
     pub pilot_units: u64,
-    /// Pairs of these with later units, which it counted exactly.
+    /// Pairs of these units with later ones, counted exactly.
     pub pilot_pairs: u64,
-    /// Pairs of all units that share a counted chunk, as the pilot lets expect.
+    /// Expected number of pairs of all units that share a counted chunk, estimated from the pilot.
     pub expected_pairs: u64,
-    /// Of these, pairs whose counted chunks can do: with the deferred ones they may reach the threshold.
+    /// Expected number of these pairs that may reach the threshold with their deferred chunks.
     pub expected_enough: u64,
-    /// Pairs to be counted exactly, as expected of the choice: those that can do, and others that share their counters.
+    /// Expected number of pairs to count exactly: those that may reach the threshold, and others that share their counters.
     pub expected_candidates: u64,
-    /// Hashes of a pair; 0 where coarse counting does not pay, and every pair is a candidate.
+    /// Number of hashes of a pair. 0 if coarse counting does not pay, so that every pair is a candidate.
     pub hashes: u32,
-    /// Counters, a byte each.
+    /// Number of counters, one byte each.
     pub counters: u64,
-    /// Pairs that were counted exactly; of a resumed job, in what was left.
+    /// Number of pairs counted exactly. For a resumed job, only those of the remaining part.
     pub candidates: u64,
-    /// Ranges that were halved because their candidates did not fit.
+    /// Number of ranges that were halved because their candidates did not fit in memory.
     pub halved: u64,
-    /// Ranges that the units were cut into, which the passes of the chunking tell.
+    /// Number of ranges that the units were divided into. The passes of the chunking report it.
     #[serde(skip)]
     pub ranges: u64,
 }
 
-/// Counts that the pilot saw, scaled to all pairs.
+/// Counts of the pilot; those of pairs are scaled to all pairs.
 #[derive(Default)]
 struct PilotSample {
-    /// Units that were sampled, and their pairs, not scaled.
+    /// Sampled units and their pairs, not scaled.
     units: u64,
     pairs: u64,
-    /// Pairs that have what they need.
+    /// Pairs that reach the number that they need.
     enough: f64,
-    /// Other pairs by what they lack, from 1.
+    /// Other pairs by how much they fall short, from 1.
     lacking: BTreeMap<u32, f64>,
 }
 
@@ -95,7 +94,7 @@ impl CandidateTable {
         }
     }
 
-    /// Counts a pair once more; false when the table is full.
+    /// Adds one to a pair's count. Returns false if the table is full.
     #[inline]
     fn add(&mut self, pair: u64, hash: u64) -> bool {
         if let Some(entry) = self.pairs.find_mut(hash, |entry| entry.0 == pair) {
@@ -116,8 +115,8 @@ fn key(a: u32, b: u32) -> u64 {
 }
 
 impl CoarseEngine<'_> {
-    /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many units are
-    /// behind, and may end the work.
+    /// Passes the rows of all pairs whose first unit is `from` or later to `emit`, in order. `done` gets the number of finished units and may end the
+    /// work.
     pub(crate) fn rows(
         &self,
         from: u32,
@@ -134,7 +133,7 @@ impl CoarseEngine<'_> {
             range.start = range.start.max(from);
             range.start < range.end
         });
-        // Taken from the end: halves of a range go back on top.
+        // Ranges are taken from the end, so the halves of a range go back on top.
         waiting.reverse();
         while let Some(range) = waiting.pop() {
             let Some(rows) = self.range(range.clone(), &mut figures).map_err(temporary)? else {
@@ -151,12 +150,11 @@ impl CoarseEngine<'_> {
         Ok(figures)
     }
 
-    /// Pairs of each unit with later ones, as often as they share a counted chunk.
+    /// Returns, for each unit, the number of its pairs with later units, counted once for each shared counted chunk.
     fn work(&self) -> io::Result<TableColumn<u64>> {
         let mut work = TableColumn::zeroed(self.postings.sizes.len());
         self.deferral.scan(self.postings, |list| {
-            // A unit is first in a pair with each that follows it in the list: so the work of a range is that
-            // of its first units.
+            // A unit comes first in a pair with each unit after it in the list, so the work of a range is that of its first units.
             let later = (0..list.len() as u64).rev();
             list.iter()
                 .zip(later)
@@ -166,7 +164,7 @@ impl CoarseEngine<'_> {
         Ok(work)
     }
 
-    /// Visits every pair of every list whose first unit is wanted.
+    /// Visits every pair of every list whose first unit is `wanted`.
     fn pairs(
         &self,
         wanted: impl Fn(u32) -> bool,
@@ -176,7 +174,7 @@ impl CoarseEngine<'_> {
         self.deferral.scan(self.postings, |list| {
             for (i, &a) in list.iter().enumerate().filter(|(_, a)| wanted(**a)) {
                 for &b in &list[i + 1..] {
-                    // A scan has no early end: once the visit has said no, the rest passes by.
+                    // A scan cannot end early, so once `visit` has returned false the rest is skipped.
                     more = more && visit(a, b)?;
                 }
             }
@@ -187,17 +185,15 @@ impl CoarseEngine<'_> {
 
     fn needed(&self, a: u32, b: u32) -> u32 {
         self.min_shared
-            // One at least: a pair with enough shared chunks was counted somewhere (`defer`), so one that was
-            // never met is none.
+            // At least one: a pair with enough shared chunks was counted somewhere (see `defer`), so pairs that were never counted are out.
             .saturating_sub(self.deferral.most(a, b))
             .max(1)
     }
 
     fn pilot(&self, work: &[u64], total: u64) -> io::Result<PilotSample> {
-        // The sample is expected to fill half of the table, which leaves room for units with more pairs than
-        // the average.
+        // The sample should fill half of the table, which leaves room for units with more pairs than the average.
         let one_in = (total / PILOT.min(self.budget / CANDIDATE / 2).max(1)).max(1);
-        // Units are numbered by their names: a hash spreads the sample over all of them.
+        // Units are numbered by name; the hash spreads the sample over all of them.
         let sampled = |unit: u32| avalanche(u64::from(unit)).is_multiple_of(one_in);
         let units = (0..work.len() as u32).filter(|&unit| sampled(unit));
         let (units, seen) = units.fold((0, 0), |(units, seen), unit| {
@@ -224,10 +220,10 @@ impl CoarseEngine<'_> {
         Ok(pilot)
     }
 
-    /// Chooses the number of hashes and how many pairs, counted as often as they meet, make a range.
+    /// Chooses the number of hashes and the load of a range: its number of pairs, counted each time they meet.
     ///
-    /// The cost of a choice: reading the lists twice a range, and what candidates and counters take of the processor, all
-    /// in nanoseconds as measured.
+    /// The cost of a choice is the time to read the lists twice for each range, plus the processor time of candidates and counters. All costs are in
+    /// nanoseconds, as measured.
     fn choose(&self, pilot: &PilotSample, total: u64) -> (CoarseFigures, u64) {
         const READ: f64 = 1.5;
         const COUNT: f64 = 3.0;
@@ -237,7 +233,7 @@ impl CoarseEngine<'_> {
         let most = (self.budget / 2 / CANDIDATE).max(1) as f64;
         let counters = (self.budget / 2).max(1 << 10);
         let distinct = pilot.enough + pilot.lacking.values().sum::<f64>();
-        // Without counters every pair is counted exactly, and the lists are read once a range.
+        // Without counters every pair is counted exactly, and the lists are read once for each range.
         let mut best = {
             let load = (most * total / distinct.max(1.0)).max(most);
             (
@@ -250,13 +246,13 @@ impl CoarseEngine<'_> {
         for hashes in [1, 2] {
             for eighths in [1, 2, 4, 8, 16, 32, 64] {
                 let each = f64::from(eighths) / 8.0;
-                // A pair that lacks some counts is a candidate if others add as many to each of its counters,
-                // whose additions are about Poisson distributed.
+                // A pair that falls short becomes a candidate if other pairs add as much to each of its counters. Their additions are roughly Poisson
+                // distributed.
                 let false_ones = pilot.lacking.iter().map(|(&lack, pairs)| {
                     pairs * poisson_tail(each * f64::from(hashes), lack).powi(hashes as i32)
                 });
                 let candidates = pilot.enough + false_ones.sum::<f64>();
-                // A fifth of the table is left for ranges with more candidates than the average.
+                // Leave a fifth of the table free for ranges with more candidates than the average.
                 let load = (each * counters as f64).min(0.8 * most * total / candidates.max(1.0));
                 let cost = 2.0 * words * READ * (total / load).ceil()
                     + 2.0 * COUNT * f64::from(hashes) * total
@@ -280,14 +276,14 @@ impl CoarseEngine<'_> {
         (figures, load as u64)
     }
 
-    /// The rows whose first unit is in a range; none when its candidates do not fit and it can be halved.
+    /// Returns the rows whose first unit is in a range. `None` if its candidates do not fit and it can be halved.
     fn range(
         &self,
         range: Range<u32>,
         figures: &mut CoarseFigures,
     ) -> io::Result<Option<Vec<SharedCount>>> {
         let counters = self.counters(&range, figures)?;
-        // One unit cannot be halved. It has at most one pair for each later unit.
+        // A range of one unit cannot be halved. It has at most one pair for each later unit.
         let alone = range.end - range.start == 1;
         let most = if alone {
             usize::MAX
@@ -301,9 +297,8 @@ impl CoarseEngine<'_> {
                 let hash = avalanche(key(a, b));
                 let is_candidate = counters
                     .as_ref()
-                    // Counters stop at 255: no more can be asked of them.
-                    // The less loaded of two counters decides: both count all of the pair, so neither is below
-                    // its true count.
+                    // Counters stop at 255, so the condition cannot ask for more. The smaller of two counters decides: both include all counts of the
+                    // pair, so neither is below its true count.
                     .is_none_or(|c| u32::from(c.least(hash)) >= self.needed(a, b).min(255));
                 Ok(!is_candidate || table.add(key(a, b), hash))
             },
@@ -311,7 +306,7 @@ impl CoarseEngine<'_> {
         if !fits {
             return Ok(None);
         }
-        // The common chunks below take the half of the budget that these had.
+        // The common chunks below take the counters' half of the budget.
         drop(counters);
         figures.candidates += table.pairs.len() as u64;
         let mut rows: Vec<SharedCount> = table
@@ -349,7 +344,7 @@ impl CoarseEngine<'_> {
         Ok(Some(counters))
     }
 
-    /// Adds the deferred chunks, for so many rows at once that the common chunks of their units fit.
+    /// Adds the deferred chunks, for as many rows at once as the common chunks of their units fit in memory.
     fn add_deferred(&self, rows: &mut [SharedCount]) -> io::Result<()> {
         if self.deferral.is_empty() {
             return Ok(());
@@ -360,7 +355,7 @@ impl CoarseEngine<'_> {
             wanted.fill(false);
             let mut bytes = 0;
             let mut take = 0;
-            // One row at least, whatever the budget.
+            // At least one row, whatever the budget.
             while take < rest.len() && (take == 0 || bytes < self.budget / 2) {
                 for unit in [rest[take].a, rest[take].b] {
                     if !std::mem::replace(&mut wanted[unit as usize], true) {
@@ -380,7 +375,7 @@ impl CoarseEngine<'_> {
     }
 }
 
-/// Counters of one byte, addressed by hashes of pairs.
+/// One-byte counters, addressed by hashes of pairs.
 struct CoarseCounters {
     bytes: Vec<u8>,
     hashes: u32,
@@ -398,7 +393,7 @@ impl CoarseCounters {
     fn places(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let count = self.bytes.len() as u128;
         let other = avalanche(hash.rotate_left(32));
-        // The high half of the product: any number of counters, and no division.
+        // Take the high half of the product, which works for any number of counters without a division.
         let place = move |hash: u64| ((u128::from(hash) * count) >> 64) as usize;
         [hash, other]
             .into_iter()
@@ -422,7 +417,7 @@ impl CoarseCounters {
     }
 }
 
-/// Units cut so that the work of each range is at most `load`, or the range is one unit.
+/// Divides the units into ranges whose work is at most `load`, or which are a single unit.
 fn ranges(work: &[u64], load: u64) -> Vec<Range<u32>> {
     let (mut ranges, mut start, mut sum) = (Vec::new(), 0, 0_u64);
     for (unit, &work) in work.iter().enumerate() {
@@ -436,14 +431,14 @@ fn ranges(work: &[u64], load: u64) -> Vec<Range<u32>> {
     ranges
 }
 
-/// The chance that a Poisson variable of this mean is at least `least`.
+/// Returns the probability that a Poisson variable with this mean is at least `least`.
 fn poisson_tail(mean: f64, least: u32) -> f64 {
     let mut term = (-mean).exp();
     let mut below = 0.0;
     for i in 0..least {
         below += term;
         term *= mean / f64::from(i + 1);
-        // Beyond the mean terms only fall: what is left is no part of a double any more.
+        // Beyond the mean the terms only fall, so the remaining ones are too small for a double.
         if f64::from(i) > mean && term < f64::MIN_POSITIVE {
             break;
         }
@@ -473,7 +468,7 @@ mod tests {
         assert!((poisson_tail(2.0, 1) - 0.864_665).abs() < 1e-6);
         assert!((poisson_tail(2.0, 3) - 0.323_324).abs() < 1e-6);
         assert_eq!(poisson_tail(5.0, 0), 1.0);
-        // In no time: `--min-shared` may be as large.
+        // Must return at once: `--min-shared` may be this large.
         assert!(poisson_tail(16.0, u32::MAX) < 1e-12);
     }
 }

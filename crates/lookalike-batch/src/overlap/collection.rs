@@ -1,7 +1,7 @@
-//! Facts about the documents once all are read: ids, sets of equal texts, servers.
+//! Facts about the documents after all are read: ids, sets of equal texts, servers.
 //!
-//! From here on documents are numbered in the order of their ids, in which their tables lie: results are in that order, and what is on disk
-//! is read in the order in which it lies there.
+//! From here on documents are numbered by the order of their ids, and their tables are stored in that order. Results are in that order too, so tables
+//! on disk are read sequentially.
 
 use lookalike_corpus::host;
 
@@ -13,7 +13,7 @@ use crate::dedup::id_order::IdOrder;
 use crate::error::BatchError;
 use crate::settings::RepeatedIds;
 
-/// The documents; see the module's header.
+/// The documents in the order of their ids.
 pub(crate) struct OverlapDocuments {
     pub(crate) documents: DocumentTable,
     pub(crate) exact: ExactSets,
@@ -22,7 +22,7 @@ pub(crate) struct OverlapDocuments {
     pub(crate) repeated_ids: u64,
 }
 
-/// The documents as units of one kind.
+/// View of the documents as units of one kind.
 #[derive(Clone, Copy)]
 pub(crate) struct UnitView<'a> {
     pub(crate) collection: &'a OverlapDocuments,
@@ -30,7 +30,7 @@ pub(crate) struct UnitView<'a> {
 }
 
 impl UnitView<'_> {
-    /// Positions of the units of classes.
+    /// Returns the units of each class.
     pub(crate) fn placement(&self) -> UnitPlacement {
         let collection = self.collection;
         match self.by {
@@ -48,7 +48,7 @@ impl UnitView<'_> {
         }
     }
 
-    /// Name of a unit: the smallest id of a set, or the server's.
+    /// Returns the name of a unit: the smallest id of its set, or the server's name.
     pub(crate) fn name(&self, unit: u32) -> &str {
         let collection = self.collection;
         match self.by {
@@ -59,14 +59,14 @@ impl UnitView<'_> {
         }
     }
 
-    /// True if there are documents of equal text that stand apart.
+    /// Tells whether any unit has several documents of equal text.
     pub(crate) fn has_copies(&self) -> bool {
         self.by == OverlapUnit::Document && !self.collection.exact.all_single()
     }
 }
 
 impl OverlapDocuments {
-    /// Puts what was read in the order of ids, on so many threads.
+    /// Puts what was read in the order of ids, on `threads` threads.
     pub(crate) fn new(
         read: &mut ReadOut,
         repeated: RepeatedIds,
@@ -88,39 +88,39 @@ impl OverlapDocuments {
         })
     }
 
-    /// Bytes of all tables, engines' columns of 12 bytes a unit included, and the places of documents on servers.
+    /// Returns the bytes of all tables, including the engines' columns of 12 bytes a unit and the places of documents on servers.
     pub(crate) fn bytes(&self) -> u64 {
-        // Counted before they are made: what is left is shared out by this.
+        // The places are counted before they are made, because the remaining memory is divided by this result.
         let places = 40 * self.servers.of.len() as u64;
         self.documents.bytes() + self.sites.bytes() + 32 * self.documents.len() as u64 + places
     }
 
-    /// The page that a document is a copy of: its URL, which several documents of an archive may share; else its id.
+    /// Returns the page of a document: its URL, which several documents of an archive may share, or else its id.
     pub(crate) fn page(&self, document: u32) -> &str {
         self.url(document)
             .unwrap_or_else(|| self.documents.id(document as usize))
     }
 
-    /// URL of a document: of its field, else its id as it was given when that is a URL.
+    /// Returns the URL of a document: the value of its URL field, or else its original id if that is a URL.
     pub(crate) fn url(&self, document: u32) -> Option<&str> {
         let of_field = self.sites.url(document as usize);
         let given = || Some(self.documents.given_id(document)).filter(|id| host(id).is_some());
         of_field.or_else(given)
     }
 
-    /// URL of a document where it is not its id.
+    /// Returns the URL of a document if it differs from its id.
     pub(crate) fn other_url(&self, document: u32) -> Option<&str> {
         let id = self.documents.id(document as usize);
         self.url(document).filter(|url| *url != id)
     }
 
-    /// Bytes of the text of a set.
+    /// Returns the length of a set's text in bytes.
     pub(crate) fn length_of_set(&self, set: u32) -> u64 {
         let first = self.exact.members(set)[0];
         self.documents.lengths.get(first as usize)
     }
 
-    /// Documents of the same text and URL as another.
+    /// Returns the number of documents with the same text and URL as another.
     pub(crate) fn pages_again(&self) -> u64 {
         let mut again = 0;
         for set in self.exact.repeated() {
@@ -136,7 +136,7 @@ impl OverlapDocuments {
         again as u64
     }
 
-    /// Id and set of a document that has a text.
+    /// Returns the id and the set of a document, which must have a text.
     pub(crate) fn document_with_text(&self, document: u32) -> (&str, u32) {
         let class = self.documents.classes[document as usize];
         let class = class.expect("documents in rows have a text");

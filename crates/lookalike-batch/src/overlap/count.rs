@@ -1,8 +1,9 @@
-//! The count engine with its lists in memory: one counter a unit, and one unit after another.
+//! The count engine for lists in memory: one counter for each unit, one unit after another.
 //!
-//! For each unit the lists of its chunks are run through and the units in them counted (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting, with as many counters as
-//! units and a hash that never collides), equal lists at once ([`crate::overlap::interned_lists`]), then the deferred chunks are added ([`crate::overlap::defer`]). Rows come out
-//! in order, so that nothing needs sorting and memory does not depend on their number.
+//! For each unit the engine walks the lists of its chunks and counts the units in them (Shivakumar and Garcia-Molina 1998, section 2, probabilistic
+//! counting, with as many counters as units and a hash without collisions). Equal lists are counted at once ([`crate::overlap::interned_lists`]), and
+//! the deferred chunks are added afterwards ([`crate::overlap::defer`]). Rows come out in order, so nothing needs sorting and memory does not depend
+//! on their number.
 
 use std::io;
 use std::sync::mpsc;
@@ -16,26 +17,26 @@ use super::postings::Postings;
 use crate::error::BatchError;
 use crate::spill::prefetch::prefetch;
 
-/// Units whose rows one thread makes before the next.
+/// Number of units in a block, which one thread counts as a whole.
 const BLOCK: u32 = 128;
 
-/// Rows that are handed over at once: a chunk that all documents have makes as many for each of them.
+/// Maximum number of rows handed over at once: a chunk that all documents have gives each of them a row with every other.
 const PIECE: usize = if cfg!(test) { 3 } else { 1 << 13 };
-/// Pieces of a thread that are there at once: one that is made, two that wait, and one that is written.
+/// Maximum number of a thread's pieces in memory: one being made, two waiting, and one being written.
 const PIECES: usize = 4;
 
 /// Number of lists by which memory is prefetched ahead.
 const AHEAD: usize = 16;
 
-/// The lists of shared chunks, and for each unit the places in them behind it.
+/// Lists of shared chunks, with each unit's places after itself in them.
 pub(crate) struct SharedLists<'a> {
-    /// Units of all lists, ascending in each, with [`END`] behind it.
+    /// Units of all lists, ascending in each, and [`END`] after each list.
     members: Vec<u32>,
-    /// Places in lists that one chunk has.
+    /// Places in lists that belong to one chunk.
     single: UnitPlaces,
-    /// Places in lists that several have.
+    /// Places in lists that belong to several chunks.
     several: UnitPlaces,
-    /// Of the latter, how many have each.
+    /// Number of chunks of each list in `several`.
     weights: Vec<u32>,
     deferral: &'a Deferral,
     common: Option<CommonChunks>,
@@ -43,7 +44,7 @@ pub(crate) struct SharedLists<'a> {
     min_shared: u32,
 }
 
-/// Bytes that an index and its counters need; none suffice when places have too many digits.
+/// Returns the bytes that an index and its counters need. `u64::MAX` if places do not fit 32 bits.
 pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -> u64 {
     let words = postings.lists.words() + deferral.remainder.words();
     if words >= u64::from(END) {
@@ -58,7 +59,7 @@ pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -
 }
 
 impl<'a> SharedLists<'a> {
-    /// Builds the index. O(records), and 8 bytes each.
+    /// Builds the index in O(records) time, with 8 bytes for each record.
     pub(crate) fn new(
         postings: &Postings,
         deferral: &'a Deferral,
@@ -71,7 +72,7 @@ impl<'a> SharedLists<'a> {
         })?;
         let InternedLists { members, lists, .. } = alike;
         let units = postings.sizes.len();
-        // Apart, so that the loop over lists of one chunk, which are most, reads no weights.
+        // Keep the lists of one chunk separate: they are the majority, and their loop need not read weights.
         let (several, single): (Vec<InternedList>, Vec<InternedList>) =
             lists.iter().partition(|list| list.weight > 1);
         let common = (!deferral.is_empty())
@@ -99,8 +100,8 @@ impl<'a> SharedLists<'a> {
         }
     }
 
-    /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many units are
-    /// behind, and may end the work.
+    /// Passes the rows of all pairs whose first unit is `from` or later to `emit`, in order. `done` gets the number of finished units and may end the
+    /// work.
     pub(crate) fn rows(
         &self,
         from: u32,
@@ -108,8 +109,7 @@ impl<'a> SharedLists<'a> {
         emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         done: &dyn Fn(u64) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
-        // Small blocks, handed round: early units have most of the pairs, and a thread with a large share of
-        // them would be waited for.
+        // Small blocks are dealt out in turn: early units have most of the pairs, so a thread with many of them would delay the others.
         let (first, blocks) = (from / BLOCK, self.units.div_ceil(BLOCK));
         if threads == 1 {
             let (mut counter, mut rows) = (self.counter(), Vec::new());
@@ -123,13 +123,13 @@ impl<'a> SharedLists<'a> {
             return Ok(());
         }
         std::thread::scope(|scope| {
-            // Workers take blocks in turn and are heard in turn, so rows come in order; two pieces each bound
-            // what waits. A piece that is not full ends a block.
+            // Workers take blocks in turn and are received from in turn, so rows come in order. Two waiting pieces for each bound the memory. A piece
+            // that is not full ends a block.
             let workers = (0..threads as u32).map(|worker| {
                 let (sender, rows) = mpsc::sync_channel(2);
                 let counting = scope.spawn(move || {
                     let mut counter = self.counter();
-                    // Nobody listens any more: the job has ended.
+                    // A closed channel means that the job has ended.
                     let send = |rows: Vec<SharedCount>| {
                         let sent = sender.send(rows);
                         sent.map_err(|_| BatchError::Cancelled)
@@ -160,14 +160,14 @@ impl<'a> SharedLists<'a> {
                     }
                 }
             });
-            // Workers that have more to send end when nobody listens.
+            // Workers that still have rows to send stop when the channels are closed.
             drop(received);
             join_all(counting);
             emitted
         })
     }
 
-    /// Makes the rows of a block; full pieces are handed over, and the rest stays in `rows`, which is empty at the beginning.
+    /// Makes the rows of a block. Full pieces go to `hand`; the rest stays in `rows`, which must be empty at the start.
     fn block(
         &self,
         block: u32,
@@ -189,7 +189,7 @@ impl<'a> SharedLists<'a> {
         })
     }
 
-    /// Shows the rows of a unit with later ones, in their order.
+    /// Calls `show` with the rows of a unit with later units, in order.
     fn unit(
         &self,
         unit: u32,
@@ -206,18 +206,18 @@ impl<'a> SharedLists<'a> {
         for at in 0..met {
             let other = others[at];
             let count = &mut counts[other as usize];
-            // What cannot reach the threshold with its deferred chunks is left without a look at them.
+            // Drop pairs that cannot reach the threshold even with all deferred chunks, without looking at these.
             match *count + self.deferral.most(unit, other) >= self.min_shared {
                 true => {
                     others[kept] = other;
                     kept += 1;
                 }
-                // Counters are cleared as they are read: a unit costs what it met, not the number of units.
+                // Clear counters while reading them, so that a unit costs what it met, not the number of units.
                 false => *count = 0,
             }
         }
         others[..kept].sort_unstable();
-        // Once a unit, for all its rows: then each row costs a look at the other one's chunks only.
+        // Mark the unit's common chunks once for all its rows, so that each row only looks at the other unit's chunks.
         let common = self.common.as_ref().filter(|_| kept > 0);
         if let Some(common) = common {
             counter.mark(common.of(unit));
@@ -229,7 +229,7 @@ impl<'a> SharedLists<'a> {
         shown
     }
 
-    /// Shows those of the units that were met first that reach the threshold.
+    /// Calls `show` for the first `kept` units met that reach the threshold.
     fn show_kept(
         &self,
         unit: u32,
@@ -254,7 +254,7 @@ impl<'a> SharedLists<'a> {
         Ok(())
     }
 
-    /// Counts the chunks that later units share with `unit`; how many units were met.
+    /// Counts the chunks that later units share with `unit`. Returns the number of units met.
     fn meet(&self, unit: u32, counter: &mut UnitCounter) -> usize {
         let single = self.single.of(unit);
         let places = &self.single.places[single];
@@ -273,7 +273,7 @@ impl<'a> SharedLists<'a> {
         met
     }
 
-    /// Asks for the memory of a list that comes later.
+    /// Prefetches the memory of a list that is read later.
     #[inline]
     fn ask(&self, places: &[u32], number: usize) {
         if let Some(&later) = places.get(number + AHEAD) {
@@ -282,17 +282,17 @@ impl<'a> SharedLists<'a> {
     }
 }
 
-/// For each unit the places of the units that follow it in its lists, where any do.
+/// For each unit, the places after itself in the lists where other units follow it.
 struct UnitPlaces {
     places: Vec<u32>,
-    /// Start of the places of each unit; one more at the end.
+    /// Start of each unit's places, plus the end of the last.
     starts: Vec<u64>,
 }
 
 impl UnitPlaces {
-    /// The places in these lists, and beside each the weight of its list, if any weighs more than one.
+    /// Returns the places in these lists and, if any list weighs more than one, the weight for each place.
     fn new(members: &[u32], lists: &[InternedList], units: usize) -> (Self, Vec<u32>) {
-        // The last unit of a list has none behind it, and needs no place.
+        // No unit follows the last one of a list, so it needs no place.
         let followed = |list: &InternedList| {
             let (start, weight) = (list.start as usize, list.weight);
             let pairs = members[start..].windows(2);
@@ -312,7 +312,7 @@ impl UnitPlaces {
         let mut weights = vec![0; if is_weighed { count } else { 0 }];
         for (unit, place, weight) in all() {
             let end = ends[unit] as usize;
-            // Each start moves on to the end of its unit as places are filled in.
+            // The unit's start moves towards its end as places are filled in.
             ends[unit] += 1;
             places[end] = place;
             if is_weighed {
@@ -322,28 +322,28 @@ impl UnitPlaces {
         (Self { places, starts }, weights)
     }
 
-    /// Range of the places of a unit.
+    /// Returns the range of a unit's places.
     fn of(&self, unit: u32) -> std::ops::Range<usize> {
         self.starts[unit as usize] as usize..self.starts[unit as usize + 1] as usize
     }
 }
 
-/// One counter a unit.
+/// One counter for each unit.
 struct UnitCounter {
     counts: Vec<u32>,
-    /// Units counted, each once; one place more, to be written to without asking.
+    /// Units met, each once, plus one spare entry so that writes need no check.
     met: Vec<u32>,
     /// A bit for each common chunk.
     marks: Vec<u64>,
 }
 
 impl UnitCounter {
-    /// Adds to the units of a list; how many units were met so far, and are now.
+    /// Adds a list to the counters of its units. Takes the number of units met so far and returns the new one.
     #[inline]
     fn add(&mut self, list: &[u32], weight: u32, mut met: usize) -> usize {
         for &other in list.iter().take_while(|&&other| other != END) {
             let count = &mut self.counts[other as usize];
-            // Written always and kept if new: the branch that this spares cannot be predicted.
+            // Always write, and keep the entry if it is new: this avoids a branch that cannot be predicted.
             self.met[met] = other;
             met += usize::from(*count == 0);
             *count += weight;
@@ -360,7 +360,7 @@ impl UnitCounter {
     fn unmark(&mut self, ranks: &[u32]) {
         ranks
             .iter()
-            // Whole words: no other unit is marked meanwhile.
+            // Clear whole words, since only one unit is marked at a time.
             .for_each(|&rank| self.marks[rank as usize / 64] = 0);
     }
 }

@@ -1,14 +1,14 @@
-//! Very common chunks are deferred: which, for whom, and why the result stays exact.
+//! Defers very common chunks: which chunks, for which units, and why the result stays exact.
 //!
-//! A chunk in a million pages makes half a billion pairs, nearly all of which share nothing else. But a pair that shares
-//! at least T chunks cannot share only chunks out of T - 1. So every unit may *defer* up to T - 1 of its most common
-//! chunks: it is not listed under them when pairs are counted. Chunks that more units share than a cut are *common*;
-//! they are ranked by the number of their units, the most common first, and each unit defers its first T - 1 of them.
+//! A chunk in a million pages makes half a trillion pairs, nearly all of which share nothing else. But a pair that shares at least T chunks must
+//! share one outside any T - 1 of them. So every unit may *defer* up to T - 1 of its most common chunks: it is not listed under them when pairs are
+//! counted. Chunks in more units than a cut are *common*. They are ranked by the number of their units, the most common first, and each unit defers
+//! its first T - 1 of them.
 //!
-//! Of a pair, let `late` be the unit whose last deferred chunk has the higher rank. A common chunk that was not counted
-//! for the pair is deferred by one of the two, so its rank is at most the last of `late`, so `late`, which has the chunk,
-//! defers it too. Therefore: shared chunks = those counted + deferred chunks of `late` that the other one has. The
-//! second summand is at most T - 1, so a pair with T shared chunks was counted at least once.
+//! Of a pair, let `late` be the unit whose last deferred chunk has the higher rank. A common chunk that was not counted for the pair is deferred by
+//! one of the two units, so its rank is at most that of the last chunk that `late` defers. `late` has the chunk, so it defers it too. Therefore:
+//! shared chunks = counted chunks + deferred chunks of `late` that the other unit has. The second summand is at most T - 1, so a pair with T shared
+//! chunks was counted at least once.
 
 use std::io;
 use std::path::Path;
@@ -18,35 +18,35 @@ use bytemuck::Zeroable;
 use super::postings::{PostingLists, Postings};
 use crate::spill::table_column::TableColumn;
 
-/// Counted pairs a record that are worth no deferral.
+/// Number of counted pairs a record below which deferral does not pay.
 const EASY: u64 = 16;
-/// Chunks that so few units share are never common.
+/// Chunks in at most this many units are never common.
 const LEAST_CUT: u32 = 16;
 
-/// Facts about the common chunks of one unit: in one place, for it is asked for together.
+/// Counts of the common chunks of one unit, stored together because they are read together.
 #[derive(Clone, Copy, Zeroable)]
 struct DeferredCounts {
-    /// Chunks that it defers.
+    /// Number of chunks that it defers.
     deferred: u32,
-    /// One more than the rank of the last that it defers, 0 for none.
+    /// One more than the rank of the last chunk that it defers; 0 if it defers none.
     last: u32,
-    /// Common chunks that it has.
+    /// Number of common chunks that it has.
     held: u32,
 }
 
 /// The common chunks, and what each unit defers of them.
 pub(crate) struct Deferral {
-    /// Chunks that more units share are common.
+    /// Chunks in more units than this are common.
     pub(crate) cut: u32,
-    /// Common chunks, most common first: units, and the position of their list.
+    /// Common chunks, the most common first: number of units and position of the list.
     pub(crate) common: Vec<(u32, u64)>,
-    /// Chunks that each unit defers; empty when there are no common chunks.
+    /// Counts of each unit; empty if there are no common chunks.
     units: TableColumn<DeferredCounts>,
-    /// Units that do not defer a common chunk, chunk by chunk.
+    /// For each common chunk, the units that have but do not defer it.
     pub(crate) remainder: PostingLists,
-    /// Pairs that need not be counted.
+    /// Number of pairs that need not be counted.
     pub(crate) spared: u64,
-    /// Pairs of units in all lists that remain.
+    /// Number of pairs of units in all remaining lists.
     pub(crate) pairs: u64,
 }
 
@@ -54,9 +54,9 @@ fn pairs(units: u64) -> u64 {
     units * units.saturating_sub(1) / 2
 }
 
-/// The largest number of units a chunk may have so that the pairs of all such chunks are easy to count.
+/// Returns the cut: the largest number of units such that all pairs of chunks in at most so many units are cheap to count.
 fn cut(postings: &Postings, min_shared: u32) -> u32 {
-    // With a threshold of 1 a unit may defer none (T - 1 = 0).
+    // With a threshold of 1, units may not defer anything (T - 1 = 0).
     if min_shared == 1 {
         return u32::MAX;
     }
@@ -71,7 +71,7 @@ fn cut(postings: &Postings, min_shared: u32) -> u32 {
     u32::MAX
 }
 
-/// Pairs of units in all shared chunks: what an engine without deferral has to count.
+/// Returns the number of pairs of units in all shared chunks, which an engine without deferral has to count.
 pub(crate) fn all_pairs(postings: &Postings) -> u64 {
     let of = |(&units, &chunks): (&u32, &u64)| pairs(u64::from(units)).saturating_mul(chunks);
     postings
@@ -84,7 +84,7 @@ pub(crate) fn all_pairs(postings: &Postings) -> u64 {
 impl Deferral {
     /// Finds the common chunks and what is deferred.
     ///
-    /// Memory: 12 bytes a unit and 16 a common chunk, of which there are at most one in [`LEAST_CUT`] records.
+    /// Memory: 12 bytes for each unit and 16 for each common chunk, of which there is at most one in [`LEAST_CUT`] records.
     pub(crate) fn new(
         postings: &Postings,
         min_shared: u32,
@@ -118,7 +118,7 @@ impl Deferral {
             }
             Ok(())
         })?;
-        // Any order of equals does: exactness needs one order for all units, and no particular one.
+        // Equal counts may be in any order: exactness only needs the same order for all units.
         self.common
             .sort_unstable_by_key(|&(units, position)| (std::cmp::Reverse(units), position));
         Ok(())
@@ -143,7 +143,7 @@ impl Deferral {
             let left = pairs(active.len() as u64);
             self.pairs = self.pairs.saturating_add(left);
             self.spared = self.spared.saturating_add(pairs(u64::from(length)) - left);
-            // One unit alone makes no pair.
+            // A single unit makes no pair.
             if active.len() > 1 {
                 self.remainder.add(&active, folder)?;
             }
@@ -151,12 +151,12 @@ impl Deferral {
         Ok(())
     }
 
-    /// True if anything is deferred.
+    /// Tells whether nothing is deferred.
     pub(crate) fn is_empty(&self) -> bool {
         self.common.is_empty()
     }
 
-    /// Of a pair, the unit whose deferred chunks decide, and the other one.
+    /// Orders a pair so that the unit whose deferred chunks decide comes first.
     #[inline]
     pub(crate) fn late(&self, a: u32, b: u32) -> (u32, u32) {
         if self.units[a as usize].last >= self.units[b as usize].last {
@@ -166,37 +166,37 @@ impl Deferral {
         }
     }
 
-    /// Number of chunks that a unit defers.
+    /// Returns the number of chunks that a unit defers.
     #[inline]
     pub(crate) fn deferred(&self, unit: u32) -> u32 {
         self.units[unit as usize].deferred
     }
 
-    /// Number of common chunks that a unit has; only where there are any.
+    /// Returns the number of common chunks that a unit has. There must be common chunks.
     pub(crate) fn held_by(&self, unit: u32) -> u32 {
         self.units[unit as usize].held
     }
 
-    /// Number of common chunks that each unit has; of no unit when there are none.
+    /// Returns the number of common chunks of each unit; empty if there are no common chunks.
     pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = u32> {
         self.units.iter().map(|unit| unit.held)
     }
 
-    /// The most that the deferred chunks can add to what was counted for a pair.
+    /// Returns the maximum that deferred chunks can add to the count of a pair.
     #[inline]
     pub(crate) fn most(&self, a: u32, b: u32) -> u32 {
         if self.is_empty() {
             return 0;
         }
         let [a, b] = [a, b].map(|unit| self.units[unit as usize]);
-        // What `late` defers, of which the other has no more than it holds.
+        // The chunks that `late` defers; the other unit shares at most as many as the common chunks it has.
         match a.last >= b.last {
             true => a.deferred.min(b.held),
             false => b.deferred.min(a.held),
         }
     }
 
-    /// Visits every list in which pairs are counted: the rare chunks and what remains of the common ones.
+    /// Visits every list in which pairs are counted: those of rare chunks, and the remainders of common ones.
     pub(crate) fn scan(
         &self,
         postings: &Postings,
@@ -212,21 +212,21 @@ impl Deferral {
     }
 }
 
-/// Ranks of the common chunks of units, ascending, and how many of each are deferred.
+/// Ranks of the common chunks of units, ascending.
 ///
-/// Memory: 4 bytes a common chunk of a unit.
+/// Memory: 4 bytes for each common chunk of a unit.
 pub(crate) struct CommonChunks {
     starts: TableColumn<u64>,
     ranks: TableColumn<u32>,
 }
 
 impl CommonChunks {
-    /// Bytes that the common chunks of all units need.
+    /// Returns the bytes that the common chunks of all units need.
     pub(crate) fn bytes(deferral: &Deferral) -> u64 {
         deferral.held().map(|held| 16 + 4 * u64::from(held)).sum()
     }
 
-    /// The common chunks of those units that are `wanted`.
+    /// Collects the common chunks of the units that are `wanted`.
     pub(crate) fn new(
         postings: &Postings,
         deferral: &Deferral,
@@ -257,15 +257,15 @@ impl CommonChunks {
         Ok(Self { starts, ranks })
     }
 
-    /// Ranks of the common chunks of a unit, ascending.
+    /// Returns the ranks of a unit's common chunks, ascending.
     pub(crate) fn of(&self, unit: u32) -> &[u32] {
         &self.ranks[self.starts[unit as usize] as usize..self.starts[unit as usize + 1] as usize]
     }
 
-    /// Common chunks of a pair that were not counted.
+    /// Returns the number of common chunks that a pair shares and that were not counted.
     pub(crate) fn uncounted(&self, deferral: &Deferral, a: u32, b: u32) -> u32 {
         let (late, other) = deferral.late(a, b);
-        // Ranks ascend and a unit defers the first that it has, so these are a prefix.
+        // Ranks ascend, and a unit defers the first chunks that it has, so these are a prefix.
         let mut deferred = &self.of(late)[..deferral.deferred(late) as usize];
         let mut others = self.of(other);
         let mut shared = 0;
@@ -282,7 +282,7 @@ impl CommonChunks {
         }
         shared
     }
-    /// The same for a unit whose common chunks are marked, a bit each, and another one: no merging of two lists.
+    /// Does the same as [`Self::uncounted`] if the common chunks of one unit are marked by bits, without merging two lists.
     #[inline]
     pub(crate) fn uncounted_by(
         &self,
@@ -298,7 +298,7 @@ impl CommonChunks {
         );
         let is_marked = |rank: u32| (marks[rank as usize / 64] >> (rank % 64) & 1) as u32;
         if own.last >= others.last {
-            // A marked chunk is deferred if it is not behind the last one that is.
+            // A marked chunk is deferred if its rank is not after the last deferred one.
             let before = ranks.iter().take_while(|&&rank| rank < own.last);
             return before.map(|&rank| is_marked(rank)).sum();
         }

@@ -1,18 +1,18 @@
-//! Pages: families of documents of which each contains another, near copies under one page that stands for them.
+//! Pages: families of near-copies, each represented by one of its documents.
 //!
-//! Rows come in the order of their first unit. So when a unit comes first in a row it is known whether an earlier one
-//! stands for it, and pages are compared with those that stand for others only: nothing drifts.
+//! Rows come in the order of their first unit. When a unit comes first in a row, it is therefore known whether an earlier one represents it. Pages
+//! are only compared with representatives, so families do not drift.
 
 use super::SharedCount;
 use super::places::DocumentPlaces;
 use crate::spill::table_column::TableColumn;
 
-/// Least share of the smaller of two texts in the other at paths that end alike.
+/// Minimum share of the smaller text in the larger one if their paths end alike.
 const SAME_PATH: f64 = 0.5;
-/// Least share of the larger of two texts in the other at different paths.
+/// Minimum share of the larger text in the smaller one if their paths differ.
 const OF_LARGER: f64 = 0.5;
 
-/// The page that stands for a set of equal texts.
+/// The page that represents a set of equal texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FamilyLink {
     leader: u32,
@@ -20,13 +20,13 @@ struct FamilyLink {
     resemblance: f32,
 }
 
-/// Hears the rows of one chunking.
+/// Finder of families in the rows of one chunking.
 ///
-/// Memory: 12 bytes a set of equal texts.
+/// Memory: 12 bytes for each set of equal texts.
 pub(crate) struct PageFamilies<'a> {
     links: TableColumn<Option<FamilyLink>>,
     places: &'a DocumentPlaces,
-    /// Least share of the chunks of the smaller of two pages in the other.
+    /// Minimum share of the chunks of the smaller page in the larger one.
     containment: f64,
 }
 
@@ -39,11 +39,10 @@ impl<'a> PageFamilies<'a> {
         }
     }
 
-    /// Hears a row of sets, in order.
+    /// Takes a row of sets. Rows must come in order.
     pub(crate) fn row(&mut self, row: SharedCount, sizes: &[u32]) {
         let SharedCount { a, b, shared } = row;
-        // Rows of a unit come after all in which it was second: whether it follows another one is settled by
-        // now.
+        // The rows of a unit come after all rows in which it was second, so whether another one represents it is settled by now.
         if self.links[a as usize].is_some() {
             return;
         }
@@ -65,7 +64,7 @@ impl<'a> PageFamilies<'a> {
         }
     }
 
-    /// The set that stands for each, which may be itself.
+    /// Returns the set that represents each set, which may be itself.
     pub(crate) fn leaders(&self) -> TableColumn<u32> {
         let sets = self.links.iter().zip(0..);
         sets.map(|(link, set)| link.map_or(set, |link| link.leader))
@@ -74,7 +73,7 @@ impl<'a> PageFamilies<'a> {
 }
 
 impl FamilyLink {
-    /// A path that ends alike says most, then how much both have in common. Of equals the first stays.
+    /// Tells whether this link is better: paths that end alike count first, then the resemblance. Ties keep the old link.
     fn is_better(&self, old: &Self) -> bool {
         (self.ends_alike, self.resemblance) > (old.ends_alike, old.resemblance)
     }

@@ -1,37 +1,37 @@
-//! Lists that are equal, counted as one.
+//! Stores equal lists once, with their number.
 //!
-//! Where pages are versions of one another, most chunks are in the same pages as the chunk before: the two versions of a
-//! manual page share hundreds of chunks, and all of these have the same list of two units. Such a list is kept once with
-//! its *weight*, the number of chunks that have it, and counting adds the weight instead of going through it so often.
+//! If pages are versions of one another, most chunks are in the same pages as the chunk before. Two versions of a manual page share hundreds of
+//! chunks, all with the same list of two units. Such a list is stored once with its *weight*, the number of chunks that have it. Counting adds the
+//! weight instead of walking the list again.
 
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Behind the last unit of a list.
+/// End marker after the last unit of a list.
 pub(super) const END: u32 = u32::MAX;
 
-/// Bytes that a list needs here at most, beside its units.
+/// Maximum bytes for a list, besides its units.
 pub(super) const BYTES: u64 = 24;
 
-/// A list of units, and how many chunks have it.
+/// A list of units and the number of chunks that have it.
 #[derive(Clone, Copy)]
 pub(super) struct InternedList {
-    /// Its first unit's place among the members.
+    /// Place of its first unit in `members`.
     pub(super) start: u32,
     hash: u32,
     pub(super) weight: u32,
 }
 
-/// Different lists of ascending units, each with its weight.
+/// Different lists of ascending units, each with a weight.
 pub(super) struct InternedLists {
-    /// Units of all lists, with [`END`] behind each.
+    /// Units of all lists, and [`END`] after each list.
     pub(super) members: Vec<u32>,
     pub(super) lists: Vec<InternedList>,
     table: HashTable<u32>,
 }
 
 impl InternedLists {
-    /// No lists yet, and room for so many.
+    /// Creates a table with room for `lists` lists.
     pub(super) fn new(lists: usize) -> Self {
         Self {
             members: Vec::new(),
@@ -40,7 +40,7 @@ impl InternedLists {
         }
     }
 
-    /// Takes the list of one more chunk. All lists together have fewer than [`END`] units and ends.
+    /// Adds the list of one more chunk. All lists together must have fewer than [`END`] units and end markers.
     pub(super) fn add(&mut self, list: &[u32]) {
         let hash = xxh3_64(bytemuck::cast_slice(list));
         let Self {
@@ -54,15 +54,15 @@ impl InternedLists {
             found.hash == hash as u32
                 && units.len() > list.len()
                 && units[..list.len()] == *list
-                // A longer list may begin with this one.
+                // A longer list may start with this one.
                 && units[list.len()] == END
         };
         if let Some(&number) = table.find(hash, is_equal) {
-            // Fewer than 2^32 chunks: each takes a place among the members of its list, or shares one.
+            // The weight cannot overflow, since there are fewer than 2^32 chunks.
             lists[number as usize].weight += 1;
             return;
         }
-        // Only the lower half of a hash is kept; the table asks for the whole again only where it grows.
+        // Only the lower half of the hash is stored. The table needs the whole hash only when it grows, and computes it again.
         let number = lists.len() as u32;
         lists.push(InternedList {
             start: members.len() as u32,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every list stands once, with the number of times that it was added, whatever room was made for.
+        /// Every list is stored once, with the number of times that it was added, whatever the initial capacity.
         #[test]
         fn lists_are_counted_as_a_map_counts_them(
             given in prop::collection::vec(prop::collection::btree_set(0_u32..5, 2..5), 0..80),

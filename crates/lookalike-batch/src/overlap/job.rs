@@ -1,4 +1,4 @@
-//! The job: read, order, and for one chunking after another group, count and write.
+//! Runs the job: reads and orders documents, then groups, counts and writes one chunking after another.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -35,7 +35,7 @@ use crate::spill::table_memory::{self, TableShare};
 
 const MIB: u64 = 1 << 20;
 
-/// An overlap job: what to read, what to count, what to use.
+/// An overlap job with its inputs, settings and limits.
 #[derive(Debug)]
 pub struct OverlapJob<'a> {
     pub(super) settings: OverlapSettings,
@@ -48,54 +48,54 @@ pub struct OverlapJob<'a> {
 
 lookalike::setters! {
     OverlapJob<'a> {
-        /// Sets what decides the result.
+        /// Sets the settings that the result depends on.
         settings: OverlapSettings,
-        /// Sets how much of the machine the job may use. The result does not depend on it.
+        /// Sets how much memory and how many threads the job may use. The result does not depend on them.
         limits: JobLimits,
-        /// Sets how sources are read: the options that [`Inputs::discover`] was given.
+        /// Sets how sources are read: the options that were passed to [`Inputs::discover`].
         options: InputOptions,
-        /// Sets who hears of progress.
+        /// Sets the observer of progress.
         observer: &'a dyn JobObserver,
     }
 }
 
-/// Result of one chunking.
+/// Summary of one chunking.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct ChunkingSummary {
-    /// The chunking.
+    /// Name of the chunking.
     pub chunking: String,
-    /// Least number of shared chunks.
+    /// Minimum number of shared chunks.
     pub min_shared: u32,
-    /// Documents of different text, or servers.
+    /// Number of units: documents of different text, or servers.
     pub units: u64,
-    /// Distinct chunks of all units, those that several share counted for each.
+    /// Distinct chunks of all units; a chunk counts once for each unit that has it.
     pub chunk_records: u64,
-    /// Distinct chunks.
+    /// Number of distinct chunks.
     pub distinct_chunks: u64,
-    /// Chunks that two units or more share.
+    /// Number of chunks that at least two units share.
     pub shared_chunks: u64,
-    /// Pairs of different chunks that are expected to have one fingerprint.
+    /// Expected number of pairs of different chunks with the same fingerprint.
     pub expected_collisions: f64,
-    /// The engine that counted.
+    /// Name of the engine that counted.
     pub engine: &'static str,
     /// Reason why it was chosen.
     pub why: String,
-    /// Chunks so common that they were deferred and added exactly later.
+    /// Number of chunks so common that they were deferred and added exactly later.
     pub common_chunks: u64,
-    /// More units than so many share each of these.
+    /// Each of these chunks is in more units than this.
     pub common_above: u32,
-    /// Pairs of units, a chunk each, that did not need counting because of that.
+    /// Pairs of units, one for each chunk that they share, that did not need counting because of deferral.
     pub pairs_spared: u64,
-    /// Pairs of units, a chunk each, that were counted.
+    /// Pairs of units, one for each chunk that they share, that were counted.
     pub pairs_counted: u64,
-    /// Ranges of units that were counted one after another: 1 when memory is ample.
+    /// Number of ranges of units counted one after another: 1 if there is enough memory.
     pub passes: u64,
     /// Figures of coarse counting, if that was the engine.
     pub coarse: Option<CoarseFigures>,
-    /// Units whose rows an interrupted job had counted.
+    /// Units whose rows an interrupted job had already counted.
     pub units_resumed: u64,
-    /// Rows written.
+    /// Number of rows written.
     pub rows: u64,
 }
 
@@ -103,46 +103,45 @@ pub struct ChunkingSummary {
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct OverlapSummary {
-    /// Counts of what was read.
+    /// Counts of the input.
     pub counts: InputCounts,
-    /// Texts that two and more documents have: with all but one document of each, `counts.repeated_texts`.
+    /// Number of texts that two or more documents have. `counts.repeated_texts` counts all but one document of each.
     pub shared_texts: u64,
-    /// Of `counts.repeated_texts`, documents of the same URL as another of that text: the same page, read again.
+    /// Documents among `counts.repeated_texts` with the same URL as another of that text: the same page, read again.
     pub pages_again: u64,
-    /// With [`OverlapJob::copies_of`]: overlapping documents of the same URL, which have no row.
+    /// With [`OverlapJob::copies_of`]: overlapping documents with the same URL, which get no row.
     pub same_page: u64,
-    /// Servers; 0 when nobody asked.
+    /// Number of servers; 0 if servers were not requested.
     pub servers: u64,
-    /// Documents without a server.
+    /// Number of documents without a server.
     pub without_server: u64,
-    /// Result of each chunking.
+    /// Summary of each chunking.
     pub chunkings: Vec<ChunkingSummary>,
-    /// Parts that were not read, by reason.
+    /// Parts of the input that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
-/// One chunking to be counted.
+/// One chunking to count.
 pub(crate) struct ChunkingCount<'a> {
-    /// Its number among those of the settings.
+    /// Its number among the chunkings of the settings.
     pub(crate) number: usize,
     pub(crate) by: OverlapUnit,
-    /// Destination of the rows, for messages.
+    /// Path that the rows are written to, for messages.
     pub(crate) path: &'a Path,
-    /// File that keeps rows as they are counted, for a later run; those of an earlier one count if what it read was
-    /// taken over.
+    /// File that stores rows as they are counted, for a later run. Rows of an earlier run are used if its reading was reused.
     pub(crate) log: Option<&'a Path>,
 }
 
-/// Everything known before the first chunk is counted.
+/// Everything that is known before chunks are counted.
 pub(crate) struct PreparedOverlap {
     pub(crate) collection: OverlapDocuments,
     pub(crate) chunks: Vec<ChunkSets>,
     pub(crate) summary: OverlapSummary,
     /// Everything that could not be read.
     pub(crate) skipped: Vec<SkippedLine>,
-    /// Bytes left to work with.
+    /// Bytes left for grouping and counting.
     pub(crate) left: u64,
-    /// True if an interrupted job had read it.
+    /// True if an interrupted job had already read the input.
     pub(crate) resumed: bool,
     /// Held while the job has tables.
     _tables: TableShare,
@@ -161,13 +160,12 @@ impl<'a> OverlapJob<'a> {
         }
     }
 
-    /// Writes the rows of the one chunking that the settings name.
+    /// Writes the rows of the single chunking in the settings.
     ///
     /// # Errors
-    /// [`BatchError`]: settings that mean nothing, input that cannot be read, memory that does not do, output that cannot
-    /// be written.
+    /// [`BatchError`] if the settings are invalid, if input cannot be read or output cannot be written, or if there is not enough memory.
     pub fn write_rows(&self, out: &mut dyn Write) -> Result<OverlapSummary, BatchError> {
-        // First: a chunking that is given twice is one too many in any output.
+        // Check the settings first: a chunking given twice is wrong for any output.
         self.settings.check()?;
         if self.settings.chunkings.len() > 1 {
             return Err(OverlapSettingsError::ChunkingsOfRows.into());
@@ -184,7 +182,7 @@ impl<'a> OverlapJob<'a> {
         Ok(self.finished(prepared.summary))
     }
 
-    /// Returns the summary of a job that is done.
+    /// Completes the summary of a finished job.
     pub(super) fn finished(&self, mut summary: OverlapSummary) -> OverlapSummary {
         summary.counts.tables_on_disk = table_memory::most_mapped(self.folder);
         summary
@@ -192,7 +190,7 @@ impl<'a> OverlapJob<'a> {
 
     /// Reads and orders everything.
     ///
-    /// What was read is taken over from `kept` if that is there, else kept there.
+    /// Loads the reading from `kept` if it is there, and otherwise reads and saves it there.
     pub(crate) fn prepare(
         &self,
         sites: bool,
@@ -227,7 +225,7 @@ impl<'a> OverlapJob<'a> {
             None => read(&plan, self.observer)?,
         };
         let documents = read.documents.len() as u64;
-        // Before it is kept: a job that is refused leaves nothing to go on from.
+        // Check before saving: a job that is refused must leave nothing to resume from.
         self.settings.losses.check(&read.skipped, documents)?;
         let named = FieldTally {
             records: documents,
@@ -237,7 +235,7 @@ impl<'a> OverlapJob<'a> {
         };
         named.check(self.inputs, &self.options)?;
         if let Some(kept) = kept.filter(|_| !resumed) {
-            // First: without these sums a resumed job would take over what it cannot check.
+            // Save the checksums first: without them a resumed job could not check what it reuses.
             contents::save(kept.contents, self.inputs)?;
             kept.save(&read).map_err(BatchError::result(kept.path))?;
         }
@@ -255,7 +253,7 @@ impl<'a> OverlapJob<'a> {
             return Err(self.no_servers());
         }
         self.refuse_unknown_address(sites, documents, &collection)?;
-        // Tables stay to the end, so what is left beside them is what chunks, grouping and counting share.
+        // Tables stay until the end; chunks, grouping and counting share the rest of the memory.
         let beside_tables = budget.left_by(collection.bytes(), lists)?;
         read.shrink(beside_tables / 2, self.folder)?;
         let resident: u64 = read
@@ -275,7 +273,7 @@ impl<'a> OverlapJob<'a> {
         })
     }
 
-    /// Refuses a field of addresses that was named and that no record has. That of web archives is looked for unasked.
+    /// Fails if an address field was named that no record has. The field of web archives is tried by default.
     fn refuse_unknown_address(
         &self,
         sites: bool,
@@ -342,8 +340,7 @@ impl<'a> OverlapJob<'a> {
         }
     }
 
-    /// Groups, counts and writes one chunking. `hear` is told of the rows of units, with the sizes of all units. Gives back
-    /// these sizes beside the summary.
+    /// Groups, counts and writes one chunking. `hear` gets each row of units with the sizes of all units. Returns the summary and these sizes.
     pub(crate) fn chunking(
         &self,
         prepared: &PreparedOverlap,
@@ -365,7 +362,7 @@ impl<'a> OverlapJob<'a> {
             .saturating_sub(postings.lists.resident_bytes())
             .max(MIB);
         let needed = count::needed(&postings, &deferral, self.limits.workers());
-        // Rows have the last quarter: where equal texts are listed they are sorted while engines count.
+        // The rows get the last quarter: if equal texts are listed, they are sorted while engines count.
         let plan = CountPlan::new(self.settings.engine, &postings, needed, left * 3 / 4);
         let chunking = self.settings.chunkings[what.number].to_string();
         let writer = RowWriter {
@@ -375,7 +372,7 @@ impl<'a> OverlapJob<'a> {
             min_shared,
             min_containment: self.settings.min_containment,
             copies: self.settings.copies,
-            // An engine takes three quarters at most, and rows are sorted while it counts.
+            // An engine takes at most three quarters, and rows are sorted while it counts.
             budget: left / 4,
             folder: self.folder,
         };
@@ -438,7 +435,7 @@ impl<'a> OverlapJob<'a> {
         Ok((summary, postings.sizes))
     }
 
-    /// Chunks to the units that share them, and the common ones among them.
+    /// Maps chunks to the units that share them, and finds the common ones.
     fn group(
         &self,
         prepared: &PreparedOverlap,
@@ -460,14 +457,14 @@ impl<'a> OverlapJob<'a> {
         Ok((postings, deferral))
     }
 
-    /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.
+    /// Reports progress to the observer. Fails if it has cancelled the job, or if tables could not be moved to disk.
     pub(super) fn advance(&self, done: u64) -> std::io::Result<()> {
         self.observer.progress(done);
         ensure_wanted(self.observer)?;
         table_memory::check(self.folder)
     }
 
-    /// Receiver of the news that rows are being written: with more threads than one they are while others count.
+    /// Returns the observer for the writing of rows. With several threads rows are written while others count, so it hears nothing then.
     fn observer_of_rows(&self) -> &dyn JobObserver {
         match self.limits.workers() {
             1 => self.observer,
@@ -518,10 +515,10 @@ impl<'a> OverlapJob<'a> {
     }
 }
 
-/// Takes the rows of an engine.
+/// Receiver of the rows of an engine.
 type EmitCount<'a> = dyn FnMut(SharedCount) -> Result<(), BatchError> + 'a;
 
-/// Rows of an earlier run first, then those that `count` makes from there on, which are kept for a later one.
+/// Emits the rows of an earlier run first, then those that `count` makes from there on, which are logged for a later run.
 fn logged(
     path: &Path,
     is_believed: bool,

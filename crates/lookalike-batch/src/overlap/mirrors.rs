@@ -1,7 +1,6 @@
-//! Mirrors: page sets that nearly the same servers hold, and names of the same thing (Shivakumar and Garcia-Molina 1998, section 3).
+//! Finds mirrors: page sets that nearly the same servers hold, and names of the same thing (Shivakumar and Garcia-Molina 1998, section 3).
 //!
-//! A *page* here is a family of near copies, whatever their URLs ([`super::families`]). The servers of a page are those of all
-//! its documents.
+//! A *page* here is a family of near-copies, whatever their URLs ([`super::families`]). Its servers are those of all its documents.
 
 use serde::Serialize;
 
@@ -12,17 +11,17 @@ use super::places::DocumentPlaces;
 use crate::settings_error::{BoundedSetting, SettingsError};
 use crate::spill::table_column::TableColumn;
 
-/// Example pages that a mirrored set names.
+/// Number of example pages listed for a mirrored set.
 const EXAMPLES: usize = 3;
 
 /// Settings of the search for mirrors and aliases.
 #[derive(Clone, Copy, Debug)]
 pub struct MirrorSettings {
-    /// Least share of the servers of a set that hold a page of it, from one half to 1.
+    /// Minimum share of a set's servers that hold each of its pages, from 0.5 to 1.
     pub page_share: f64,
-    /// Least share of the pages of a set that a server of it holds, from one half to 1.
+    /// Minimum share of a set's pages that each of its servers holds, from 0.5 to 1.
     pub server_share: f64,
-    /// Least number of pages that servers have at the same paths to be aliases.
+    /// Minimum number of pages that servers must have at the same paths to be aliases.
     pub alias_pages: u32,
 }
 
@@ -37,7 +36,7 @@ impl Default for MirrorSettings {
 }
 
 impl MirrorSettings {
-    /// The settings in one line.
+    /// Returns the settings as one line.
     pub(crate) fn canonical(&self) -> String {
         format!(
             "set-page-share={} set-server-share={} alias-pages={}",
@@ -64,21 +63,21 @@ impl MirrorSettings {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MirroredSet {
-    /// Number of the set, from 1 on.
+    /// Number of the set, from 1.
     pub set: u64,
-    /// Pages, near copies counted once.
+    /// Number of pages; near-copies count once.
     pub pages: u64,
-    /// Bytes of their texts.
+    /// Bytes of the texts of these pages.
     pub bytes: u64,
-    /// Servers.
+    /// Number of servers.
     pub servers: u64,
-    /// Pages that the servers hold, each counted on every server.
+    /// Number of pages held, counted on every server.
     pub held: u64,
     /// Servers that hold all pages, in the order of their names.
     pub core: Vec<String>,
-    /// Servers that lack some, in the order of their names.
+    /// Servers that lack some pages, in the order of their names.
     pub approximate: Vec<ApproximateServer>,
-    /// Some of the pages, by their smallest URLs.
+    /// URLs of the first pages of the set, each that of the document that represents its page.
     pub examples: Vec<String>,
 }
 
@@ -101,18 +100,18 @@ pub(crate) struct MirroredPage<'a> {
     share: f64,
 }
 
-/// Content that servers hold in common.
+/// Contents that servers have in common.
 #[derive(Default)]
 pub(crate) struct MirrorFinder {
     pub(crate) sets: Vec<MirroredSet>,
     pub(crate) aliases: Vec<NameAlias>,
-    /// Servers that are no aliases because their addresses differ.
+    /// Number of servers that are not aliases because their addresses differ.
     pub(crate) apart_by_address: u64,
-    /// Pages of each set, with the number of its servers that hold each.
+    /// Pages of each set, with the number of its servers that hold each page.
     pages: Vec<Vec<(u32, u32)>>,
 }
 
-/// Mirrored sets, most saving first, and aliases; `leaders` names the page of each set of equal texts.
+/// Finds mirrored sets, those that save most first, and aliases. `leaders` gives the page of each set of equal texts.
 pub(crate) fn mirrors(
     collection: &OverlapDocuments,
     places: &DocumentPlaces,
@@ -135,7 +134,7 @@ pub(crate) fn mirrors(
     }
 }
 
-/// The servers of each page.
+/// Collects the servers of each page.
 fn holdings(places: &DocumentPlaces, leaders: &[u32]) -> PageHoldings {
     let mut held: TableColumn<(u32, u32)> = TableColumn::new();
     for (set, &leader) in leaders.iter().enumerate() {
@@ -147,7 +146,7 @@ fn holdings(places: &DocumentPlaces, leaders: &[u32]) -> PageHoldings {
         );
     }
     held.sort_unstable();
-    // A server that holds several near copies of a page holds it once.
+    // A server with several near-copies of a page holds it once.
     held.dedup();
     PageHoldings::new(&held)
 }
@@ -180,13 +179,13 @@ fn describe(number: u64, set: &PageSet, collection: &OverlapDocuments) -> Mirror
     }
 }
 
-/// The URL of a page: that of the document that stands for it.
+/// Returns the URL of a page, which is that of the document that represents it.
 fn url(page: u32, collection: &OverlapDocuments) -> &str {
     collection.page(collection.exact.members(page)[0])
 }
 
 impl MirrorFinder {
-    /// The pages of all sets, one set after another.
+    /// Returns the pages of all sets, set by set.
     pub(crate) fn pages<'a>(
         &'a self,
         collection: &'a OverlapDocuments,

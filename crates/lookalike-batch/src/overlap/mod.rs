@@ -1,6 +1,6 @@
-//! All-pairs overlap: how many chunks every two documents, or servers, share (Shivakumar and Garcia-Molina 1998, section 2).
+//! All-pairs overlap: counts the chunks that every two documents, or servers, share (Shivakumar and Garcia-Molina 1998, section 2).
 //!
-//! An [`OverlapJob`] job goes a way of its own from the same readers:
+//! An [`OverlapJob`] uses the readers of other jobs, but its own steps:
 //!
 //! ```text
 //! read       every record once: id, site, class of equal texts, chunks once a class    read, site
@@ -14,8 +14,7 @@
 //!                                                                                     aliases, similar_lists, atlas
 //! ```
 //!
-//! The rows depend on the documents and the [`OverlapSettings`] only: not on the engine, the order of the input, the
-//! threads or the memory.
+//! The rows depend only on the documents and the [`OverlapSettings`], not on the engine, the order of the input, the threads or the memory.
 
 mod aliases;
 mod atlas;
@@ -65,7 +64,7 @@ pub use settings::{
 pub use settings_error::OverlapSettingsError;
 pub use text_chunks::TextChunks;
 
-/// Two units, the first before the second, and the number of chunks they share.
+/// Two units, the first before the second, with their number of shared chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SharedCount {
     pub(crate) a: u32,

@@ -1,5 +1,5 @@
-//! Sets of pages that nearly the same servers hold: the mirrored collections of table 2 of Shivakumar and Garcia-Molina 1998, of
-//! which mirrors lack some pages.
+//! Finds sets of pages that nearly the same servers hold: the mirrored collections in table 2 of Shivakumar and Garcia-Molina 1998, where mirrors
+//! lack some pages.
 //!
 //! ```text
 //! lists     pages with equal lists of servers are one group
@@ -9,9 +9,9 @@
 //! shares    servers that hold too few pages of a set leave it, then pages that too few of its servers hold, and so on
 //! ```
 //!
-//! Joining *blurs* when a server that holds its share of the pages of one of the two would no longer hold it of both
-//! together: then two collections stand on similar servers. A few pages, and nearly equal servers, blur nothing.
-//! Nothing depends on an order of the input but that of pages, which are numbered by their ids.
+//! Joining *blurs* if a server that holds its share of the pages of one of the two would no longer hold its share of both together: they are then two
+//! collections on similar servers. A few pages, or nearly equal servers, blur nothing. The result depends on no input order; pages are numbered by
+//! their ids.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,37 +19,37 @@ use std::collections::HashMap;
 use super::similar_lists::{SimilarLists, is_share};
 use crate::spill::table_column::TableColumn;
 
-/// Pages of which each is held by two or more servers.
+/// Pages that two or more servers hold, with these servers.
 #[derive(Default)]
 pub(super) struct PageHoldings {
     /// The pages, ascending.
     pages: TableColumn<u32>,
     /// End of each page's servers.
     ends: TableColumn<usize>,
-    /// Servers of all pages, ascending in each.
+    /// Servers of all pages, ascending for each page.
     servers: TableColumn<u32>,
 }
 
-/// Shares that decide what is in a set.
+/// Shares that decide which pages and servers a set has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SetShares {
-    /// Least share of the servers of a set that hold a page of it.
+    /// Minimum share of a set's servers that hold each of its pages.
     pub(super) page: f64,
-    /// Least share of the pages of a set that a server of it holds.
+    /// Minimum share of a set's pages that each of its servers holds.
     pub(super) server: f64,
 }
 
-/// A set of pages on a set of servers.
+/// A set of pages and the servers that hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageSet {
-    /// Each page, and how many of the servers of the set hold it; in the order of pages.
+    /// Each page with the number of the set's servers that hold it, ordered by page.
     pub(super) pages: Vec<(u32, u32)>,
-    /// Each server, and how many of the pages of the set it holds; in the order of servers.
+    /// Each server with the number of the set's pages that it holds, ordered by server.
     pub(super) servers: Vec<(u32, u32)>,
 }
 
 impl PageSet {
-    /// Copies that would do without: what the servers hold of the set, without one copy of each page.
+    /// Returns the number of redundant copies: pages held on all servers, minus one copy of each.
     pub(super) fn spare_copies(&self) -> u64 {
         let held: u64 = self.servers.iter().map(|&(_, held)| u64::from(held)).sum();
         held - self.pages.len() as u64
@@ -57,7 +57,7 @@ impl PageSet {
 }
 
 impl PageHoldings {
-    /// From pairs of a page and a server that holds it, ascending, each once.
+    /// Creates holdings from pairs of a page and a server that holds it, ascending and without duplicates.
     pub(super) fn new(held: &[(u32, u32)]) -> Self {
         let mut holdings = Self::default();
         for page in held
@@ -73,7 +73,7 @@ impl PageHoldings {
         holdings
     }
 
-    /// Servers of the page at a position.
+    /// Returns the servers of the page at a position.
     fn servers(&self, position: u32) -> &[u32] {
         let position = position as usize;
         let start = position
@@ -83,7 +83,7 @@ impl PageHoldings {
     }
 }
 
-/// The sets, those with the most copies to spare first.
+/// Returns the sets, those with the most redundant copies first.
 pub(super) fn page_sets(mut holdings: PageHoldings, shares: SetShares) -> Vec<PageSet> {
     let names = rename_by_rarity(&mut holdings);
     let growth = SetGrowth::new(&holdings, shares);
@@ -98,7 +98,7 @@ pub(super) fn page_sets(mut holdings: PageHoldings, shares: SetShares) -> Vec<Pa
     sets
 }
 
-/// Numbers servers anew, those with the fewest pages first; the old numbers.
+/// Renumbers servers so that those with the fewest pages come first. Returns the old number of each.
 fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
     let all = holdings
         .servers
@@ -111,7 +111,7 @@ fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
         .iter()
         .for_each(|&server| pages[server as usize] += 1);
     let mut names: Vec<u32> = (0..all as u32).collect();
-    // `SimilarLists` looks behind the first items of a list, and few lists stand behind rare ones.
+    // `SimilarLists` looks up the first items of a list, and rare servers lead to few lists.
     names.sort_by_key(|&server| (pages[server as usize], server));
     let mut ranks = vec![0; all];
     names
@@ -129,9 +129,9 @@ fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
     names
 }
 
-/// Pages with one list of servers.
+/// Pages with the same list of servers.
 struct ListGroup {
-    /// Their first place in [`SetGrowth::order`].
+    /// Range of these pages in [`SetGrowth::order`].
     start: usize,
     end: usize,
 }
@@ -139,18 +139,18 @@ struct ListGroup {
 /// A set while it grows.
 struct GrowingSet {
     groups: Vec<u32>,
-    /// The servers by which others are compared with it: those of the star that it began as.
+    /// Servers that other stars are compared with: those of the star that the set started as.
     servers: Vec<u32>,
-    /// Pages of the set that each server holds, ascending.
+    /// Number of the set's pages on each server, ascending by server.
     held: Vec<(u32, u32)>,
     pages: u32,
 }
 
-/// A star, or a set as far as it has grown.
+/// Servers and pages of a star, or of a growing set.
 struct StarProfile {
-    /// Servers that hold half of its pages or more, ascending.
+    /// Servers that hold at least half of its pages, ascending.
     servers: Vec<u32>,
-    /// Pages that each server holds, ascending.
+    /// Number of its pages on each server, ascending by server.
     held: Vec<(u32, u32)>,
     pages: u32,
 }
@@ -158,9 +158,9 @@ struct StarProfile {
 struct SetGrowth<'a> {
     holdings: &'a PageHoldings,
     shares: SetShares,
-    /// Positions of pages, those with equal lists beside one another.
+    /// Positions of pages; those with equal lists are adjacent.
     order: TableColumn<u32>,
-    /// Heaviest first.
+    /// Groups, the heaviest first.
     groups: TableColumn<ListGroup>,
 }
 
@@ -199,7 +199,7 @@ impl<'a> SetGrowth<'a> {
 
     fn sets(&self) -> Vec<PageSet> {
         let mut stars = self.stars();
-        // Largest first: a set begins with what later stars can hardly change.
+        // Sort the largest first, so that a set starts with what later stars can hardly change.
         stars.sort_by_cached_key(|star| {
             let pages = star
                 .iter()
@@ -226,16 +226,16 @@ impl<'a> SetGrowth<'a> {
         self.holdings.servers(self.pages(group)[0])
     }
 
-    /// Least share of the longer of two lists that both hold, for which they differ by little.
+    /// Returns the minimum share of the longer list that two lists must have in common to differ only a little.
     fn nearly_all(&self) -> f64 {
         1.0 - (1.0 - self.shares.page) / 4.0
     }
 
-    /// Groups whose lists differ by little from that of the first of them.
+    /// Joins groups into stars: the lists of a star differ only a little from that of its first group.
     fn stars(&self) -> Vec<Vec<u32>> {
         let mut centres = SimilarLists::new(self.nearly_all());
         let mut stars: Vec<Vec<u32>> = Vec::new();
-        // Heaviest first: a centre stands for more pages than any group that joins it.
+        // The heaviest come first, so a centre has at least as many pages as any group that joins it.
         for group in 0..self.groups.len() as u32 {
             let list = self.list(group);
             let fitting = centres.fitting(list);
@@ -253,7 +253,7 @@ impl<'a> SetGrowth<'a> {
         stars
     }
 
-    /// Sets of stars. Stars of a single group that no list can fit are left to `rest`.
+    /// Joins stars into sets. Stars of a single group that no list can fit go to `rest`.
     fn grow(&self, stars: Vec<Vec<u32>>, rest: &mut Vec<u32>) -> Vec<GrowingSet> {
         let mut index = SimilarLists::new(self.shares.page);
         let mut sets: Vec<GrowingSet> = Vec::new();
@@ -290,11 +290,11 @@ impl<'a> SetGrowth<'a> {
         sets
     }
 
-    /// Moves each group to the set that it fits best. The first star of a set stands for it while it grows, and may lack servers that the
-    /// set turns out to have.
+    /// Moves each group to the set that it fits best. While a set grows, its first star stands for it and may lack servers that the set has in the
+    /// end.
     ///
-    /// A set of which most pages would be newcomers draws none: it is what a larger one left over, pages that more of its servers lack
-    /// than may. On seven servers these are the pages that two of them lack, and those that one lacks would follow them.
+    /// A set takes no newcomers if they would be most of its pages. Such a set is what a larger one left over: pages that too many of its servers
+    /// lack. On seven servers these are the pages that two servers lack; without this rule, those that one server lacks would follow them.
     fn bring_home(&self, sets: Vec<GrowingSet>) -> Vec<GrowingSet> {
         let mut index = SimilarLists::new(self.shares.page);
         sets.iter()
@@ -315,8 +315,7 @@ impl<'a> SetGrowth<'a> {
         }
         let mut homes: Vec<Vec<u32>> = vec![Vec::new(); sets.len()];
         for (group, own, home) in best {
-            // Counted before anything moves: whether a set draws newcomers must not depend on the order in
-            // which they ask.
+            // Count before anything moves: whether a set takes newcomers must not depend on their order.
             let draws = coming[home] <= staying[home];
             homes[if draws { home } else { own }].push(group);
         }
@@ -335,7 +334,7 @@ impl<'a> SetGrowth<'a> {
         rebuilt.filter(|set| !set.groups.is_empty()).collect()
     }
 
-    /// The set that a group of the set `own` fits best: this one, unless another fits better.
+    /// Returns the set that a group fits best: its own set, unless another fits better.
     fn best_home(&self, group: u32, own: usize, index: &mut SimilarLists) -> usize {
         let fitting = index.fitting(self.list(group));
         let of_own = fitting.iter().find(|fit| fit.number as usize == own);
@@ -347,7 +346,7 @@ impl<'a> SetGrowth<'a> {
         better.map_or(own, |better| better.number as usize)
     }
 
-    /// Returns true if no other list can fit one of so many servers: a single server more or less is too much.
+    /// Tells whether no other list can fit a list of `servers` servers, because a single server more or less is too much.
     fn fits_none(&self, servers: usize) -> bool {
         let share = self.shares.page;
         !is_share(servers - 1, servers, share) && !is_share(servers, servers + 1, share)
@@ -372,16 +371,16 @@ impl<'a> SetGrowth<'a> {
         }
     }
 
-    /// Decides whether a star joins a set that it fits, of whose servers and its own the longer list has `longer`.
+    /// Tells whether a star may join a set that it fits. `longer` is the length of the longer of their two lists of servers.
     fn may_join(&self, star: &StarProfile, set: &GrowingSet, shared: usize, longer: usize) -> bool {
         let differing = star.servers.len() + set.servers.len() - 2 * shared;
         is_share(shared, longer, self.nearly_all())
-            // The copies that may be missing then are one a server at most, in the mean.
+            // On average this adds at most one missing copy for each server.
             || star.pages as usize * differing <= star.servers.len()
             || !self.blurs(star, set)
     }
 
-    /// Returns true if a server that holds its share of one of the two does not hold it of both.
+    /// Tells whether joining blurs: a server that holds its share of one of the two would not hold it of both.
     fn blurs(&self, star: &StarProfile, set: &GrowingSet) -> bool {
         let pages = star.pages + set.pages;
         let enough = |held: u32, of: u32| is_share(held as usize, of as usize, self.shares.server);
@@ -391,7 +390,7 @@ impl<'a> SetGrowth<'a> {
         })
     }
 
-    /// Keeps of a set the servers and pages that have their shares. Groups that are not go to `rest`.
+    /// Reduces a set to the servers and pages that have their shares. Removed groups go to `rest`.
     fn by_shares(&self, set: GrowingSet, rest: &mut Vec<u32>) -> Option<PageSet> {
         let GrowingSet {
             mut groups,
@@ -400,7 +399,7 @@ impl<'a> SetGrowth<'a> {
             ..
         } = set;
         loop {
-            // Every round but the last removes a group or a server, so this ends.
+            // Every round except the last removes a group or a server, so the loop ends.
             let before = (groups.len(), held.len());
             held.retain(|&(_, held)| is_share(held as usize, pages as usize, self.shares.server));
             let servers: Vec<u32> = held.iter().map(|&(server, _)| server).collect();
@@ -423,7 +422,7 @@ impl<'a> SetGrowth<'a> {
             if before == (groups.len(), held.len()) {
                 break;
             }
-            // Fewer pages now: count anew. Servers that have left stay out.
+            // Recount, since there are fewer pages now. Removed servers stay out.
             held = self.profile(&groups).held;
             held.retain(|(server, _)| servers.binary_search(server).is_ok());
         }
@@ -442,7 +441,7 @@ impl<'a> SetGrowth<'a> {
         })
     }
 
-    /// The pages of one list.
+    /// Returns the pages of one list as a set of their own.
     fn of_group(&self, group: u32) -> PageSet {
         let (pages, servers) = (self.pages(group), self.list(group));
         PageSet {
@@ -468,13 +467,13 @@ impl GrowingSet {
     }
 }
 
-/// Servers that hold half of so many pages or more.
+/// Returns the servers that hold at least half of `pages` pages.
 fn most_servers(held: &[(u32, u32)], pages: u32) -> Vec<u32> {
     let most = held.iter().filter(|&&(_, held)| 2 * held >= pages);
     most.map(|&(server, _)| server).collect()
 }
 
-/// Servers of two ascending lists, with the pages that each holds of one and of the other.
+/// Merges two ascending lists of servers, with the pages that each server holds of both.
 fn merged<'a>(a: &'a [(u32, u32)], b: &'a [(u32, u32)]) -> impl Iterator<Item = (u32, u32, u32)> {
     let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().copied().peekable());
     std::iter::from_fn(move || {
@@ -491,11 +490,11 @@ fn merged<'a>(a: &'a [(u32, u32)], b: &'a [(u32, u32)]) -> impl Iterator<Item = 
     })
 }
 
-/// Number of servers in both of two ascending lists.
+/// Returns the number of servers in both of two ascending lists.
 fn common(a: &[u32], b: &[u32]) -> usize {
     let (mut at_a, mut at_b, mut common) = (0, 0, 0);
     while at_a < a.len() && at_b < b.len() {
-        // Sums in place of branches: which of two servers is less is as good as random.
+        // Use sums instead of branches, because which of two servers is smaller is unpredictable.
         let (x, y) = (a[at_a], b[at_b]);
         common += usize::from(x == y);
         at_a += usize::from(x <= y);

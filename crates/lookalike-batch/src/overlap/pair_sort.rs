@@ -1,30 +1,30 @@
-//! Counts how often each pair was named, by sorting: runs that fit the memory, each counted, merged.
+//! Counts how often each pair occurs by sorting: runs that fit in memory are sorted and counted, then merged.
 //!
-//! A pair of units is a number of as few bits as there are units, so that sorting is a few passes of counting digits, not
-//! of comparing; and a run leaves as pairs with their counts, since most pairs are named many times.
+//! A pair of units is stored in as few bits as their numbers need, so that sorting takes a few passes over digits instead of comparisons. A run is
+//! stored as pairs with their counts, since most pairs occur many times.
 
 use std::io;
 use std::path::Path;
 
 use crate::spill::external_sort::SortedRuns;
 
-/// Most pairs of a run: more would gain little and leave every cache.
+/// Maximum number of pairs in a run. More would gain little and exceed every cache.
 const MOST: usize = 1 << 25;
-/// Fewest, whatever the budget.
+/// Minimum number of pairs in a run, whatever the budget.
 const FEWEST: usize = 1 << 10;
-/// Bits of the first digit, by which pairs are scattered: a bucket of the largest run fits a cache.
+/// Bits of the first digit, by which pairs are scattered: a bucket of the largest run then fits a cache.
 const FIRST: u32 = 10;
-/// Bits of all others.
+/// Bits of each further digit.
 const DIGIT: u32 = 8;
-/// Fewer values are sorted by comparing.
+/// Fewer values than this are sorted by comparisons.
 const SMALL: usize = 1 << 9;
 
-/// Two units, the smaller first, and how often they were named.
+/// Two units, the smaller first, and the number of occurrences of the pair.
 type CountedPair = [u32; 3];
 
-/// Counts pairs; see the module's header.
+/// Counts pairs of units by sorting.
 pub(crate) struct PairSort {
-    /// Bits of the number of a unit.
+    /// Bits of a unit's number.
     bits: u32,
     pairs: Vec<u64>,
     scratch: Vec<u64>,
@@ -33,9 +33,9 @@ pub(crate) struct PairSort {
 }
 
 impl PairSort {
-    /// For pairs of so many units. Memory: the budget, or a little where it is less than that.
+    /// Creates a counter for pairs of `units` units. It takes the budget in memory, or slightly more if that is very small.
     pub(crate) fn new(units: usize, budget: u64, folder: &Path) -> Self {
-        // A pair is held twice while a run is sorted: scattering needs as much room again.
+        // While a run is sorted, scattering needs the same space again for each pair.
         let pair = 2 * size_of::<u64>();
         Self {
             bits: units.max(2).ilog2() + 1,
@@ -46,14 +46,14 @@ impl PairSort {
         }
     }
 
-    /// Names `a` with every unit of `others`.
+    /// Adds one occurrence of the pair of `a` and each unit of `others`.
     #[inline]
     pub(crate) fn push(&mut self, a: u32, others: &[u32]) -> io::Result<()> {
         let mut others = others;
         while !others.is_empty() {
             let room = self.capacity - self.pairs.len();
             let (now, later) = others.split_at(room.min(others.len()));
-            // Units take as few bits as there are, so that the sort passes over few digits.
+            // Pack the two units into as few bits as possible, so that the sort needs few digits.
             let first = u64::from(a) << self.bits;
             self.pairs.extend(now.iter().map(|&b| first | u64::from(b)));
             others = later;
@@ -72,7 +72,7 @@ impl PairSort {
         Ok(())
     }
 
-    /// Visits every pair with the number of times it was named, in ascending order.
+    /// Visits every pair with its number of occurrences, in ascending order.
     pub(crate) fn drain<E: From<io::Error>>(
         mut self,
         mut visit: impl FnMut(CountedPair) -> Result<(), E>,
@@ -85,7 +85,7 @@ impl PairSort {
         let Self { runs, .. } = self;
         let mut open: Option<CountedPair> = None;
         runs.merge(|[a, b, count]| {
-            // Each run has counted for itself: the counts of one pair stand next to each other now, and add up.
+            // Each run has its own counts. Those of one pair are now adjacent and are added up.
             if let Some(pair) = open.as_mut().filter(|pair| pair[..2] == [a, b]) {
                 pair[2] += count;
                 return Ok(());
@@ -96,7 +96,7 @@ impl PairSort {
     }
 }
 
-/// Sorted pairs, each once with its number.
+/// Returns the sorted pairs, each once with its count.
 fn counted(pairs: &[u64], bits: u32) -> impl Iterator<Item = CountedPair> {
     let unit = (1_u64 << bits) - 1;
     pairs.chunk_by(|a, b| a == b).map(move |equal| {
@@ -109,8 +109,7 @@ fn counted(pairs: &[u64], bits: u32) -> impl Iterator<Item = CountedPair> {
     })
 }
 
-/// Sorts values of so many bits: by their first digit into buckets that fit a cache, and each of these digit by digit from
-/// the last.
+/// Sorts values of `bits` bits: by their first digit into buckets that fit a cache, then each bucket digit by digit, from the last.
 fn sort(values: &mut [u64], scratch: &mut Vec<u64>, bits: u32) {
     if values.len() < SMALL {
         return values.sort_unstable();
@@ -118,8 +117,7 @@ fn sort(values: &mut [u64], scratch: &mut Vec<u64>, bits: u32) {
     scratch.resize(values.len(), 0);
     let rest = bits.saturating_sub(FIRST);
     let first = |value: u64| (value >> rest) as usize;
-    // By the highest digit first: what follows stays in buckets that fit the cache, which a plain sort by
-    // digits would not.
+    // Start with the highest digit: the rest then works in buckets that fit the cache, which a plain digit sort would not.
     let ends = scatter::<{ 1 << FIRST }>(values, scratch, first);
     let mut start = 0;
     for end in ends {
@@ -129,7 +127,7 @@ fn sort(values: &mut [u64], scratch: &mut Vec<u64>, bits: u32) {
     }
 }
 
-/// Sorts values that agree in all but their last bits; the result is in `out`, which is as long.
+/// Sorts values that agree in all but their last `bits` bits into `out`, which must have the same length.
 fn sort_bucket(values: &mut [u64], out: &mut [u64], bits: u32) {
     if values.len() < SMALL {
         values.sort_unstable();
@@ -142,13 +140,13 @@ fn sort_bucket(values: &mut [u64], out: &mut [u64], bits: u32) {
         scatter::<{ 1 << DIGIT }>(from, to, digit);
         (from, to) = (to, from);
     }
-    // The last pass wrote into what is `from` now: that is `out` after an odd number of them.
+    // The last pass wrote into the slice that is now `from`: after an odd number of passes that is `out`.
     if passes.is_multiple_of(2) {
         to.copy_from_slice(from);
     }
 }
 
-/// Moves values into the buckets of a digit, without changing their order in each; where the buckets end.
+/// Moves values into the buckets of a digit, keeping their order in each. Returns the ends of the buckets.
 fn scatter<const BUCKETS: usize>(
     from: &[u64],
     to: &mut [u64],
@@ -156,8 +154,7 @@ fn scatter<const BUCKETS: usize>(
 ) -> [usize; BUCKETS] {
     let mut places = [0; BUCKETS];
     from.iter()
-        // Digits are below the number of buckets; the remainder shows it to the compiler, which then checks no
-        // bounds.
+        // Digits are smaller than the number of buckets. The remainder shows this to the compiler, which then omits bounds checks.
         .for_each(|&value| places[digit(value) % BUCKETS] += 1);
     let mut start = 0;
     for place in &mut places {
@@ -186,7 +183,7 @@ mod tests {
             units in 300_usize..100_000,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            // Runs of 1,024 pairs.
+            // A budget of 0 gives runs of 1,024 pairs.
             let mut sort = PairSort::new(units, 0, folder.path());
             let mut expected = BTreeMap::new();
             for (a, others) in &lists {

@@ -1,4 +1,4 @@
-//! Places of documents: paths on servers, by which pages and names are told apart.
+//! Places of documents: their paths on servers, by which pages and aliases are distinguished.
 
 use lookalike_corpus::host;
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,18 +11,18 @@ use crate::spill::table_column::TableColumn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ServerPath {
     pub(super) server: u32,
-    /// Hash of the path; none where a document has none.
+    /// Hash of the path. `None` if the document has no path.
     pub(super) path: Option<u64>,
 }
 
 /// Places of the documents of every set of equal texts.
 ///
-/// Memory: 40 bytes a document that has a server.
+/// Memory: 40 bytes for each document with a server.
 pub(crate) struct DocumentPlaces {
     starts: TableColumn<u32>,
-    /// Servers and paths of each set, in order.
+    /// Servers and paths of each set, ascending.
     paths: TableColumn<ServerPath>,
-    /// Hashes of the last two parts of the paths of each set, in order.
+    /// Hashes of the last two components of the paths of each set, ascending.
     ends: TableColumn<u64>,
 }
 
@@ -50,15 +50,14 @@ impl DocumentPlaces {
                     .push(path.map_or(0, |path| xxh3_64(last_parts(path).as_bytes())));
             }
             places.paths[start..].sort_unstable();
-            // On their own: paths and ends are asked for by different questions, and each is searched by
-            // bisection.
+            // Sort ends separately from paths: they are looked up independently, each by binary search.
             places.ends[start..].sort_unstable();
             places.starts.push(places.paths.len() as u32);
         }
         places
     }
 
-    /// Servers and paths of a set, in order.
+    /// Returns the servers and paths of a set, ascending.
     pub(super) fn of(&self, set: u32) -> &[ServerPath] {
         &self.paths[self.range(set)]
     }
@@ -67,16 +66,16 @@ impl DocumentPlaces {
         self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize
     }
 
-    /// Returns true if the paths of two sets end alike: the last directory and the name in it.
+    /// Tells whether any paths of two sets end alike, in the last directory and the name.
     pub(super) fn end_alike(&self, a: u32, b: u32) -> bool {
         let (a, b) = (&self.ends[self.range(a)], &self.ends[self.range(b)]);
         let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
         few.iter()
-            // Zero stands for no path, and is like nothing.
+            // Zero means no path, and matches nothing.
             .any(|end| *end != 0 && many.binary_search(end).is_ok())
     }
 
-    /// Returns true if a server has both, at different paths: then they are two pages of it.
+    /// Tells whether a server has both sets at different paths, so that they are two of its pages.
     pub(super) fn stand_together(&self, a: u32, b: u32) -> bool {
         let (a, b) = (self.of(a), self.of(b));
         let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
@@ -93,7 +92,7 @@ impl DocumentPlaces {
     }
 }
 
-/// Path of a document on its server: of its URL, else what is left of an id whose first parts name the server.
+/// Returns the path of a document on its server: that of its URL or, if the first components of ids name servers, the rest of its id.
 fn path_of<'a>(
     collection: &'a OverlapDocuments,
     document: u32,
@@ -105,7 +104,7 @@ fn path_of<'a>(
     collection.url(document).and_then(path_of_url)
 }
 
-/// The path and query of a URL.
+/// Returns the path and query of a URL.
 fn path_of_url(url: &str) -> Option<&str> {
     host(url)?;
     let (_, rest) = url.split_once("://")?;
@@ -114,7 +113,7 @@ fn path_of_url(url: &str) -> Option<&str> {
     Some(if path.is_empty() { "/" } else { path })
 }
 
-/// A path without so many leading components.
+/// Returns a path without its first `depth` components.
 fn below(path: &str, depth: usize) -> &str {
     let mut rest = path;
     for _ in 0..depth {
@@ -126,7 +125,7 @@ fn below(path: &str, depth: usize) -> &str {
     rest
 }
 
-/// The last directory of a path and the name in it.
+/// Returns the last directory of a path and the name in it.
 fn last_parts(path: &str) -> &str {
     let path = path.trim_start_matches('/');
     match path.rmatch_indices('/').nth(1) {

@@ -1,35 +1,35 @@
-//! Choice of the counting engine.
+//! Chooses the counting engine.
 
 use super::defer::all_pairs;
 use super::postings::Postings;
 use super::settings::OverlapEngine;
 
-/// Pairs a chunk record up to which sorting them is as cheap as counting them twice.
+/// Maximum number of pairs a chunk record for which sorting is as cheap as counting twice.
 const FEW_PAIRS: u64 = 3;
 
-/// The ways of counting.
+/// The engines to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EngineChoice {
     Sort,
-    /// [`super::count`].
+    /// Counts in memory: [`super::count`].
     InMemory,
-    /// [`super::coarse`].
+    /// Counts coarsely first: [`super::coarse`].
     Coarse,
 }
 
-/// A way, and the reason in words.
+/// The chosen engine, with the reason in words.
 pub(crate) struct CountPlan {
     pub(crate) way: EngineChoice,
     pub(crate) why: String,
 }
 
 impl CountPlan {
-    /// Decides. The number of pairs is known exactly: the chunks are grouped by then, and their sizes counted.
+    /// Chooses an engine. The number of pairs is known exactly, because the chunks are already grouped.
     ///
-    /// `needed` and `left` are bytes: those of the lists in memory, and those there are.
+    /// `needed` are the bytes of the lists in memory, and `left` the bytes available.
     pub(crate) fn new(engine: OverlapEngine, postings: &Postings, needed: u64, left: u64) -> Self {
         let pairs = all_pairs(postings);
-        // Lists that have gone to the file would be read back beside the index.
+        // Lists in the file would have to be read back next to the index.
         let fits = postings.lists.resident() && needed <= left;
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let room = format!(
@@ -58,7 +58,7 @@ impl CountPlan {
 }
 
 impl EngineChoice {
-    /// The name of the engine in results.
+    /// Returns the name of the engine as results show it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sort => "sort",

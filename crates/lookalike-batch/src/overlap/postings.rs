@@ -1,8 +1,7 @@
-//! Chunks to the units that share them: the sorted FPrint-DocID file of the source.
+//! Maps chunks to the units that share them: the sorted FPrint-DocID file of the paper.
 //!
-//! Chunk records are scattered by fingerprint and grouped part by part; a chunk that one unit alone has is counted in
-//! the unit's size and forgotten. What is left is one list of ascending units a shared chunk, in no particular order of
-//! chunks: nothing that comes out depends on that order.
+//! Chunk records are scattered by fingerprint and grouped part by part. A chunk of a single unit is counted in the unit's size and dropped. What
+//! remains is one list of ascending units for each shared chunk. The chunks are in no particular order, and no result depends on it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,16 +19,16 @@ use crate::parallel::on_threads;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
 
-/// Words that are read at once from the file.
+/// Number of words read from the file at once.
 const STEP: usize = 1 << 16;
 
-/// Lists of units, each with its length before it: in memory up to a budget, in a file beyond.
+/// Lists of units, each preceded by its length: in memory up to a budget, in a file beyond that.
 pub(crate) struct PostingLists {
     words: Vec<u32>,
     file: Option<File>,
-    /// Words in the file.
+    /// Number of words in the file.
     filed: u64,
-    /// Words that may stay in memory.
+    /// Maximum number of words in memory.
     budget: usize,
 }
 
@@ -43,17 +42,17 @@ impl PostingLists {
         }
     }
 
-    /// Words of all lists.
+    /// Returns the number of words of all lists.
     pub(crate) fn words(&self) -> u64 {
         self.filed + self.words.len() as u64
     }
 
-    /// True if everything is in memory.
+    /// Tells whether all lists are in memory.
     pub(crate) fn resident(&self) -> bool {
         self.file.is_none()
     }
 
-    /// Bytes of what is in memory.
+    /// Returns the bytes of the lists in memory.
     pub(crate) fn resident_bytes(&self) -> u64 {
         4 * self.words.len() as u64
     }
@@ -75,7 +74,7 @@ impl PostingLists {
     }
 
     fn settle(&mut self, folder: &Path) -> io::Result<()> {
-        // Behind a file, words are only gathered for one long write.
+        // Once there is a file, words only gather in memory for one long write.
         let most = if self.file.is_some() {
             STEP
         } else {
@@ -95,7 +94,7 @@ impl PostingLists {
         Ok(())
     }
 
-    /// Visits all lists in the order they were added, each with its position.
+    /// Visits all lists in the order in which they were added, each with its position.
     pub(crate) fn scan(
         &self,
         mut visit: impl FnMut(u64, &[u32]) -> io::Result<()>,
@@ -114,7 +113,7 @@ impl PostingLists {
                 let from = position + buffer.len() as u64;
                 self.fill(from, length - buffer.len(), &mut buffer)?;
             }
-            // A list that the step cuts off is read again with the next one.
+            // If the step cuts a list off, the list is read again with the next step.
             let whole = visit_lists(&buffer, position, &mut visit)?;
             position += whole as u64;
         }
@@ -128,7 +127,7 @@ impl PostingLists {
         file.read_exact_at(bytemuck::cast_slice_mut(&mut buffer[start..]), from * 4)
     }
 
-    /// The list at a position that [`PostingLists::scan`] told, which has `length` units.
+    /// Returns the list of `length` units at a position that [`PostingLists::scan`] reported.
     pub(crate) fn get<'a>(
         &'a self,
         position: u64,
@@ -137,7 +136,7 @@ impl PostingLists {
     ) -> io::Result<&'a [u32]> {
         let length = length as usize;
         if position >= self.filed {
-            // Behind the length, which the caller knows.
+            // Skip the length, which the caller knows.
             let start = (position - self.filed) as usize + 1;
             return Ok(&self.words[start..start + length]);
         }
@@ -147,7 +146,7 @@ impl PostingLists {
     }
 }
 
-/// Visits the lists that are whole in `words`; how many words they took.
+/// Visits the lists that are complete in `words`. Returns the number of words that they take.
 fn visit_lists(
     words: &[u32],
     position: u64,
@@ -168,17 +167,17 @@ fn visit_lists(
 /// The shared chunks of one chunking.
 pub(crate) struct Postings {
     pub(crate) lists: PostingLists,
-    /// Number of chunks that so many units share, from 2 on.
+    /// Number of chunks by the number of units that share them, from 2.
     pub(crate) histogram: BTreeMap<u32, u64>,
-    /// Chunk records: every distinct chunk of every unit.
+    /// Number of chunk records: every distinct chunk of every unit.
     pub(crate) records: u64,
-    /// Distinct chunks.
+    /// Number of distinct chunks.
     pub(crate) distinct: u64,
-    /// Distinct chunks of each unit.
+    /// Number of distinct chunks of each unit.
     pub(crate) sizes: TableColumn<u32>,
 }
 
-/// Resources of [`collect`].
+/// Resources for [`collect`].
 pub(crate) struct CountResources<'a> {
     pub(crate) threads: usize,
     /// Bytes of scattered records that stay in memory.
@@ -186,18 +185,18 @@ pub(crate) struct CountResources<'a> {
     /// Bytes of lists that stay in memory.
     pub(crate) lists: u64,
     pub(crate) folder: &'a Path,
-    /// Hears how many of [`steps`] are done, and may end the work.
+    /// Receiver of the number of finished [`steps`], which may end the work.
     pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
 }
 
-/// Steps of [`collect`]: segments that are scattered, and parts that are grouped.
+/// Returns the number of steps of [`collect`]: segments to scatter plus parts to group.
 pub(crate) fn steps(chunks: &ChunkSets) -> u64 {
     (chunks.sets.segments() + PARTS) as u64
 }
 
-/// Groups the chunks of all classes.
+/// Groups the chunks of all classes by fingerprint.
 ///
-/// Memory: the budgets, 4 bytes a unit and thread, and 28 bytes a record of the largest part.
+/// Memory: the budgets, 4 bytes for each unit and thread, and 28 bytes for each record of the largest part.
 pub(crate) fn collect(
     chunks: &ChunkSets,
     placement: &UnitPlacement,
@@ -223,16 +222,16 @@ pub(crate) fn collect(
                 break;
             }
             grouper.group(&sink.take(part)?);
-            // Grouping takes no lock: only finished lists are handed over under it.
+            // Grouping needs no lock; only finished lists are handed over under it.
             grouper.hand_over(&mut lock(&whole), means.folder)?;
             (means.advance)((scattered + part + 1) as u64)?;
         }
-        // Each thread has counted sizes on its own: one lock at its end, none for each chunk.
+        // Each thread has counted sizes separately, so one lock at its end is enough.
         let mut whole = lock(&whole);
         whole
             .sizes
             .iter_mut()
-            // Sums of whole numbers: the order of threads does not show.
+            // Integer sums do not depend on the order of the threads.
             .zip(&grouper.sizes)
             .for_each(|(all, own)| *all += own);
         Ok(())
@@ -269,7 +268,7 @@ fn scatter(
     scattered.map(drop)
 }
 
-/// Sorts the few records of a bucket, mostly one or two.
+/// Sorts the records of a bucket, of which there are mostly one or two.
 #[inline]
 fn settle(bucket: &mut [(u64, u32)]) {
     if bucket.len() > 12 {
@@ -284,7 +283,7 @@ fn settle(bucket: &mut [(u64, u32)]) {
     }
 }
 
-/// Groups the records of one part after another; one a thread.
+/// Groups the records of parts, one part after another. Each thread has one.
 struct PartGrouper {
     sizes: TableColumn<u32>,
     records: Vec<(u64, u32)>,
@@ -324,12 +323,12 @@ impl PartGrouper {
         }
     }
 
-    /// Sorts by fingerprint and unit, without repetitions: counted into buckets of a few records by bits that the
-    /// scattering did not use, and settled there.
+    /// Sorts by fingerprint and unit and removes duplicates. Records are first distributed into buckets of a few records, by bits that the scattering
+    /// did not use.
     fn sort(&mut self, records: &[KeyRecord]) {
         let bits = records.len().max(2).ilog2().min(20);
         let key = |record: &KeyRecord| u64::from(record[0]) << 32 | u64::from(record[1]);
-        // The scattering took the lowest byte, which all keys of a part share.
+        // The scattering used the lowest byte, which all keys of a part share.
         let bucket = |key: u64| (key >> 8) as usize & ((1 << bits) - 1);
         self.places.clear();
         self.places.resize((1 << bits) + 1, 0);
@@ -346,7 +345,7 @@ impl PartGrouper {
             self.records[*place as usize] = (key(record), record[2]);
             *place += 1;
         }
-        // Each place has moved on to the end of its bucket.
+        // Each place has moved to the end of its bucket.
         let mut start = 0;
         for &end in &self.places[..1 << bits] {
             settle(&mut self.records[start as usize..end as usize]);

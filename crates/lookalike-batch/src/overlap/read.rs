@@ -1,4 +1,4 @@
-//! The first stage: every record once; its id, site and text's class, and once a class its chunks under every chunking.
+//! Reads every record once: its id, its site, the class of its text and, once for each class, its chunks under every chunking.
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -30,23 +30,23 @@ use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{self, TableShareSizes};
 use crate::spill::texts_in_order::texts_in_order;
 
-/// Options of the reading.
+/// Options and resources of the reading.
 pub(crate) struct ReadPlan<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: &'a InputOptions,
     pub(crate) settings: &'a OverlapSettings,
-    /// True if URLs and servers are wanted.
+    /// True if URLs and servers are needed.
     pub(crate) sites: bool,
     pub(crate) threads: usize,
     pub(crate) memory: DocumentMemory<'a>,
-    /// Bytes of chunks to keep in memory.
+    /// Bytes of chunk sets to keep in memory.
     pub(crate) sets_budget: u64,
-    /// Bytes of chunks, tables and lists together.
+    /// Bytes for chunks, tables and lists together.
     pub(crate) budget: OverlapBudget,
     pub(crate) folder: &'a Path,
 }
 
-/// All that was read.
+/// Everything that was read.
 pub(crate) struct ReadOut {
     pub(crate) documents: DocumentTable,
     pub(crate) classes: TextClasses,
@@ -62,11 +62,11 @@ pub(crate) struct ReadOut {
 /// The chunk sets of one chunking.
 pub(crate) struct ChunkSets {
     pub(crate) sets: SetStore,
-    /// Chunks of each class.
+    /// Number of chunks of each class.
     pub(crate) sizes: TableColumn<u32>,
 }
 
-/// Memory beside the fixed part. Tables of documents take their share of it and lie in files beyond that: see [`table_memory`].
+/// Memory apart from the fixed part. Tables of documents get a share of it and are in files beyond that: see [`table_memory`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverlapBudget {
     pub(crate) all: u64,
@@ -75,17 +75,17 @@ pub(crate) struct OverlapBudget {
 }
 
 impl OverlapBudget {
-    /// Least memory to group and count with, beside tables and lists.
+    /// Minimum memory for grouping and counting, besides tables and lists.
     pub(crate) const LEAST: u64 = 2 << 20;
 
     pub(crate) fn table_share(&self) -> TableShareSizes {
         TableShareSizes::of(self.all)
     }
 
-    /// Memory that `tables`, and `lists`, which stay in memory, leave for sets of chunks, or for grouping and counting.
+    /// Returns the memory that `tables` and `lists` leave for chunk sets, or for grouping and counting. Lists always stay in memory.
     ///
     /// # Errors
-    /// If the lists do not fit beside tables.
+    /// If the lists do not fit next to the tables.
     pub(crate) fn left_by(&self, tables: u64, lists: ResidentLists) -> Result<u64, BatchError> {
         let kept = lists.names + lists.unread + Self::LEAST;
         let beside_tables = self.all - tables.min(self.table_share().all());
@@ -107,44 +107,44 @@ impl OverlapBudget {
     }
 }
 
-/// Bytes of what stays in memory whatever the limit is.
+/// Bytes of data that stay in memory whatever the limit is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResidentLists {
-    /// Names of servers, and their addresses.
+    /// Names and addresses of servers.
     pub(crate) names: u64,
-    /// Parts that could not be read.
+    /// Reports of parts that could not be read.
     pub(crate) unread: u64,
 }
 
-/// URLs and servers of documents; empty when nobody asked.
+/// URLs and servers of documents; empty if not requested.
 #[derive(Default)]
 pub(crate) struct DocumentSites {
-    /// UTF-8.
+    /// All URLs, as UTF-8.
     urls: TableColumn<u8>,
-    /// Ends of the URLs in `urls`, by document; an empty one stands for the id.
+    /// End of each document's URL in `urls`. An empty URL means that the id is the URL.
     url_ends: TableColumn<u64>,
-    /// Numbers of servers, one more than their position in `names`.
+    /// Number of each document's server: one more than its position in `names`.
     pub(crate) servers: TableColumn<Option<NonZeroU32>>,
-    /// Servers as they turned up.
+    /// Names of servers, in the order in which they first occurred.
     pub(crate) names: Vec<String>,
     numbers: HashMap<String, NonZeroU32>,
-    /// Addresses of servers.
+    /// Known addresses of servers, with the servers' numbers.
     pub(crate) addresses: BTreeSet<(NonZeroU32, String)>,
-    /// Bytes of these names and addresses.
+    /// Memory of these names and addresses, in bytes.
     name_bytes: u64,
 }
 
-/// Bytes of the name of a server, in both tables.
+/// Returns the bytes that the name of a server takes in both tables.
 fn bytes_of_name(name: &str) -> u64 {
     2 * name.len() as u64 + 96
 }
 
-/// Bytes of the address of a server.
+/// Returns the bytes that the address of a server takes.
 fn bytes_of_address(address: &str) -> u64 {
     64 + address.len() as u64
 }
 
-/// Range of the URL of a document in all of them.
+/// Returns the range of a document's URL in the concatenated URLs.
 fn url_range(ends: &[u64], document: usize) -> Range<usize> {
     let start = document.checked_sub(1).map_or(0, |before| ends[before]);
     start as usize..ends[document] as usize
@@ -171,12 +171,12 @@ impl DocumentSites {
         }
     }
 
-    /// URLs, their ends, and numbers of servers.
+    /// Returns the URLs, their ends, and the numbers of servers.
     pub(crate) fn columns(&self) -> (&[u8], &[u64], &[Option<NonZeroU32>]) {
         (&self.urls, &self.url_ends, &self.servers)
     }
 
-    /// From its columns, without the names of servers; nothing can be added.
+    /// Creates sites from columns, without the names of servers. Nothing can be added to them.
     pub(crate) fn from_columns(
         urls: TableColumn<u8>,
         url_ends: TableColumn<u64>,
@@ -190,7 +190,7 @@ impl DocumentSites {
         }
     }
 
-    /// The URL of a document, if it has one that is not its id.
+    /// Returns the URL of a document if it has one that differs from its id.
     pub(crate) fn url(&self, document: usize) -> Option<&str> {
         if self.urls.is_empty() {
             return None;
@@ -199,7 +199,7 @@ impl DocumentSites {
         (!url.is_empty()).then(|| str::from_utf8(url).expect("URLs are stored from strings"))
     }
 
-    /// The sites of documents in another order.
+    /// Puts the sites of documents in another order.
     pub(super) fn put_in_order(&mut self, order: &[u32]) {
         if !self.servers.is_empty() {
             let servers = order
@@ -209,7 +209,7 @@ impl DocumentSites {
         }
         let urls = std::mem::take(&mut self.urls);
         let url_ends = std::mem::take(&mut self.url_ends);
-        // Where all URLs are ids there is none to look at.
+        // If every URL is an id, none is stored.
         if urls.is_empty() {
             return;
         }
@@ -223,12 +223,12 @@ impl DocumentSites {
         });
     }
 
-    /// Bytes of the columns.
+    /// Returns the bytes of the columns.
     pub(crate) fn bytes(&self) -> u64 {
         (self.urls.capacity() + self.url_ends.capacity() * 8 + self.servers.capacity() * 4) as u64
     }
 
-    /// Gives columns the names of their servers, and the addresses.
+    /// Sets the names and addresses of the servers.
     pub(crate) fn set_names(
         &mut self,
         names: Vec<String>,
@@ -249,7 +249,7 @@ struct ChunkedBatch {
     ids: String,
     rows: Vec<ChunkedRow>,
     classes: Vec<(ClassId, u128)>,
-    /// Sets with headers, for each chunking.
+    /// Feature sets with headers, for each chunking.
     words: Vec<Vec<u64>>,
     skipped: Vec<(SkippedInput, SkippedLine)>,
     unreadable: u64,
@@ -332,7 +332,7 @@ impl ChunkedBatch {
         self.skipped.push((SkippedInput::record(inputs, bad), line));
     }
 
-    /// Adds a record; false when there are too many texts.
+    /// Adds a record. Returns false if there are too many texts.
     fn add(
         &mut self,
         record: &Record<'_>,
@@ -350,16 +350,16 @@ impl ChunkedBatch {
         tally.named_ids += u64::from(record.id_named);
         tally.removed.count(&record.removed);
         let class = if text.trim().is_empty() {
-            // A text that is too long comes as an empty one, and has its own count.
+            // A text that is too long arrives as an empty one and is counted separately.
             tally.empty += u64::from(record.text_state != TextState::TooLong);
             None
         } else {
             let hash = record.seen_hash();
-            // The numbers of classes are full: reading goes on, and the job is refused at its end.
+            // No class numbers are left. Reading continues, and the job fails at its end.
             let Some((class, is_new)) = seen.class(hash) else {
                 return false;
             };
-            // Equal texts have equal chunks: whoever sees a text first cuts it, and nobody else.
+            // Equal texts have equal chunks, so only the worker that sees a text first splits it.
             if is_new {
                 self.classes.push((class, hash));
                 self.add_chunks(class, text, chunker);
@@ -388,7 +388,7 @@ impl ChunkedBatch {
 }
 
 impl ReadOut {
-    /// Nothing yet.
+    /// Creates an empty result.
     pub(crate) fn new(plan: &ReadPlan<'_>) -> Self {
         let share = plan.sets_budget / plan.settings.chunkings.len() as u64;
         let chunks = plan.settings.chunkings.iter();
@@ -409,16 +409,16 @@ impl ReadOut {
         }
     }
 
-    /// Bytes of the tables, and of the hash table of texts.
+    /// Returns the bytes of the tables and of the hash table of texts.
     fn bytes(&self) -> u64 {
         let (documents, texts) = (self.documents.len() as u64, self.classes.len() as u64);
         let tables = self.documents.bytes() + self.classes.bytes() + self.sites.bytes();
         tables + 40 * documents + 36 * texts
     }
 
-    /// Bytes of names, and of the lines about what could not be read, whose texts have so many.
+    /// Returns the bytes of names, and of the lines about what could not be read; `line_bytes` are those of their texts.
     pub(crate) fn lists(&self, line_bytes: u64) -> ResidentLists {
-        // A list that grows is in memory twice for a moment.
+        // A growing list is briefly in memory twice.
         let lines = 2 * self.lines.capacity() * size_of::<SkippedLine>();
         ResidentLists {
             names: self.sites.name_bytes,
@@ -426,7 +426,7 @@ impl ReadOut {
         }
     }
 
-    /// Has chunks make room for tables.
+    /// Moves chunk sets to disk to make room for tables.
     pub(crate) fn shrink(&mut self, left: u64, folder: &Path) -> Result<(), BatchError> {
         let share = left / self.chunks.len() as u64;
         let mut chunks = self.chunks.iter_mut();
@@ -453,7 +453,7 @@ impl ReadOut {
             self.classes.set(class, hash, 0, 0);
         }
         for (chunks, mut words) in self.chunks.iter_mut().zip(batch.words) {
-            // The store keeps the whole capacity, and counts it.
+            // The store keeps and counts the whole capacity.
             words.shrink_to_fit();
             chunks
                 .push(words, plan.folder)
@@ -470,7 +470,7 @@ impl ChunkSets {
         let mut at = 0;
         while at < words.len() {
             let (class, length) = crate::spill::feature_sets::split(words[at]);
-            // Threads number texts as they meet them: a higher number may come first.
+            // Threads number texts as they find them, so a higher number may come first.
             if self.sizes.len() <= class as usize {
                 self.sizes.resize(class as usize + 1, 0);
             }

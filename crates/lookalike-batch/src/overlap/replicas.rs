@@ -1,7 +1,8 @@
-//! Replication as told by the rows of one chunking (Shivakumar and Garcia-Molina 1998, section 3): replicas of each page, and what a crawler need not visit.
+//! Measures replication from the rows of one chunking (Shivakumar and Garcia-Molina 1998, section 3): replicas of each page, and pages that a crawler
+//! need not visit.
 //!
-//! Rows come in the order of their first unit, so when a unit comes first in a row, everything is known that could make
-//! it a copy of an earlier one: one pass decides, and a page is only ever skipped for one that is kept.
+//! Rows come in the order of their first unit. When a unit comes first in a row, all earlier units that it could be a copy of are known. One pass is
+//! therefore enough, and a page is only skipped for one that is kept.
 
 use serde::Serialize;
 
@@ -9,28 +10,28 @@ use super::SharedCount;
 use super::collection::OverlapDocuments;
 use crate::spill::table_column::TableColumn;
 
-/// Upper ends of the classes of replicas, the document itself included: 1, 2, 3 to 10, 11 to 100, ...
+/// Upper ends of the classes by number of replicas, including the document itself: 1, 2, 3 to 10, 11 to 100, ...
 const ENDS: [u64; 5] = [1, 2, 10, 100, 1000];
 
-/// A page that need not be visited, because one that is kept has its content.
+/// A page that need not be visited, because a kept page has its contents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SkippablePage {
     pub(crate) kept: u32,
     pub(crate) shared: u32,
-    /// Share of the skipped page's chunks that the kept one has.
+    /// Share of the skipped page's chunks that the kept page has.
     pub(crate) containment: f64,
 }
 
-/// Hears the rows of one chunking.
+/// Counts replicas in the rows of one chunking.
 ///
-/// Memory: 24 bytes a set of equal texts.
+/// Memory: 24 bytes for each set of equal texts.
 pub(crate) struct ReplicaCounter {
-    /// Other documents that overlap with those of each set.
+    /// Number of other documents that overlap with those of each set.
     others: TableColumn<u64>,
-    /// The kept set that a set overlaps with, or itself.
+    /// The kept set that each set overlaps with, or the set itself.
     pub(crate) leaders: TableColumn<u32>,
     skipped: TableColumn<Option<(u32, u32)>>,
-    /// Least share of a page's chunks in a kept page for which it is skipped.
+    /// Minimum share of a page's chunks in a kept page for the page to be skipped.
     containment: f64,
 }
 
@@ -44,25 +45,25 @@ impl ReplicaCounter {
         }
     }
 
-    /// Hears a row of sets, in order.
+    /// Takes a row of sets. Rows must come in order.
     pub(crate) fn row(&mut self, row: SharedCount, collection: &OverlapDocuments, sizes: &[u32]) {
         let (a, b) = (row.a as usize, row.b as usize);
         let documents = |set: u32| collection.exact.members(set).len() as u64;
         self.others[a] += documents(row.b);
         self.others[b] += documents(row.a);
-        // Only for a page that is kept itself, and only once: a visit is saved once.
+        // Only if the first page is itself kept, and only once, because a visit is saved once.
         if self.leaders[a] == row.a && self.leaders[b] == row.b {
             self.leaders[b] = row.a;
         }
         let contained = f64::from(row.shared) / f64::from(sizes[b]) >= self.containment;
         let better = self.skipped[b].is_none_or(|(_, shared)| row.shared > shared);
-        // Never for a page that is skipped itself: its content must be at the kept one, not two steps away.
+        // Never skip a page for one that is itself skipped: the contents must be in the kept page, not two steps away.
         if contained && better && self.skipped[a].is_none() {
             self.skipped[b] = Some((row.a, row.shared));
         }
     }
 
-    /// The kept page that a set is skipped for.
+    /// Returns the kept page that a set is skipped for.
     pub(crate) fn skipped(&self, set: u32, sizes: &[u32]) -> Option<SkippablePage> {
         self.skipped[set as usize].map(|(kept, shared)| SkippablePage {
             kept,
@@ -71,12 +72,12 @@ impl ReplicaCounter {
         })
     }
 
-    /// Sets that are skipped for a kept one.
+    /// Returns the number of sets that are skipped for a kept one.
     pub(crate) fn near_copies(&self) -> u64 {
         self.skipped.iter().flatten().count() as u64
     }
 
-    /// Figures of these rows.
+    /// Returns the figures of these rows.
     pub(crate) fn level(&self, name: &str, collection: &OverlapDocuments) -> ReplicaLevel {
         let mut level = ReplicaLevel::exact(collection);
         level.level = name.to_owned();
@@ -97,29 +98,29 @@ impl ReplicaCounter {
     }
 }
 
-/// Replication of the collection at one level of resemblance, and what a crawler saves that knows it.
+/// Replication of the collection at one level of resemblance, and the savings for a crawler that knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReplicaLevel {
-    /// `exact` for equal texts, else the chunking.
+    /// `exact` for equal texts, otherwise the chunking.
     pub level: String,
     /// Documents by the number of their replicas, themselves included.
     pub replicas: Vec<ReplicaClass>,
-    /// Documents with a text.
+    /// Number of documents with a text.
     pub with_text: u64,
-    /// Visits that need not be made: documents that overlap with one that is kept.
+    /// Number of visits saved: documents that overlap with a kept one.
     pub visits_saved: u64,
-    /// Bytes of their texts.
+    /// Bytes of the texts of these documents.
     pub bytes_saved: u64,
 }
 
-/// Documents with a number of replicas.
+/// Number of documents with a given number of replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ReplicaClass {
-    /// The number: `1`, `2`, `3-10`, `11-100`, `101-1000`, `1001-`.
+    /// The number of replicas: `1`, `2`, `3-10`, `11-100`, `101-1000`, `1001-`.
     pub replicas: String,
-    /// Documents.
+    /// The number of documents.
     pub documents: u64,
 }
 
@@ -147,7 +148,7 @@ impl ReplicaLevel {
         self.replicas[class].documents += documents;
     }
 
-    /// The level of equal texts.
+    /// Returns the level of equal texts.
     pub(crate) fn exact(collection: &OverlapDocuments) -> Self {
         let mut level = Self::new();
         level.level = "exact".to_owned();

@@ -1,4 +1,5 @@
-//! Two uses of the chunks of single documents (Shivakumar and Garcia-Molina 1998, section 4): results in the order of what is new in each, and copies of one page.
+//! Answers two kinds of requests from the chunks of single documents (Shivakumar and Garcia-Molina 1998, section 4): orders results by novelty, and
+//! finds copies of one page.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -29,7 +30,7 @@ struct RankedLine<'a> {
     new: f64,
 }
 
-/// A row of documents, with their URLs where these are not their ids.
+/// A row of documents, with the URLs that differ from their ids.
 #[derive(Serialize)]
 struct CopyLine<'a> {
     #[serde(flatten)]
@@ -41,10 +42,10 @@ struct CopyLine<'a> {
 }
 
 impl OverlapJob<'_> {
-    /// Writes the documents `ids`, a result list, [in the order of what is new in each](order_by_novelty).
+    /// Writes the documents `ids`, for example a list of results, [ordered by novelty](order_by_novelty).
     ///
     /// # Errors
-    /// [`BatchError`]; an id that no document has is named.
+    /// [`BatchError`]; it names an id that no document has.
     pub fn rerank(
         &self,
         ids: &[String],
@@ -72,17 +73,16 @@ impl OverlapJob<'_> {
         Ok(self.finished(prepared.summary))
     }
 
-    /// Writes a row for every document that overlaps with the one of this id or URL, the most containing first: `a` is the
-    /// id of that document, `b` that of the copy. Other documents of the same URL are no copies: they have no row, and
-    /// the summary counts them.
+    /// Writes a row for every document that overlaps with the one that has this id or URL, the largest overlap first: `a` is the id of that document,
+    /// `b` that of the copy. Other documents with the same URL are not copies: they get no row, but the summary counts them.
     ///
     /// # Errors
-    /// [`BatchError`]; a name that no document has is named.
+    /// [`BatchError`]; it names an id or URL that no document has.
     pub fn copies_of(&self, name: &str, out: &mut dyn Write) -> Result<OverlapSummary, BatchError> {
         let mut prepared = self.prepare_one()?;
         let collection = &prepared.collection;
         let own = named(collection, &[name.to_owned()])?[0];
-        // The chunks of one document in memory, and all others past them: no grouping for a single question.
+        // Keep one document's chunks in memory and stream all others past them; a single request does not need grouping.
         let set = self.sets_of(&prepared, &[own])?.remove(0);
         let least = self.settings.least(0) as usize;
         let mut found: Vec<(usize, u32, usize)> = Vec::new();
@@ -128,7 +128,7 @@ impl OverlapJob<'_> {
         self.prepare(true, None)
     }
 
-    /// Visits the chunks of every exact set.
+    /// Visits the chunks of every set of equal texts.
     fn walk(
         &self,
         prepared: &PreparedOverlap,
@@ -153,7 +153,7 @@ impl OverlapJob<'_> {
         walked.map_err(BatchError::temporary(self.folder))
     }
 
-    /// The chunks of documents; none for a document without a text.
+    /// Returns the chunks of documents; empty for a document without a text.
     fn sets_of(
         &self,
         prepared: &PreparedOverlap,
@@ -179,7 +179,7 @@ impl OverlapJob<'_> {
     }
 }
 
-/// The documents that have these ids, or else these URLs.
+/// Returns the documents with these ids, or else with these URLs.
 fn named(collection: &OverlapDocuments, names: &[String]) -> Result<Vec<u32>, BatchError> {
     let wanted: HashSet<&str> = names.iter().map(String::as_str).collect();
     let (mut by_id, mut by_page) = (HashMap::new(), HashMap::new());
@@ -190,13 +190,13 @@ fn named(collection: &OverlapDocuments, names: &[String]) -> Result<Vec<u32>, Ba
         }
         let page = collection.page(document);
         if wanted.contains(page) {
-            // Of equal URLs the smallest id.
+            // Of documents with equal URLs, take the smallest id.
             by_page.entry(page).or_insert(document);
         }
     }
     let named = names.iter().map(|name| {
         let name = name.as_str();
-        // Ids go before URLs.
+        // Ids take precedence over URLs.
         let document = by_id.get(name).or_else(|| by_page.get(name)).copied();
         document.ok_or_else(|| OverlapSettingsError::UnknownDocument(name.to_owned()).into())
     });

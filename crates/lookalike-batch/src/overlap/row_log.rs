@@ -1,7 +1,7 @@
-//! The rows that were counted, on disk as they come, so that a job that was killed goes on counting where it was.
+//! Logs rows to disk as they are counted, so that a job that is killed resumes counting where it stopped.
 //!
-//! Engines hand over rows by their first unit, ascending. One file for each chunking, `rows-N.bin` (of servers
-//! `server-rows-N.bin`), appended to frame by frame. Little-endian:
+//! Engines emit rows in ascending order of their first unit. Each chunking has one file, `rows-N.bin` (`server-rows-N.bin` for servers), to which
+//! frames are appended. Little-endian:
 //!
 //! ```text
 //! u64       bytes of the frame behind these
@@ -14,8 +14,7 @@
 //! Units and numbers of chunks are columns of numbers, which may have any size: see
 //! [`number_column`](crate::dedup::number_column).
 //!
-//! A frame that is not whole ends the log: what was counted for it is counted again. A log belongs to the units of what
-//! was read, and is believed only together with that.
+//! An incomplete frame ends the log, and its rows are counted again. A log belongs to the units of one reading, and is only used together with that.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -27,23 +26,23 @@ use super::SharedCount;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
 
-/// Rows after which a frame ends, at the next first unit.
+/// Number of rows after which a frame ends, at the next first unit.
 const FRAME: usize = 1 << 15;
-/// No frame is larger: a row each for all units beside those before it.
+/// Maximum bytes of a frame. It is large enough for a row with every other unit.
 const MOST: u64 = 1 << 33;
 
-/// Takes rows and gives back those of an earlier run; see the module's header.
+/// Log of counted rows, which replays those of an earlier run.
 pub(crate) struct RowLog {
     file: File,
-    /// Start of the next frame.
+    /// Offset of the next frame.
     end: u64,
-    /// Rows whose first unit is before this one are on disk.
+    /// All rows whose first unit is before this one are on disk.
     from: u32,
     rows: Vec<SharedCount>,
 }
 
 impl RowLog {
-    /// The log at `path`; what is there counts only if `is_believed`.
+    /// Opens the log at `path`. Existing contents are only used if `is_believed`, and truncated otherwise.
     pub(crate) fn open(path: &Path, is_believed: bool) -> io::Result<Self> {
         let file = File::options()
             .read(true)
@@ -59,8 +58,8 @@ impl RowLog {
         })
     }
 
-    /// Visits the rows of the frames that are whole and forgets what is behind them; the first unit whose rows are not
-    /// there. Rows of `units` units are expected; frames with others end the log.
+    /// Visits the rows of all complete frames and truncates what follows them. Returns the first unit whose rows are missing. A frame with rows of
+    /// other than `units` units ends the log.
     pub(crate) fn replay<E: From<io::Error>>(
         &mut self,
         units: u32,
@@ -70,8 +69,7 @@ impl RowLog {
         let mut file = BufReader::with_capacity(1 << 18, file);
         while let Some(frame) = frame(&mut file, self.end)? {
             let LogFrame { next, rows, bytes } = frame;
-            // Rows index tables of units. The checksum says that they were written so, not that they belong to
-            // these units.
+            // Rows index tables of units. The checksum shows that they were written like this, not that they belong to these units.
             let fits = |row: &SharedCount| row.a < row.b && row.b < units && row.a >= self.from;
             if next > units || next < self.from || !rows.iter().all(fits) {
                 break;
@@ -80,16 +78,16 @@ impl RowLog {
             rows.into_iter().try_for_each(&mut visit)?;
         }
         drop(file);
-        // Cut a torn frame off: new ones may end within it.
+        // Truncate a torn frame, because a shorter new one would leave its tail.
         self.file.set_len(self.end)?;
         self.file.seek(SeekFrom::Start(self.end))?;
         Ok(self.from)
     }
 
-    /// Takes the next row.
+    /// Adds the next row.
     pub(crate) fn push(&mut self, row: SharedCount) -> io::Result<()> {
         let is_new = self.rows.last().is_some_and(|last| last.a < row.a);
-        // A frame promises all rows before its end, so it ends only where a first unit does.
+        // A frame contains all rows before its end, so it only ends between first units.
         if is_new && self.rows.len() >= FRAME {
             self.write(row.a)?;
         }
@@ -97,7 +95,7 @@ impl RowLog {
         Ok(())
     }
 
-    /// Everything was counted.
+    /// Writes the remaining rows when everything has been counted.
     pub(crate) fn finish(&mut self, units: u32) -> io::Result<()> {
         match self.from < units {
             true => self.write(units),
@@ -114,10 +112,10 @@ impl RowLog {
             let numbers = self.rows.iter().map(|row| column(row).into());
             write_numbers(&mut frame, numbers, ExpectedNumber::Next)?;
         }
-        // With the sum, which is not there yet.
+        // Including the checksum, which is appended below.
         let behind = frame.len() as u64;
         frame[..8].copy_from_slice(&behind.to_le_bytes());
-        // The position as a seed: a frame that stands elsewhere than it was written is none.
+        // Seed with the position, so that a frame is only valid where it was written.
         let sum = xxh3_64_with_seed(&frame, self.end);
         frame.extend_from_slice(&sum.to_le_bytes());
         self.file.write_all(&frame)?;
@@ -128,24 +126,23 @@ impl RowLog {
     }
 }
 
-/// Content of a frame.
+/// Contents of a frame.
 struct LogFrame {
-    /// Rows whose first unit is before this one are in it or an earlier one.
+    /// All rows whose first unit is before this one are in this frame or an earlier one.
     next: u32,
     rows: Vec<SharedCount>,
-    /// Bytes that it takes in the file.
+    /// Bytes of the frame in the file.
     bytes: u64,
 }
 
-/// The frame at hand, `None` where none is whole.
+/// Reads the next frame. Returns `None` if it is not complete.
 fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<LogFrame>> {
     let mut bytes = Vec::new();
     if Read::by_ref(file).take(8).read_to_end(&mut bytes)? < 8 {
         return Ok(None);
     }
     let behind = HashingStream::new(&bytes[..]).word()?;
-    // Read up to the length instead of into a buffer of it: a damaged one takes no more memory than the file
-    // has bytes.
+    // Read up to the length instead of allocating it first: a damaged length then takes no more memory than the file has bytes.
     if behind > MOST || Read::by_ref(file).take(behind).read_to_end(&mut bytes)? < behind as usize {
         return Ok(None);
     }
@@ -158,7 +155,7 @@ fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<LogFrame>> {
     Ok(parsed(frame).ok())
 }
 
-/// The content of a frame without its sum; an error where a number is one that no job in memory has.
+/// Parses a frame without its checksum. Fails if a number is larger than an in-memory job can have.
 fn parsed(frame: &[u8]) -> io::Result<LogFrame> {
     let bytes = frame.len() as u64 + 8;
     let mut frame = HashingStream::new(&frame[8..]);
@@ -178,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// The log of these rows, cut off after so many bytes.
+    /// Returns the log of these rows, truncated to the share `keep` of its length.
     fn cut(rows: &[SharedCount], units: u32, keep: f64) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows");
@@ -234,8 +231,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is left of a log: its rows are the first ones, all of them up to a unit, and going on from there ends
-        /// with the whole.
+        /// However a log is truncated or damaged, the replayed rows are a prefix that is complete up to a unit, and resuming from there gives all
+        /// rows.
         #[test]
         fn a_torn_log_goes_on_where_it_was(rows in rows(), keep in 0.0..=1.0_f64, flip in any::<Option<u16>>()) {
             let units = 40;

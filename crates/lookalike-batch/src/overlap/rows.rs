@@ -1,4 +1,4 @@
-//! Rows of units to lines of documents or servers, in the order of their names.
+//! Turns rows of units into lines of documents or servers, in the order of their names.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,27 +12,27 @@ use crate::error::BatchError;
 use crate::observer::JobObserver;
 use crate::spill::external_sort::ExternalSort;
 
-/// One row of the result.
+/// One row of the results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct OverlapRow<'a> {
-    /// The smaller name.
+    /// The name of the first unit, the smaller of the two.
     pub a: &'a str,
-    /// The larger name.
+    /// The name of the second unit.
     pub b: &'a str,
-    /// Chunking of the texts.
+    /// The chunking of the texts.
     pub chunking: &'a str,
-    /// Distinct chunks that both have.
+    /// Number of distinct chunks that both have.
     pub shared: u32,
-    /// Distinct chunks of `a`.
+    /// Number of distinct chunks of `a`.
     pub chunks_a: u32,
-    /// Distinct chunks of `b`.
+    /// Number of distinct chunks of `b`.
     pub chunks_b: u32,
     /// Share of the chunks of `a` that `b` has.
     pub containment_a: f64,
     /// Share of the chunks of `b` that `a` has.
     pub containment_b: f64,
-    /// Shared chunks by all chunks of the two.
+    /// Shared chunks divided by all chunks of both.
     pub resemblance: f64,
 }
 
@@ -63,8 +63,7 @@ impl<'a> OverlapRow<'a> {
 }
 
 impl OverlapRow<'_> {
-    /// The row as a line of JSON, instead of what is in `line`: the same bytes as serde's, in less than half the time,
-    /// for there are millions of rows.
+    /// Replaces `line` with the row as a line of JSON. The bytes are those of serde in less than half the time, because there are millions of rows.
     fn write_to(&self, line: &mut Vec<u8>) -> io::Result<()> {
         line.clear();
         for (before, text) in [
@@ -96,10 +95,10 @@ impl OverlapRow<'_> {
     }
 }
 
-/// A JSON string; names seldom have anything to escape, which is seen many bytes at a time.
+/// Appends a JSON string. Names rarely need escapes, and the check for that handles many bytes at once.
 fn string(line: &mut Vec<u8>, text: &str) -> io::Result<()> {
     let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-    // Without an early end the loop is one of vectors.
+    // Without an early exit the compiler vectorizes the loop.
     if text.bytes().fold(true, |all, byte| all & plain(byte)) {
         line.push(b'"');
         line.extend_from_slice(text.as_bytes());
@@ -109,24 +108,24 @@ fn string(line: &mut Vec<u8>, text: &str) -> io::Result<()> {
     Ok(serde_json::to_writer(line, text)?)
 }
 
-/// Rows that are written at once.
+/// Number of rows written at once.
 const BATCH: usize = 4096;
 
-/// Stage between an engine and the file.
+/// Stage between an engine and the output.
 pub(crate) struct RowWriter<'a> {
     pub(crate) view: UnitView<'a>,
     pub(crate) chunking: &'a str,
-    /// Distinct chunks of each unit.
+    /// Number of distinct chunks of each unit.
     pub(crate) sizes: &'a [u32],
     pub(crate) min_shared: u32,
     pub(crate) min_containment: f64,
     pub(crate) copies: ExactCopies,
-    /// Bytes for sorting, where equal texts are listed one by one.
+    /// Bytes for sorting, if equal texts are listed one by one.
     pub(crate) budget: u64,
     pub(crate) folder: &'a Path,
 }
 
-/// Writing into `out` fails elsewhere than sorting.
+/// Failure of sorting (`Here`) or of writing the output (`There`).
 enum RowFailure {
     Here(io::Error),
     There(io::Error),
@@ -139,15 +138,14 @@ impl From<io::Error> for RowFailure {
 }
 
 impl RowWriter<'_> {
-    /// True if a pair is contained enough.
+    /// Tells whether the containment of a pair is high enough.
     pub(crate) fn wants(&self, row: &SharedCount) -> bool {
-        // Of the two containments the one of the smaller unit is the larger.
+        // The containment of the smaller unit is the larger of the two.
         let smaller = self.sizes[row.a as usize].min(self.sizes[row.b as usize]);
         f64::from(row.shared) / f64::from(smaller) >= self.min_containment
     }
 
-    /// Writes what `engine` hands over and tells `hear` of it; the number of lines. The observer hears when it is rows that
-    /// take the time.
+    /// Writes the rows that `engine` emits, passes each to `hear`, and returns the number of lines. The observer is told while rows are written.
     pub(crate) fn write(
         &self,
         out: &mut dyn Write,
@@ -162,8 +160,7 @@ impl RowWriter<'_> {
         let mut lines = 0;
         let mut line = Vec::new();
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
-            // Sets are in the order of their smallest ids, their other documents are not: so rows of documents
-            // are sorted once more.
+            // Sets are ordered by their smallest ids, but their other documents are not, so rows of documents are sorted again.
             let sort = self.expand(hear, engine)?;
             let done = sort.drain(|[a, b, shared]: [u32; 3]| {
                 lines += 1;
@@ -183,7 +180,7 @@ impl RowWriter<'_> {
             let done = batch.drain(..).try_for_each(|row| {
                 hear(row);
                 lines += 1;
-                // Units are numbered by their names, so the first name is the smaller.
+                // Units are numbered by name, so the first name is the smaller.
                 let names = [row.a, row.b].map(|unit| self.view.name(unit));
                 let chunks = [row.a, row.b].map(|unit| self.sizes[unit as usize]);
                 OverlapRow::new(names, self.chunking, row.shared, chunks)
@@ -208,7 +205,7 @@ impl RowWriter<'_> {
         Ok(lines)
     }
 
-    /// Rows of sets to rows of documents.
+    /// Expands rows of sets into rows of documents.
     fn expand(
         &self,
         hear: &mut dyn FnMut(SharedCount),
@@ -234,7 +231,7 @@ impl RowWriter<'_> {
             }
             Ok(())
         })?;
-        // Documents of one text share all its chunks. They are one unit, so that no engine counts them.
+        // Documents with equal texts share all chunks. They are one unit, so no engine counts their pairs.
         for (set, &size) in self
             .sizes
             .iter()

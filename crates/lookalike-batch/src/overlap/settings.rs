@@ -13,48 +13,48 @@ use crate::setting_words::{ParseSettingError, setting_words};
 use crate::settings::RepeatedIds;
 use crate::settings_error::{BoundedSetting, SettingsError};
 
-/// Method of counting pairs of units with common chunks. Every engine gives the same rows.
+/// Method of counting pairs of units with shared chunks. All engines give the same rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverlapEngine {
-    /// Chosen from the chunks at hand.
+    /// Chosen according to the chunks.
     #[default]
     Auto,
-    /// Every pair of every chunk is written out, sorted and counted (Shivakumar and Garcia-Molina 1998, section 2.1).
+    /// Writes out, sorts and counts every pair of every chunk (Shivakumar and Garcia-Molina 1998, section 2.1).
     Sort,
-    /// Pairs are counted where they stand, very common chunks last (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting).
+    /// Counts pairs directly and adds very common chunks last (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting).
     Count,
 }
 
-/// Units that are compared.
+/// Kind of units to compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverlapUnit {
     /// Documents.
     #[default]
     Document,
-    /// Servers: each the union of its documents (Shivakumar and Garcia-Molina 1998, section 3).
+    /// Servers, each of which has the chunks of all its documents (Shivakumar and Garcia-Molina 1998, section 3).
     Server,
 }
 
-/// Representation of documents of equal text in the rows.
+/// Treatment of documents with equal texts in the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExactCopies {
-    /// All of them: every pair of documents has its row.
+    /// All are listed: every pair of documents gets a row.
     Listed,
-    /// The one with the smallest id (Shivakumar and Garcia-Molina 1998, section 2).
+    /// The document with the smallest id represents all (Shivakumar and Garcia-Molina 1998, section 2).
     Apart,
 }
 
-/// Place of the name of a document's server.
+/// Source of the name of a document's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerName {
-    /// Host of the URL: of the field `url`, else of the id.
+    /// The host of the URL, taken from the field `url` or else from the id.
     #[default]
     Url,
     /// A field of the record.
     Field(FieldPath),
-    /// So many leading components of the id, which is a path.
+    /// The given number of leading components of the id, which is a path.
     Path(usize),
 }
 
@@ -108,12 +108,12 @@ impl fmt::Display for ServerName {
     }
 }
 
-/// A least number of shared chunks. Parsed from `25` and `lines:4=15`.
+/// A minimum number of shared chunks. Parsed from text such as `25` or `lines:4=15`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinShared {
-    /// The chunking it is for; all others when there is none.
+    /// The chunking that it applies to. `None` means all others.
     pub chunking: Option<Chunking>,
-    /// The number.
+    /// The minimum number of shared chunks.
     pub shared: u32,
 }
 
@@ -145,29 +145,29 @@ impl fmt::Display for MinShared {
     }
 }
 
-/// Settings that decide the result of an overlap job.
+/// Settings that determine the result of an overlap job.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OverlapSettings {
-    /// Chunkings of the texts; at least one, each once.
+    /// Chunkings of the texts: at least one, without duplicates.
     pub chunkings: Vec<Chunking>,
-    /// Definition of the words and characters that chunks are made of, where they are.
+    /// Definition of words and characters, for chunkings that use them.
     pub scheme: Scheme,
     /// Width of the fingerprints of chunks.
     pub bits: ChunkBits,
-    /// Least number of chunks that two units share, from 1 on (T of the source): for all chunkings, or for one.
+    /// Minimum number of chunks that two units share, at least 1 (T in the paper): for all chunkings, or for one.
     pub min_shared: Vec<MinShared>,
-    /// Least share of the chunks of one of the two that the other holds, from 0 to 1.
+    /// Minimum share of the chunks of one of the two units that the other has, from 0 to 1.
     pub min_containment: f64,
     /// Method of counting pairs.
     pub engine: OverlapEngine,
-    /// Units that are compared.
+    /// Kind of units to compare.
     pub by: OverlapUnit,
     /// Source of the names of servers.
     pub server: ServerName,
     /// Field with the address of the server that a document came from.
     pub address: FieldPath,
-    /// Representation of documents of equal text.
+    /// Treatment of documents with equal texts.
     pub copies: ExactCopies,
     /// Rule for repeated ids.
     pub repeated_ids: RepeatedIds,
@@ -193,7 +193,7 @@ lookalike::setters! {
 }
 
 impl Default for OverlapSettings {
-    /// A row for each two documents that have a chunk of two lines in common.
+    /// Settings that give a row for every two documents with a common chunk of two lines.
     fn default() -> Self {
         let lines = RunChunking {
             length: 2,
@@ -217,10 +217,10 @@ impl Default for OverlapSettings {
 }
 
 impl OverlapSettings {
-    /// Field in which records of web archives have the address of their server.
+    /// Field in which records of web archives store the address of their server.
     pub const ADDRESS: &str = "ip";
 
-    /// The settings in one line: what a resumed job must agree on. The engine is not among them.
+    /// Returns the settings as one line, which must be the same for a resumed job. The engine is not included.
     #[must_use]
     pub fn canonical(&self) -> String {
         let chunkings: Vec<String> = self.chunkings.iter().map(ToString::to_string).collect();
@@ -245,14 +245,14 @@ impl OverlapSettings {
         )
     }
 
-    /// True if chunks are made of words or characters, which the scheme defines.
+    /// Tells whether chunks consist of words or characters, which the scheme defines.
     pub(crate) fn needs_scheme(&self) -> bool {
         self.chunkings
             .iter()
             .any(|chunking| chunking.needs_scheme())
     }
 
-    /// Least number of shared chunks for chunking number `number`; 1 when nothing is said.
+    /// Returns the minimum number of shared chunks for the chunking at position `number`; 1 by default.
     #[must_use]
     pub fn least(&self, number: usize) -> u32 {
         let chunking = self.chunkings[number];

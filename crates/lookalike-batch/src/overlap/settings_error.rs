@@ -1,32 +1,32 @@
-//! Settings of an overlap that mean nothing, or contradict each other.
+//! Errors for overlap settings that are invalid or contradict each other.
 
 use lookalike::chunk::Chunking;
 
-/// Settings under which no overlap can be found.
+/// Reason why the settings of an overlap job are refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OverlapSettingsError {
-    /// No chunking.
+    /// There is no chunking.
     #[error("no chunking is given")]
     NoChunking,
-    /// A chunking more than once.
+    /// A chunking is given more than once.
     #[error("chunking {0} is given twice")]
     RepeatedChunking(Chunking),
-    /// A least number of shared chunks for a chunking that is not there.
+    /// A minimum number of shared chunks is given for a chunking that is not used.
     #[error("min_shared names {0}, which is not among the chunkings")]
     StrayChunking(Chunking),
-    /// Servers, where a program hands over texts.
+    /// Servers are compared, although a program passes single texts.
     #[error("servers are compared by jobs over whole collections: compare documents here")]
     ServersOfTexts,
-    /// Several chunkings, or servers, for single documents.
+    /// Several chunkings, or servers, are requested for single documents.
     #[error("single documents are compared with one chunking, and by document")]
     ChunkingsOfDocuments,
-    /// Several chunkings, and one stream for the rows.
+    /// Several chunkings are requested for one stream of rows.
     #[error("one output takes the rows of one chunking")]
     ChunkingsOfRows,
-    /// A document that is not there.
+    /// No document has the id or URL.
     #[error("no document has the id or URL {0:?}: it must be in the input to be compared")]
     UnknownDocument(String),
-    /// Servers to compare, and no document with one.
+    /// Servers are compared, but no document has one.
     #[error("no document has a server by the rule `{0}`")]
     NoServer(String),
 }

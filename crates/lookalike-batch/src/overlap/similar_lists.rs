@@ -1,8 +1,7 @@
-//! Lists that share most of what they hold, found without comparing all pairs.
+//! Finds lists that have most of their items in common, without comparing all pairs.
 //!
-//! Two lists *fit* when each holds at least a given share of the longer one. Such lists have an item in common among the
-//! first few of each, in any one order of items: the prefix filter of set joins. Items come rarest first, so that few
-//! lists stand behind each.
+//! Two lists *fit* if they share at least a given part of the longer one. In any fixed order of items, such lists share an item among the first few
+//! of each: the prefix filter of set joins. Items are ordered by rarity, so that few lists start with the same item.
 
 use std::collections::HashMap;
 
@@ -13,42 +12,41 @@ use crate::spill::table_column::TableColumn;
 pub(super) struct FittingList {
     /// Its number, in the order in which lists were added.
     pub(super) number: u32,
-    /// Items that both hold.
+    /// Number of items in both lists.
     pub(super) shared: usize,
-    /// Items of the longer one.
+    /// Number of items in the longer list.
     pub(super) longer: usize,
-    /// Items that either holds.
+    /// Number of items in either list.
     pub(super) either: usize,
 }
 
 impl FittingList {
-    /// Returns true if this one fits better than `other`: of what either list holds, both hold more. The order of numbers decides between
-    /// equals: the earlier is better.
+    /// Tells whether this list fits better than `other`: it shares more of the items in either list. Among ties the lower number is better.
     pub(super) fn is_better(&self, other: &Self) -> bool {
         self.is_nearer(other) || !other.is_nearer(self) && self.number < other.number
     }
 
-    /// Returns true if this one fits better than `other`, whatever their numbers are.
+    /// Tells whether this list fits better than `other`, regardless of their numbers.
     pub(super) fn is_nearer(&self, other: &Self) -> bool {
-        // Multiplied crosswise: no rounding decides.
+        // Cross-multiply, so that rounding decides nothing.
         self.shared * other.either > other.shared * self.either
     }
 }
 
-/// Lists of ascending items, of which those that fit a list are found.
+/// Lists of ascending items, with a search for those that fit a list.
 pub(super) struct SimilarLists {
     share: f64,
-    /// Lists by the items at their beginnings.
+    /// Numbers of the lists that have each item in their prefix.
     postings: HashMap<u32, Vec<u32>>,
     items: TableColumn<u32>,
     ends: TableColumn<usize>,
-    /// The last question for which a list was looked at.
+    /// Last query for which each list was compared.
     asked: TableColumn<u32>,
     question: u32,
 }
 
 impl SimilarLists {
-    /// No lists yet; `share` is that of the longer list that both hold, above 0 and at most 1.
+    /// Creates an empty index. `share` is the part of the longer list that both must have, above 0 and at most 1.
     pub(super) fn new(share: f64) -> Self {
         Self {
             share,
@@ -71,15 +69,14 @@ impl SimilarLists {
         self.asked.push(0);
     }
 
-    /// The lists that fit this one, in no order.
+    /// Returns the lists that fit this one, in no particular order.
     pub(super) fn fitting(&mut self, list: &[u32]) -> Vec<FittingList> {
         self.question += 1;
         let mut found = Vec::new();
         for item in &list[..self.prefix(list.len())] {
             for &number in self.postings.get(item).into_iter().flatten() {
                 let asked = &mut self.asked[number as usize];
-                // A list that shares several of the first items is looked at once: its last question is
-                // remembered, and nothing is cleared.
+                // Compare a list only once, even if it shares several of the first items. Storing its last query avoids clearing marks.
                 if *asked != self.question {
                     *asked = self.question;
                     let other = self.list(number);
@@ -97,12 +94,12 @@ impl SimilarLists {
         found
     }
 
-    /// Items of a list by which others that fit it can be found.
+    /// Returns the length of the prefix by which fitting lists can be found.
     fn prefix(&self, length: usize) -> usize {
         match length {
             0 => 0,
-            // Lists of `n` items that share `t` have one in common among the first `n - t + 1` of each (the
-            // prefix filter of Chaudhuri, Ganti and Kaushik 2006).
+            // Lists of `n` items that share `t` have one in common among the first `n - t + 1` of each (the prefix filter of Chaudhuri, Ganti and
+            // Kaushik 2006).
             _ => length - least_shared(self.share, length) + 1,
         }
     }
@@ -114,24 +111,24 @@ impl SimilarLists {
     }
 }
 
-/// Returns true if a part is at least a share of the whole.
+/// Tells whether `part` is at least the given share of `whole`.
 pub(super) fn is_share(part: usize, whole: usize, share: f64) -> bool {
     part as f64 >= share * whole as f64
 }
 
-/// The least number of items that is a share of so many, and at least one.
+/// Returns the smallest number of items that is at least the given share of `of`, at least 1.
 fn least_shared(share: f64, of: usize) -> usize {
     let near = (share * of as f64).ceil() as usize;
-    // The product is rounded; the comparison decides.
+    // The product is rounded, so search its neighbourhood with the exact comparison.
     let exact = (near.saturating_sub(1)..=near + 1).find(|&part| is_share(part, of, share));
     exact.unwrap_or(of).max(1)
 }
 
-/// Number of items that two ascending lists share, if it is `least` or more.
+/// Returns the number of items that two ascending lists share, or `None` if it is less than `least`.
 fn shared_items(a: &[u32], b: &[u32], least: usize) -> Option<usize> {
     let (mut at_a, mut at_b, mut shared) = (0, 0, 0);
     while at_a < a.len() && at_b < b.len() {
-        // Nothing that is left can make up for what is missing.
+        // Stop if the remaining items cannot reach `least`.
         if shared + (a.len() - at_a).min(b.len() - at_b) < least {
             return None;
         }
@@ -152,7 +149,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// All lists that fit are found, and no other.
+        /// Exactly the lists that fit are found.
         #[test]
         fn lists_that_fit_are_those_of_the_definition(
             lists in prop::collection::vec(prop::collection::btree_set(0_u32..14, 0..14), 1..30),

@@ -1,4 +1,4 @@
-//! Origin of a document: its URL and its server.
+//! Source of a document: its URL and its server.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use lookalike_corpus::{FieldPath, Record, field_of, host};
 
 use super::settings::ServerName;
 
-/// Facts about a document's place.
+/// URL, server and address of a document.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocumentSite {
-    /// The URL, where it is not the id.
+    /// The URL, if it is not the id.
     pub(crate) url: Option<String>,
     pub(crate) server: Option<String>,
-    /// The address that the server had.
+    /// The address of the server.
     pub(crate) address: Option<String>,
 }
 
 impl DocumentSite {
-    /// Looks a record's site up. Files that are documents have no fields, only their id; rows of tables and pages of
-    /// archives come as the JSON object of their fields.
+    /// Finds a record's site. Files that are documents have no fields, only an id; rows of tables and pages of archives are given as the JSON object
+    /// of their fields.
     pub(crate) fn of(
         record: &Record<'_>,
         has_fields: bool,
@@ -46,7 +46,7 @@ impl DocumentSite {
     }
 }
 
-/// The first components of a path; none if it has no more than these.
+/// Returns the first `depth` components of a path, or `None` if nothing follows them.
 fn leading(path: &str, depth: usize) -> Option<String> {
     let mut parts = path
         .split('/')

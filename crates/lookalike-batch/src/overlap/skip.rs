@@ -1,4 +1,4 @@
-//! Pages that a crawler need not visit, and sets of equal texts, as lines.
+//! Writes pages that a crawler need not visit, and sets of equal texts, as lines.
 
 use std::io::{self, Write};
 
@@ -20,8 +20,7 @@ struct CopiesLine<'a> {
     bytes: u64,
 }
 
-/// Writes each set of two and more documents of equal text: the smallest id, the others, their URLs, each once, and the
-/// bytes of the text.
+/// Writes each set of two or more documents with equal texts: the smallest id, the other ids, the distinct URLs, and the bytes of the text.
 pub(crate) fn write_copies(out: &mut dyn Write, collection: &OverlapDocuments) -> io::Result<()> {
     let id = |document: &u32| collection.documents.id(*document as usize);
     for set in collection.exact.repeated() {
@@ -37,7 +36,7 @@ pub(crate) fn write_copies(out: &mut dyn Write, collection: &OverlapDocuments) -
     Ok(())
 }
 
-/// The URLs of the documents of a set, each once, in order.
+/// Returns the distinct URLs of the documents of a set, in order.
 fn urls(collection: &OverlapDocuments, set: u32) -> Vec<&str> {
     let members = collection.exact.members(set).iter();
     let mut urls: Vec<&str> = members
@@ -64,23 +63,23 @@ struct SkipLine<'a> {
 /// Counts of the skip list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SkipCounts {
-    /// Pages: documents of one URL are one page.
+    /// Number of pages; documents with the same URL are one page.
     pub(crate) pages: u64,
-    /// Pages that are listed.
+    /// Number of pages listed.
     pub(crate) skipped: u64,
 }
 
-/// The skip list: in the order of ids, every page all of whose documents have their content in a kept one.
+/// The skip list: every page for which each document has its contents in a kept document of another page, in the order of ids.
 pub(crate) struct SkipList<'a> {
     pub(crate) collection: &'a OverlapDocuments,
-    /// Near copies by one chunking: who is skipped, the chunks of each set, the chunking's name.
+    /// Near-copies by one chunking: the skipped sets, the number of chunks of each set, and the name of the chunking.
     pub(crate) near: Option<(&'a ReplicaCounter, &'a [u32], &'a str)>,
 }
 
-/// The document for which a page is skipped.
+/// The document that another is skipped for.
 struct KeptCopy {
     document: u32,
-    /// None where the texts are equal.
+    /// `None` if the texts are equal.
     near: Option<SkippablePage>,
 }
 
@@ -114,14 +113,14 @@ impl SkipList<'_> {
         })
     }
 
-    /// The first document of each page that is listed, in the order of ids; and the number of pages.
+    /// Returns the first document of each listed page, in the order of ids, and the number of pages.
     ///
-    /// A page that was fetched twice with different texts must be visited for the one that no other page has. So the
-    /// page of a kept document is never listed, and no page is a copy of itself.
+    /// A page that was fetched twice with different texts must be visited for a text that no other page has. So the page of a kept document is never
+    /// listed, and no page is a copy of itself.
     fn listed(&self) -> (TableColumn<u32>, u64) {
         let collection = self.collection;
         let page = |document: &u32| collection.page(*document);
-        // All that is asked of a document alone is asked here, in the order in which they lie; names are compared where hashes are equal.
+        // Everything that depends on one document alone is looked up here, in storage order. Names are only compared if their hashes are equal.
         let hashed = |document| {
             let hash = xxh3_64(page(&document).as_bytes());
             let is_kept = u64::from(self.kept_copy(document).is_none());
@@ -140,7 +139,7 @@ impl SkipList<'_> {
             }
             for same in same_hash.chunk_by(|(a, _), (b, _)| page(a) == page(b)) {
                 pages += 1;
-                // A page that was read twice may have had two contents: all of them have to be elsewhere.
+                // A page that was read twice may have had two contents, and all of them must be elsewhere.
                 if same.iter().all(|&(_, is_kept)| is_kept == 0) {
                     listed.push(same[0].0);
                 }
@@ -150,7 +149,7 @@ impl SkipList<'_> {
         (listed, pages)
     }
 
-    /// The document for which another is skipped, if its content is in a kept one.
+    /// Returns the document that another is skipped for, or `None` if its contents are in no other kept document.
     fn kept_copy(&self, document: u32) -> Option<KeptCopy> {
         let collection = self.collection;
         let class = collection.documents.classes[document as usize]?;
@@ -158,8 +157,7 @@ impl SkipList<'_> {
         let first = |set: u32| collection.exact.members(set)[0];
         let near = self.near;
         let near = near.and_then(|(replicas, sizes, _)| replicas.skipped(set, sizes));
-        // Before equal texts: of a set that is skipped the first document is skipped too, and no crawler should
-        // be sent there.
+        // Check this before equal texts: the first document of a skipped set is skipped too, so no crawler should be sent there.
         let kept = near.as_ref().map_or(set, |near| near.kept);
         let kept = first(kept);
         (kept != document).then_some(KeptCopy {

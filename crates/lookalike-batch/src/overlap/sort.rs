@@ -1,8 +1,7 @@
-//! The sort engine (Shivakumar and Garcia-Molina 1998, section 2.1): every pair of units in every list, sorted, counted.
+//! The sort engine (Shivakumar and Garcia-Molina 1998, section 2.1): writes out, sorts and counts every pair of units in every list.
 //!
-//! Its price is eight bytes for each chunk of each pair at a time, and disk for what does not fit. Very common chunks are
-//! deferred as the count engine does ([`crate::overlap::defer`]) where the lists of who has them fit the memory, and
-//! paired like all others where not.
+//! Each chunk of each pair takes eight bytes until it is counted, and disk space for what does not fit in memory. Very common chunks are deferred as
+//! in the count engine ([`crate::overlap::defer`]) if the lists of their units fit in memory; otherwise they are paired like all others.
 
 use std::io;
 use std::path::Path;
@@ -13,17 +12,17 @@ use super::pair_sort::PairSort;
 use super::postings::Postings;
 use crate::error::BatchError;
 
-/// The engine; see the module's header.
+/// The sort engine; see the module documentation.
 pub(crate) struct SortEngine<'a> {
     pub(crate) postings: &'a Postings,
     pub(crate) deferral: &'a Deferral,
     pub(crate) min_shared: u32,
-    /// Bytes to sort with.
+    /// Bytes for sorting.
     pub(crate) budget: u64,
     pub(crate) folder: &'a Path,
 }
 
-/// Temporary files and results fail in different places.
+/// Failure of temporary files (`Here`) or of the results (`There`).
 pub(crate) enum SortFailure {
     Here(io::Error),
     There(BatchError),
@@ -36,13 +35,13 @@ impl From<io::Error> for SortFailure {
 }
 
 impl SortEngine<'_> {
-    /// True if common chunks are deferred.
+    /// Tells whether common chunks are deferred.
     pub(crate) fn defers(&self) -> bool {
         !self.deferral.is_empty() && CommonChunks::bytes(self.deferral) <= self.budget / 4
     }
 
-    /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many lists are
-    /// behind, and may end the work.
+    /// Passes the rows of all pairs whose first unit is `from` or later to `emit`, in order. `done` gets the number of finished lists and may end the
+    /// work.
     pub(crate) fn rows(
         &self,
         from: u32,
@@ -58,7 +57,7 @@ impl SortEngine<'_> {
             .map_err(&temporary)?;
         let count = |[a, b, counted]: [u32; 3]| {
             let shared = match &common {
-                // Out of reach whatever was deferred: both lists of common chunks need not be walked.
+                // Skip pairs that cannot reach the threshold even with all deferred chunks, without walking the lists of common chunks.
                 Some(_) if counted + self.deferral.most(a, b) < self.min_shared => return Ok(()),
                 Some(common) => counted + common.uncounted(self.deferral, a, b),
                 None => counted,
@@ -79,7 +78,7 @@ impl SortEngine<'_> {
         let mut pairs = PairSort::new(units, self.budget / 2, self.folder);
         let mut lists = 0;
         let mut push = |list: &[u32]| {
-            // A resumed job has the rows of earlier first units: their pairs are not made again.
+            // A resumed job already has the rows of earlier first units, so it skips their pairs.
             let start = list.partition_point(|&unit| unit < from);
             for (i, &a) in list.iter().enumerate().skip(start) {
                 pairs.push(a, &list[i + 1..])?;

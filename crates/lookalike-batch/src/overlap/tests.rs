@@ -1,4 +1,4 @@
-//! Every engine, under every budget, against the definition.
+//! Every engine under every budget, compared with the definition.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,7 +17,7 @@ use crate::error::BatchError;
 use crate::spill::feature_sets::{SetStore, header};
 use crate::spill::table_column::TableColumn;
 
-/// The definition: every pair, counted by sets.
+/// Computes the rows by definition: counts every pair with sets.
 fn naive(units: &[BTreeSet<u64>], min_shared: u32) -> Vec<SharedCount> {
     let mut rows = Vec::new();
     for a in 0..units.len() {
@@ -51,7 +51,7 @@ fn chunk_sets(units: &[BTreeSet<u64>], folder: &std::path::Path) -> ChunkSets {
     chunks
 }
 
-/// Limits on the resources of a run.
+/// Limits on the resources of one run.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     threads: usize,
@@ -66,7 +66,7 @@ fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -
         lists: budget.bytes,
         folder,
     };
-    // Units arrive in another order than that of their names.
+    // Units arrive in another order than their names have.
     let order = (0..units.len() as u32).rev().collect();
     let arrived: Vec<BTreeSet<u64>> = units.iter().rev().cloned().collect();
     let postings = collect(
@@ -89,10 +89,10 @@ fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -
     postings
 }
 
-/// Takes the rows of an engine.
+/// Receiver of the rows of an engine.
 type Emit<'a> = dyn FnMut(SharedCount) -> Result<(), BatchError> + 'a;
 
-/// Rows of the three ways of counting.
+/// Returns the rows of the three ways of counting.
 fn every_way(
     units: &[BTreeSet<u64>],
     min_shared: u32,
@@ -101,7 +101,7 @@ fn every_way(
     every_way_from(0, units, min_shared, budget)
 }
 
-/// Those whose first unit is `from` or a later one.
+/// Returns the rows of the three ways whose first unit is `from` or later.
 fn every_way_from(
     from: u32,
     units: &[BTreeSet<u64>],
@@ -150,7 +150,7 @@ fn every_way_from(
     [("count", in_memory), ("coarse", coarse), ("sort", sorted)]
 }
 
-/// Units with chunks of their own, chunks of families, and chunks that nearly all have.
+/// Generates units with chunks of their own, chunks of families, and chunks that nearly all have.
 fn collections() -> impl Strategy<Value = Vec<BTreeSet<u64>>> {
     let unit = (
         prop::collection::btree_set(0_u64..40, 0..30),
@@ -214,7 +214,7 @@ fn a_chunk_of_all_units_is_deferred_and_still_counted() {
     }
 }
 
-/// With room for all pairs the pilot samples every unit, and then its figures are those of the definition.
+/// If all pairs fit, the pilot samples every unit, so its figures equal those of the definition.
 #[test]
 fn the_pilot_tells_what_the_definition_says() {
     let unit = |i: u64| {
@@ -266,7 +266,7 @@ fn the_pilot_tells_what_the_definition_says() {
     }
 }
 
-/// Without any memory deferred chunks were added to no row at a time, for ever.
+/// Without memory, the deferred chunks used to be added to zero rows at a time, so the job never ended.
 #[test]
 fn no_budget_at_all_comes_to_an_end() {
     let unit = |i: u64| {
@@ -289,7 +289,7 @@ fn no_budget_at_all_comes_to_an_end() {
     }
 }
 
-/// One unit that holds every common chunk must not keep the others from deferring theirs.
+/// One unit with every common chunk must not keep the others from deferring theirs.
 #[test]
 fn a_unit_of_all_common_chunks_is_exact() {
     let everything: BTreeSet<u64> = (0..60).map(lookalike::hash::avalanche).collect();

@@ -1,4 +1,4 @@
-//! Chunks of single texts, for engines that bring equal chunks of many machines together and count there.
+//! Splits single texts into chunks, for engines that collect equal chunks from many machines and count them there.
 
 use lookalike::chunk::Chunker;
 use lookalike_corpus::InputOptions;
@@ -8,7 +8,7 @@ use crate::error::BatchError;
 use crate::kernel::placed_text::PlacedText;
 use crate::overlap::settings_error::OverlapSettingsError;
 
-/// Cuts texts into chunks as an overlap job does: the tool of one thread.
+/// Splitter of texts into chunks, as in an overlap job. Each thread needs its own.
 pub struct TextChunks {
     settings: OverlapSettings,
     most_bytes: u64,
@@ -16,10 +16,10 @@ pub struct TextChunks {
 }
 
 impl TextChunks {
-    /// Creates the tool. Of the options it looks at the largest document.
+    /// Creates a splitter. Of the options it only uses the maximum document size.
     ///
     /// # Errors
-    /// [`BatchError::Settings`] for settings that mean nothing, or that compare servers.
+    /// [`BatchError::Settings`] for invalid settings, and for settings that compare servers.
     pub fn new(settings: OverlapSettings, options: &InputOptions) -> Result<Self, BatchError> {
         settings.check()?;
         if settings.by == OverlapUnit::Server {
@@ -32,12 +32,12 @@ impl TextChunks {
         })
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &OverlapSettings {
         &self.settings
     }
 
-    /// Cuts a text and returns its hash; none for a text that is empty or too long.
+    /// Splits a text and returns its hash. Returns `None` for a text that is empty or too long.
     pub fn chunk(&mut self, text: &str) -> Option<u128> {
         let placed = PlacedText::plain(text, None, self.most_bytes);
         if placed.is_empty() || placed.is_too_long {
@@ -47,7 +47,7 @@ impl TextChunks {
         Some(placed.hash)
     }
 
-    /// Distinct chunks of the text that was cut last, under chunking number `chunking`, ascending.
+    /// Returns the distinct chunks of the last text under the chunking at position `chunking`, ascending.
     pub fn set(&self, chunking: usize) -> &[u64] {
         self.chunker.set(chunking)
     }

@@ -1,6 +1,6 @@
-//! Units that are compared: one unit a set of equal texts, or one a server.
+//! Units to compare: sets of equal texts, or servers.
 //!
-//! Units are numbered in the order of their names, so that whatever comes after is in the order of the result.
+//! Units are numbered by name, so that everything computed later is in the order of the result.
 
 use std::num::NonZeroU32;
 
@@ -9,31 +9,31 @@ use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
 use crate::spill::table_column::TableColumn;
 
-/// Documents of equal text: the one with the smallest id stands for all (Shivakumar and Garcia-Molina 1998, section 2).
+/// Sets of documents with equal texts. The document with the smallest id represents its set (Shivakumar and Garcia-Molina 1998, section 2).
 ///
-/// Memory: 8 bytes a document, 8 a class.
+/// Memory: 8 bytes for each document and for each class.
 pub(crate) struct ExactSets {
-    /// Documents of all sets, by set, by id in each.
+    /// Documents of all sets, set by set, each in the order of ids.
     members: TableColumn<u32>,
-    /// Start of each set in `members`; one more at the end.
+    /// Start of each set in `members`, and the end of the last.
     starts: TableColumn<u32>,
     /// Set of each class.
     pub(crate) of_class: TableColumn<u32>,
 }
 
 impl ExactSets {
-    /// Sets in the order of their smallest ids, of so many classes and documents in the order of their ids.
+    /// Creates the sets in the order of their smallest ids. `classes` has the class of each document, in the order of ids; there are `count` classes.
     pub(crate) fn new(classes: &[Option<ClassId>], count: usize) -> Self {
         let mut of_class: TableColumn<u32> = (0..count).map(|_| u32::MAX).collect();
         let mut starts = TableColumn::new();
         starts.push(0);
-        // The first document of a class is the one of the smallest id, so sets are numbered in the order of names.
+        // The first document of a class has the smallest id, so sets are numbered by name.
         for class in classes.iter().flatten().map(|class| class.position()) {
             if of_class[class] == u32::MAX {
                 of_class[class] = starts.len() as u32 - 1;
                 starts.push(0_u32);
             }
-            // The size of each set, until all are known.
+            // Holds the size of each set until all are known.
             starts[of_class[class] as usize + 1] += 1;
         }
         let mut end = 0;
@@ -61,12 +61,12 @@ impl ExactSets {
         self.starts.len() - 1
     }
 
-    /// Documents of a set, by id.
+    /// Returns the documents of a set, in the order of ids.
     pub(crate) fn members(&self, set: u32) -> &[u32] {
         &self.members[self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize]
     }
 
-    /// Sets of two documents and more.
+    /// Returns the sets with two or more documents.
     pub(crate) fn repeated(&self) -> impl Iterator<Item = u32> {
         let sizes = self.starts.windows(2).map(|set| set[1] - set[0]);
         (0..)
@@ -75,17 +75,17 @@ impl ExactSets {
             .map(|(set, _)| set)
     }
 
-    /// True if no two documents have equal texts.
+    /// Tells whether no two documents have equal texts.
     pub(crate) fn all_single(&self) -> bool {
         self.members.len() == self.len()
     }
 }
 
-/// The units that each class is a part of.
+/// The units that each class belongs to.
 pub(crate) enum UnitPlacement {
-    /// One each: its exact set.
+    /// One unit each: the set of equal texts.
     Sets(TableColumn<u32>),
-    /// Those servers that hold it: where the list of each class begins, and all lists.
+    /// The servers that hold it: the start of each class's list, and all lists.
     Servers(TableColumn<u32>, TableColumn<u32>),
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct ServerTable {
     pub(crate) names: Vec<String>,
     /// Server of each document.
     pub(crate) of: TableColumn<Option<u32>>,
-    /// Addresses of each server that are known, in order.
+    /// Known addresses of each server, ascending.
     pub(crate) addresses: Vec<Vec<String>>,
 }
 
@@ -138,14 +138,14 @@ impl ServerTable {
         }
     }
 
-    /// The servers that hold each class.
+    /// Returns the servers that hold each class.
     pub(crate) fn placement(&self, documents: &DocumentTable, classes: usize) -> UnitPlacement {
         let held = documents.classes.iter().zip(&self.of);
         let mut held: TableColumn<(u32, u32)> = held
             .filter_map(|(class, server)| Some(((*class)?.position() as u32, (*server)?)))
             .collect();
         held.sort_unstable();
-        // A server that has a text at several places holds it once.
+        // A server with a text at several places holds it once.
         held.dedup();
         let mut starts = TableColumn::<u32>::zeroed(classes + 1);
         held.iter()

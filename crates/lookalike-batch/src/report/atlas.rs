@@ -1,4 +1,4 @@
-//! The page of the replication atlas: the same style, formatter and policy as the report, tables of its own.
+//! Renders the page of the replication atlas. Style, formatter and policy are the report's; the tables are its own.
 
 use std::fmt::Write;
 
@@ -10,11 +10,11 @@ use super::page::{STYLE, add_filters, format};
 use super::{figure, visible};
 
 const TEMPLATE: &str = include_str!("atlas.html");
-/// Additions of this page to the style of the report; its hash stands in [`POLICY`].
+/// Styles added to those of the report. [`POLICY`] contains its hash.
 pub(super) const ATLAS_STYLE: &str = include_str!("atlas.css");
-/// Sorting and search; its hash stands in [`POLICY`].
+/// Script for sorting and search. [`POLICY`] contains its hash.
 pub(super) const ATLAS_SCRIPT: &str = include_str!("atlas.js");
-/// Nothing may be loaded or run but the styles and the script of the page.
+/// Content security policy: allows nothing but the styles and the script of the page.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
     "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng=' 'sha256-I4l3T5zXVPHeW+oYE/kV7GIf4gFl66baGRj9Pq3BBdA='; ",
@@ -22,20 +22,20 @@ pub(super) const POLICY: &str = concat!(
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
 
-/// Everything the page shows.
+/// Everything that the page shows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct AtlasPage {
     pub(crate) command: String,
     pub(crate) version: String,
     pub(crate) documents: u64,
-    /// Documents of one URL are one page.
+    /// Number of pages. Documents with the same URL are one page.
     pub(crate) pages: u64,
     pub(crate) text_bytes: u64,
     pub(crate) servers: u64,
     pub(crate) without_server: u64,
     pub(crate) levels: Vec<LevelRow>,
     pub(crate) skip: u64,
-    /// Names of the servers on the map, and their documents.
+    /// Names of the servers on the map, and their numbers of documents.
     pub(crate) map_servers: Vec<String>,
     pub(crate) map_documents: Vec<u64>,
     pub(crate) map: Vec<MapCell>,
@@ -46,15 +46,15 @@ pub(crate) struct AtlasPage {
     pub(crate) mirrors_all: u64,
     pub(crate) aliases: Vec<AliasRow>,
     pub(crate) aliases_all: u64,
-    /// Servers that are no aliases because their addresses differ.
+    /// Number of servers that are not aliases because their addresses differ.
     pub(crate) apart_by_address: u64,
-    /// Kind, number and first of what could not be read.
+    /// Kind, number and first example of what could not be read.
     pub(crate) skipped: Vec<(String, u64, String)>,
     pub(crate) timings: Vec<(String, f64, f64)>,
     pub(crate) peak_memory: u64,
     pub(crate) memory_limit: u64,
     pub(crate) threads: usize,
-    /// Names and values.
+    /// Names and values of the settings.
     pub(crate) settings: Vec<(String, String)>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct AtlasPage {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct LevelRow {
     pub(crate) name: String,
-    /// Least number of shared chunks; none for equal texts.
+    /// Minimum number of shared chunks. `None` for equal texts.
     pub(crate) least: Option<u64>,
     pub(crate) rows: u64,
     pub(crate) replicas: Vec<(String, u64)>,
@@ -70,7 +70,7 @@ pub(crate) struct LevelRow {
     pub(crate) bytes_saved: u64,
 }
 
-/// Share of the chunks of the row's server the column's has.
+/// Cell of the map: the share of the chunks of the row's server that the column's server has.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct MapCell {
     pub(crate) row: usize,
@@ -78,7 +78,7 @@ pub(crate) struct MapCell {
     pub(crate) share: f64,
 }
 
-/// Two servers.
+/// Two servers that share chunks.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ServerRow {
     pub(crate) a: String,
@@ -94,35 +94,35 @@ pub(crate) struct MirrorRow {
     pub(crate) pages: u64,
     pub(crate) bytes: u64,
     pub(crate) servers: u64,
-    /// Of these, servers that hold all pages.
+    /// Servers of these that hold all pages.
     pub(crate) core: u64,
-    /// Share of the pages that the servers hold on average.
+    /// Mean share of the pages that a server holds.
     pub(crate) held: f64,
-    /// Some of them, and how many are not among these.
+    /// Names of some of the servers, and the number of the others.
     pub(crate) named: String,
     pub(crate) unnamed: u64,
     pub(crate) example: String,
 }
 
-/// Names of the same thing.
+/// Several names of the same thing.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct AliasRow {
     pub(crate) kind: &'static str,
     pub(crate) names: Vec<String>,
-    /// Names that are not among these.
+    /// Number of names that are not listed.
     pub(crate) unnamed: u64,
-    /// Pages of the first that all have; of URLs, 1.
+    /// Number of pages of the first name that all names have; 1 for URLs.
     pub(crate) shared: u64,
     pub(crate) of: u64,
 }
 
-/// Makes the page; it depends on `data` alone.
+/// Renders the page from `data` alone.
 pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
     let mut environment = Environment::empty();
     environment.set_formatter(format);
     add_filters(&mut environment);
     environment.add_filter("percent", |share: f64| {
-        // Rounded down: 100.0% is said of all only.
+        // Round down, so that 100.0% means all.
         format!("{:.1}%", (share * 1000.0).floor() / 10.0)
     });
     environment.add_template("atlas.html", TEMPLATE)?;
@@ -141,13 +141,13 @@ pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
     })?)
 }
 
-/// The ending of the names of tables.
+/// Returns the file name extension of the result tables.
 fn ending(data: &AtlasPage) -> &str {
     let format = data.settings.iter().find(|setting| setting.0 == "output");
     format.map_or("jsonl", |setting| &setting.1)
 }
 
-/// The strictest count: sharing some chunks, as the tables below count it, is not yet being a copy.
+/// Uses the strictest count, because sharing some chunks, as the tables below count, does not make a copy.
 fn headline(data: &AtlasPage) -> String {
     let pages = figure::count(data.pages);
     match data.skip {
@@ -161,17 +161,17 @@ fn headline(data: &AtlasPage) -> String {
     }
 }
 
-/// Every so many servers have their number on the axes.
+/// Spacing of the numbers on the axes.
 const NUMBERED: usize = 5;
 
-/// The map of servers: a square of cells, the darker the more of the row's chunks the column's server has. Numbers stand
-/// on both axes; the list beside the map has the names.
+/// Draws the map of servers as a square of cells. A cell is darker the more of the row server's chunks the column server has. Both axes are numbered;
+/// the list next to the map has the names.
 fn map(data: &AtlasPage) -> String {
     let count = data.map_servers.len();
     if count < 2 {
         return String::new();
     }
-    // Text is measured in parts of the width, so that it has one size for any number of servers.
+    // Text is sized relative to the width, so that it looks the same for any number of servers.
     let unit = count as f64 / 100.0;
     let (middle, margin, rest) = (count as f64 / 2.0, 11.0 * unit, 2.0 * unit);
     let mut svg = format!(
@@ -196,7 +196,7 @@ fn map(data: &AtlasPage) -> String {
         }
     }
     for cell in &data.map {
-        // The title is read by pointers only; the tables have the same.
+        // Only pointer users see the title; the tables have the same data.
         let title = format!(
             "{:.1}% of {} is in {}",
             cell.share * 100.0,
@@ -208,7 +208,7 @@ fn map(data: &AtlasPage) -> String {
             "<rect x=\"{}\" y=\"{}\" width=\"1\" height=\"1\" fill-opacity=\"{:.3}\"><title>",
             cell.column,
             cell.row,
-            // A small share must still be told from none.
+            // Keep small shares distinguishable from none.
             cell.share.max(0.04),
         );
         visible::push_html(&mut svg, &visible::plain(&title));

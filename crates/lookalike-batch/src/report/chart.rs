@@ -1,7 +1,6 @@
-//! The plots, as SVG with widths in percent, so that they fit a phone without scaling their text.
+//! Draws the plots as SVG with widths in percent, so that they fit a phone without scaling their text.
 //!
-//! Every plot is accompanied by its numbers as text or a table; the drawing itself is decoration
-//! for those who see it.
+//! Every plot is accompanied by its numbers as text or a table, so the drawing is hidden from screen readers.
 
 use std::fmt::Write;
 
@@ -11,10 +10,10 @@ use super::figure;
 
 /// Height of the histogram's plot area in CSS pixels.
 const PLOT_HEIGHT: f64 = 160.0;
-/// Least width or height of a bar that stands for something, in its unit.
+/// Minimum width or height of a bar that is not empty, in its unit.
 const LEAST: f64 = 0.4;
 
-/// A bar of segments that together fill the width: class of each, and its part of the whole.
+/// Draws a bar of adjacent segments, each given by its class and its share of the width.
 pub(super) fn stacked(segments: &[(&str, f64)]) -> String {
     let mut svg = String::from("<svg class=\"stack\" aria-hidden=\"true\">");
     let mut x = 0.0;
@@ -30,7 +29,7 @@ pub(super) fn stacked(segments: &[(&str, f64)]) -> String {
     svg
 }
 
-/// One bar that fills a part of the width.
+/// Draws a bar that fills a share of the width.
 pub(super) fn bar(part: f64) -> String {
     let width = if part > 0.0 {
         (part * 100.0).max(LEAST)
@@ -64,7 +63,7 @@ pub(super) struct HistogramRow {
     pub(super) is_below: bool,
 }
 
-/// Draws bins of equal width from `from` to 1, of which the first `below` are below the threshold. Nothing to draw: `None`.
+/// Draws bins of equal width from `from` to 1, the first `below` of which lie below the threshold. Returns `None` if all bins are empty.
 pub(super) fn histogram(bins: &[u64], from: f64, below: usize) -> Option<Histogram> {
     let top = round_up(*bins.iter().max()?);
     if top == 0 {
@@ -84,7 +83,7 @@ pub(super) fn histogram(bins: &[u64], from: f64, below: usize) -> Option<Histogr
         count,
         is_below: bin < below,
     };
-    // With ten bins below and twenty above, the threshold is a third of the way.
+    // Ten bins below the threshold and twenty above put it at a third of the width.
     let steps = if bins.len().is_multiple_of(3) { 3 } else { 4 };
     let label = |step: usize| figure::threshold(from + (1.0 - from) * step as f64 / steps as f64);
     Some(Histogram {
@@ -95,7 +94,7 @@ pub(super) fn histogram(bins: &[u64], from: f64, below: usize) -> Option<Histogr
     })
 }
 
-/// Labels at the top, the middle and the foot; the middle only where it is whole.
+/// Returns labels for the top, the middle and the bottom. The middle stays empty if it is not a whole number.
 fn y_labels(top: u64) -> Vec<String> {
     let middle = if top.is_multiple_of(2) {
         figure::count(top / 2)
@@ -105,7 +104,7 @@ fn y_labels(top: u64) -> Vec<String> {
     vec![figure::count(top), middle, "0".to_owned()]
 }
 
-/// The columns of a histogram over three lines, and a line at the threshold.
+/// Draws the columns of a histogram over three horizontal lines, with a vertical line at the threshold.
 fn columns(bins: &[u64], below: usize, top: u64, range: impl Fn(usize) -> String) -> String {
     let mut svg = format!("<svg class=\"hist\" height=\"{PLOT_HEIGHT}\" aria-hidden=\"true\">");
     for y in [0.5, PLOT_HEIGHT / 2.0, PLOT_HEIGHT - 0.5] {
@@ -113,7 +112,7 @@ fn columns(bins: &[u64], below: usize, top: u64, range: impl Fn(usize) -> String
     }
     let step = 100.0 / bins.len() as f64;
     for (bin, &count) in bins.iter().enumerate().filter(|bin| *bin.1 > 0) {
-        // Never so low that one pair cannot be seen beside thousands.
+        // A minimum height keeps one pair visible next to thousands.
         let height = (PLOT_HEIGHT * figure::ratio(count, top)).max(1.5);
         let class = if bin < below { " class=\"below\"" } else { "" };
         let _ = write!(
@@ -137,7 +136,7 @@ fn columns(bins: &[u64], below: usize, top: u64, range: impl Fn(usize) -> String
     svg
 }
 
-/// The next number of the form 1, 2, 4, 5, 6, 8 or 10 times a power of ten.
+/// Rounds up to 1, 2, 4, 5, 6, 8 or 10 times a power of ten.
 fn round_up(value: u64) -> u64 {
     let mut power: u64 = 1;
     while value > power.saturating_mul(10) {

@@ -1,4 +1,4 @@
-//! One cluster of the report: its row in the table and the differences of its example pair.
+//! Renders one cluster of the report: its row in the table and the differences of its example pair.
 
 use std::fmt::Write;
 
@@ -9,36 +9,36 @@ use super::diff::{DiffLine, DiffPiece, DiffRow, fold, side_by_side};
 use super::figure::count;
 use super::{BelowRow, ClusterRow, ReportExample, visible};
 
-/// Equal rows shown around a change.
+/// Number of equal rows shown before and after a change.
 const CONTEXT: usize = 2;
-/// Rows shown when the two texts have the same words.
+/// Number of rows shown if the two texts have the same words.
 const PREVIEW: usize = 6;
-/// Rows shown of one example at most.
+/// Maximum number of rows shown of one example.
 const MAX_ROWS: usize = 400;
-/// Tag of words that only a kept text has: they are still there.
+/// Tag for words that only the kept text has; they stay in the collection.
 const KEPT: &str = "ins";
-/// Tag of words that only a removed text has: they are gone with it.
+/// Tag for words that only the removed text has; they are lost with it.
 const REMOVED: &str = "del";
 
-/// A cluster as the template wants it.
+/// A cluster in the form that the template needs.
 #[derive(Debug, Serialize)]
 pub(super) struct ClusterView<'r> {
     row: &'r ClusterRow,
     samples: &'r [String],
-    /// Removed members that are not among the samples.
+    /// Number of removed members that are not among the samples.
     more: u64,
     /// True if all members are exact copies.
     all_exact: bool,
     example: Option<ExampleView<'r>>,
 }
 
-/// An example pair without its texts, which are in the rows.
+/// An example pair. Its texts are in the rows.
 #[derive(Debug, Serialize)]
 pub(super) struct ExampleView<'r> {
     a_id: &'r str,
     b_id: &'r str,
     similarity: f64,
-    /// Note about the rows.
+    /// Notes about the rows.
     notes: Vec<String>,
     /// The rows as HTML.
     rows: Value,
@@ -49,16 +49,16 @@ impl<'r> ClusterView<'r> {
         ClusterView {
             row,
             samples: &row.sample_ids,
-            // The survivor is a member, but it is no sample.
+            // The survivor is a member but not a sample.
             more: (row.members.saturating_sub(1)).saturating_sub(row.sample_ids.len() as u64),
-            // The survivor is one of the members and no copy of itself.
+            // The survivor is a member but not a copy of itself.
             all_exact: row.exact + 1 >= row.members,
             example: example(row.example.as_ref(), [KEPT, REMOVED]),
         }
     }
 }
 
-/// A pair just below the threshold as the template wants it.
+/// A pair just below the threshold in the form that the template needs.
 #[derive(Debug, Serialize)]
 pub(super) struct BelowView<'r> {
     row: &'r BelowRow,
@@ -82,7 +82,7 @@ fn example<'r>(
 }
 
 impl<'r> ExampleView<'r> {
-    /// The texts beside each other; changed words of either side stand in its tag.
+    /// Renders the texts side by side. Changed words of each side are marked with its tag.
     pub(super) fn new(example: &'r ReportExample, tags: [&'static str; 2]) -> Self {
         let rows = side_by_side(&example.a_text, &example.b_text);
         let mut pieces = fold(&rows, CONTEXT);
@@ -120,7 +120,7 @@ impl<'r> ExampleView<'r> {
     }
 }
 
-/// Describes in what two texts without a changed word are the same.
+/// Describes how two texts without a changed word are the same.
 fn sameness(example: &ReportExample) -> &'static str {
     match (example.a_text == example.b_text, example.cut) {
         (true, false) => "The two texts are equal.",
@@ -129,7 +129,7 @@ fn sameness(example: &ReportExample) -> &'static str {
     }
 }
 
-/// The first rows of texts without a change.
+/// Returns the first rows of two texts that do not differ.
 fn preview(rows: &[DiffRow]) -> Vec<DiffPiece<'_>> {
     let full = rows.iter().filter(|row| !row.is_blank());
     let mut pieces: Vec<_> = full.map(DiffPiece::Row).collect();
@@ -141,7 +141,7 @@ fn preview(rows: &[DiffRow]) -> Vec<DiffPiece<'_>> {
     pieces
 }
 
-/// Rows of a table with four columns: number and text of either side.
+/// Renders table rows of four columns: number and text of each side.
 fn html(pieces: &[DiffPiece<'_>], tags: [&str; 2]) -> Value {
     let mut out = String::new();
     for piece in pieces {
@@ -170,7 +170,7 @@ fn push_row(out: &mut String, row: &DiffRow, [left, right]: [&str; 2]) {
     out.push_str("</tr>");
 }
 
-/// The two cells of a side. Marked words stand in `tag`, which says so to screen readers too.
+/// Appends the two cells of one side. Marked words get `tag`, which screen readers announce.
 fn push_side(out: &mut String, line: Option<&DiffLine>, class: &str, tag: &str) {
     let Some(line) = line else {
         let _ = write!(

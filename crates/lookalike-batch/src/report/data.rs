@@ -1,22 +1,22 @@
-//! Content of a report, as plain data: filled by the jobs, read by the page.
+//! Contents of a report as plain data. Jobs fill it, and the page reads it.
 
 use serde::Serialize;
 
 use crate::dedup::counts::WrittenBytes;
 
-/// Everything the report page shows.
+/// Everything that the report page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReportData {
     /// Heading of the page, for example the name of the collection.
     pub title: String,
-    /// The command line that made these results.
+    /// The command line that produced these results.
     pub command: String,
     /// `allpairs`, `minhash`, `supershingle`, `simhash` or `copies`.
     pub method: String,
-    /// Least resemblance of a near copy to the document kept for it, in `[0, 1]`.
+    /// Minimum resemblance of a near copy to the document kept for it, in `[0, 1]`.
     pub threshold: f64,
-    /// Further tests that near copies passed, as they are written.
+    /// Further tests that near copies passed, in the notation of the command.
     pub and: Vec<String>,
     /// Canonical text of the scheme.
     pub scheme: String,
@@ -26,55 +26,54 @@ pub struct ReportData {
     pub version: String,
     /// True if the true similarity of every near copy was computed.
     pub verified: bool,
-    /// Probability that a pair exactly at the threshold becomes a candidate: 1.0 for `allpairs`,
-    /// `None` where the method cannot state it.
+    /// Probability that a pair exactly at the threshold becomes a candidate: 1.0 for `allpairs`, `None` if the method cannot state it.
     pub recall: Option<f64>,
     /// Totals of the job.
     pub counts: ReportCounts,
-    /// Stages in the order they ran: name, wall seconds, CPU seconds.
+    /// Stages in the order in which they ran: name, wall seconds, CPU seconds.
     pub timings: Vec<(String, f64, f64)>,
-    /// Largest resident size of the process.
+    /// Peak resident memory of the process, in bytes.
     pub peak_memory_bytes: u64,
-    /// Threads the job was allowed.
+    /// Number of threads that the job was allowed.
     pub threads: usize,
-    /// Memory the job was allowed.
+    /// Memory that the job was allowed, in bytes.
     pub memory_limit_bytes: u64,
     /// Bytes of the records as written.
     pub written: WrittenBytes,
-    /// Files and folders beside the report, for those who read it.
+    /// Files and folders next to the report, with descriptions.
     pub results: Vec<ResultRow>,
-    /// Inputs in the order they were read. The page lists the first [`Self::MAX_INPUTS`].
+    /// Inputs in reading order. The page lists the first [`Self::MAX_INPUTS`].
     pub inputs: Vec<InputRow>,
-    /// Things that were skipped, and why.
+    /// Parts of the input that were skipped, and why.
     pub skips: Vec<SkipRow>,
-    /// Clusters by number of members: a bucket's name (`"2"`, `"3-4"`, ...) and its clusters.
+    /// Clusters by number of members: the name of a bucket (`"2"`, `"3-4"`, ...) and the number of its clusters.
     pub cluster_sizes: Vec<(String, u64)>,
     /// Removed near copies by their similarity to the document kept for them: bins of equal width
     /// over `[similarity_from, 1]`, usually 20.
     pub similarities: Vec<u64>,
     /// Lower end of the first bin of `similarities`.
     pub similarity_from: f64,
-    /// Removed exact copies, which are in no bin.
+    /// Number of removed exact copies. They are in no bin.
     pub similarity_exact: u64,
-    /// Kept records by their similarity to the most similar kept record before them: bins of the width
-    /// of those of `similarities`, from `below_from` up to the threshold.
+    /// Kept records by their similarity to the most similar kept record before them: bins as wide as those of `similarities`, from `below_from` to
+    /// the threshold.
     pub below: Vec<u64>,
-    /// Kept records by which those of `below` were estimated, and all of them.
+    /// Number of kept records that the counts of `below` were estimated from, and number of all kept records.
     pub below_sampled: [u64; 2],
     /// Lower end of the first bin of `below`.
     pub below_from: f64,
-    /// The pairs that come nearest to the threshold, most similar first.
+    /// The pairs closest below the threshold, most similar first.
     pub closest: Vec<BelowRow>,
-    /// The cluster that holds most of what was removed, if one does: the kept record and how many were removed for it.
+    /// The cluster with most of the removed records, if there is one: its survivor and the number of records removed for it.
     pub dominant: Option<(String, u64)>,
-    /// The largest clusters, largest first. The page lists the first [`Self::MAX_CLUSTERS`].
+    /// The largest clusters, in descending order. The page lists the first [`Self::MAX_CLUSTERS`].
     pub largest: Vec<ClusterRow>,
 }
 
 impl ReportData {
-    /// Inputs that the page lists one by one.
+    /// Maximum number of inputs that the page lists one by one.
     pub const MAX_INPUTS: usize = 1000;
-    /// Clusters that the page shows one by one.
+    /// Maximum number of clusters that the page shows one by one.
     pub const MAX_CLUSTERS: usize = 30;
 }
 
@@ -90,31 +89,31 @@ pub struct ReportCounts {
     pub removed_exact: u64,
     /// Records removed as near copies.
     pub removed_near: u64,
-    /// Groups of two or more records that belong together.
+    /// Groups of two or more records: a survivor and the records removed for it.
     pub clusters: u64,
-    /// Sentences about fields that records lack.
+    /// Sentences about fields that records do not have.
     pub notes: Vec<String>,
-    /// Records with an empty text: they equal nothing.
+    /// Records with an empty text, which equals no other.
     pub empty: u64,
-    /// Records longer than the limit, which were compared for equal bytes only.
+    /// Records longer than the limit, which were only compared for equal bytes.
     pub too_long: u64,
-    /// Different texts without a feature under the scheme, compared only for exact equality.
+    /// Different texts without a feature under the scheme, which were only compared for exact equality.
     pub without_features: u64,
-    /// Records with words that mix look-alike letters of scripts.
+    /// Records with words that mix look-alike letters of different scripts.
     pub homoglyphs: u64,
-    /// Files that could not be read at all, which stand in `skipped/`.
+    /// Files that could not be read at all and are copied to `skipped/`.
     pub skipped_files: u64,
-    /// Lines that recur on many pages and were taken out before anything was compared.
+    /// Lines that recur on many pages and were removed before the comparison.
     pub boilerplate_lines: u64,
-    /// Records they were taken from.
+    /// Records that such lines were removed from.
     pub boilerplate_records: u64,
-    /// Near copies with the main text of a kept page, of which a reader sees something else.
+    /// Near copies with the main text of a kept page but other visible text.
     pub removed_same_main_text: u64,
-    /// Pages that are kept though their main text is like that of a kept one.
+    /// Pages that are kept although their main text resembles that of a kept page.
     pub kept_as_pages: u64,
-    /// HTML pages of which a part was compared.
+    /// HTML pages of which only a part was compared.
     pub pages: u64,
-    /// Of these, pages of which more than the main content was compared.
+    /// Pages of these of which more than the main content was compared.
     pub fallen_back: u64,
     /// Bytes of the inputs as stored.
     pub input_bytes: u64,
@@ -125,7 +124,7 @@ pub struct ReportCounts {
 }
 
 impl ReportCounts {
-    /// Records removed, exact and near.
+    /// Returns the number of removed records, exact and near copies together.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.removed_exact.saturating_add(self.removed_near)
@@ -140,15 +139,15 @@ pub struct InputRow {
     pub name: String,
     /// Format it was read as.
     pub format: String,
-    /// Records in it.
+    /// Number of records in it.
     pub records: u64,
-    /// Bytes of it.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Records of it that were removed.
+    /// Number of its records that were removed.
     pub removed: u64,
 }
 
-/// A file or folder of results.
+/// A file or folder with results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResultRow {
     /// Its name in the folder of the report.
@@ -157,19 +156,19 @@ pub struct ResultRow {
     pub what: String,
 }
 
-/// One reason for skipping, with how often it was met.
+/// A reason for skipping, with the number of times that it occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkipRow {
     /// Short name, as in `skipped.jsonl`.
     pub what: String,
-    /// Reason, for a person.
+    /// Reason in words.
     pub reason: String,
-    /// Number of them.
+    /// Number of occurrences.
     pub count: u64,
     /// True if documents are missing because of it.
     pub lost: bool,
-    /// One of them, to look at.
+    /// One occurrence, as an example.
     pub example: String,
 }
 
@@ -179,31 +178,31 @@ pub struct SkipRow {
 pub struct ClusterRow {
     /// Id of the survivor.
     pub survivor: String,
-    /// Members, the survivor included.
+    /// Number of members, the survivor included.
     pub members: u64,
-    /// Members that are exact copies of the survivor, itself not counted.
+    /// Number of members that are exact copies of the survivor, which is not counted.
     pub exact: u64,
-    /// Least similarity of a member to the survivor, in `[0, 1]`.
+    /// Lowest similarity of a member to the survivor, in `[0, 1]`.
     pub lowest_similarity: f64,
     /// Bytes of the texts of the removed members.
     pub bytes_saved: u64,
     /// Ids of some members, at most 20.
     pub sample_ids: Vec<String>,
-    /// One pair to show side by side.
+    /// One pair to show side by side, if there is one.
     pub example: Option<ReportExample>,
 }
 
-/// Two kept records that are nearly similar enough.
+/// Two kept records just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BelowRow {
-    /// Id of the more wanted one.
+    /// Id of the record that the job would prefer to keep.
     pub a_id: String,
-    /// Id of the other.
+    /// Id of the other record.
     pub b_id: String,
     /// Their similarity.
     pub similarity: f64,
-    /// The two side by side, where both texts are at hand.
+    /// The two texts to show side by side, if both are available.
     pub example: Option<ReportExample>,
 }
 
@@ -221,8 +220,8 @@ pub struct ReportExample {
     pub a_text: String,
     /// Text of the member, at most about 20 KB.
     pub b_text: String,
-    /// True if one of the texts was cut to fit.
+    /// True if one of the texts was truncated.
     pub cut: bool,
-    /// True if the main texts are equal, and these are all that a reader sees.
+    /// True if the main texts are equal, and the texts shown are all visible text instead.
     pub whole_pages: bool,
 }

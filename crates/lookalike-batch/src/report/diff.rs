@@ -1,10 +1,9 @@
-//! Two texts side by side: lines aligned, changed words marked, in bounded time.
+//! Compares two texts side by side: aligns lines and marks changed words, in bounded time.
 //!
-//! The texts are cut into units (lines; the sentences of a long line), equal units are aligned
-//! first, then the words of what is left between them. White space does not count as a change, so
-//! a text that was only wrapped differently shows no change at all.
+//! The texts are split into units: lines, or the sentences of a long line. Equal units are aligned first, then the words of what is left between
+//! them. White space is ignored, so a text that was only wrapped differently shows no change.
 //!
-//! No clock is consulted: the work is bounded by the sizes, see [`side_by_side`].
+//! The work is bounded by the sizes, not by a clock; see [`side_by_side`].
 
 mod align;
 mod rows;
@@ -15,8 +14,7 @@ mod text;
 
 pub use terminal::unified_terminal;
 
-/// A text of one line as a terminal may show it: control and direction characters are written as
-/// `[U+001B]`, line ends included.
+/// Returns a text as one line that is safe for a terminal: control and direction characters, line ends included, are written as `[U+001B]`.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -29,12 +27,12 @@ pub fn visible(text: &str) -> String {
     line
 }
 
-/// A stretch of a line, marked or not.
+/// A stretch of a line that is marked or unmarked as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffSpan {
     /// The characters, as they are in the text.
     pub text: String,
-    /// True if the other text lacks these words at this place.
+    /// True if the other text does not have these words at this place.
     pub changed: bool,
 }
 
@@ -43,21 +41,21 @@ pub struct DiffSpan {
 pub struct DiffLine {
     /// Number of the line in its text, from 1.
     pub number: usize,
-    /// True if this is a later part of the line before it.
+    /// True if this continues the line of the previous entry.
     pub continued: bool,
-    /// The parts of the line in order; neighbours differ in `changed`. No line end is included.
+    /// The stretches of the line, in order; neighbours differ in `changed`. Line ends are not included.
     pub spans: Vec<DiffSpan>,
 }
 
 impl DiffLine {
-    /// True if any word of the line is marked.
+    /// Tells whether any word of the line is marked.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.spans.iter().any(|span| span.changed)
     }
 }
 
-/// One row of the side-by-side view. At least one side is there.
+/// One row of the side-by-side view. At least one side is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffRow {
     /// The line of the first text.
@@ -67,14 +65,14 @@ pub struct DiffRow {
 }
 
 impl DiffRow {
-    /// True if both sides are there and no word of either is marked.
+    /// Tells whether both sides are present and no word of either is marked.
     #[must_use]
     pub fn is_same(&self) -> bool {
         let same = |side: &Option<DiffLine>| side.as_ref().is_some_and(|line| !line.is_changed());
         same(&self.left) && same(&self.right)
     }
 
-    /// True if neither side holds anything but white space.
+    /// Tells whether both sides hold only white space.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         let lines = [&self.left, &self.right].into_iter().flatten();
@@ -98,22 +96,22 @@ pub fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
     rows::side_by_side(a, b)
 }
 
-/// Rows as they are shown: equal rows far from any change are folded.
+/// Rows as shown: equal rows far from any change are folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiffPiece<'r> {
     Row(&'r DiffRow),
-    /// So many rows without a change.
+    /// A number of folded rows without a change.
     Folded(usize),
 }
 
-/// Folds runs of equal rows, but for `context` rows next to a change. Blank rows are left out.
+/// Folds runs of equal rows, except for `context` rows next to a change. Blank rows are left out.
 pub(super) fn fold(rows: &[DiffRow], context: usize) -> Vec<DiffPiece<'_>> {
     let rows: Vec<&DiffRow> = rows.iter().filter(|row| !row.is_blank()).collect();
     let mut pieces = Vec::new();
     let mut at = 0;
     while at < rows.len() {
         let run = rows[at..].iter().take_while(|row| row.is_same()).count();
-        // Neither at the beginning nor at the end is there a change that rows could be near.
+        // The start and the end of the texts are not changes, so no rows are kept next to them.
         let before = if at == 0 { 0 } else { context };
         let after = if at + run == rows.len() { 0 } else { context };
         push_run(&mut pieces, &rows[at..at + run], before, after);
@@ -127,7 +125,7 @@ pub(super) fn fold(rows: &[DiffRow], context: usize) -> Vec<DiffPiece<'_>> {
     pieces
 }
 
-/// Appends a run of equal rows with its middle folded, unless that would hide a single row.
+/// Appends a run of equal rows and folds its middle, unless that would hide only one row.
 fn push_run<'r>(pieces: &mut Vec<DiffPiece<'r>>, run: &[&'r DiffRow], before: usize, after: usize) {
     let row = |row: &&'r DiffRow| DiffPiece::Row(row);
     if run.len() <= before + after + 1 {

@@ -1,4 +1,4 @@
-//! The page of `explain`: the same style, formatter and policy as the report, and no script.
+//! Renders the page of `explain`. Style, formatter and policy are the report's; there is no script.
 
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
@@ -10,9 +10,9 @@ use super::{ReportError, statement};
 use crate::explain::{Explanation, FeatureListing, FingerprintComparison};
 
 const TEMPLATE: &str = include_str!("explanation.html");
-/// Additions of this page to the style of the report; its hash stands in [`POLICY`].
+/// Styles added to those of the report. [`POLICY`] contains its hash.
 pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
-/// Nothing may be loaded but the styles, and nothing run.
+/// Content security policy: allows the styles, and no script.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
     "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng=' 'sha256-Fztds3CHZvBRiyAIMwahitLpHHYkNtLd611XAH8p6i4='; ",
@@ -26,10 +26,10 @@ struct FeatureKindView<'e> {
     listed: usize,
 }
 
-/// Makes the page of an explanation and the two texts it explains.
+/// Renders the page of an explanation and of the two texts that it explains.
 ///
 /// # Errors
-/// [`ReportError::Template`] when the built-in template fails, which no data should bring about.
+/// [`ReportError::Template`] if the built-in template fails, which no data should cause.
 pub fn render_explanation(
     explanation: &Explanation,
     texts: [&str; 2],
@@ -77,7 +77,7 @@ pub fn render_explanation(
     })?)
 }
 
-/// The fingerprints of both sides as groups of eight bits, those that differ marked.
+/// Returns both fingerprints as groups of eight bits, with the differing bits marked.
 fn bit_rows(both: &FingerprintComparison) -> Vec<Value> {
     let row = |name, digits: &str| {
         let bits = digits.chars().flat_map(|digit| {

@@ -1,6 +1,6 @@
-//! Numbers as people read them. Fractions are cut, not rounded: 0.7999 never becomes 0.80.
+//! Formats numbers for people. Similarities and probabilities are truncated, not rounded: 0.7999 never becomes 0.80.
 
-/// `12345` as `12,345`.
+/// Formats a count: `12345` as `12,345`.
 pub(super) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,7 +13,7 @@ pub(super) fn count(value: u64) -> String {
     out
 }
 
-/// Bytes with three digits and a binary unit: `1.25 GiB`.
+/// Formats bytes with three digits and a binary unit: `1.25 GiB`.
 pub(super) fn bytes(value: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if value < 1024 {
@@ -21,7 +21,7 @@ pub(super) fn bytes(value: u64) -> String {
     }
     let mut scaled = value as f64 / 1024.0;
     let mut unit = 0;
-    // From here on it would be rounded to four digits.
+    // Larger values would round to four digits.
     while scaled >= 999.5 && unit + 1 < UNITS.len() {
         scaled /= 1024.0;
         unit += 1;
@@ -34,12 +34,12 @@ pub(super) fn bytes(value: u64) -> String {
     format!("{scaled:.places$} {}", UNITS[unit])
 }
 
-/// Seconds with as many digits as matter: `40 ms`, `12.3 s`, `5 min 02 s`, `3 h 07 min`.
+/// Formats seconds with as many digits as matter: `40 ms`, `12.3 s`, `5 min 02 s`, `3 h 07 min`.
 pub(super) fn seconds(value: f64) -> String {
     let whole = value.round() as u64;
     match value {
         v if !v.is_finite() || v < 0.0 => "unknown".to_owned(),
-        // Two digits would be nothing of many a stage.
+        // With two decimals, many short stages would show as 0.
         v if v < 0.0995 => format!("{:.0} ms", v * 1e3),
         v if v < 9.995 => format!("{v:.2} s"),
         v if v < 99.95 => format!("{v:.1} s"),
@@ -48,7 +48,7 @@ pub(super) fn seconds(value: f64) -> String {
     }
 }
 
-/// A part of a whole in percent, with `<0.1%` for the least: `18.7%`.
+/// Formats a part of a whole in percent: `18.7%`, or `<0.1%` for tiny parts.
 pub(super) fn share(part: u64, whole: u64) -> String {
     let percent = 100.0 * ratio(part, whole);
     match percent {
@@ -58,7 +58,7 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// A part of a whole in `[0, 1]`; nothing is no part of nothing.
+/// Returns a part of a whole in `[0, 1]`; 0 if the whole is 0.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
@@ -67,12 +67,12 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// A similarity with three places: `0.874`.
+/// Formats a similarity with three decimals: `0.874`.
 pub(super) fn similarity(value: f64) -> String {
     format!("{:.3}", cut(value, 3))
 }
 
-/// A threshold with two places, more when it has them: `0.80`, `0.925`.
+/// Formats a threshold with two to four decimals, as needed: `0.80`, `0.925`.
 pub(super) fn threshold(value: f64) -> String {
     let mut text = format!("{value:.4}");
     while text.ends_with('0') && text.len() > "0.00".len() {
@@ -81,13 +81,13 @@ pub(super) fn threshold(value: f64) -> String {
     text
 }
 
-/// A probability in percent with at most two places: `99.95%`.
+/// Formats a probability in percent with at most two decimals: `99.95%`.
 pub(super) fn probability(value: f64) -> String {
     let text = format!("{:.2}", cut(value * 100.0, 2));
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Cuts after so many decimal places, forgiving the error of binary fractions.
+/// Truncates after `places` decimals, allowing for the error of binary fractions.
 fn cut(value: f64, places: i32) -> f64 {
     let scale = 10_f64.powi(places);
     (value * scale + 1e-6).floor() / scale

@@ -1,12 +1,11 @@
-//! The report of a finished job as one self-contained HTML page, and the aligned differences in it.
+//! Renders the report of a finished job as one self-contained HTML page, and the aligned differences in it.
 //!
-//! This is the last step in the way of the data: a job hands over its counts and a few example
-//! pairs as [`ReportData`], [`render`] makes the page. [`diff`] also serves `explain` in a terminal.
+//! The report is the last step of a job: it hands its counts and a few example pairs over as [`ReportData`], and [`render`] makes the page. [`diff`]
+//! is also used by `explain` in a terminal.
 //!
-//! The page needs no network and no other file. Everything in it that came from a document is
-//! untrusted: each printed string passes one formatter that escapes markup and makes control and
-//! direction characters visible, and the content security policy of the page allows only its own
-//! style and script, by their hashes.
+//! The page needs no network and no other file. Everything in it that comes from a document is untrusted: each printed string passes one formatter,
+//! which escapes markup and makes control and direction characters visible. The page's content security policy allows only its own style and script,
+//! by their hashes.
 
 pub(crate) mod atlas;
 mod chart;
@@ -31,23 +30,23 @@ pub use explanation::render_explanation;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// The template could not be filled: a defect of this crate, not of the data.
+    /// The built-in template failed: a defect of this crate, not of the data.
     #[error("the report page could not be written")]
     Template(#[from] minijinja::Error),
 }
 
-/// Makes the report page.
+/// Renders the report page.
 ///
-/// The result depends on `data` alone. At most [`ReportData::MAX_INPUTS`] inputs and
-/// [`ReportData::MAX_CLUSTERS`] clusters are listed; what is left out is counted on the page.
+/// The result depends on `data` alone. At most [`ReportData::MAX_INPUTS`] inputs and [`ReportData::MAX_CLUSTERS`] clusters are listed; the page
+/// states how many are left out.
 ///
 /// # Errors
 ///
-/// [`ReportError::Template`] when the built-in template fails, which no data should bring about.
+/// [`ReportError::Template`] if the built-in template fails, which no data should cause.
 ///
 /// # Complexity
 ///
-/// Linear in the inputs, plus one bounded alignment (see [`diff::side_by_side`]) for each cluster.
+/// Linear in the number of inputs, plus one bounded alignment (see [`diff::side_by_side`]) for each cluster.
 pub fn render(data: &ReportData) -> Result<String, ReportError> {
     page::render(data)
 }

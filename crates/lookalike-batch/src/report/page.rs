@@ -1,4 +1,4 @@
-//! The page: the template, what it is filled with, and the one formatter all values pass.
+//! Fills the template of the page. All values pass one formatter.
 
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, Error, Output, State, Value, context, escape_formatter};
@@ -8,11 +8,11 @@ use super::cluster::{BelowView, ClusterView};
 use super::{InputRow, ReportData, ReportError, chart, figure, statement, visible};
 
 const TEMPLATE: &str = include_str!("template.html");
-/// The style, whose hash stands in [`POLICY`].
+/// Style of the page. [`POLICY`] contains its hash.
 pub(super) const STYLE: &str = include_str!("page.css");
-/// The script, whose hash stands in [`POLICY`].
+/// Script of the page. [`POLICY`] contains its hash.
 pub(super) const SCRIPT: &str = include_str!("page.js");
-/// Nothing may be loaded or run but the style and the script above.
+/// Content security policy: allows nothing but the style and the script above.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
     "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng='; ",
@@ -20,7 +20,7 @@ pub(super) const POLICY: &str = concat!(
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
 
-/// See [`super::render`].
+/// Does the work of [`super::render`].
 pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
     let mut environment = Environment::empty();
     environment.set_formatter(format);
@@ -43,7 +43,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
     })?)
 }
 
-/// Writes a value: text with markup escaped and hidden characters shown, safe strings as they are.
+/// Writes a value: text with markup escaped and hidden characters made visible, safe strings unchanged.
 pub(super) fn format(
     out: &mut Output<'_>,
     state: &mut State<'_, '_>,
@@ -96,7 +96,7 @@ fn sentences(data: &ReportData) -> Value {
     })
 }
 
-/// The drawings, as safe strings where they are SVG.
+/// Returns the drawings; those that are SVG are safe strings.
 fn plots(data: &ReportData) -> Value {
     let counts = &data.counts;
     let part = |value| figure::ratio(value, counts.records);
@@ -142,7 +142,7 @@ fn timing_bars(data: &ReportData) -> Vec<Value> {
         .collect()
 }
 
-/// The inputs that are listed, and the sum of those that are not.
+/// The inputs that are listed, and the totals of the others.
 #[derive(Serialize)]
 struct ListedInputs<'r> {
     listed: &'r [InputRow],

@@ -1,9 +1,9 @@
-//! The sentences of the report: what was found, how far it can be trusted, and what it does not say.
+//! Writes the sentences of the report: the result, its reliability and its limits.
 
 use super::figure::{count, probability, threshold};
 use super::{ReportCounts, ReportData};
 
-/// The result in one sentence.
+/// Returns the result in one sentence.
 pub(super) fn headline(data: &ReportData) -> String {
     let counts = &data.counts;
     match (counts.records, counts.removed()) {
@@ -27,7 +27,7 @@ pub(super) fn headline(data: &ReportData) -> String {
     }
 }
 
-/// `29 exact copies and 104 near copies`, or only one of the two.
+/// Describes the removed copies, such as `29 exact copies and 104 near copies`.
 fn kinds_of_copies(counts: &ReportCounts) -> String {
     let kinds = [
         (counts.removed_exact, "exact"),
@@ -47,13 +47,13 @@ fn is(number: u64) -> &'static str {
     if number == 1 { "is" } else { "are" }
 }
 
-/// Says when a record is a copy, for those who read the word for the first time.
+/// Defines a copy, for those who read the word for the first time.
 pub(super) fn definition(data: &ReportData) -> String {
     let exact = "An exact copy has the text of a kept record.";
     if data.method == "copies" {
         return exact.to_owned();
     }
-    // No other rule than a threshold is told by it.
+    // A threshold of 0 means that the method decides by a rule of its own.
     if data.threshold == 0.0 {
         return format!("{exact} A near copy is one by the rule of the method.");
     }
@@ -65,7 +65,7 @@ pub(super) fn definition(data: &ReportData) -> String {
     )
 }
 
-/// Describes what is compared of a text: `runs of 5 words`.
+/// Names the parts of a text that are compared, such as `runs of 5 words`.
 pub(super) fn units(scheme: &str) -> String {
     let mut parts = scheme.split(' ');
     let shingle = parts.find_map(|part| part.strip_prefix("shingle="));
@@ -77,7 +77,7 @@ pub(super) fn units(scheme: &str) -> String {
     }
 }
 
-/// Advice on the next step.
+/// Returns advice on the next step.
 pub(super) fn advice(data: &ReportData) -> &'static str {
     match data.counts.removed() {
         0 if data.threshold == 0.0 => {
@@ -126,7 +126,7 @@ pub(super) fn method(data: &ReportData) -> String {
     }
 }
 
-/// True if the similarities are true ones.
+/// States whether the similarities are exact or estimated.
 pub(super) fn verification(data: &ReportData) -> &'static str {
     match (data.method.as_str(), data.verified) {
         ("copies", _) => "Exact copies have equal texts, as a reader sees them.",
@@ -143,7 +143,7 @@ pub(super) fn verification(data: &ReportData) -> &'static str {
     }
 }
 
-/// Share of the pairs the candidate search finds.
+/// States the share of the pairs that the candidate search finds. `None` for exact copies only.
 pub(super) fn recall(data: &ReportData) -> Option<String> {
     match (data.method.as_str(), data.recall) {
         ("copies", _) => None,
@@ -160,7 +160,7 @@ pub(super) fn recall(data: &ReportData) -> Option<String> {
     }
 }
 
-/// Caveats, each as a sentence.
+/// Returns caveats, each as a sentence.
 pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     let counts = &data.counts;
     let mut caveats = vec![
@@ -219,7 +219,7 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     caveats
 }
 
-/// Notes on what is in the table of skipped input: what is missing, and what is not.
+/// Returns notes on skipped input: what is missing, and what was read all the same.
 fn of_skips(data: &ReportData) -> impl Iterator<Item = String> {
     let sum = |lost| -> u64 {
         let rows = data.skips.iter().filter(|skip| skip.lost == lost);
@@ -247,7 +247,7 @@ fn of_skips(data: &ReportData) -> impl Iterator<Item = String> {
     lost.into_iter().chain(passed)
 }
 
-/// Note on main texts.
+/// Returns notes on main texts.
 fn of_pages(data: &ReportData) -> Vec<String> {
     let counts = &data.counts;
     let mut caveats = Vec::new();
@@ -291,7 +291,7 @@ fn main_content(counts: &ReportCounts) -> String {
     }
 }
 
-/// `1 record has`, `2 records have`.
+/// Formats a count with its verb: `1 record has`, `2 records have`.
 fn have(number: u64, one: &str, many: &str) -> String {
     match number {
         1 => format!("1 {one} has"),
@@ -299,7 +299,7 @@ fn have(number: u64, one: &str, many: &str) -> String {
     }
 }
 
-/// `1 record is ...`, `2 records are ...`.
+/// Formats a count with its verb: `1 record is ...`, `2 records are ...`.
 fn are(number: u64, noun: &str, what: &str) -> String {
     let (end, verb) = match number {
         1 => ("", "is"),

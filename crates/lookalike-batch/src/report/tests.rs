@@ -1,4 +1,4 @@
-//! The page: what it says, and that hostile data cannot act in it.
+//! The page: its contents, and its protection against hostile data.
 
 use sha2::{Digest, Sha256};
 
@@ -102,7 +102,7 @@ fn page(data: &ReportData) -> String {
     render(data).expect("the template fits the data")
 }
 
-/// The content between two marks of the page.
+/// Returns the part of the page between two marks.
 fn between<'p>(page: &'p str, open: &str, close: &str) -> &'p str {
     let start = page.find(open).expect("opening mark") + open.len();
     &page[start..start + page[start..].find(close).expect("closing mark")]
@@ -327,7 +327,7 @@ fn empty_job_makes_a_page() {
         assert!(page.contains(words), "{words} missing");
     }
     assert!(!page.contains("NaN"));
-    // Nothing can be said of copies where nothing was compared.
+    // The page must not claim anything about copies if nothing was compared.
     assert!(!page.contains("Verified") && !page.contains("Complete"));
 }
 
@@ -338,7 +338,7 @@ fn example_shows_changed_words_of_both_sides() {
     assert!(page.contains("<del>It burns yet.</del>"));
 }
 
-/// A reader takes the colour and the sign of what is gone for that: no text that is kept may have it.
+/// Readers take the colour and sign of removed text as removal, so kept text must never have them.
 #[test]
 fn a_kept_text_is_never_marked_as_removed() {
     let row = BelowRow {
@@ -385,7 +385,7 @@ fn one_of_a_kind_is_told_in_the_singular() {
     }
 }
 
-/// A body in an odd encoding was read all the same.
+/// A body in an unusual encoding was read all the same.
 #[test]
 fn what_was_read_with_a_fault_is_not_told_as_missing() {
     let page = page(&ReportData {

@@ -1,13 +1,13 @@
-//! Characters that cannot be seen, or that change how others are seen, made visible.
+//! Makes characters visible that cannot be seen or that change how others are displayed.
 //!
-//! Ids and texts come from hostile documents: a NUL, an escape sequence or a direction override
-//! must neither act on the page or the terminal nor hide that it is there.
+//! Ids and texts come from hostile documents. A NUL, an escape sequence or a direction override must neither affect the page or the terminal nor hide
+//! its presence.
 
 use std::fmt::Write;
 
-/// True if the character is shown as its code point instead of itself.
+/// Tells whether the character is shown as its code point instead of itself.
 ///
-/// Zero-width joiner and non-joiner are left alone: Indic and Persian orthography need them.
+/// The zero-width joiner and non-joiner are not hidden, because Indic and Persian orthography need them.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}'
@@ -16,7 +16,7 @@ fn is_hidden(c: char) -> bool {
         | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A stretch of a text: characters to show as they are, or one hidden character so many times.
+/// A stretch of a text: characters to show unchanged, or one hidden character with its number of repetitions.
 enum TextStretch<'t> {
     Shown(&'t str),
     Hidden(char, usize),
@@ -32,7 +32,7 @@ fn stretches<'t>(text: &'t str, mut visit: impl FnMut(TextStretch<'t>)) {
         rest = &rest[at..];
         let hidden = rest.chars().next().expect("find returned a character");
         let after = rest.trim_start_matches(hidden);
-        // Counted, not repeated: a megabyte of zero bytes is one label.
+        // Repetitions are counted: a megabyte of zero bytes becomes one label.
         let times = (rest.len() - after.len()) / hidden.len_utf8();
         visit(TextStretch::Hidden(hidden, times));
         rest = after;
@@ -42,7 +42,7 @@ fn stretches<'t>(text: &'t str, mut visit: impl FnMut(TextStretch<'t>)) {
     }
 }
 
-/// The name of a hidden character: `U+0000`, with a count when it is repeated.
+/// Returns the name of a hidden character: `U+0000`, with a count if it is repeated.
 fn name(hidden: char, times: usize) -> String {
     let mut name = format!("U+{:04X}", u32::from(hidden));
     if times > 1 {
@@ -61,7 +61,7 @@ pub(super) fn push_html(out: &mut String, text: &str) {
     });
 }
 
-/// Appends a value, such as an id, as HTML content. One of nothing but white space is shown by its characters: it would be an empty cell.
+/// Appends a value, such as an id, as HTML content. A value of white space only is shown by its code points, because its cell would look empty.
 pub(super) fn push_value(out: &mut String, text: &str) {
     if !text.trim().is_empty() {
         return push_html(out, text);
@@ -71,7 +71,7 @@ pub(super) fn push_value(out: &mut String, text: &str) {
     }
 }
 
-/// Appends `text` with the characters escaped that mean something in HTML.
+/// Appends `text` with the special characters of HTML escaped.
 fn push_escaped(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
@@ -85,7 +85,7 @@ fn push_escaped(out: &mut String, text: &str) {
     }
 }
 
-/// `text` with hidden characters written as `[U+202E]`: for terminals and places without markup.
+/// Returns `text` with hidden characters written as `[U+202E]`, for terminals and places without markup.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     stretches(text, |stretch| match stretch {
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// The text again: labels become their characters, escapes what they stand for.
+    /// Reverses the formatting: labels become characters again, and escapes are undone.
     fn undone(html: &str) -> String {
         let mut text = String::new();
         let mut rest = html;

@@ -1,9 +1,9 @@
-//! Records that arrive in input order and leave in another, in bounded memory.
+//! Records that arrive in one order and are written in another, in bounded memory.
 //!
-//! Stands in front of `kept.jsonl` and `removed.jsonl`, which are written in the order of ids. Records are scattered
-//! into partitions of neighbouring places, in memory while they fit and in temporary files beyond; then all threads
-//! put partitions in order, which are written one after another. A record that is too long to be held goes to a file of its
-//! own at once and is copied from there.
+//! Used for `kept.jsonl` and `removed.jsonl`, which are written in the order of ids. Records are divided into
+//! partitions of neighbouring places, which stay in memory while they fit and are written to temporary files otherwise. In the end, all
+//! threads sort partitions, which are written one after another. A record that is too long to be held is written to a separate
+//! file at once and copied from there.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ use crate::locks::lock;
 use crate::parallel::in_order;
 use crate::spill::partitions::PartitionedFile;
 
-/// Adds a frame: place and length in 4 bytes each, then the bytes.
+/// Appends a frame: place and length in 4 bytes each, then the bytes.
 fn add_frame(frames: &mut Vec<u8>, place: u32, length: usize, bytes: [&[u8]; 2]) {
     frames.extend_from_slice(&place.to_le_bytes());
     frames.extend_from_slice(&(length as u32).to_le_bytes());
@@ -24,13 +24,13 @@ fn add_frame(frames: &mut Vec<u8>, place: u32, length: usize, bytes: [&[u8]; 2])
         .for_each(|bytes| frames.extend_from_slice(bytes));
 }
 
-/// A record, or a part of one, that lies in the file of long records.
+/// A record, or a part of one, in the file of long records.
 struct LongRecord {
     offset: u64,
     length: u64,
 }
 
-/// Records that are too long to be held.
+/// Records that are too long to be held in memory.
 #[derive(Default)]
 struct LongRecords {
     records: Vec<LongRecord>,
@@ -39,7 +39,7 @@ struct LongRecords {
 }
 
 impl LongRecords {
-    /// Adds a record; returns its number.
+    /// Adds a record and returns its number.
     fn add(&mut self, folder: &Path, bytes: &[u8]) -> io::Result<u32> {
         let file = match &self.file {
             Some(file) => file,
@@ -63,43 +63,43 @@ impl LongRecords {
     }
 }
 
-/// Expected records of all outputs together.
+/// Expected size of all outputs together.
 pub(crate) struct ExpectedRecords {
-    /// Places in each output.
+    /// Number of places in each output.
     pub(crate) places: usize,
     pub(crate) bytes: u64,
 }
 
-/// See the module's header. Shared between threads. Its outputs share one budget, however records fall to them. Memory: the budget, and
-/// while partitions are written three of them a thread.
+/// Arranges records as described in the module's header. It is shared between threads, and its outputs share one budget, however records are
+/// distributed among them. Memory: the budget, and while partitions are written three of them per thread.
 pub(crate) struct RecordArranger {
     folder: PathBuf,
     frames: PartitionedFile<u8>,
-    /// Partitions of each output.
+    /// Number of partitions of each output.
     parts: usize,
     places_per_part: usize,
     threads: usize,
     longs: Mutex<LongRecords>,
 }
 
-/// Bytes before each part of a record.
+/// Number of bytes before each part of a record.
 const FRAME_HEADER: usize = 8;
 
-/// Longer records do not go through memory.
+/// Maximum number of bytes of a part that is held in memory.
 const LONG: usize = 1 << 20;
 
-/// A partition in order.
+/// A sorted partition.
 struct ArrangedPart {
     bytes: Vec<u8>,
-    /// Numbers of long records, and before which byte each comes.
+    /// For each long record, the position in `bytes` before which it is written, and its number.
     longs: Vec<(usize, usize)>,
 }
 
 impl RecordArranger {
-    /// For records of so many outputs, of which at most `budget` bytes are held; so many threads put them in order.
+    /// Creates an arranger for `outputs` outputs that holds at most `budget` bytes and sorts with `threads` threads.
     ///
     /// # Errors
-    /// When no file can be made in `folder`.
+    /// Returns an error if no file can be created in `folder`.
     pub(crate) fn new(
         folder: &Path,
         outputs: usize,
@@ -108,10 +108,10 @@ impl RecordArranger {
         threads: usize,
     ) -> io::Result<Self> {
         let ExpectedRecords { places, bytes } = *expected;
-        // Of short records most is what stands around them.
+        // For short records, most of the memory is overhead.
         let bytes = bytes + places as u64 * (FRAME_HEADER + size_of::<FramePosition>()) as u64;
-        // Partitions that are read back whole are an eighth of the budget at most; and each is put in order by
-        // jumping about in it, so it should fit the cache. One output may get all.
+        // Partitions are read back whole, so together those of all threads take at most an eighth of the budget; and sorting one
+        // accesses it at random, so it should fit in the cache. One output may get all records.
         let fitting = bytes.saturating_mul(8 * threads as u64) / budget.max(1);
         let parts = fitting.max(bytes >> 20).clamp(1, 4096) as usize;
         Ok(Self {
@@ -124,12 +124,12 @@ impl RecordArranger {
         })
     }
 
-    /// Adds bytes to the record at a place of an output; parts of one record come in order, from one thread.
+    /// Appends bytes to the record at a place of an output. The parts of a record must be added in order, by one thread.
     pub(crate) fn add(&self, output: usize, place: u32, bytes: &[u8]) -> io::Result<()> {
         self.add_whole(output, place, [bytes, b""])
     }
 
-    /// As [`RecordArranger::add`] for a line whose end is missing.
+    /// Appends a line as [`RecordArranger::add`] does, and ends it.
     pub(crate) fn add_line(&self, output: usize, place: u32, line: &[u8]) -> io::Result<()> {
         self.add_whole(output, place, [line, b"\n"])
     }
@@ -143,11 +143,11 @@ impl RecordArranger {
         self.add_framed(output, place, length, bytes)
     }
 
-    /// As [`RecordArranger::add`] for a part of a record that is too long to be held.
+    /// Appends a part that is too long to be held in memory, as [`RecordArranger::add`] does for others.
     pub(crate) fn add_long(&self, output: usize, place: u32, bytes: &[u8]) -> io::Result<()> {
-        // A frame in memory that names the part keeps its place among the record's other parts.
+        // A frame in memory with the number of the part keeps its place among the other parts of the record.
         let number = lock(&self.longs).add(&self.folder, bytes)?;
-        // No frame in memory is as long, so the length says that a number follows.
+        // Frames in memory are never this long, so the length marks a number.
         self.add_framed(output, place, LONG + 1, [&number.to_le_bytes(), b""])
     }
 
@@ -164,12 +164,12 @@ impl RecordArranger {
         self.frames.push(part, framed, frame)
     }
 
-    /// Writes all records of an output in order, and forgets them.
+    /// Writes all records of an output in order, and drops them.
     pub(crate) fn finish(&self, output: usize, out: &mut impl Write) -> io::Result<()> {
         let longs = lock(&self.longs);
         let parts = (output * self.parts..(output + 1) * self.parts).collect();
         let arranged = |part| Ok(arrange(self.frames.take_blocks(part)?));
-        // Neighbouring places share a partition, so partitions one after another are in the order of places.
+        // A partition holds neighbouring places, so writing the partitions one after another keeps the order of places.
         in_order(parts, self.threads, arranged, |part: ArrangedPart| {
             let mut written = 0;
             for (at, number) in part.longs {
@@ -186,12 +186,12 @@ impl RecordArranger {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct FramePosition {
     place: u32,
-    /// Blocks, and positions in each, rise in the order of arrival.
+    /// Block numbers, and positions in a block, ascend in the order of arrival.
     block: u32,
     at: usize,
 }
 
-/// Puts the frames of a partition in order.
+/// Sorts the frames of a partition.
 fn arrange(blocks: Vec<Vec<u8>>) -> ArrangedPart {
     let word = |block: &[u8], at: usize| {
         u32::from_le_bytes(block[at..at + 4].try_into().expect("frames are whole"))
@@ -209,7 +209,7 @@ fn arrange(blocks: Vec<Vec<u8>>) -> ArrangedPart {
             at += FRAME_HEADER + if length > LONG { 4 } else { length };
         }
     }
-    // By place, then by arrival: the parts of one record stay in the order in which they came.
+    // By place, then by arrival: the parts of one record keep the order in which they were added.
     index.sort_unstable();
     let bytes = blocks.iter().map(Vec::len).sum::<usize>();
     let mut arranged = ArrangedPart {

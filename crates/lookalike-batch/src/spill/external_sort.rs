@@ -1,4 +1,4 @@
-//! Sorting more than memory holds: sorted runs in one temporary file, merged.
+//! External sort of values of a fixed size: sorted runs in one temporary file, merged.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 
-/// Bytes that each run is read by while runs are merged.
+/// Number of bytes that a merge reads from a run at a time.
 const STEP: usize = 16 << 10;
-/// Bytes that are written at once.
+/// Number of bytes that are written at a time.
 const WRITTEN: usize = 128 << 10;
 
-/// Takes values in any order; see the module's header.
+/// Sorts values that are pushed in any order.
 pub(crate) struct ExternalSort<T> {
     values: Vec<T>,
-    /// Values that fit the budget.
+    /// Number of values that fit in the budget.
     capacity: usize,
     runs: SortedRuns<T>,
 }
@@ -27,12 +27,12 @@ pub(crate) struct SortedRuns<T> {
     runs: Vec<SortedRun>,
     file: Option<File>,
     folder: PathBuf,
-    /// Runs that are merged at once.
+    /// Maximum number of runs that are merged at a time.
     ways: usize,
     block: Vec<T>,
 }
 
-/// Sorted values in the file, by position.
+/// Positions of the sorted values of a run in the file.
 #[derive(Clone, Copy)]
 struct SortedRun {
     start: u64,
@@ -41,7 +41,7 @@ struct SortedRun {
 
 impl<T: Pod + Ord> ExternalSort<T> {
     pub(crate) fn new(budget: u64, folder: &Path) -> Self {
-        // A merge reads two runs at least, with a step of each in memory.
+        // A merge reads at least two runs, with a step of each in memory.
         let bytes = (budget as usize).max(2 * STEP);
         Self {
             values: Vec::new(),
@@ -64,7 +64,7 @@ impl<T: Pod + Ord> ExternalSort<T> {
         self.runs.add(self.values.drain(..))
     }
 
-    /// Visits all values in ascending order.
+    /// Calls `visit` with all values in ascending order.
     pub(crate) fn drain<E: From<io::Error>>(
         mut self,
         visit: impl FnMut(T) -> Result<(), E>,
@@ -74,7 +74,7 @@ impl<T: Pod + Ord> ExternalSort<T> {
             return self.values.into_iter().try_for_each(visit);
         }
         self.spill()?;
-        // The merge has the memory of the values.
+        // The merge reuses the memory budget of the values.
         let Self { runs, values, .. } = self;
         drop(values);
         runs.merge(visit)
@@ -82,13 +82,13 @@ impl<T: Pod + Ord> ExternalSort<T> {
 }
 
 impl<T: Pod + Ord> SortedRuns<T> {
-    /// Memory: the budget while they are merged, and a block for each run.
+    /// Creates an empty set of runs. A merge takes memory up to the budget, and `add` takes one block.
     pub(crate) fn new(budget: u64, folder: &Path) -> Self {
         Self {
             runs: Vec::new(),
             file: None,
             folder: folder.to_owned(),
-            // Each run that is merged has a block of a step in memory.
+            // Each run that is merged has a block of one step in memory.
             ways: (budget as usize / STEP).clamp(2, 1024),
             block: Vec::new(),
         }
@@ -98,7 +98,7 @@ impl<T: Pod + Ord> SortedRuns<T> {
         self.runs.is_empty()
     }
 
-    /// Writes one run, which is sorted.
+    /// Writes one run; `values` must be sorted.
     pub(crate) fn add(&mut self, values: impl Iterator<Item = T>) -> io::Result<()> {
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile_in(&self.folder)?);
@@ -110,7 +110,7 @@ impl<T: Pod + Ord> SortedRuns<T> {
         Ok(())
     }
 
-    /// Visits the values of all runs in ascending order.
+    /// Calls `visit` with the values of all runs in ascending order.
     pub(crate) fn merge<E: From<io::Error>>(
         mut self,
         mut visit: impl FnMut(T) -> Result<(), E>,
@@ -120,7 +120,7 @@ impl<T: Pod + Ord> SortedRuns<T> {
         };
         while self.runs.len() > self.ways {
             let first: Vec<SortedRun> = self.runs.drain(..self.ways).collect();
-            // The last run ends where the file does. Merged ones take their turn behind the others.
+            // The last run ends at the end of the file. A merged run goes to the end of the queue.
             let start = self.runs.last().map_or(0, |run| run.end);
             let merged = RunMerge::new(&file, &first)?;
             let run = write_run(&file, start, &mut self.block, merged)?;
@@ -130,14 +130,14 @@ impl<T: Pod + Ord> SortedRuns<T> {
     }
 }
 
-/// Writes sorted values at a position, block by block.
+/// Writes sorted values at a position of the file, block by block.
 fn write_run<T: Pod>(
     file: &File,
     start: u64,
     block: &mut Vec<T>,
     values: impl Iterator<Item = io::Result<T>>,
 ) -> io::Result<SortedRun> {
-    // Values are few bytes each: one call of the system for each would cost more than the sort.
+    // Values are small, so one system call for each would cost more than the sort.
     let most = WRITTEN / size_of::<T>();
     let mut end = start;
     block.clear();
@@ -161,7 +161,7 @@ fn write<T: Pod>(file: &File, values: &[T], position: u64) -> io::Result<()> {
     )
 }
 
-/// Runs merged on the fly.
+/// Iterator that merges runs.
 struct RunMerge<'f, T> {
     file: &'f File,
     runs: Vec<RunReader<T>>,
@@ -177,7 +177,7 @@ struct RunReader<T> {
 impl<T: Pod + Ord> RunReader<T> {
     fn next(&mut self, file: &File) -> io::Result<Option<T>> {
         if self.at == self.block.len() {
-            // At the end of the run the block is empty, and `get` below says so.
+            // At the end of the run the block is empty, and `get` below returns `None`.
             let count = (self.rest.end - self.rest.start).min((STEP / size_of::<T>()) as u64);
             self.block.resize(count as usize, T::zeroed());
             let from = self.rest.start * size_of::<T>() as u64;
@@ -214,7 +214,7 @@ impl<T: Pod + Ord> Iterator for RunMerge<'_, T> {
         let mut head = self.heads.peek_mut()?;
         let Reverse((value, number)) = *head;
         match self.runs[number].next(self.file) {
-            // In place: one sift, where taking out and putting in are two.
+            // In place, which needs one sift instead of the two of a pop and a push.
             Ok(Some(next)) => head.0 = (next, number),
             Ok(None) => drop(std::collections::binary_heap::PeekMut::pop(head)),
             Err(error) => return Some(Err(error)),
@@ -233,7 +233,7 @@ mod tests {
         #[test]
         fn values_come_out_sorted(values in prop::collection::vec(0_u64..500, 0..40_000)) {
             let folder = tempfile::tempdir().unwrap();
-            // 4,096 values a run, two ways: runs of runs.
+            // 4,096 values per run and two ways, so that merged runs are merged again.
             let mut sort = ExternalSort::new(0, folder.path());
             values.iter().try_for_each(|&value| sort.push(value)).unwrap();
             let mut found = Vec::new();

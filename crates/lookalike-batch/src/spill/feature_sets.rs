@@ -1,10 +1,9 @@
-//! The feature sets of all classes: in memory while they fit, in a file beyond. Where the job keeps a log of what it reads, which has every
-//! set anyway, that is the file, and nothing is written twice.
+//! Feature sets of all classes, in memory while they fit and in a file otherwise. If the job keeps a log of what it reads, that contains all
+//! sets and serves as the file, so that nothing is written twice.
 //!
-//! A set is stored once a class (a class is all documents with equal text). Every set is preceded by one header word
-//! `class << 32 | length`, so that a segment can be walked in the order it was written and a read that lands in the
-//! wrong place is noticed. The file keeps a segment as it was in memory: little-endian words on the machine that
-//! wrote it, never read by another.
+//! A set is stored once per class (all documents with equal text). Each set is preceded by a header word, `class << 32 | length`, by which a segment
+//! can be read in the order it was written, and a read at the wrong place is detected. The file has the layout of memory: little-endian words, which
+//! only the machine that wrote them reads.
 
 use std::fs::File;
 use std::io;
@@ -14,42 +13,42 @@ use std::sync::Arc;
 
 use crate::spill::prefetch::prefetch;
 
-/// Start of a set: segment number in the upper, word within the segment in the lower 32 bits.
+/// Start of a set: the segment in the upper 32 bits, the word within the segment in the lower 32 bits.
 pub(crate) type SetPlace = u64;
 
 /// Feature sets of classes, by [`SetPlace`].
 ///
-/// Memory: 8 bytes a feature and 8 a class, up to the budget; beyond it everything lies in the file and a reader
+/// Memory: 8 bytes per feature and 8 per class, up to the budget; beyond it everything is in the file, and a reader
 /// needs one buffer.
 pub(crate) struct SetStore {
     segments: Vec<SetSegment>,
-    /// Segments that are in no log, once they are not in memory.
+    /// File for segments that are neither in memory nor in the log.
     file: Option<File>,
     log: Option<Arc<File>>,
     budget: u64,
     resident: u64,
-    /// True once segments are in files only.
+    /// True once all new segments are stored in files only.
     is_on_disk: bool,
-    /// Bytes of segments that are in files only; of them, those in `file`.
+    /// Bytes of segments that are only in a file. Field `end` counts those in `file`.
     on_disk: u64,
     end: u64,
 }
 
 struct SetSegment {
-    /// Empty once they are in a file only.
+    /// Empty once the segment is only in a file.
     words: Vec<u64>,
     length: usize,
     is_logged: bool,
-    /// Place in the log, or in `file` once it is there.
+    /// Position in the log, or in `file` once it is written there.
     offset: u64,
 }
 
-/// Makes the header of a set.
+/// Returns the header of a set.
 pub(crate) fn header(class: u32, length: usize) -> u64 {
     u64::from(class) << 32 | length as u64
 }
 
-/// The place of a set that begins at this word of a segment.
+/// Returns the place of a set that begins at this word of a segment.
 pub(crate) fn place(segment: u32, word: u32) -> SetPlace {
     u64::from(segment) << 32 | u64::from(word)
 }
@@ -72,12 +71,12 @@ impl SetStore {
         }
     }
 
-    /// Adds a segment of sets with their headers; returns its number.
+    /// Adds a segment of sets with their headers, and returns its number.
     pub(crate) fn push(&mut self, words: Vec<u64>, folder: &Path) -> io::Result<u32> {
         self.add(words, None, folder)
     }
 
-    /// Adds a segment whose words are, or will be before anybody asks for them, at this place of the log.
+    /// Adds a segment whose words are at this position of the log, or will be before they are read.
     pub(crate) fn push_logged(
         &mut self,
         words: Vec<u64>,
@@ -87,12 +86,12 @@ impl SetStore {
         self.add(words, Some(offset), folder)
     }
 
-    /// Names the log that segments are in.
+    /// Sets the log that contains segments.
     pub(crate) fn use_log(&mut self, log: Arc<File>) {
         self.log = Some(log);
     }
 
-    /// Does without the log, which was not written to its end; false if sets are nowhere else.
+    /// Stops using the log, which could not be completed. Returns false if some sets are only there.
     pub(crate) fn leave_log(&mut self) -> bool {
         self.log = None;
         let mut is_whole = true;
@@ -106,7 +105,7 @@ impl SetStore {
     fn add(&mut self, words: Vec<u64>, logged: Option<u64>, folder: &Path) -> io::Result<u32> {
         let number = self.segments.len() as u32;
         let length = words.len();
-        // Capacity, not length: that is what the process holds.
+        // Capacity, not length: that is the memory that the process holds.
         self.resident += words.capacity() as u64 * 8;
         self.segments.push(SetSegment {
             words,
@@ -120,7 +119,7 @@ impl SetStore {
         Ok(number)
     }
 
-    /// Lowers the budget: what is beyond it goes to the file.
+    /// Lowers the budget and writes segments to the file if they exceed it.
     pub(crate) fn shrink(&mut self, budget: u64, folder: &Path) -> io::Result<()> {
         self.budget = self.budget.min(budget);
         match self.resident > self.budget {
@@ -132,7 +131,7 @@ impl SetStore {
     fn spill(&mut self, folder: &Path) -> io::Result<()> {
         // All at once: from here on no new segment stays in memory.
         self.is_on_disk = true;
-        // Nothing stays before a segment that went, and of many segments only the last is looked at.
+        // Segments leave memory in order, so only those after the last one that left are examined.
         let is_gone = |segment: &SetSegment| segment.words.len() < segment.length;
         let kept = self
             .segments
@@ -161,22 +160,22 @@ impl SetStore {
         Ok(())
     }
 
-    /// Number of segments.
+    /// Returns the number of segments.
     pub(crate) fn segments(&self) -> usize {
         self.segments.len()
     }
 
-    /// Bytes of sets in memory.
+    /// Returns the number of bytes of sets in memory.
     pub(crate) fn resident(&self) -> u64 {
         self.resident
     }
 
-    /// Bytes of sets that are in files only.
+    /// Returns the number of bytes of sets that are only in files.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
         self.on_disk
     }
 
-    /// The words of a segment, as they were pushed.
+    /// Returns the words of a segment, as they were pushed.
     pub(crate) fn segment<'a>(
         &'a self,
         segment: usize,
@@ -185,7 +184,7 @@ impl SetStore {
         self.words(segment, 0, self.segments[segment].length, buffer)
     }
 
-    /// Visits every set of a segment, in the order of writing: class, its place, its features.
+    /// Calls `visit` with the class and the features of every set of a segment, in the order of writing.
     pub(crate) fn walk(
         &self,
         segment: usize,
@@ -202,7 +201,7 @@ impl SetStore {
         Ok(())
     }
 
-    /// The set of `class`, which has `length` features and lies at `place`; read into `buffer` when it is on disk.
+    /// Returns the set of `class` at `place`, which has `length` features. Reads it into `buffer` if it is on disk.
     pub(crate) fn get<'a>(
         &'a self,
         class: u32,
@@ -216,7 +215,7 @@ impl SetStore {
             length + 1,
             buffer,
         )?;
-        // A wrong set would be a wrong similarity, which nothing later could notice.
+        // A wrong set would give a wrong similarity, which nothing could detect later.
         if words[0] != header(class, length) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -226,12 +225,12 @@ impl SetStore {
         Ok(&words[1..])
     }
 
-    /// Asks for the beginning of a set that lies in memory.
+    /// Prefetches the beginning of a set that is in memory.
     pub(crate) fn prefetch(&self, place: SetPlace) {
         const LINE: usize = 8;
         let words = &self.segments[(place >> 32) as usize].words;
         let from = (place & 0xffff_ffff) as usize;
-        // Four lines: the processor foresees a forward walk by itself once it has begun.
+        // Four lines: after that the processor prefetches a sequential read by itself.
         (0..4).for_each(|line| prefetch(words, from + line * LINE));
     }
 
@@ -325,7 +324,7 @@ mod tests {
         let mut store = SetStore::new(0);
         store.use_log(Arc::new(log.try_clone().unwrap()));
         for class in 0..3 {
-            // Behind something else, as in a log.
+            // After other data, as in a log.
             let at = 5 + u64::from(class) * 100;
             store
                 .push_logged(segment(class), at, folder.path())
@@ -333,7 +332,7 @@ mod tests {
             log.write_all_at(bytemuck::cast_slice(&segment(class)), at)
                 .unwrap();
         }
-        // What the log does not have is in a file of its own.
+        // A segment that is not in the log goes to a separate file.
         store.push(segment(3), folder.path()).unwrap();
         assert_eq!((store.bytes_on_disk(), store.end), (4 * 24, 24));
         let mut buffer = Vec::new();

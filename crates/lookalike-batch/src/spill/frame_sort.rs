@@ -1,6 +1,6 @@
-//! Sorting byte strings of any length, more than memory holds: sorted runs in one temporary file, merged. Equal ones come out once.
+//! External sort of byte strings of any length: sorted runs in one temporary file, merged. Equal strings are returned once.
 //!
-//! The twin of [`super::external_sort`], whose values are all of one size.
+//! Like [`super::external_sort`], which sorts values of one size.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,20 +9,20 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes that each run is read by while runs are merged.
+/// Number of bytes that a merge reads from a run at a time.
 const STEP: usize = 32 << 10;
-/// Bytes that are written at once.
+/// Number of bytes that are written at a time.
 const WRITTEN: usize = 256 << 10;
-/// Bytes of the length before each string in the file.
+/// Number of bytes of the length before each string in the file.
 const LENGTH: usize = 4;
-/// The least budget.
+/// Minimum budget in bytes.
 const LEAST: usize = 4 * STEP;
 
-/// Takes byte strings in any order; see the module's header.
+/// Sorts byte strings that are pushed in any order.
 pub(crate) struct FrameSort {
     bytes: Vec<u8>,
     frames: Vec<FrameExtent>,
-    /// Bytes of strings and their places that may be held.
+    /// Maximum number of bytes held, of strings and their positions.
     budget: usize,
     runs: Vec<FrameRun>,
     file: Option<File>,
@@ -37,7 +37,7 @@ pub(crate) struct FrameExtent {
     length: u32,
 }
 
-/// Sorted strings in the file, by position in bytes.
+/// Byte positions of the sorted strings of a run in the file.
 #[derive(Clone, Copy)]
 struct FrameRun {
     start: u64,
@@ -45,7 +45,7 @@ struct FrameRun {
 }
 
 impl FrameSort {
-    /// Memory: the budget, and half as much again while buffers grow.
+    /// Creates an empty sort. Memory: the budget, and half as much again while buffers grow.
     pub(crate) fn new(budget: u64, folder: &Path) -> Self {
         let budget = usize::try_from(budget).unwrap_or(usize::MAX).max(LEAST);
         Self {
@@ -59,10 +59,10 @@ impl FrameSort {
         }
     }
 
-    /// Takes a string of less than 4 GiB.
+    /// Adds a string of less than 4 GiB.
     pub(crate) fn push(&mut self, frame: &[u8]) -> io::Result<()> {
         let held = self.bytes.len() + self.frames.len() * size_of::<FrameExtent>();
-        // A string beyond the budget is held alone.
+        // A string longer than the budget is held alone.
         if held + frame.len() > self.budget && !self.frames.is_empty() {
             self.spill()?;
         }
@@ -74,7 +74,7 @@ impl FrameSort {
         Ok(())
     }
 
-    /// Bytes written to the temporary file so far.
+    /// Returns the number of bytes written to the temporary file so far.
     pub(crate) fn temporary_bytes(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.end)
     }
@@ -83,7 +83,7 @@ impl FrameSort {
         let bytes = &self.bytes;
         self.frames
             .sort_unstable_by(|a, b| a.of(bytes).cmp(b.of(bytes)));
-        // Here already, so that copies are not written to the file.
+        // Here already, so that duplicates are not written to the file.
         self.frames.dedup_by(|a, b| a.of(bytes) == b.of(bytes));
     }
 
@@ -102,7 +102,7 @@ impl FrameSort {
         Ok(())
     }
 
-    /// All strings in ascending order.
+    /// Returns all strings in ascending order.
     pub(crate) fn finish(mut self) -> io::Result<SortedFrames> {
         if self.runs.is_empty() {
             self.sort();
@@ -112,12 +112,12 @@ impl FrameSort {
             });
         }
         self.spill()?;
-        // The buffers of the merge take the memory of what was sorted.
+        // Free this memory for the buffers of the merge.
         (self.bytes, self.frames) = (Vec::new(), Vec::new());
         let file = self.file.take().expect("there are runs");
         while self.runs.len() > self.ways {
             let start = self.temporary_bytes();
-            // The oldest, which are the shortest: the merged run waits until all others have had their turn.
+            // Merge the oldest runs, which are the shortest; the merged run goes to the end of the queue.
             let first: Vec<FrameRun> = self.runs.drain(..self.ways).collect();
             let mut merge = FrameMerge::new(file.try_clone()?, &first)?;
             let merged = std::iter::from_fn(|| merge.next().transpose());
@@ -134,12 +134,12 @@ impl FrameExtent {
     }
 }
 
-/// Writes a run at the end of the file, where the last one ended; returns its bytes.
+/// Writes a run at the end of the file and returns its length in bytes.
 fn write_run<F: AsRef<[u8]>>(
     file: &File,
     frames: impl Iterator<Item = io::Result<F>>,
 ) -> io::Result<u64> {
-    // Writes move the cursor of the file, reads of a merge name their positions: so both can go on at once.
+    // Writes use the file's cursor and reads of a merge use positions, so both can alternate.
     let mut out = BufWriter::with_capacity(WRITTEN, file);
     let mut written = 0;
     for frame in frames {
@@ -153,21 +153,21 @@ fn write_run<F: AsRef<[u8]>>(
     Ok(written)
 }
 
-/// Sorted strings, one after another.
+/// Iterator over sorted strings.
 pub(crate) enum SortedFrames {
-    /// All fit the budget.
+    /// All strings, which fit in the budget.
     Held {
         /// Their bytes.
         bytes: Vec<u8>,
-        /// Their places in ascending order.
+        /// Their positions, in ascending order of the strings.
         frames: std::vec::IntoIter<FrameExtent>,
     },
-    /// They lie in a file.
+    /// A merge of the runs in the file.
     Merged(FrameMerge),
 }
 
 impl SortedFrames {
-    /// The next string.
+    /// Returns the next string, or `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Held { bytes, frames } => Ok(frames.next().map(|frame| frame.of(bytes).to_vec())),
@@ -176,7 +176,7 @@ impl SortedFrames {
     }
 }
 
-/// Runs merged on the fly.
+/// Iterator that merges runs.
 pub(crate) struct FrameMerge {
     file: File,
     runs: Vec<FrameReader>,
@@ -190,7 +190,7 @@ struct FrameReader {
 }
 
 impl FrameReader {
-    /// Moves what is left of the block to its beginning and reads on until `bytes` are there.
+    /// Moves the rest of the block to its beginning and reads until the block has at least `bytes` bytes, or the run ends.
     fn fill(&mut self, file: &File, bytes: usize) -> io::Result<()> {
         if self.block.len() - self.at >= bytes {
             return Ok(());
@@ -240,7 +240,7 @@ impl FrameMerge {
             return Ok(None);
         };
         self.advance(number)?;
-        // Runs hold no string twice, but several may hold the same.
+        // No run contains a string twice, but several runs may contain the same string.
         while let Some(Reverse((next, number))) = self.heads.peek()
             && *next == frame
         {
@@ -251,7 +251,7 @@ impl FrameMerge {
         Ok(Some(frame))
     }
 
-    /// Puts the next string of a run among the heads.
+    /// Adds the next string of a run to the heads.
     fn advance(&mut self, number: usize) -> io::Result<()> {
         let next = self.runs[number].next(&self.file)?;
         self.heads.extend(next.map(|next| Reverse((next, number))));
@@ -277,7 +277,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let mut sort = FrameSort::new(budget, folder.path());
-            // Four runs at once at most: runs of runs.
+            // At most four runs at a time, so that merged runs are merged again.
             let words = words.into_iter().map(String::into_bytes);
             let all: Vec<Vec<u8>> = words.chain(long.iter().map(|length| vec![*length as u8; *length])).collect();
             all.iter().try_for_each(|frame| sort.push(frame)).unwrap();

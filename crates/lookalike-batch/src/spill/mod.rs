@@ -1,4 +1,4 @@
-//! Data of a job that may outgrow its memory: partitions of records on disk, feature sets, sorted runs.
+//! Data of a job that may exceed its memory: partitions of records on disk, feature sets, sorted runs.
 
 pub(crate) mod arrange;
 pub(crate) mod external_sort;
@@ -10,6 +10,6 @@ pub(crate) mod table_column;
 pub(crate) mod table_memory;
 pub(crate) mod texts_in_order;
 
-/// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
-/// same output folder.
+/// Prefix of the names of folders for temporary files. The next job in an output folder removes those that killed jobs
+/// left there.
 pub const SPOOL: &str = "spool.tmp-";

@@ -1,8 +1,8 @@
-//! Records cut into partitions, in memory while they fit and in temporary files beyond.
+//! Records divided into partitions, in memory while they fit and in temporary files otherwise.
 //!
-//! Stands between the passes of a job: one pass scatters records by some key, the next takes one partition after
-//! another, each small enough to be sorted in cache. Partitions share a few files, so that no number of them
-//! exhausts the process's file descriptors.
+//! Connects two passes of a job: the first distributes records by some key, the second takes one partition after
+//! another, each small enough to be sorted in the cache. All partitions share a few files, so that the process does not run out of
+//! file descriptors.
 
 use std::fs::File;
 use std::io;
@@ -16,25 +16,26 @@ use bytemuck::Pod;
 use crate::locks::lock;
 use crate::parallel::on_threads;
 
-/// Number of partitions of every spool.
+/// Number of partitions of a spool, unless it is created with another number.
 pub(crate) const PARTS: usize = 256;
 
-/// Files of a spool at most. File systems let one thread at a time write to a file.
+/// Maximum number of files of a spool. There are several because file systems let only one thread at a time write to a file.
 const FILES: usize = 8;
 
-/// Bytes of a block at most. Allocators map larger ones one by one, and unmap them when they are freed, which costs more than to fill them.
+/// Maximum number of bytes of a block. Allocators map larger blocks separately and unmap them when they are freed, which costs more than filling
+/// them.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Partitioned records of a plain type; see the module's header. Shared between threads, which wait for one another only where they
-/// meet in a partition.
+/// Partitioned records of a plain type; see the module's header. It is shared between threads, which wait for each other only if they
+/// use the same partition.
 pub(crate) struct PartitionedFile<T> {
     parts: Vec<Mutex<PartitionBuffer<T>>>,
-    /// Bytes that all partitions hold in memory. Changed under the lock of the partition that changes.
+    /// Bytes that all partitions hold in memory. Updated under the lock of the partition that changes.
     buffered: AtomicU64,
     budget: u64,
     folder: PathBuf,
     files: Mutex<Vec<Arc<SpillFile>>>,
-    /// The partition that goes to a file next, modulo their number.
+    /// Number of the partition that is written to a file next, modulo the number of partitions.
     next: AtomicUsize,
 }
 
@@ -44,7 +45,7 @@ struct SpillFile {
 }
 
 impl SpillFile {
-    /// One without a name.
+    /// Creates an unnamed file.
     fn new(folder: &Path) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             file: tempfile::tempfile_in(folder)?,
@@ -55,13 +56,13 @@ impl SpillFile {
 
 /// The records of a partition.
 struct PartitionBuffer<T> {
-    /// Those in memory, in blocks that do not move.
+    /// Records in memory, in blocks that do not move.
     blocks: Vec<Vec<T>>,
-    /// Number of those.
+    /// Number of records in memory.
     count: usize,
-    /// Bytes that the blocks take, with the room that is left in them: that is what the process holds.
+    /// Bytes allocated for the blocks, including free capacity.
     held: u64,
-    /// Records that came before those, in their order.
+    /// Records that were pushed before those in memory, in order.
     extents: Vec<SpilledExtent>,
 }
 
@@ -75,11 +76,11 @@ impl<T> PartitionBuffer<T> {
         }
     }
 
-    /// Lets `add` push so many records to one block.
+    /// Lets `add` push `records` records to one block.
     fn push(&mut self, records: usize, add: impl FnOnce(&mut Vec<T>)) {
         let has_room = |block: &Vec<T>| block.capacity() - block.len() >= records;
         if !self.blocks.last().is_some_and(has_room) {
-            // As much as there is, so that few records take little room and many are in few blocks.
+            // The new block is as large as all others together, so that few records take little memory and many records are in few blocks.
             let most = (BLOCK_BYTES / size_of::<T>()).max(1);
             let block = Vec::with_capacity(self.count.clamp(1, most).max(records));
             self.held += (block.capacity() * size_of::<T>()) as u64;
@@ -94,7 +95,7 @@ impl<T> PartitionBuffer<T> {
     }
 }
 
-/// Records of a partition that follow one another in a file.
+/// Consecutive records of a partition in a file.
 struct SpilledExtent {
     file: Arc<SpillFile>,
     offset: u64,
@@ -102,7 +103,7 @@ struct SpilledExtent {
 }
 
 impl SpilledExtent {
-    /// Fills `records` with those behind the first `skipped`.
+    /// Reads the records after the first `skipped` ones into `records`.
     fn read<T: Pod>(&self, skipped: usize, records: &mut [T]) -> io::Result<()> {
         let offset = self.offset + (skipped * size_of::<T>()) as u64;
         let file = &self.file.file;
@@ -110,7 +111,7 @@ impl SpilledExtent {
     }
 }
 
-/// Writes blocks of so many records to a file.
+/// Writes blocks with `records` records in total to a file.
 fn spill<T: Pod>(
     file: Arc<SpillFile>,
     blocks: &[Vec<T>],
@@ -132,14 +133,14 @@ fn spill<T: Pod>(
 }
 
 impl<T: Pod> PartitionedFile<T> {
-    /// A spool of [`PARTS`] partitions that keeps at most `budget` bytes in memory and the rest in a file without a name in `folder`.
+    /// Creates a spool of [`PARTS`] partitions that keeps at most `budget` bytes in memory and the rest in unnamed files in `folder`.
     pub(crate) fn new(folder: &Path, budget: u64) -> io::Result<Self> {
         Self::with_parts(folder, PARTS, budget)
     }
 
-    /// As [`PartitionedFile::new`], of so many partitions.
+    /// Creates a spool of `parts` partitions; otherwise as [`PartitionedFile::new`].
     pub(crate) fn with_parts(folder: &Path, parts: usize, budget: u64) -> io::Result<Self> {
-        // The others are made when they are needed.
+        // The other files are created when they are needed.
         let first = SpillFile::new(folder)?;
         Ok(Self {
             parts: (0..parts)
@@ -161,7 +162,7 @@ impl<T: Pod> PartitionedFile<T> {
         }
     }
 
-    /// Lets `add` push so many records to a partition; they stay together, in memory or on disk.
+    /// Lets `add` push `records` records to a partition; they stay together, in memory or on disk.
     pub(crate) fn push(
         &self,
         part: usize,
@@ -173,11 +174,11 @@ impl<T: Pod> PartitionedFile<T> {
         part.push(records, add);
         let grown = part.held - before;
         if grown == 0 {
-            // Nearly always: threads do not fight for the sum.
+            // The usual case, in which threads do not contend for the sum.
             return Ok(());
         }
         let buffered = self.buffered.fetch_add(grown, Ordering::Relaxed) + grown;
-        // Making room locks one partition after another, this one among them.
+        // `make_room` locks one partition after another, including this one.
         drop(part);
         match buffered > self.budget {
             true => self.make_room(),
@@ -185,10 +186,10 @@ impl<T: Pod> PartitionedFile<T> {
         }
     }
 
-    /// Sends partitions to the files, each in its turn, until the others fit the budget.
+    /// Writes partitions to files, one after another, until the rest fits in the budget.
     fn make_room(&self) -> io::Result<()> {
-        // Half of the average: the largest partition has more, so something always goes.
-        // Small partitions stay: an extent of a few records would cost a read of its own later.
+        // Half of the average: the largest partition exceeds it, so there is always one to write. Small partitions stay in memory, because an extent
+        // of a few records would later cost a separate read.
         let share = self.budget / self.parts.len() as u64 / 2;
         while self.buffered.load(Ordering::Relaxed) > self.budget {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
@@ -196,19 +197,19 @@ impl<T: Pod> PartitionedFile<T> {
             if part.held < share || part.count == 0 {
                 continue;
             }
-            // Before they are written: other threads must not send more than is needed meanwhile.
+            // Before writing, so that other threads do not write more than necessary meanwhile.
             self.buffered
                 .fetch_sub(std::mem::take(&mut part.held), Ordering::Relaxed);
             let blocks = std::mem::take(&mut part.blocks);
             let records = std::mem::take(&mut part.count);
-            // Only this partition is locked meanwhile: the others take records, or go to a file beside it.
+            // Only this partition is locked meanwhile: others can take records, or be written to another file.
             let extent = spill(self.file(next % FILES), &blocks, records)?;
             part.extents.push(extent);
         }
         Ok(())
     }
 
-    /// A file by number; another one where the system has no more.
+    /// Returns the file with this number, or another one if the system does not allow more files.
     fn file(&self, number: usize) -> Arc<SpillFile> {
         let mut files = lock(&self.files);
         if number >= files.len()
@@ -219,14 +220,14 @@ impl<T: Pod> PartitionedFile<T> {
         Arc::clone(&files[number % files.len()])
     }
 
-    /// Number of records of a partition.
+    /// Returns the number of records in a partition.
     pub(crate) fn records(&self, part: usize) -> u64 {
         let part = lock(&self.parts[part]);
         let on_disk: usize = part.extents.iter().map(|extent| extent.records).sum();
         (on_disk + part.count) as u64
     }
 
-    /// Shows a partition, at most so many records at a time, and leaves it as it is.
+    /// Passes the records of a partition to `sink`, at most `most` at a time, and keeps the partition.
     pub(crate) fn pieces<E: From<io::Error>>(
         &self,
         part: usize,
@@ -246,21 +247,21 @@ impl<T: Pod> PartitionedFile<T> {
         pieces.try_for_each(sink)
     }
 
-    /// Takes a partition out: all its records, in the order in which they came.
+    /// Takes all records of a partition, in the order in which they were pushed.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<T>> {
         let mut blocks = self.take_blocks(part)?;
         if let [_] = blocks[..] {
             return Ok(blocks.remove(0));
         }
         let mut records = Vec::with_capacity(blocks.iter().map(Vec::len).sum());
-        // Each is freed when it is copied: there are never two of all.
+        // Each block is freed once it is copied, so there are never two copies of all records.
         blocks
             .into_iter()
             .for_each(|mut block| records.append(&mut block));
         Ok(records)
     }
 
-    /// As [`PartitionedFile::take`], in blocks. Records that were pushed together are in one block.
+    /// Takes a partition like [`PartitionedFile::take`], in blocks. Records that were pushed together are in one block.
     pub(crate) fn take_blocks(&self, part: usize) -> io::Result<Vec<Vec<T>>> {
         let taken = {
             let mut part = lock(&self.parts[part]);
@@ -277,14 +278,14 @@ impl<T: Pod> PartitionedFile<T> {
     }
 }
 
-/// One thread's buffers in front of a spool.
+/// Buffers of one thread for a spool.
 pub(crate) struct SpoolWriter<'s, T> {
     spool: &'s PartitionedFile<T>,
     buffers: Vec<Vec<T>>,
 }
 
 impl<'s, T: Pod> SpoolWriter<'s, T> {
-    // A partition has one lock for all threads: they take it once for so many records.
+    // All threads share the lock of a partition, so each takes it once per this many records.
     const RECORDS: usize = 256;
 
     pub(crate) fn new(spool: &'s PartitionedFile<T>) -> Self {
@@ -315,10 +316,10 @@ impl<'s, T: Pod> SpoolWriter<'s, T> {
     }
 }
 
-/// Does some work for each of [`PARTS`] partitions, on so many threads, each with a scratch of its own.
+/// Runs `work` for each of [`PARTS`] partitions on `threads` threads, each with a scratch value of its own.
 ///
 /// # Errors
-/// That of the first thread that met one.
+/// Returns the error of the first thread that had one.
 pub(crate) fn by_parts<S, E: Send>(
     threads: usize,
     scratch: impl Fn() -> S + Sync,

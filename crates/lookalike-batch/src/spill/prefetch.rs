@@ -1,10 +1,10 @@
-//! Asking for memory before it is needed. A kernel: the only `unsafe` of this crate.
+//! Memory prefetching. It is one of the places where this crate needs `unsafe`.
 //!
-//! Comparing jumps about in tables that are larger than any cache, and each jump costs some hundred nanoseconds when
-//! it is waited for. So work goes in strides: first everything a stride will touch is asked for, then it is touched.
+//! Comparing classes accesses tables larger than any cache at random, and waiting for such an access takes about a hundred nanoseconds.
+//! So the work is done in strides: first everything that a stride will access is prefetched, then it is accessed.
 
-/// Asks for the cache line of an element; does nothing when there is none, or on processors without such an
-/// instruction. Never changes what a program computes.
+/// Prefetches the cache line of an element. Does nothing if there is no such element, or on processors without the
+/// instruction. Never changes the result of a program.
 #[inline]
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the instruction has no safe form")]
@@ -16,7 +16,7 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     }
 }
 
-/// The portable twin: nothing.
+/// The portable twin, which does nothing.
 #[inline]
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn prefetch<T>(_: &[T], _: usize) {}

@@ -1,4 +1,4 @@
-//! Columns of the tables of a job, which go to files when there are more than its memory holds.
+//! Columns of a job's tables, which are stored in files if they exceed its memory.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -12,7 +12,7 @@ use crate::spill::table_memory::TableAllocator;
 
 type TableVec<T> = AllocatedVec<T, TableAllocator>;
 
-/// A growable array with the methods of [`Vec`], for all that a job knows of each document or text; see
+/// A growable array with the methods of [`Vec`], for the data that a job keeps of each document or text; see
 /// [`table_memory`](crate::spill::table_memory).
 #[derive(Debug)]
 pub(crate) struct TableColumn<T>(TableVec<T>);
@@ -26,7 +26,7 @@ impl<T> TableColumn<T> {
         Self(TableVec::with_capacity_in(capacity, TableAllocator::new()))
     }
 
-    /// So many values of which all bytes are zero, on pages that the system clears when they are first written to.
+    /// Creates a column of `length` values whose bytes are all zero, on pages that the system clears when they are first written.
     #[expect(unsafe_code, reason = "cleared memory as values")]
     pub(crate) fn zeroed(length: usize) -> Self
     where
@@ -40,13 +40,13 @@ impl<T> TableColumn<T> {
 }
 
 impl<T: Copy> TableColumn<T> {
-    /// Appends all values at once: the method behind [`Deref`] takes them one by one.
+    /// Appends all values with one copy. The method behind [`Deref`] copies them one by one.
     #[expect(unsafe_code, reason = "a copy to memory that is not filled yet")]
     pub(crate) fn extend_from_slice(&mut self, values: &[T]) {
         self.0.reserve(values.len());
         let length = self.0.len();
-        // SAFETY: there is room for so many values behind the last one, and a column that is borrowed mutably overlaps no other values.
-        // All up to the new length are there then.
+        // SAFETY: `reserve` made room for the values after the last one, and a column that is borrowed mutably does not overlap other values.
+        // The copy initialises all values up to the new length.
         unsafe {
             let end = self.0.as_mut_ptr().add(length);
             std::ptr::copy_nonoverlapping(values.as_ptr(), end, values.len());
@@ -64,16 +64,16 @@ impl<T: Copy> Clone for TableColumn<T> {
     }
 }
 
-/// A number that threads change, which has the bits and the alignment of a plain one.
+/// An atomic number with the bits and the alignment of a plain one.
 ///
 /// # Safety
-/// So it must be.
+/// The implementor has the size, bits and alignment of [`AtomicNumber::Number`].
 #[expect(unsafe_code, reason = "a promise about types")]
 pub(crate) unsafe trait AtomicNumber {
     type Number;
 }
 
-// SAFETY: size and bits are those of the plain number by its documentation, and the assertions tell of the alignment.
+// SAFETY: by its documentation it has the size and bits of the plain number, and the assertions below check the alignment.
 #[expect(unsafe_code, reason = "a promise about types")]
 unsafe impl AtomicNumber for AtomicU32 {
     type Number = u32;
@@ -91,11 +91,11 @@ const _: () = {
 };
 
 impl<A: AtomicNumber> TableColumn<A> {
-    /// The numbers themselves.
+    /// Converts a column of atomic numbers into one of plain numbers, without a copy.
     #[expect(unsafe_code, reason = "an array as one of another type")]
     pub(crate) fn into_numbers(self) -> TableColumn<A::Number> {
         let (start, length, capacity, allocator) = self.0.into_raw_parts_with_alloc();
-        // SAFETY: both types have the same layout and bits, and nobody else has the array.
+        // SAFETY: both types have the same layout and bits, and nothing else owns the array.
         TableColumn(unsafe {
             TableVec::from_raw_parts_in(start.cast(), length, capacity, allocator)
         })

@@ -1,11 +1,11 @@
-//! Memory of the tables of a job: the heap, and, once its share of the heap is full, mapped files without a name.
+//! Memory for the tables of a job: the heap, and mapped unnamed files once the tables' share of the heap is full.
 //!
-//! A table of documents is arrays that are read and written at any place. Beyond the memory of a job they lie in temporary files that are
-//! mapped, so the code that works on them is the same, and the system reads and writes what is used. A thread lets go of mapped pages when
-//! more of them are resident than the job allows: they stay in the cache of the system while it has room, and count to no process.
+//! Tables are arrays that are read and written at random. Those that exceed the memory of a job are in mapped temporary files, so that
+//! the same code works on them, and the system reads and writes the pages in use. A thread releases mapped pages when
+//! more of them are resident than the job allows: they stay in the system's cache while it has room, and no longer count for the process.
 //!
-//! Columns need no reference to their job: shares and mappings are those of the process. Where several jobs run at once, each adds its
-//! share, and the files are in the folder of one of them that has room.
+//! Columns need no reference to their job: shares and mappings belong to the process. If several jobs run at the same time, their
+//! shares add up, and the files are in the folder of any of them that has room.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,45 +23,45 @@ use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
 
 use crate::locks::lock;
 
-/// Bytes of the smallest array that a share counts, and that may lie in a file.
+/// Minimum number of bytes of an array that counts against the share and may be in a file.
 const LARGE: usize = 1 << 17;
 
-/// No more than the smallest page of any system, to which mappings are aligned.
+/// Maximum alignment of a mapped array: the smallest page size of any system, to which mappings are aligned.
 const MOST_ALIGNED: usize = 4096;
 
-/// Time between two looks at what is resident. A thread that does nothing but touch pages has some 8 MB more meanwhile.
+/// Time between two checks of resident memory. A thread that only touches pages adds about 8 MB in this time.
 const TRIM_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Looks at places in no order between two looks at what is resident: each maps sixteen pages on Linux.
+/// Number of random accesses between two checks of resident memory. On Linux each may map sixteen pages.
 const MOST_LOOKS: u32 = 16;
 
-/// The tables of this process.
+/// The table memory of this process.
 static TABLES: TableMemory = TableMemory::new();
 
-/// Memory that tables take: counts, shares of jobs, and mappings.
+/// State of the table memory: counts, shares of jobs, and mappings.
 #[derive(Debug)]
 struct TableMemory {
     /// Bytes of large arrays on the heap.
     heap: AtomicU64,
-    /// Most bytes of these: all, while no job limits them.
+    /// Maximum of `heap`: the sum of the shares, or `u64::MAX` if no job runs.
     heap_share: AtomicU64,
-    /// True once a file could not be made.
+    /// True once a file could not be created.
     has_failed: AtomicBool,
-    /// True while there are mappings: known without the lock.
+    /// True if there are mappings; readable without the lock.
     is_mapped: AtomicBool,
     state: Mutex<TableState>,
 }
 
 #[derive(Debug)]
 struct TableState {
-    /// Those of jobs that run.
+    /// Shares of the jobs that are running.
     shares: Vec<OpenShare>,
     next_share: u64,
-    /// Mappings by their addresses.
+    /// Mappings by their start addresses.
     regions: BTreeMap<usize, MmapMut>,
-    /// Bytes of these.
+    /// Number of bytes of all mappings.
     mapped: u64,
-    /// Bytes of files that were resident before anything was mapped; none while no thread looks at what is.
+    /// Bytes of files that were resident before the first mapping; `None` if no thread checks resident memory.
     before: Option<u64>,
 }
 
@@ -70,31 +70,31 @@ struct OpenShare {
     number: u64,
     sizes: TableShareSizes,
     folder: PathBuf,
-    /// Most bytes that were mapped at once.
+    /// Maximum number of bytes mapped at a time.
     most_mapped: u64,
     failure: Option<io::Error>,
 }
 
-/// Bytes that the tables of a job may take of its memory.
+/// Bytes of a job's memory that its tables may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableShareSizes {
-    /// On the heap.
+    /// Bytes on the heap.
     pub(crate) heap: u64,
-    /// Resident, of those that are mapped.
+    /// Resident bytes of mapped tables.
     pub(crate) resident: u64,
 }
 
 impl TableShareSizes {
-    /// Parts of the memory of a job.
+    /// Number of parts that the memory of a job is divided into.
     pub(crate) const PARTS: u64 = 8;
-    /// Those for tables on the heap.
+    /// Number of parts for tables on the heap.
     const HEAP: u64 = 4;
-    /// Those for what is resident of mapped tables.
+    /// Number of parts for the resident pages of mapped tables.
     const RESIDENT: u64 = 1;
-    /// Those that tables leave.
+    /// Number of parts that are left for everything else.
     pub(crate) const LEFT: u64 = Self::PARTS - Self::HEAP - Self::RESIDENT;
 
-    /// The share of tables in so many bytes: a half on the heap, and an eighth of mapped ones resident.
+    /// Returns the share of tables in a memory of this size: a half on the heap, and an eighth for resident pages of mapped tables.
     pub(crate) fn of(memory: u64) -> Self {
         Self {
             heap: memory / Self::PARTS * Self::HEAP,
@@ -102,19 +102,19 @@ impl TableShareSizes {
         }
     }
 
-    /// Least memory of which tables, with their whole share, leave so many bytes.
+    /// Returns the smallest memory that leaves `bytes` bytes beside the full share of tables.
     pub(crate) fn least_beside(bytes: u64) -> u64 {
         // Parts are rounded down.
         (Self::PARTS * bytes).div_ceil(Self::LEFT) + Self::PARTS
     }
 
-    /// Both together.
+    /// Returns the total of both.
     pub(crate) fn all(self) -> u64 {
         self.heap + self.resident
     }
 }
 
-/// A job's share, as long as the job runs.
+/// Keeps a job's share open until it is dropped.
 #[derive(Debug)]
 pub(crate) struct TableShare {
     memory: &'static TableMemory,
@@ -122,7 +122,7 @@ pub(crate) struct TableShare {
 }
 
 impl TableShare {
-    /// Limits large arrays of tables to these sizes; what is beyond goes to files in `folder`.
+    /// Limits large arrays of tables to these sizes; further arrays go to files in `folder`.
     pub(crate) fn open(sizes: TableShareSizes, folder: &Path) -> Self {
         TABLES.open_share(sizes, folder)
     }
@@ -136,20 +136,20 @@ impl Drop for TableShare {
     }
 }
 
-/// Returns what went wrong with files in `folder`: the arrays that they were for are in memory, above its limit.
+/// Checks for failures of files in `folder`. The arrays for which they were meant are in memory, above its limit.
 ///
 /// # Errors
-/// That of the file system.
+/// Returns the error of the file system.
 pub(crate) fn check(folder: &Path) -> io::Result<()> {
     TABLES.check(folder)
 }
 
-/// Most bytes that were in files of `folder` at once, of jobs that run.
+/// Returns the maximum number of bytes in files of `folder` at a time, for jobs that are running.
 pub(crate) fn most_mapped(folder: &Path) -> u64 {
     TABLES.most_mapped(folder)
 }
 
-/// The same error once more.
+/// Returns a copy of an error, since [`io::Error`] is not `Clone`.
 fn copied(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -157,7 +157,7 @@ fn copied(error: &io::Error) -> io::Error {
     }
 }
 
-/// Returns true if arrays lie in files: memory is short then, and another copy of one would not fit.
+/// Returns true if arrays are in files: then memory is short, and another copy of an array would not fit.
 pub(crate) fn are_mapped() -> bool {
     lock(&TABLES.state).mapped > 0
 }
@@ -221,7 +221,7 @@ impl TableMemory {
         self.heap_share.store(heap, Ordering::Relaxed);
     }
 
-    /// Counts bytes on the heap, if the share has room for them.
+    /// Counts bytes on the heap if they fit in the share, and returns whether they do.
     fn take(&self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let before = self.heap.fetch_add(bytes, Ordering::Relaxed);
@@ -236,13 +236,13 @@ impl TableMemory {
         self.heap.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// An array in a file, all zeros; none where that is no file's business or fails.
+    /// Creates a zeroed array in a file. Returns `None` if its alignment is too large or no file can be created.
     fn map(&'static self, layout: Layout) -> Option<NonNull<[u8]>> {
         if layout.align() > MOST_ALIGNED {
             return None;
         }
         let mut state = lock(&self.state);
-        // Space is reserved within the lock: it takes the file system a moment, and large arrays are few.
+        // Space is reserved under the lock: the file system takes a moment, but large arrays are few.
         let Some((share, mut region)) = map_for_some(&mut state.shares, layout.size()) else {
             self.has_failed.store(true, Ordering::Relaxed);
             return None;
@@ -269,18 +269,18 @@ impl TableMemory {
             if let Some(mapped) = self.map(layout) {
                 return Ok(mapped);
             }
-            // Above the share, until the job looks whether its files failed.
+            // Above the share, until the job checks whether its files failed.
             self.heap.fetch_add(layout.size() as u64, Ordering::Relaxed);
         }
         on_heap().inspect_err(|_| self.give_back(layout.size()))
     }
 
-    /// Unmaps an array, if it is in a file.
+    /// Unmaps an array and returns true, or returns false if it is not in a file.
     fn unmap(&self, start: NonNull<u8>) -> bool {
         let mut state = lock(&self.state);
         let region = state.regions.remove(&start.addr().get());
         state.mapped -= region.as_ref().map_or(0, |region| region.len() as u64);
-        // The system takes its time to give the pages back.
+        // Without the lock, because the system takes some time to release the pages.
         drop(state);
         region.is_some()
     }
@@ -291,8 +291,8 @@ impl TableMemory {
     }
 }
 
-/// A file in the folder of the newest job that has room for it, and the place of that job. Nobody knows which job the array belongs to:
-/// where no folder has room, each job hears what was wrong with its own.
+/// Maps a file in the folder of the newest job that has room for it, and returns that job's index. It is unknown which job the array belongs
+/// to, so if no folder has room, each job gets the error of its own folder.
 fn map_for_some(shares: &mut [OpenShare], bytes: usize) -> Option<(usize, MmapMut)> {
     let mut failures = Vec::new();
     for (place, share) in shares.iter().enumerate().rev() {
@@ -307,43 +307,43 @@ fn map_for_some(shares: &mut [OpenShare], bytes: usize) -> Option<(usize, MmapMu
     None
 }
 
-/// A file without a name, mapped.
+/// Creates and maps an unnamed file.
 #[expect(unsafe_code, reason = "mapping a file")]
 fn mapped_file(folder: &Path, bytes: usize) -> io::Result<MmapMut> {
     let file = tempfile::tempfile_in(folder)?;
     reserve(&file, bytes as u64)?;
-    // SAFETY: the file has no name and this process has no other handle of it, so nobody else changes or cuts it.
+    // SAFETY: the file has no name and this process has no other handle of it, so nothing else changes or truncates it.
     let mapped = unsafe { MmapOptions::new().len(bytes).map_mut(&file) }?;
-    // Else the system caches the file in folios of up to 2 MiB, each of which is resident as a whole when one byte of it is used: a
-    // gigabyte within a millisecond, which nobody could let go of in time. A hint: without it more is resident for moments.
+    // Otherwise the system caches the file in folios of up to 2 MiB, each of which becomes resident as a whole when one of its bytes is used: a
+    // gigabyte within a millisecond, too fast to be released in time. This is a hint: without it more is resident for moments.
     let _ = mapped.advise(Advice::Random);
     Ok(mapped)
 }
 
-/// Gives a file its length, with space on the disk where the system can reserve it: a write to a mapping that finds the disk full ends the
-/// process.
+/// Sets the length of a file and reserves space on the disk if the system can: a write to a mapping that finds the disk full would kill
+/// the process.
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
-        // Not every file system can.
+        // Not every file system can reserve space.
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
         reserved => return reserved.map_err(io::Error::from),
     }
     file.set_len(bytes)
 }
 
-/// Lets go of mapped pages if too many are resident. Where all processors look at tables, the thread that does it comes too late: each look
-/// takes some pages beside that which is asked for. Microseconds where something is mapped, next to nothing elsewhere.
+/// Releases mapped pages if too many are resident. The background thread alone is too late when all processors use tables, because each access
+/// makes further pages resident. Takes microseconds if something is mapped, next to nothing otherwise.
 pub(crate) fn trim() {
     if TABLES.is_mapped.load(Ordering::Relaxed)
-        // Who holds the lock does it, or maps something.
+        // The thread that holds the lock is trimming or mapping.
         && let Ok(state) = TABLES.state.try_lock()
     {
         state.trim();
     }
 }
 
-/// The same for whoever looks at one place after another, in no order: now and then.
+/// Calls [`trim`] on every [`MOST_LOOKS`]th call, for loops with random access.
 pub(crate) fn trim_after_looks() {
     thread_local! {
         static LOOKS: Cell<u32> = const { Cell::new(0) };
@@ -355,8 +355,8 @@ pub(crate) fn trim_after_looks() {
     }
 }
 
-/// Starts a thread that lets go of mapped pages when too many are resident. It ends when nothing is mapped any more. Returns how many bytes
-/// of files are resident now.
+/// Starts a thread that releases mapped pages when too many are resident, and ends when nothing is mapped any more. Returns the number of
+/// bytes of files that are resident now.
 fn trim_in_background(tables: &'static TableMemory) -> io::Result<u64> {
     let Some(before) = resident_file_bytes() else {
         return Err(io::ErrorKind::Unsupported.into());
@@ -378,14 +378,14 @@ fn trim_in_background(tables: &'static TableMemory) -> io::Result<u64> {
 }
 
 impl TableState {
-    /// Lets go of all pages if more are resident than before there were mappings and the shares together.
+    /// Releases all pages if more are resident than before the first mapping plus the shares together.
     fn trim(&self) {
         let Some(before) = self.before else {
             return;
         };
         let shares = self.shares.iter().map(|share| share.sizes.resident);
         let most = before + shares.sum::<u64>();
-        // After the last job, whoever keeps its tables decides.
+        // Without a running job there is no limit to keep.
         let is_limited = !self.shares.is_empty();
         if is_limited && resident_file_bytes().is_some_and(|resident| resident > most) {
             self.regions.values().for_each(forget_pages);
@@ -393,15 +393,15 @@ impl TableState {
     }
 }
 
-/// Takes the pages of a mapping out of the process; they come back when they are used.
+/// Removes the pages of a mapping from the process; they return when they are used.
 #[expect(unsafe_code, reason = "advice that needs a promise")]
 fn forget_pages(region: &MmapMut) {
-    // SAFETY: the mapping shares its pages with a file, which keeps what was written: whoever reads sees the same bytes. An error means
-    // that they stay.
+    // SAFETY: the mapping shares its pages with a file, which keeps what was written, so readers see the same bytes. An error means
+    // that the pages stay.
     let _ = unsafe { region.unchecked_advise(UncheckedAdvice::DontNeed) };
 }
 
-/// Bytes of files that are resident in this process, where the system tells.
+/// Returns the number of bytes of files that are resident in this process, or `None` if the system does not tell.
 fn resident_file_bytes() -> Option<u64> {
     #[cfg(target_os = "linux")]
     {
@@ -413,7 +413,7 @@ fn resident_file_bytes() -> Option<u64> {
     None
 }
 
-/// Allocates arrays of tables; see the module's header. Small ones are always on the heap.
+/// Allocator for arrays of tables; see the module's header. Small arrays are always on the heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableAllocator(&'static TableMemory);
 
@@ -424,15 +424,15 @@ impl Default for TableAllocator {
 }
 
 impl TableAllocator {
-    /// With the memory of this process.
+    /// Creates an allocator that uses the table memory of this process.
     pub(crate) const fn new() -> Self {
         Self(&TABLES)
     }
 
-    /// Allocates, copies and frees: for arrays that change from one kind of memory to another.
+    /// Allocates, copies and frees, for arrays that move from one kind of memory to the other.
     ///
     /// # Safety
-    /// As [`Allocator::grow`] and [`Allocator::shrink`].
+    /// The conditions of [`Allocator::grow`] and [`Allocator::shrink`].
     #[expect(unsafe_code, reason = "an allocator")]
     unsafe fn move_to(
         self,
@@ -442,7 +442,7 @@ impl TableAllocator {
     ) -> Result<NonNull<[u8]>, AllocError> {
         let moved = self.allocate(new)?;
         let bytes = old.size().min(new.size());
-        // SAFETY: both blocks have so many bytes, and a new block overlaps no other. The old one came from this allocator with this
+        // SAFETY: both blocks have at least `bytes` bytes, and a new block overlaps no other. The old one came from this allocator with this
         // layout.
         unsafe {
             std::ptr::copy_nonoverlapping(start.as_ptr(), moved.cast::<u8>().as_ptr(), bytes);
@@ -452,8 +452,8 @@ impl TableAllocator {
     }
 }
 
-// SAFETY: blocks are those of the global allocator, or mappings that last until they are deallocated; both stay where they are however
-// often this value, a reference, is copied or moved. Blocks are told apart by their layouts and addresses.
+// SAFETY: blocks come from the global allocator, or are mappings that last until they are deallocated; both stay in place however
+// often this value, a reference, is copied or moved. Blocks are distinguished by their layouts and addresses.
 #[expect(unsafe_code, reason = "an allocator")]
 unsafe impl Allocator for TableAllocator {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -478,7 +478,7 @@ unsafe impl Allocator for TableAllocator {
             }
             self.0.give_back(layout.size());
         }
-        // SAFETY: the block is on the heap, and has this layout.
+        // SAFETY: the block is on the heap and has this layout.
         unsafe { Global.deallocate(start, layout) }
     }
 
@@ -495,8 +495,7 @@ unsafe impl Allocator for TableAllocator {
         let counted = if old.size() < LARGE { 0 } else { old.size() };
         let is_on_heap = counted == 0 || !self.0.is_mapped(start);
         if is_on_heap && self.0.take(new.size() - counted) {
-            // The system may move the pages instead of their bytes.
-            // SAFETY: the block is on the heap; the rest is the caller's promise.
+            // The system may move the pages instead of copying their bytes. SAFETY: the block is on the heap; the rest is the caller's promise.
             let grown = unsafe { Global.grow(start, old, new) };
             return grown.inspect_err(|_| self.0.give_back(new.size() - counted));
         }
@@ -510,7 +509,7 @@ unsafe impl Allocator for TableAllocator {
         old: Layout,
         new: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller's promise; the bytes behind the old ones are there.
+        // SAFETY: the caller's promise; the bytes after the old ones exist.
         unsafe {
             let grown = self.grow(start, old, new)?;
             let more = grown.cast::<u8>().add(old.size());
@@ -582,7 +581,7 @@ mod tests {
     }
 
     fn changes() -> impl Strategy<Value = Vec<(usize, Change)>> {
-        // Around a megabyte of numbers, where arrays become large.
+        // Around the size, of about a hundred kilobytes, from which on arrays are large.
         let length = 0..3 * LARGE / 4;
         let change = prop_oneof![
             length.clone().prop_map(Change::Push),
@@ -635,7 +634,7 @@ mod tests {
         let layout = Layout::array::<u8>(LARGE).unwrap();
         for _ in 0..4 {
             let mut bytes = allocator.allocate_zeroed(layout).unwrap();
-            // SAFETY: nobody else has the block, which is filled with zeros.
+            // SAFETY: nothing else has the block, which is filled with zeros.
             #[expect(unsafe_code, reason = "a test of an allocator")]
             let bytes = unsafe { bytes.as_mut() };
             assert!(bytes.iter().all(|&byte| byte == 0));
@@ -687,7 +686,7 @@ mod tests {
         let share = memory.open_share(sizes(0, LARGE), folder.path());
         let array = numbers(memory, COUNT);
         let bytes = (4 * COUNT) as u64;
-        // Other tests map files meanwhile, but not so many.
+        // Other tests map files meanwhile, but not this much.
         let started = std::time::Instant::now();
         while resident_file_bytes().unwrap() > before + bytes / 2 {
             assert!(started.elapsed() < Duration::from_secs(60));

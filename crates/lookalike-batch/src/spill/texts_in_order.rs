@@ -1,20 +1,20 @@
-//! Texts of a table in another order than that in which they lie, perhaps on disk.
+//! Reads texts of a table, which may be on disk, in another order than they are stored in.
 
 use crate::spill::table_memory::trim_after_looks;
 
-/// Texts that are looked up at a time, at least.
+/// Minimum number of texts that are looked up together.
 const LEAST: usize = 1 << 14;
 
-/// Times that the whole table is passed over, at most.
+/// Maximum number of passes over the table.
 const PASSES: usize = 64;
 
-/// Shows the text of each number of `order`.
+/// Calls `show` with the text of each number of `order`, in that order.
 ///
-/// Some are looked up at a time, in the order of their numbers, in which they lie: where they lie on disk, a look elsewhere costs a page.
-/// Memory: these texts and 20 bytes each, a 64th of all.
+/// Looks up a part of the texts at a time, in the order of their numbers, in which they are stored: on disk, random access costs a page per text.
+/// Memory: the texts of a part, a 64th of all, and 20 bytes for each.
 ///
 /// # Errors
-/// The first of `show`.
+/// Returns the first error of `show`.
 pub(crate) fn texts_in_order<'a, E>(
     order: &[u32],
     text: impl Fn(usize) -> &'a [u8],

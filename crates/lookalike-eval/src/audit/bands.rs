@@ -1,4 +1,4 @@
-//! An audit of bands over signatures that are there: all pairs, without a sample and without a text.
+//! An audit of bands on existing signatures. It compares all pairs and needs neither a sample nor texts.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::AuditReport;
 use crate::interval::{CountEstimate, ShareEstimate};
 use crate::score::each_scored_pair;
 
-/// What the bands find of the pairs whose signatures agree in the share `least` of their places, which must be above 0. Of equal signatures
-/// the first counts, and the others are copies. Only signatures are compared.
+/// Reports which pairs the bands find among those whose signatures agree in at least the share `least` of their places. `least` must be above 0. Of
+/// equal signatures the first is compared and the others count as copies. Sketches other than signatures are ignored.
 ///
-/// Time: the join of the signatures, and the pairs that share a band.
+/// The time is that of a join of the signatures plus that of all pairs that share a band.
 ///
 /// ```
 /// use lookalike::{Banding, SketchValue};
@@ -74,13 +74,13 @@ pub fn audit_bands(
     }
 }
 
-/// The first band in which two signatures agree.
+/// Returns the first band in which two signatures agree.
 fn first_common(banding: &Banding, a: &[u32], b: &[u32]) -> Option<usize> {
     let bands = |minima| <[u32]>::chunks_exact(minima, banding.rows.max(1)).take(banding.bands);
     bands(a).zip(bands(b)).position(|(a, b)| a == b)
 }
 
-/// Number of pairs that share a band.
+/// Returns the number of pairs that share a band.
 fn proposed(banding: &Banding, different: &[&[u32]]) -> u64 {
     let mut pairs = 0;
     for band in 0..banding.bands {
@@ -89,7 +89,7 @@ fn proposed(banding: &Banding, different: &[&[u32]]) -> u64 {
         order.sort_unstable_by(|a, b| a[rows.clone()].cmp(&b[rows.clone()]));
         for group in order.chunk_by(|a, b| a[rows.clone()] == b[rows.clone()]) {
             for (at, a) in group.iter().enumerate() {
-                // Once, by the first band that they share.
+                // Count a pair only in the first band that it shares.
                 let mine = group[at + 1..].iter();
                 pairs += mine
                     .filter(|b| first_common(banding, a, b) == Some(band))
@@ -109,25 +109,25 @@ mod tests {
         let banding = Banding { bands: 2, rows: 2 };
         let rows: [[u32; 4]; 5] = [
             [1, 2, 3, 4],
-            // Three of four equal, and the second band.
+            // Agrees with the first signature in three of four places and in the second band.
             [1, 9, 3, 4],
-            // Three of four equal to the first, and the first band; two of four to the second, and no band.
+            // Agrees with the first in three of four places and in the first band; with the second in two of four and in no band.
             [1, 2, 8, 4],
-            // Half equal to the first, and a band.
+            // Agrees with the first in half of the places and in one band.
             [1, 2, 7, 7],
-            // A copy of it.
+            // A copy of the previous signature.
             [1, 2, 7, 7],
         ];
         let sketches = rows.map(|row| Some(SketchValue::Signature(row.into())));
         let report = audit_bands(&sketches, &banding, 0.5, SelfJoinLimits::default());
-        // At half: 0-1, 0-2, 0-3, 1-2 (1 and 4 equal), 2-3; 1-3 has one place.
+        // At 0.5 the true pairs are 0-1, 0-2, 0-3, 1-2 (equal in places 1 and 4) and 2-3; 1-3 agrees in one place only.
         assert_eq!((report.documents, report.copies), (4, 1));
         assert_eq!(
             (report.true_pairs, report.found, report.proposed),
             (5, 4, 4)
         );
         assert_eq!((report.recall.value, report.precision.value), (0.8, 1.0));
-        // At three quarters: 0-1 and 0-2, while 0-3 and 2-3 are proposed in vain.
+        // At 0.75 they are 0-1 and 0-2; 0-3 and 2-3 are proposed although they are not true.
         let report = audit_bands(&sketches, &banding, 0.75, SelfJoinLimits::default());
         assert_eq!(
             (report.true_pairs, report.found, report.proposed),

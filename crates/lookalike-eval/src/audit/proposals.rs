@@ -1,4 +1,4 @@
-//! The documents of a sample that a method proposes for another document.
+//! Finds the documents of a sample that a method proposes as partners of another document.
 
 use std::hash::Hash;
 
@@ -12,18 +12,18 @@ use super::AuditedDocument;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ProposalRule {
-    /// The sketches share so many keys, those of the bands where there are some.
+    /// The sketches share at least this many keys: the keys of these bands, or the sketch's own keys without bands.
     Keys(u32, Option<Banding>),
-    /// The fingerprints differ in at most so many bits.
+    /// The fingerprints differ in at most this many bits.
     Distance(u32),
-    /// Both: Henzinger's combination.
+    /// At least this many shared keys and at most this distance: Henzinger's combination.
     KeysAndDistance(u32, u32),
-    /// So many keys, and within the distance where they stand on one site or a site is not known.
+    /// At least this many shared keys. If both documents are on one site, or the site of one is unknown, also at most this distance.
     KeysAndDistanceOnSite(u32, u32),
 }
 
 impl ProposalRule {
-    /// Tells whether it proposes a pair that shares so many keys.
+    /// Tells whether the rule proposes a pair that shares `common` keys.
     pub(super) fn proposes(self, common: u32, a: &AuditedDocument, b: &AuditedDocument) -> bool {
         let both = a.fingerprint.zip(b.fingerprint);
         let within = |most: u32| both.is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
@@ -39,18 +39,18 @@ impl ProposalRule {
     }
 }
 
-/// Documents that a join is prepared for. More may come: their features cost more than any search, so that large filters before it bring
-/// little.
+/// Number of documents that a join is prepared for. More may come. Larger filters would gain little, because extracting features costs more than any
+/// search.
 const EXPECTED_DOCUMENTS: u64 = 1 << 14;
 
-/// Pair of a document, by its position in a batch, and one of the sample, which share so many keys.
+/// A document, by its position in a batch, and a sampled one that share `common` keys.
 pub(super) struct ProposedCandidate {
     pub(super) document: usize,
     pub(super) sampled: u32,
     pub(super) common: u32,
 }
 
-/// The sample by what its method looks at.
+/// Index of the sample by keys or by fingerprints, whichever its method compares.
 pub(super) enum ProposalIndex {
     Keys(HashMap<u64, Vec<u32>>),
     Distance(Box<dyn FingerprintSearch>),
@@ -86,7 +86,7 @@ impl ProposalIndex {
         })
     }
 
-    /// Shows the candidates of a batch of documents, each pair once.
+    /// Passes the candidates of a batch of documents to `visit`, each pair once.
     pub(super) fn candidates(
         &self,
         documents: &[AuditedDocument],
@@ -109,7 +109,7 @@ impl ProposalIndex {
             found.clear();
             let lists = document.keys.iter().filter_map(|key| by_key.get(key));
             found.extend(lists.flatten().copied());
-            // A sampled document stands here once for each key that it shares: runs of equal numbers are the counts.
+            // A sampled document occurs once for each key that it shares, so the length of a run of equal numbers is its count.
             found.sort_unstable();
             for equal in found.chunk_by(|a: &u32, b| a == b) {
                 visit(ProposedCandidate {
@@ -122,9 +122,9 @@ impl ProposalIndex {
     }
 }
 
-/// Search for the sampled documents near others.
+/// Search for the sampled documents that are near others.
 pub(super) trait FingerprintSearch: Send + Sync {
-    /// Shows the position of a document, and each sampled one within the distance.
+    /// Calls `visit` with the position of a document and of each sampled document within the distance.
     fn near(&self, documents: &[AuditedDocument], visit: &mut dyn FnMut(usize, u32));
 }
 

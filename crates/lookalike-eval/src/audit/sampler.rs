@@ -1,4 +1,4 @@
-//! A sample of the different texts of a collection.
+//! Draws a sample of the different texts of a collection.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use lookalike::hash::xxh3_64;
 use super::SampleTooLarge;
 use crate::document_set::EvaluatedDocument;
 
-/// Draws a sample of documents of different texts: the texts with the smallest hashes under a seed, each by the document of the least
-/// id. So copies of a text make it no more likely, and the order in which documents come changes nothing.
+/// Sampler of documents with different texts. It chooses those whose texts have the smallest hashes under a seed, each text by the document with the
+/// smallest id. Copies make a text no more likely to be drawn, and the order of the documents does not matter.
 #[derive(Debug)]
 pub struct DocumentSampler {
     size: usize,
     seed: u64,
     most_bytes: u64,
     bytes: u64,
-    /// True if the sample had more than `most_bytes` at some time.
+    /// True if the sample has ever exceeded `most_bytes`.
     is_too_large: bool,
-    /// By the hash of the text under the seed, and the text's own.
+    /// The sample by the seeded hash of the text and its unseeded hash.
     chosen: BTreeMap<(u64, u128), EvaluatedDocument>,
 }
 
 impl DocumentSampler {
-    /// Creates a sampler of `size` documents, which may take `most_bytes` of memory.
+    /// Creates a sampler of `size` documents that may take `most_bytes` of memory.
     #[must_use]
     pub fn new(size: usize, seed: u64, most_bytes: u64) -> Self {
         Self {
@@ -35,13 +35,13 @@ impl DocumentSampler {
         }
     }
 
-    /// Looks at one document.
+    /// Offers one document to the sample.
     pub fn add(&mut self, document: &EvaluatedDocument) {
         let text = document.text_hash();
         let key = (xxh3_64(&text.to_le_bytes(), self.seed), text);
         let is_full = self.chosen.len() >= self.size;
         let last = self.chosen.last_key_value().map(|(last, _)| *last);
-        // Nearly all documents of a large collection end here, by one comparison.
+        // In a large collection this one comparison rejects nearly all documents.
         if self.is_too_large || self.size == 0 || (is_full && last.is_some_and(|last| key > last)) {
             return;
         }
@@ -62,10 +62,10 @@ impl DocumentSampler {
         }
     }
 
-    /// Returns the sample, by id.
+    /// Returns the sample, ascending by id.
     ///
     /// # Errors
-    /// [`SampleTooLarge`] if it took more memory than it was given.
+    /// [`SampleTooLarge`] if the sample exceeded its memory limit.
     pub fn finish(self) -> Result<Vec<EvaluatedDocument>, SampleTooLarge> {
         if self.is_too_large {
             let most_bytes = self.most_bytes;

@@ -1,11 +1,11 @@
-//! Feature sets in memory that others are compared with as they come.
+//! Feature sets held in memory, with which other sets are compared as they arrive.
 
 use lookalike::resemblance::prefix_len;
 
 use super::join::resemblance;
 use super::prefix::{BYTES_PER_POSTING, PrefixIndex, RoughCounts};
 
-/// Sets with an index of their prefixes.
+/// Feature sets with an index of their prefixes.
 #[derive(Debug, Clone)]
 pub(crate) struct HeldSets {
     sets: Vec<Box<[u64]>>,
@@ -14,14 +14,14 @@ pub(crate) struct HeldSets {
 }
 
 impl HeldSets {
-    /// Memory of a set of so many features, in bytes.
+    /// Returns the memory of a set of `features` features, in bytes.
     pub(crate) fn bytes(features: usize, least: f64) -> u64 {
         let prefix = prefix_len(features, least) as u64;
         features as u64 * 8 + 32 + prefix * BYTES_PER_POSTING
     }
 
-    /// Holds sets, to find those that resemble another by `least`. Features that the counts say occur `single` times at most are in no two
-    /// sets that are compared.
+    /// Indexes `sets` for finding those with a resemblance of at least `least` to another set. Features that `counts` reports at most `single` times
+    /// occur in no two of the sets to compare, so they are left out.
     pub(crate) fn new(
         sets: Vec<Box<[u64]>>,
         least: f64,
@@ -40,7 +40,7 @@ impl HeldSets {
         }
     }
 
-    /// Shows the sets that resemble `set` enough, each once, with their resemblance.
+    /// Calls `visit` with each set that resembles `set` enough and its resemblance, each set once.
     pub(crate) fn similar(
         &self,
         set: &[u64],

@@ -1,4 +1,4 @@
-//! Joins of sketches: of fingerprints by the engine of `lookalike-hamming`, of others by what they share.
+//! Joins of sketches: of fingerprints by `lookalike-hamming`, of others by shared elements.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,19 +11,19 @@ use super::prefix::PrefixJoin;
 use super::score_counts::{CountingVisitor, ScoreCounts};
 use super::scored_pair::ScoredPair;
 
-/// Fingerprints in their order, each with its document: equal ones are one code of the join.
+/// Fingerprints in ascending order, each with its document. Equal fingerprints are one code of the join.
 pub(super) struct FingerprintTable<C> {
     bits: u32,
-    /// Most bits in which two of a pair differ.
+    /// Maximum distance of a pair, in bits.
     radius: u32,
     places: Vec<(C, u32)>,
     codes: Vec<C>,
-    /// Start and end of the places of fingerprints that several documents have.
+    /// Start and end, in `places`, of each fingerprint that several documents have.
     repeated: HashMap<u128, (u32, u32)>,
 }
 
 impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
-    /// The table of the documents that `counts` is true of.
+    /// Creates the table of the documents for which `counts` returns true.
     pub(super) fn new(
         sketches: &[Option<SketchValue>],
         least: f64,
@@ -52,7 +52,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         }
         Self {
             bits,
-            // The score is the number of equal bits.
+            // The score is the number of equal bits, so the distance is the rest.
             radius: (f64::from(bits) - least.max(0.0)).floor() as u32,
             places,
             codes,
@@ -60,7 +60,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         }
     }
 
-    /// The places of a fingerprint.
+    /// Returns the places of a fingerprint.
     fn with(&self, code: C) -> &[(C, u32)] {
         let (start, end) = match self.repeated.get(&code.into()) {
             Some(&(start, end)) => (start as usize, end as usize),
@@ -72,7 +72,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         &self.places[start..end]
     }
 
-    /// The number of documents with a fingerprint.
+    /// Returns the number of documents with a fingerprint.
     fn number(&self, code: C) -> u64 {
         match self.repeated.is_empty() {
             true => 1,
@@ -87,7 +87,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         f64::from(self.bits - distance)
     }
 
-    /// Shows a visitor of each thread all pairs, each once.
+    /// Passes all pairs to the visitors, one for each thread; each pair once.
     pub(super) fn pairs<V: FnMut(ScoredPair) + Send>(
         &self,
         limits: SelfJoinLimits,
@@ -99,7 +99,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
             score: self.score(distance),
         };
         let mut visit = visitor();
-        // Equal fingerprints are one code of the join, which never sees their pairs.
+        // Equal fingerprints are one code of the join, so it does not report their pairs.
         for equal in self.places.chunk_by(|a, b| a.0 == b.0) {
             for (at, (_, a)) in equal.iter().enumerate() {
                 let others = equal[at + 1..].iter();
@@ -118,12 +118,12 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         });
     }
 
-    /// The numbers of pairs by score, without a look at any pair of equal fingerprints.
+    /// Counts pairs by score without enumerating pairs of equal fingerprints.
     pub(super) fn counts(&self, limits: SelfJoinLimits) -> ScoreCounts {
         let all = Mutex::default();
         let mut equal = CountingVisitor::new(&all);
         for (start, end) in self.repeated.values() {
-            // n (n - 1) / 2 of them, without a walk: a family of copies may have millions of pairs.
+            // Add n (n - 1) / 2 at once: a family of copies may have millions of pairs.
             let number = u64::from(end - start);
             equal.add(self.score(0), number * (number - 1) / 2, None);
         }
@@ -139,7 +139,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
     }
 }
 
-/// Pairs of other sketches that score at least `least`, for the visitors of each thread.
+/// Passes the pairs of other sketches that score at least `least` to the visitors, one for each thread.
 pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
     sketches: &[Option<SketchValue>],
     least: f64,
@@ -173,8 +173,8 @@ pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
             &|a, b| resemblance(set(sketches, a), set(sketches, b), least),
             visitors,
         ),
-        // A signature of n places is the set of its n pairs of place and value; two that agree in c places share one of any
-        // n - c + 1 pairs of each.
+        // A signature of n places is the set of its n pairs of place and value. Two signatures that agree in c places share at least one of any n - c
+        // + 1 pairs of each.
         Some(SketchValue::Signature(_)) => join(
             &|at, out| {
                 let values = places(sketches, at).iter().zip(0_u64..);
@@ -211,7 +211,7 @@ fn places(sketches: &[Option<SketchValue>], at: u32) -> &[u32] {
     }
 }
 
-/// The resemblance of two sets; 0 where it is less than `least`.
+/// Returns the resemblance of two sets, or 0 if it is less than `least`.
 pub(crate) fn resemblance(own: &[u64], other: &[u64], least: f64) -> f64 {
     let needed = shared_needed(own.len(), other.len(), least);
     let shared = intersection_at_least(own, other, needed);

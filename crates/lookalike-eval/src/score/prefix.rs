@@ -1,7 +1,7 @@
-//! Prefix filtering: two documents that are alike enough share an element of their prefixes, the rarest elements of each.
+//! Prefix filtering: two documents that are similar enough share an element of their prefixes. A prefix is the rarest elements of a document.
 //!
-//! Elements are ordered by how often they occur, counted roughly: by hash, so that a count is never too small. Any order finds every
-//! pair; a wrong count costs time.
+//! Elements are ordered by the number of their occurrences, which is counted roughly, by hash, and never too low. Any order finds every pair; a wrong
+//! count only costs time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,14 +10,14 @@ use lookalike_hamming::threads::on_each;
 
 use super::scored_pair::ScoredPair;
 
-/// Fewest and most counters, as powers of two: 1 KiB to 64 MiB.
+/// Minimum and maximum number of counters, as powers of two: 1 KiB to 64 MiB.
 const MAGNITUDES: (u32, u32) = (8, 24);
-/// Memory that an element of a prefix takes while an index is made: itself twice, its list and a place in a table that is half full.
+/// Bytes for each element of a prefix while an index is built: the element twice, its list, and its slot in a half-full table.
 pub(crate) const BYTES_PER_POSTING: u64 = 52;
-/// Documents that a thread takes at a time.
+/// Number of documents that a thread takes at a time.
 const STRIDE: usize = 64;
 
-/// Numbers of occurrences by hash: at least the true ones.
+/// Rough numbers of occurrences by hash, never below the true ones.
 #[derive(Debug, Clone)]
 pub(crate) struct RoughCounts {
     counters: Vec<u32>,
@@ -25,7 +25,7 @@ pub(crate) struct RoughCounts {
 }
 
 impl RoughCounts {
-    /// Counters for about so many elements, in an eighth of the memory at most.
+    /// Creates counters for about `elements` elements, in at most an eighth of `memory` bytes.
     pub(crate) fn new(elements: u64, memory: u64) -> Self {
         let (fewest, most) = MAGNITUDES;
         let most = (memory / 8 / 4).max(1).ilog2().clamp(fewest, most);
@@ -41,7 +41,7 @@ impl RoughCounts {
     }
 
     fn at(&self, element: u64) -> usize {
-        // Fibonacci hashing: the elements of signatures are no hashes.
+        // Fibonacci hashing, since the elements of signatures are not hashes.
         (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
@@ -54,7 +54,7 @@ impl RoughCounts {
         self.counters[self.at(element)]
     }
 
-    /// Appends the elements of the prefix of `length` that occur more than `single` times, with their counts.
+    /// Fills `out` with the elements of the prefix of `length` that occur more than `single` times, with their counts.
     pub(crate) fn prefix(
         &self,
         elements: &[u64],
@@ -68,11 +68,11 @@ impl RoughCounts {
             .map(|&element| (self.of(element), element))
             .filter(|entry| entry.0 > single);
         out.extend(counted);
-        // The others come first in the order, and lead nowhere.
+        // The elements that were filtered out come first in the order, so they use up part of the prefix.
         let left = length.saturating_sub(elements.len() - out.len());
         if left < out.len() {
             if left > 0 {
-                // The rarest of them, in whatever order: nobody asks which comes first.
+                // Select the rarest without sorting them: their order does not matter.
                 out.select_nth_unstable(left - 1);
             }
             out.truncate(left);
@@ -80,16 +80,16 @@ impl RoughCounts {
     }
 }
 
-/// Documents by the elements of their prefixes.
+/// Index of documents by the elements of their prefixes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PrefixIndex {
-    /// Start and end of the list of each element.
+    /// Start and end of each element's list in `documents`.
     lists: HashMap<u64, (u32, u32)>,
     documents: Vec<u32>,
 }
 
 impl PrefixIndex {
-    /// The index of these elements with their documents; of elements of less than `least` documents there is none.
+    /// Creates the index of elements with their documents. Elements with fewer than `least` documents are left out.
     pub(crate) fn new(mut entries: Vec<(u64, u32)>, least: usize) -> Self {
         entries.sort_unstable();
         let mut index = Self::default();
@@ -104,7 +104,7 @@ impl PrefixIndex {
         index
     }
 
-    /// The documents of an element, ascending.
+    /// Returns the documents of an element, ascending.
     pub(crate) fn of(&self, element: u64) -> &[u32] {
         self.lists.get(&element).map_or(&[], |&(start, end)| {
             &self.documents[start as usize..end as usize]
@@ -112,7 +112,7 @@ impl PrefixIndex {
     }
 }
 
-/// Documents that share something with the one at hand, each once.
+/// Set of the documents that share an element with the current one.
 pub(crate) struct TouchedDocuments {
     is_touched: Vec<bool>,
     touched: Vec<u32>,
@@ -132,7 +132,7 @@ impl TouchedDocuments {
         }
     }
 
-    /// Shows them, ascending as they stand in memory, and forgets them.
+    /// Removes all documents and passes them to `visit`, ascending.
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32)) {
         self.touched.sort_unstable();
         for document in self.touched.drain(..) {
@@ -142,27 +142,27 @@ impl TouchedDocuments {
     }
 }
 
-/// Appends the elements of a document.
+/// Function that appends the elements of a document to a list.
 type Elements<'a> = &'a (dyn Fn(u32, &mut Vec<u64>) + Sync);
 
-/// A join of documents in memory.
+/// A prefix join of documents in memory.
 pub(crate) struct PrefixJoin<'a> {
     pub(crate) documents: usize,
     pub(crate) elements: Elements<'a>,
-    /// Length of the prefix of so many elements.
+    /// Length of the prefix of a document with the given number of elements.
     pub(crate) prefix: &'a (dyn Fn(usize) -> usize + Sync),
     pub(crate) compare: &'a (dyn Fn(u32, u32) -> f64 + Sync),
     pub(crate) least: f64,
-    /// Memory of the index at a time.
+    /// Memory of the index of one part, in bytes.
     pub(crate) scratch_bytes: u64,
 }
 
 impl PrefixJoin<'_> {
-    /// Shows the visitors, one a thread, all pairs that score `least` or more, each once.
+    /// Passes all pairs that score at least `least` to the visitors, one for each thread; each pair once.
     pub(crate) fn run<V: FnMut(ScoredPair) + Send>(&self, visitors: &mut [V]) {
         let counts = self.counts();
         let mut from = 0;
-        // What does not fit is indexed in parts: a pair is found in the part of its first document.
+        // If not all documents fit, they are indexed in parts. A pair is found in the part of its first document.
         while from < self.documents {
             let (index, end) = self.index(from, &counts);
             let next = AtomicUsize::new(from);
@@ -191,7 +191,7 @@ impl PrefixJoin<'_> {
         counts
     }
 
-    /// The index of the documents from `from` on that fit, and where they end.
+    /// Indexes as many documents from `from` on as fit, and returns the end of the part.
     fn index(&self, from: usize, counts: &RoughCounts) -> (PrefixIndex, usize) {
         let most = (self.scratch_bytes / BYTES_PER_POSTING).clamp(1, u64::from(u32::MAX)) as usize;
         let (mut own, mut prefix, mut entries) = (Vec::new(), Vec::new(), Vec::new());
@@ -203,7 +203,7 @@ impl PrefixJoin<'_> {
             entries.extend(prefix.iter().map(|&(_, element)| (element, end as u32)));
             end += 1;
         }
-        // One document meets others only where these are not indexed.
+        // A list of one document leads to pairs only if the probing documents are not all in this index.
         let least = if from == 0 && end == self.documents {
             2
         } else {
@@ -231,7 +231,7 @@ impl PrefixJoin<'_> {
                 (self.elements)(b, &mut own);
                 counts.prefix(&own, (self.prefix)(own.len()), 1, &mut prefix);
                 for &(_, element) in &prefix {
-                    // Each pair once, by its later document; lists ascend.
+                    // Report each pair once, from its later document; lists ascend.
                     let earlier = index.of(element).iter().take_while(|&&a| a < b);
                     earlier.for_each(|&a| touched.add(a));
                 }

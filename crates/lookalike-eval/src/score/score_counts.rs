@@ -1,33 +1,33 @@
-//! Numbers of pairs by score.
+//! Counts of pairs by score.
 
 use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
 
-/// Numbers of something by score, by the bits of the score: ascending as the scores are, which are above 0.
+/// Counts by the bits of the score. Scores are above 0, so their bits sort as they do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScoreCounts(HashMap<u64, u64>);
 
 impl ScoreCounts {
-    /// Counts so many more of a score.
+    /// Adds `number` to the count of a score.
     pub fn add(&mut self, score: f64, number: u64) {
         *self.0.entry(score.to_bits()).or_default() += number;
     }
 
-    /// Adds the counts of another part.
+    /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (&bits, &number) in &other.0 {
             self.add(f64::from_bits(bits), number);
         }
     }
 
-    /// The number of a score.
+    /// Returns the count of a score.
     #[must_use]
     pub fn of(&self, score: f64) -> u64 {
         self.0.get(&score.to_bits()).copied().unwrap_or(0)
     }
 
-    /// Scores with their numbers, from the largest score to the smallest.
+    /// Returns the scores with their counts, from the largest score to the smallest.
     #[must_use]
     pub fn descending(&self) -> Vec<(f64, u64)> {
         let counts = self.0.iter();
@@ -39,17 +39,17 @@ impl ScoreCounts {
     }
 }
 
-/// Numbers of all pairs by score, and of those that lie in one half of the documents.
+/// Counts of all pairs by score, and of the pairs within each half of the documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HalvedCounts {
-    /// Of all.
+    /// Counts of all pairs.
     pub all: ScoreCounts,
-    /// Of each half.
+    /// Counts of the pairs in each half.
     pub halves: [ScoreCounts; 2],
 }
 
 impl HalvedCounts {
-    /// Counts so many more of a score, in the half that they lie in.
+    /// Adds `number` to the count of a score, also in `half` if the pairs lie in one.
     pub fn add(&mut self, score: f64, number: u64, half: Option<usize>) {
         self.all.add(score, number);
         if let Some(half) = half {
@@ -57,7 +57,7 @@ impl HalvedCounts {
         }
     }
 
-    /// Adds the counts of another part.
+    /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.all.merge(&other.all);
         for (own, other) in self.halves.iter_mut().zip(&other.halves) {
@@ -66,7 +66,7 @@ impl HalvedCounts {
     }
 }
 
-/// Counts of one thread, which join those of all when it is done.
+/// Counts of one thread, added to the common ones on drop.
 pub(super) struct CountingVisitor<'a> {
     own: HalvedCounts,
     all: &'a Mutex<HalvedCounts>,

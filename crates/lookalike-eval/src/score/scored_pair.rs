@@ -7,6 +7,6 @@ pub struct ScoredPair {
     pub a: u32,
     /// The larger position.
     pub b: u32,
-    /// [`lookalike::sketch::SketchValue::score`]; larger is more alike.
+    /// [`lookalike::sketch::SketchValue::score`]; larger means more similar.
     pub score: f64,
 }

@@ -1,4 +1,4 @@
-//! Sketches of all documents under several schemes, in memory.
+//! Holds the sketches of all documents under several schemes in memory.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use super::documents::SweptDocuments;
 use super::features::{FeatureReader, FeatureScheme};
 use super::{SweepError, SweepLimits};
 
-/// The sketches of one scheme, by position.
+/// The sketches of one scheme, by position of the document.
 pub(super) type SketchColumn = Vec<Option<SketchValue>>;
 
-/// Memory of a sketch beside its place in a column, in bytes.
+/// Returns the heap memory of a sketch, in bytes.
 fn heap_bytes(sketch: Option<&SketchValue>) -> u64 {
     match sketch.map_or(0, SketchValue::heap_bytes) {
         0 => 0,
-        // And what the allocator adds.
+        // Plus the allocator's overhead.
         own => own as u64 + 16,
     }
 }
 
-/// Memory of a column, in bytes.
+/// Returns the memory of a column, in bytes.
 pub(super) fn bytes(column: &SketchColumn) -> u64 {
     let heap = column.iter().map(|sketch| heap_bytes(sketch.as_ref()));
     heap.sum::<u64>() + size_of_val(&**column) as u64
 }
 
-/// Bytes that the features of a text of so many bytes take, roughly: words of five letters, or characters.
+/// Estimates the bytes of the features of a text, assuming words of five letters, or single characters.
 fn expected_set_bytes(scheme: &Scheme, text_bytes: u64) -> u64 {
     match scheme.shingle {
         lookalike::Shingle::Chars(_) => 8 * text_bytes,
@@ -36,7 +36,7 @@ fn expected_set_bytes(scheme: &Scheme, text_bytes: u64) -> u64 {
     }
 }
 
-/// Memory that a column takes, roughly: what is made in one reading is chosen by it.
+/// Estimates the memory of a column. One reading makes as many columns as fit by this estimate.
 pub(super) fn expected_bytes(scheme: &Scheme, documents: u64, text_bytes: u64) -> u64 {
     let heap = match scheme.sketch {
         Sketch::MinHash { functions: places }
@@ -53,7 +53,7 @@ pub(super) fn expected_bytes(scheme: &Scheme, documents: u64, text_bytes: u64) -
         }
         Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => 0,
     };
-    // Counts of terms, and what they are merged into.
+    // Counts of terms, and the copy that a merge makes.
     let terms = match scheme.needs_terms() {
         true => 4 * expected_set_bytes(scheme, text_bytes),
         false => 0,
@@ -61,11 +61,10 @@ pub(super) fn expected_bytes(scheme: &Scheme, documents: u64, text_bytes: u64) -
     heap + terms + (size_of::<Option<SketchValue>>() as u64 + 16) * documents
 }
 
-/// Features, and in how many documents they are.
+/// A scheme, and its table of the number of documents with each feature.
 type CountedTerms = (Scheme, Arc<Terms>);
 
-/// Tables of terms of the documents for all schemes that need one, those of the same features together; copies count too, as in
-/// `lookalike terms`.
+/// Makes the tables of terms for all schemes that need one; schemes with the same features share a table. Copies count too, as in `lookalike terms`.
 fn tables_of_terms<D: SweptDocuments>(
     documents: &D,
     schemes: &[Scheme],
@@ -97,7 +96,7 @@ fn tables_of_terms<D: SweptDocuments>(
             |at, _, set| {
                 if needed <= limits.memory {
                     counts[at].add(&set);
-                    // Two copies while a batch is merged.
+                    // A merge of a batch holds two copies of the counts.
                     needed = 2 * counts.iter().map(TermCounts::memory).sum::<u64>();
                 }
             },
@@ -110,10 +109,10 @@ fn tables_of_terms<D: SweptDocuments>(
         .collect())
 }
 
-/// The sketches of all documents under these schemes, in one reading, or two where a table of terms is made.
+/// Makes the sketches of all documents under these schemes in one reading, or in two if a table of terms is needed.
 ///
 /// # Errors
-/// [`SweepError::TooLarge`] when they do not fit the memory.
+/// [`SweepError::TooLarge`] if they do not fit in memory.
 pub(super) fn columns<D: SweptDocuments>(
     documents: &D,
     schemes: &[Scheme],
@@ -126,7 +125,7 @@ pub(super) fn columns<D: SweptDocuments>(
         found.map(|table| Arc::clone(&table.1))
     };
     let mut features: Vec<FeatureScheme> = Vec::new();
-    // Sketchers of each features, with the columns that they fill.
+    // Sketchers for each kind of features, with the columns that they fill.
     let mut sketchers: Vec<Vec<(usize, Sketcher)>> = Vec::new();
     for (column, scheme) in schemes.iter().enumerate() {
         let terms = terms_of(scheme);
@@ -158,7 +157,7 @@ pub(super) fn columns<D: SweptDocuments>(
         .read(documents, false, &sketch, |at, position, made| {
             let Some(position) = position else { return };
             for ((column, _), sketch) in sketchers[at].iter().zip(made) {
-                // Counted on when it is too much already: the error tells what would do.
+                // Keep counting after the limit is exceeded, because the error states the memory needed.
                 needed += heap_bytes(sketch.as_ref());
                 if needed <= limits.memory {
                     columns[*column][position as usize] = sketch;

@@ -1,46 +1,46 @@
-//! Documents that are read again and again, and never held.
+//! Documents that can be read repeatedly and are not held in memory.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
 
 use crate::document_set::{DocumentSet, EvaluatedDocument};
 
-/// A document of a reading.
+/// A document as delivered by one reading.
 #[derive(Debug, Clone)]
 pub struct SweptDocument<'a> {
-    /// Its position in the order of ids; none of one that is set aside, for another has its text. It counts in tables of terms.
+    /// Its position in the order of ids. `None` if another document has its text; it is then not compared, but counts in tables of terms.
     pub position: Option<u32>,
     /// The document.
     pub document: Cow<'a, EvaluatedDocument>,
 }
 
-/// Documents that can be read again and again, in the same order each time.
+/// Documents that can be read repeatedly, in the same order each time.
 pub trait SweptDocuments {
     /// Reason why a reading fails.
     type Error;
 
-    /// Number of documents that are compared.
+    /// Returns the number of documents to compare.
     fn len(&self) -> usize;
 
-    /// Tells whether there are none.
+    /// Tells whether there are no documents to compare.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id at a position.
+    /// Returns the id at a position.
     fn id(&self, position: u32) -> &str;
 
-    /// Bytes of the text at a position.
+    /// Returns the bytes of the text at a position.
     fn text_bytes(&self, position: u32) -> u64;
 
-    /// Reads all documents, and shows them in batches.
+    /// Reads all documents and passes them to `visit` in batches.
     ///
     /// # Errors
-    /// When a reading fails.
+    /// If a reading fails.
     fn read(&self, visit: &mut dyn FnMut(&[SweptDocument<'_>])) -> Result<(), Self::Error>;
 }
 
-/// Documents of a set that are shown at a time.
+/// Number of documents in a batch of a [`DocumentSet`].
 const BATCH: usize = 1 << 12;
 
 impl SweptDocuments for DocumentSet {

@@ -1,4 +1,4 @@
-//! Features of all documents under several schemes, made in one reading by several threads.
+//! Extracts the features of all documents under several schemes in one reading, on several threads.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use lookalike_hamming::threads::on_each;
 
 use super::documents::{SweptDocument, SweptDocuments};
 
-/// Features that are made, and the table that they need.
+/// Scheme of features to extract, with the table of terms that it needs.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct FeatureScheme {
     pub(super) scheme: Scheme,
     pub(super) terms: Option<Arc<Terms>>,
 }
 
-/// The words of a text as hashes: made once, used by all features that words are enough for.
+/// Words of a text as hashes, computed once for all features that can be derived from them.
 #[derive(Clone)]
 struct SharedWords {
     scheme: Scheme,
@@ -24,11 +24,11 @@ struct SharedWords {
 #[derive(Clone)]
 struct SchemeExtractor {
     extractor: FeatureExtractor,
-    /// Position of its words; none where words are not enough.
+    /// Position of its words. `None` if its features cannot be derived from words alone.
     words: Option<usize>,
 }
 
-/// Extractors of one thread.
+/// The extractors of one thread.
 #[derive(Clone)]
 struct FeatureWorker {
     words: Vec<SharedWords>,
@@ -67,7 +67,7 @@ impl FeatureWorker {
         Self { words, extractors }
     }
 
-    /// Shows the features of some documents, all of one scheme before those of the next: a table of terms then stays in the cache.
+    /// Calls `visit` with the features of these documents, scheme by scheme, so that a table of terms stays in the cache.
     fn each(
         &mut self,
         part: &[&SweptDocument<'_>],
@@ -101,7 +101,7 @@ impl FeatureWorker {
     }
 }
 
-/// Makes features of documents under several schemes.
+/// Reader that extracts the features of documents under several schemes.
 pub(super) struct FeatureReader {
     workers: Vec<FeatureWorker>,
 }
@@ -113,8 +113,8 @@ impl FeatureReader {
         }
     }
 
-    /// Reads all documents once, turns their features into something on all threads, and shows it by scheme, in the order of the reading.
-    /// Documents that are set aside are left out unless they are `counted`.
+    /// Reads all documents once, applies `make` to their features on all threads, and calls `show` with each result, in the order of the reading.
+    /// Documents without a position are left out unless `counted` is true.
     pub(super) fn read<D: SweptDocuments, T: Send>(
         &mut self,
         documents: &D,

@@ -1,4 +1,4 @@
-//! A join of feature sets that need not fit the memory: parts of the documents are held, and all others are read past them.
+//! Joins feature sets that need not fit in memory: holds one part of the documents at a time and reads all others past it.
 
 use lookalike::{Features, Scheme};
 
@@ -8,14 +8,14 @@ use super::{SweepError, SweepLimits};
 use crate::score::prefix::RoughCounts;
 use crate::score::{HeldSets, ScoredPair};
 
-/// Sizes of the sets, and rough counts of their features.
+/// Sizes of the sets, with rough counts of their features.
 struct SetSizes {
     sizes: Vec<u32>,
     counts: RoughCounts,
 }
 
-/// Shows all pairs of documents whose sets resemble each other by `least`, each once, in any order. Reads the documents once to count, and
-/// twice for each part that the memory holds.
+/// Calls `visit` with all pairs of documents whose sets have a resemblance of at least `least`, each once, in any order. Reads the documents once to
+/// count, and twice for each part that fits in memory.
 pub(super) fn each_similar_pair<D: SweptDocuments>(
     documents: &D,
     scheme: &Scheme,
@@ -60,7 +60,7 @@ pub(super) fn each_similar_pair<D: SweptDocuments>(
                 let b = position.unwrap_or(0);
                 for (at, score) in found {
                     let a = from as u32 + at;
-                    // A pair is shown by the part that holds its earlier document; the later one meets it again in its own.
+                    // Report a pair only from the part with its earlier document: the later document's part meets it again.
                     if a < b {
                         visit(ScoredPair { a, b, score });
                     }
@@ -95,7 +95,7 @@ impl SetSizes {
         Ok(Self { sizes, counts })
     }
 
-    /// End of the part from `from` on that fits `budget`.
+    /// Returns the end of the part from `from` on that fits `budget`.
     fn part<E>(&self, from: usize, least: f64, budget: u64) -> Result<usize, SweepError<E>> {
         let (mut end, mut bytes) = (from, 0);
         while end < self.sizes.len() {

@@ -1,4 +1,4 @@
-//! Counts of one setting, from which its row follows.
+//! Counts of one setting, from which its row is computed.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use super::{SweepRow, SweepSetting};
 use crate::curve::{CountedScore, ScoreCurve};
 use crate::score::{HalvedCounts, ScoreCounts};
 
-/// Pairs of one setting by their scores, and what its sketches take: all that is measured, in integers, so that what is written down and
-/// read again gives the same row.
+/// Pairs of one setting by score, and the size of its sketches. All measurements are integers, so that a tally gives the same row after it is written
+/// and read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingTally {
-    /// Bits of all sketches as they would be stored.
+    /// Bits of all sketches in their stored form.
     sketch_bits: u64,
     sketches: u64,
     without_sketch: u64,
     scores: TalliedScores,
-    /// The same of the pairs in each half of the documents.
+    /// Scores of the pairs in each half of the documents.
     halves: [TalliedScores; 2],
 }
 
-/// Bits of a score, pairs that have it, and true ones among them; from the largest score to the smallest.
+/// Bits of a score, number of pairs with it, and number of true ones among them; from the largest score to the smallest.
 type TalliedScores = Vec<(u64, u64, u64)>;
 
 fn tallied(found: &ScoreCounts, correct: &ScoreCounts) -> TalliedScores {
@@ -41,7 +41,7 @@ fn counted(scores: &TalliedScores) -> impl Iterator<Item = CountedScore> {
 }
 
 impl SettingTally {
-    /// The counts of these sketches, without pairs.
+    /// Counts these sketches; the tally has no pairs yet.
     pub(super) fn of_sketches(sketch: Sketch, sketches: &[Option<SketchValue>]) -> Self {
         let mut tally = Self::default();
         for value in sketches {
@@ -56,7 +56,7 @@ impl SettingTally {
         tally
     }
 
-    /// The counts of sets of features with so many elements in all.
+    /// Creates the counts of feature sets with `features` elements in all.
     pub(super) fn of_sets(features: u64, sketches: u64, without_sketch: u64) -> Self {
         Self {
             sketch_bits: 64 * features,
@@ -66,7 +66,7 @@ impl SettingTally {
         }
     }
 
-    /// Adds the pairs that were found, and the true ones among them.
+    /// Adds the pairs that were found and the true ones among them.
     #[must_use]
     pub(super) fn with_pairs(self, found: &HalvedCounts, correct: &HalvedCounts) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl SettingTally {
         }
     }
 
-    /// Adds judged pairs, each with its truth.
+    /// Adds judged pairs, each with its score and truth.
     #[must_use]
     pub(super) fn with_judged(self, judged: impl Iterator<Item = (f64, bool)>) -> Self {
         let mut by_score: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -84,7 +84,7 @@ impl SettingTally {
             let counts = by_score.entry(score.to_bits()).or_default();
             *counts = (counts.0 + 1, counts.1 + u64::from(is_true));
         }
-        // Scores are above 0, so that their bits are in their order.
+        // Scores are above 0, so their bits sort as they do.
         let scores = by_score.into_iter().rev();
         Self {
             scores: scores
@@ -94,7 +94,7 @@ impl SettingTally {
         }
     }
 
-    /// The pairs of a half that score at least `cut`.
+    /// Counts the pairs of a half that score at least `cut`.
     pub(crate) fn counts_of_half(&self, half: usize, cut: f64) -> CountedScore {
         let none = CountedScore {
             score: cut,
@@ -109,7 +109,7 @@ impl SettingTally {
         })
     }
 
-    /// The row of the setting on one half of the documents, or on all.
+    /// Returns the row of the setting for one half of the documents, or for all if `half` is `None`.
     pub(super) fn row(
         &self,
         half: Option<usize>,
@@ -137,7 +137,7 @@ impl SettingTally {
     }
 }
 
-/// Bits of a sketch as it would be stored.
+/// Returns the bits of a sketch in its stored form.
 fn stored_bits(sketch: Sketch, value: &SketchValue) -> u64 {
     match (value, sketch) {
         (SketchValue::Set(set), _) => 64 * set.len() as u64,

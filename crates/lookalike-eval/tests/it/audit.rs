@@ -1,4 +1,4 @@
-//! Audits against counting everything.
+//! Audits, compared with counting all pairs.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ fn a_sample_that_does_not_fit_is_refused_while_it_is_drawn() {
     assert_eq!(drawn(1000, all).unwrap().len(), 120);
     let most_bytes = all - 1;
     assert_eq!(drawn(1000, most_bytes), Err(SampleTooLarge { most_bytes }));
-    // What is dropped for others is not counted.
+    // Documents that the sample dropped do not count towards its memory.
     assert_eq!(drawn(10, all / 4).unwrap().len(), 10);
     let audit = |most_bytes| {
         let rule = ProposalRule::Distance(3);
@@ -89,7 +89,7 @@ fn a_sample_of_everything_counted_each_pair_from_both_ends() {
     assert_eq!((all, low, high), (truth as f64, truth as f64, truth as f64));
 }
 
-/// 95 % limits hold in at least 85 of 100 samples: below that the chance is under one in 10,000.
+/// 95 % limits must hold in at least 85 of 100 samples; fewer have a probability below 1 in 10,000.
 #[test]
 fn limits_of_samples_hold_the_truth() {
     let whole = audit(1000, 0, 14);
@@ -101,7 +101,7 @@ fn limits_of_samples_hold_the_truth() {
     assert!(held >= 85, "{held} of 100");
 }
 
-/// Texts of a few words out of few, so that many are equal or nearly so.
+/// Generates texts of a few words from a small vocabulary, so that many are equal or nearly equal.
 fn texts() -> impl Strategy<Value = Vec<EvaluatedDocument>> {
     let text = prop::collection::vec(0..12_u8, 0..9);
     prop::collection::vec(text, 2..30).prop_map(|texts| {
@@ -114,7 +114,7 @@ fn texts() -> impl Strategy<Value = Vec<EvaluatedDocument>> {
     })
 }
 
-/// True, found and proposed pairs of the sample, by comparing each with each.
+/// Returns the true, found and proposed pairs of the sample, by comparing all pairs.
 fn by_hand(
     documents: &[EvaluatedDocument],
     sample: &[EvaluatedDocument],
@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!((report.documents + report.copies) as usize, documents.len());
         prop_assert_eq!(report.sample as usize, texts.len().min(size));
 
-        // Where an audit stopped another one goes on.
+        // A second audit resumes where the first stopped.
         let (before, after) = documents.split_at(stops.min(documents.len()));
         let mut first = of();
         first.add(before).unwrap();
@@ -207,7 +207,7 @@ proptest! {
     }
 }
 
-/// A text with a thousand copies is drawn as seldom as any other, and drawn by its least id.
+/// A text with a thousand copies is drawn as rarely as any other, by its smallest id.
 #[test]
 fn copies_make_a_text_no_more_likely() {
     let drawn = (0..300).filter(|&seed| {
@@ -223,7 +223,7 @@ fn copies_make_a_text_no_more_likely() {
         assert!(sample[0].text != "copy" || sample[0].id == "x00");
         sample[0].text == "copy"
     });
-    // One of ten; by documents it would be two of three. Five standard deviations of 5.2.
+    // The expected share is one in ten; by documents it would be two in three. The bounds are five standard deviations of 5.2.
     let drawn = drawn.count();
     assert!((4..=56).contains(&drawn), "{drawn} of 300");
 }

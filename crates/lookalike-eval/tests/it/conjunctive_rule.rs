@@ -1,4 +1,4 @@
-//! Two tests together against every pair of cuts, tried one by one.
+//! Rules of two tests, compared with trying every pair of cuts.
 
 use lookalike::Scheme;
 use lookalike::sketch::SketchValue;
@@ -12,7 +12,7 @@ fn setting(shingle: &str, measure: SetMeasure) -> SweepSetting {
     SweepSetting::from(scheme).measure(measure)
 }
 
-/// Texts with words and function words of their own families, so that two tests know more than one.
+/// Makes texts whose words and function words belong to independent families, so that two tests know more than one.
 fn crossed() -> (DocumentSet, Vec<JudgedPair>) {
     let stops = ["the", "of", "and", "a", "in", "to", "is"];
     let text = |words: usize, skeleton: usize, own: usize| -> String {
@@ -35,7 +35,7 @@ fn crossed() -> (DocumentSet, Vec<JudgedPair>) {
     for a in 0..36_u32 {
         for b in a + 1..36 {
             let alike = a % 4 == b % 4 && a / 4 % 3 == b / 4 % 3;
-            // A few labels are wrong, as labels are.
+            // A few labels are wrong, as in practice.
             let is_true = alike != ((a * 7 + b) % 41 == 0);
             judged.push(JudgedPair { a, b, is_true });
         }
@@ -84,13 +84,13 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
         }
     }
     assert!((found[0].f1 - best).abs() < 1e-12, "{} {best}", found[0].f1);
-    // What is printed finds the same pairs.
+    // The printed cuts find the same pairs.
     let [x, y] = found[0]
         .cuts
         .map(|cut| cut.to_string().parse::<f64>().unwrap());
     let passing = (0..judged.len()).filter(|&at| scores[0][at] >= x && scores[1][at] >= y);
     assert_eq!(passing.count() as u64, found[0].found);
-    // Better than either alone.
+    // The rule is better than either test alone.
     for setting in settings {
         let doubled = conjunctive_rules(&collection, &[setting, setting], &judged, 1);
         assert!(doubled[0].f1 < found[0].f1);
@@ -121,7 +121,7 @@ fn measures_of_sets_by_hand() {
 
 #[test]
 fn a_choice_is_worth_less_on_labels_that_had_no_say() {
-    // Labels without any sense, documents all different: whatever is chosen on some is no better on others.
+    // Labels are random and documents unrelated, so whatever is chosen on some labels is no better than chance on the others.
     let mut state = 7;
     let mut word = || lookalike::hash::splitmix64(&mut state) % 40;
     let text = |word: &mut dyn FnMut() -> u64| -> String {

@@ -1,4 +1,4 @@
-//! What is chosen on a half of the documents, against sweeps over each half alone.
+//! Choices made on one half of the documents, compared with sweeps over each half alone.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use lookalike_eval::{
 };
 use proptest::prelude::*;
 
-/// Texts of a few words out of few, so that many resemble each other, under ids that fall into both halves.
+/// Generates texts of a few words from a small vocabulary, so that many resemble each other, with ids in both halves.
 fn documents() -> impl Strategy<Value = Vec<(String, String)>> {
     let text = prop::collection::vec(0..9_u8, 2..9);
     prop::collection::vec(text, 12..50).prop_map(|texts| {
@@ -44,7 +44,7 @@ fn settings(lengths: Option<f64>) -> Vec<SweepSetting> {
         .collect()
 }
 
-/// Pairs that score at least `cut`, and true ones among them, by comparing each with each.
+/// Counts the pairs that score at least `cut`, and the true ones among them, by comparing all pairs.
 fn by_hand(
     documents: &DocumentSet,
     setting: &SweepSetting,
@@ -102,11 +102,11 @@ proptest! {
         if expected.is_empty() {
             return Ok(());
         }
-        // Three sketches of one setting, one of two, all, and the cheapest of all.
+        // Choices among three sketches of one setting and one of two, among all, and the cheapest of all.
         prop_assert_eq!(expected.len(), 6);
         let swept_by = |documents, truth| sweep(documents, &settings, truth, 1, |_| ControlFlow::Continue(())).unwrap();
         let swept = [0, 1].map(|at| swept_by(&alone[at], &truths[at]));
-        // What a setting costs is measured on all documents: sets of features are larger in one half than in the other.
+        // The cost of a setting is measured on all documents, since feature sets are larger in one half than in the other.
         let costs: Vec<f64> = swept_by(&all, &truth).rows.iter().map(|row| row.bytes).collect();
         for one in expected {
             let own: Vec<usize> = (0..settings.len())

@@ -1,4 +1,4 @@
-//! Files of labels: what they say, and what is refused with which words.
+//! Files of labels: how they are read, and the messages for files that are refused.
 
 use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::stratified_labels::StratifiedLabels;
@@ -22,7 +22,7 @@ fn pairs_in_any_spelling() {
     let LabelSet::Pairs(pairs) = LabelSet::parse(text, &collection()).unwrap() else {
         panic!("these are pairs");
     };
-    // Positions follow the ids: "7" is first.
+    // Positions follow the ids, so "7" is first.
     let found: Vec<_> = pairs.iter().map(|p| (p.a, p.b, p.grade)).collect();
     assert_eq!(found, [(0, 1, Some(0.0)), (1, 2, Some(2.0)), (2, 3, None)]);
     let (known, unknown) = judged(&pairs, 1.0).unwrap();

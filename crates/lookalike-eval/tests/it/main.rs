@@ -1,4 +1,4 @@
-//! The evaluation against obvious versions and known answers. Each file names what it checks.
+//! Tests of the evaluation against simple implementations and known answers. Each file states what it checks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ mod sweep;
 
 use lookalike_eval::DocumentSet;
 
-/// Documents of families: each is its family's words with some of its own.
+/// Makes documents in families: each has its family's words and some of its own.
 fn families(count: usize, members: usize) -> DocumentSet {
     let mut documents = Vec::new();
     for family in 0..count {

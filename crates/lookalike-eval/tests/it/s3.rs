@@ -1,4 +1,4 @@
-//! The published S3 scores of the webis pairs: common distinct word 8-grams over their mean number.
+//! Published S3 scores of the webis pairs: the common distinct word 8-grams divided by the mean number of the two.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use lookalike::hash::xxh3_64;
 use lookalike::{FeatureExtractor, Scheme, intersection_size};
 use serde_json::Value;
 
-/// The line with its score as a string.
+/// Returns the line with its score quoted as a string.
 fn scores_as_text(line: &str) -> String {
     let Some((before, after)) = line.split_once("\"s3\": ") else {
         return line.to_owned();
@@ -49,7 +49,7 @@ fn the_published_scores_to_the_last_digit() {
         let [a, b] = ["a", "b"].map(|end| &sets[pair[end].as_str().unwrap()]);
         let mean = (a.len() as f64 + b.len() as f64) / 2.0;
         let score = intersection_size(a, b) as f64 / mean;
-        // The score as it is written: the parser of JSON may be off in the last digit.
+        // Compare the score as written, because a JSON parser may be off in the last digit.
         let written = pair["s3"].as_str().unwrap();
         assert_eq!(score, written.parse::<f64>().unwrap(), "{pair}");
     }

@@ -1,4 +1,4 @@
-//! Scored pairs of every kind of sketch against comparing each with each.
+//! Scored pairs of every kind of sketch, compared with comparing all pairs.
 
 use lookalike::{Scheme, Sketch};
 use lookalike_eval::{
@@ -10,7 +10,7 @@ use crate::families;
 
 #[test]
 fn every_kind_finds_what_comparing_each_with_each_finds() {
-    // Each document twice: equal sketches are pairs too.
+    // Each document occurs twice, since equal sketches are pairs too.
     let once = families(6, 4);
     let twice = once.documents().iter().flat_map(|one| {
         let copy = |name: &str| (format!("{}-{name}", one.id), one.text.clone());

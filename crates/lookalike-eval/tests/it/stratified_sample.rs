@@ -1,4 +1,4 @@
-//! Samples by bands, and what their labels say of the whole collection.
+//! Samples drawn by bands, and the estimates from their labels for the whole collection.
 
 use lookalike::{Scheme, Sketch};
 use lookalike_eval::stratified_labels::StratifiedLabels;
@@ -113,12 +113,12 @@ fn numbers_that_are_no_bands_are_refused() {
     assert_eq!(names(shingles, &[6.0]), ["equal = 6"]);
 }
 
-/// Is the truth of these tests: a pair of one family.
+/// Defines the truth of these tests: pairs of one family are true.
 fn same_family(a: &str, b: &str) -> bool {
     a[..3] == b[..3]
 }
 
-/// When every pair is labelled there is nothing to estimate.
+/// If every pair is labelled, the curve is exact.
 #[test]
 fn all_labels_give_the_exact_curve() {
     let collection = families(20, 6);
@@ -166,7 +166,7 @@ fn all_labels_give_the_exact_curve() {
     }
 }
 
-/// Two bands by hand: 100 pairs of which 9 of 10 are true, 1000 of which 1 of 10 is.
+/// Checks two bands computed by hand: 100 pairs of which 9 in 10 are true, and 1000 of which 1 in 10 is.
 #[test]
 fn bands_are_weighted_by_what_they_stand_for() {
     let stratum = |number, pairs| lookalike_eval::PairStratum {
@@ -200,7 +200,7 @@ fn bands_are_weighted_by_what_they_stand_for() {
     near_enough(curve[1].precision.value, 190.0 / 1100.0);
     near_enough(curve[0].recall.value, 90.0 / 190.0);
     near_enough(curve[1].recall.value, 1.0);
-    // Two unknown of twelve: 1 to 3 true of 12.
+    // Two of twelve labels are unknown, so 1 to 3 of 12 are true.
     near_enough(
         curve[1].precision_with_unknown.0,
         (90.0 + 1000.0 / 12.0) / 1100.0,
@@ -213,7 +213,7 @@ fn bands_are_weighted_by_what_they_stand_for() {
     assert!(StratifiedLabels::new(mixed).is_err());
 }
 
-/// The limits hold the truth about as often as they say: 95 of 100, here at least 85.
+/// 95 % limits must hold the truth in at least 85 of 100 samples.
 #[test]
 fn limits_of_samples_hold_the_truth() {
     let collection = families(60, 6);

@@ -1,4 +1,4 @@
-//! Sweeps: known answers, the same for any number of threads, and the page.
+//! Sweeps: known answers, independence of the number of threads, and the page.
 
 use std::ops::ControlFlow;
 
@@ -100,7 +100,7 @@ fn the_page_holds_every_setting_and_loads_nothing() {
     assert!(page.contains("&lt;in&gt; &amp; co") && !page.contains("<in>"));
     assert!(page.contains("lookalike pairs &lt;in&gt; --distance 4"));
     assert!(!page.contains("http:") && !page.contains("https:") && !page.contains("<script"));
-    // Vassilvitskii's table stands with the sketches that count hashes.
+    // Vassilvitskii's table accompanies the sketches that count hashes.
     let counting = sweep
         .rows
         .iter()
@@ -110,7 +110,7 @@ fn the_page_holds_every_setting_and_loads_nothing() {
     assert_eq!(page.matches("Hashes that agree, exactly").count(), 2);
 }
 
-/// Texts of a few words out of few, so that many resemble each other.
+/// Generates texts of a few words from a small vocabulary, so that many resemble each other.
 fn documents() -> impl Strategy<Value = DocumentSet> {
     let text = prop::collection::vec(0..12_u8, 0..9);
     prop::collection::vec(text, 2..30).prop_map(|texts| {
@@ -129,7 +129,7 @@ fn setting(shingle: &str, sketch: &str, weight: Weight, lengths: Option<f64>) ->
     SweepSetting::from(scheme).lengths(lengths)
 }
 
-/// The curve of a setting by comparing each document with each; its cuts are those of `cuts`.
+/// Computes the curve of a setting by comparing all pairs, at the cuts of `cuts`.
 fn by_hand(
     documents: &DocumentSet,
     setting: &SweepSetting,
@@ -156,7 +156,7 @@ fn by_hand(
     ScoreCurve::new(scores, truth.len() as u64, &cuts, |_| String::new())
 }
 
-/// The part of a curve that does not depend on words: found and correct pairs of its points, the cut and the counts of the best, the area.
+/// The part of a curve that does not depend on names: found and correct pairs of its points, the cut and counts of the best point, and the area.
 type CurveFigures = (Vec<(u64, u64)>, Option<(f64, u64, u64)>, f64);
 
 fn figures(curve: &ScoreCurve) -> CurveFigures {
@@ -194,7 +194,7 @@ proptest! {
         let limits = SweepLimits::default().threads(threads).memory(memory);
         let exact = GroundTruth::exact(&documents, &settings[0].scheme, threshold);
         let GroundTruth::Complete(pairs) = &exact else { unreachable!() };
-        // What truth is does not depend on the memory, as long as there is enough for the pairs.
+        // The truth does not depend on the memory limit, as long as the pairs fit.
         match GroundTruth::of_documents(&documents, &settings[0].scheme, threshold, limits) {
             Ok(GroundTruth::Complete(found)) => prop_assert_eq!(&found, pairs),
             Ok(GroundTruth::Judged(_)) => unreachable!("nothing was judged"),
@@ -205,7 +205,7 @@ proptest! {
         }
         let mut rows = vec![None; settings.len()];
         let swept = each_tally(&documents, &settings, &exact, limits, &mut |at, tally: SettingTally| {
-            // What is written down is what is read.
+            // A tally survives writing and reading.
             let line = serde_json::to_string(&tally).unwrap();
             let again: SettingTally = serde_json::from_str(&line).unwrap();
             assert_eq!(again, tally);

@@ -1,10 +1,10 @@
-//! Adding documents to a collection in two steps: the segment is written where nobody looks at it, then the manifest names it.
+//! Additions to a collection in two steps: the segment is written first, without being part of the collection; then the manifest names it.
 //!
-//! Between the two a job writes its results. One that is killed leaves the collection as it was, or with all of the addition; the staged
-//! addition, which the job keeps beside its checkpoint, tells a resumed job which of the two it is.
+//! A job writes its results between the two steps. If it is killed, the collection is unchanged or has the whole addition; the staged
+//! addition, which the job saves beside its checkpoint, tells a resumed job which of the two is the case.
 //!
-//! The segment has the documents of the newest segments as well, where [`merge`](crate::dedup::collection::merge) says so. These are removed
-//! when the manifest does not name them any more.
+//! The segment also has the documents of the newest segments, if [`merge`](crate::dedup::collection::merge) decides so. These segments are removed
+//! once the manifest no longer names them.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,38 +22,38 @@ use crate::dedup::collection::segment::SegmentSource;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::frequency::FrequencyLevels;
 
-/// A segment that is written, and not yet part of the collection.
+/// A segment that has been written but is not yet part of the collection.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct StagedAddition {
-    /// Checksum of the manifest that the addition belongs to; none for a new collection.
+    /// Checksum of the manifest that the addition extends; `None` for a new collection.
     base: Option<u64>,
-    /// Documents that are added.
+    /// Number of documents added.
     added: u64,
-    /// The collection with them.
+    /// The manifest of the collection with the addition.
     manifest: DirectoryManifest,
 }
 
-/// Facts about new documents that a job uses up before it has decided which of them to add.
+/// Facts about new documents that a job consumes before it has decided which of them to add.
 pub(crate) struct KeptFacts {
     pub(crate) facts: RankingFacts,
     pub(crate) keys: KeySink,
-    /// The order of features under which keys were made.
+    /// The order of features in which the keys were made.
     pub(crate) levels: FrequencyLevels,
 }
 
-/// A collection after an addition.
+/// Size of a collection after an addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AddedDocuments {
-    /// Documents that were added.
+    /// Number of documents that were added.
     pub added: u64,
-    /// Documents in the collection now.
+    /// Number of documents in the collection now.
     pub documents: u64,
 }
 
 impl StagedAddition {
-    /// Writes the `chosen` documents as a segment of the collection, which stays as it is. A new collection gets the order `levels`. Older
-    /// segments are merged with it within so many bytes of `memory`.
+    /// Writes the `chosen` documents as a segment, without changing the collection. A new collection gets the order `levels`. Older
+    /// segments are merged with it as far as `memory` bytes allow.
     pub(crate) fn write(
         writer: &CollectionWriter,
         settings: Vec<CollectionSetting>,
@@ -68,7 +68,7 @@ impl StagedAddition {
         let mut manifest = match found {
             Some((manifest, _)) => {
                 manifest.ensure_same(&writer.folder, &settings)?;
-                // A job that was killed may have left a segment under the name that comes next.
+                // A killed job may have left a segment with the next name.
                 writer.remove_unnamed(&manifest)?;
                 manifest
             }
@@ -95,19 +95,19 @@ impl StagedAddition {
         })
     }
 
-    /// Makes the segment part of the collection, in one step; nothing is done if it is that already.
+    /// Makes the segment part of the collection, in one step. Does nothing if it already is.
     pub(crate) fn commit(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
         if self.committed(writer)?.is_some() {
             return Ok(());
         }
         self.ensure_there(writer)?;
         self.manifest.save(&writer.folder)?;
-        // The files that were merged. The addition is made: what cannot be removed now, the next one removes.
+        // Remove the files that were merged. Ignore an error, because the addition is complete and the next one removes the rest.
         let _ = writer.remove_unnamed(&self.manifest);
         Ok(())
     }
 
-    /// The collection as [`StagedAddition::commit`] leaves it.
+    /// Returns the numbers of documents after [`StagedAddition::commit`].
     pub(crate) fn added(
         &self,
         writer: &CollectionWriter,
@@ -120,18 +120,19 @@ impl StagedAddition {
         })
     }
 
-    /// Checksum of the manifest that the job was compared with, if the collection is still that or that with this addition.
+    /// Returns the checksum of the manifest that the job was compared with. Returns an error unless the collection still has that manifest, or this
+    /// addition.
     pub(crate) fn base(&self, writer: &CollectionWriter) -> Result<Option<u64>, CollectionError> {
         self.committed(writer).map(|_| self.base)
     }
 
-    /// The manifest that has the addition, and maybe later ones; none if it is the one that the addition belongs to.
+    /// Returns the manifest if it has the addition, and possibly later ones; `None` if it is still the one that the addition extends.
     fn committed(
         &self,
         writer: &CollectionWriter,
     ) -> Result<Option<DirectoryManifest>, CollectionError> {
         match writer.manifest()? {
-            // An empty addition is in every manifest, but a new collection needs one all the same.
+            // Every manifest has an empty addition, but a new collection needs a manifest even then.
             None if self.base.is_none() => Ok(None),
             Some((manifest, _)) if manifest.additions.starts_with(&self.manifest.additions) => {
                 Ok(Some(manifest))
@@ -141,7 +142,7 @@ impl StagedAddition {
         }
     }
 
-    /// Refuses segments that another job, which came to nothing, has replaced or removed.
+    /// Returns an error if another job, which was not completed, has replaced or removed a segment.
     fn ensure_there(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
         for segment in &self.manifest.segments {
             SegmentFile::open(&writer.folder, segment).map_err(|error| match error {
@@ -170,7 +171,7 @@ impl StagedAddition {
     }
 }
 
-/// Merges the newest segment of a manifest, which has the name that comes next, with older ones. It takes their places.
+/// Merges the newest segment of a manifest with older ones, which it replaces.
 fn merge_newest(
     manifest: &mut DirectoryManifest,
     writer: &CollectionWriter,
@@ -196,7 +197,7 @@ fn merge_newest(
             manifest.segments.push(merged);
             Ok(())
         }
-        // Where there is room for the addition only, it stays a segment of its own until the next one.
+        // If there is only space for the addition, it remains a separate segment until the next one.
         Err(MergeError::Write(error)) if is_full(&error) => Ok(()),
         Err(MergeError::Write(error)) => Err(CollectionError::unwritable(
             &writer.folder.join(&name),

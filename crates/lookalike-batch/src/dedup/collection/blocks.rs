@@ -1,8 +1,8 @@
-//! Files of blocks with a checksum each: written once from the first byte to the last, read at any place.
+//! Files of blocks with a checksum each, which are written sequentially and read at random.
 //!
-//! A block has 4,096 bytes: 4,088 of content, then the XXH3-64 of these; the last one is shorter. The seed of the checksum is the
-//! identity of the file and the number of the block, so that a block of another file, or from another place, is noticed.
-//! Positions are those of the content.
+//! A block has 4,096 bytes: 4,088 of content, then the XXH3-64 of the content; the last block is shorter. The seed of the checksum is the
+//! identity of the file plus the number of the block, so that a block of another file, or from another place, is detected.
+//! Positions count bytes of content.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use crate::dedup::collection::error::CollectionError;
 
 const BLOCK: usize = 4096;
 const CHECKSUM: usize = 8;
-/// Bytes of content of a block.
+/// Number of bytes of content in a block.
 pub(crate) const CONTENT: usize = BLOCK - CHECKSUM;
 
-/// Length of the file of so much content.
+/// Returns the length of a file with this much content.
 fn file_bytes(content: u64) -> u64 {
     content + content.div_ceil(CONTENT as u64) * CHECKSUM as u64
 }
@@ -28,7 +28,7 @@ fn checksum(identity: u64, block: u64, content: &[u8]) -> [u8; CHECKSUM] {
     xxh3_64_with_seed(content, identity.wrapping_add(block)).to_le_bytes()
 }
 
-/// A file of blocks in the making. It gets its name in [`CheckedBlockWriter::commit`].
+/// A file of blocks that is being written. It gets its name in [`CheckedBlockWriter::commit`].
 pub(crate) struct CheckedBlockWriter {
     file: AtomicFile,
     identity: u64,
@@ -46,7 +46,7 @@ impl CheckedBlockWriter {
         })
     }
 
-    /// Bytes of content written so far.
+    /// Returns the number of bytes of content written so far.
     pub(crate) fn position(&self) -> u64 {
         self.blocks * CONTENT as u64 + self.block.len() as u64
     }
@@ -63,7 +63,7 @@ impl CheckedBlockWriter {
         Ok(())
     }
 
-    /// Writes an entry of a table whose entries all have one size, of which none is in two blocks: see [`BlockTable`].
+    /// Writes an entry of a table with entries of one size, none of which is split between blocks: see [`BlockTable`].
     pub(crate) fn write_entry(&mut self, entry: &[u8]) -> io::Result<()> {
         if self.block.len() + entry.len() > CONTENT {
             self.fill_block()?;
@@ -71,7 +71,7 @@ impl CheckedBlockWriter {
         self.write(entry)
     }
 
-    /// Fills the block at hand with zeros, if anything is in it: what is written next begins a block.
+    /// Fills the current block with zeros, unless it is empty, so that the next write starts a block.
     pub(crate) fn fill_block(&mut self) -> io::Result<()> {
         if self.block.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl CheckedBlockWriter {
         Ok(())
     }
 
-    /// Completes the file, forces it to the disk and gives it its name; returns the bytes of its content.
+    /// Completes the file, syncs it to disk and gives it its name. Returns the number of bytes of its content.
     pub(crate) fn commit(mut self) -> io::Result<u64> {
         let content = self.position();
         if !self.block.is_empty() {
@@ -100,17 +100,17 @@ impl CheckedBlockWriter {
     }
 }
 
-/// Entries of one size, as many in each block as fit, from the beginning of a block on.
+/// A table of entries of one size that starts at a block, with as many entries in each block as fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockTable {
     pub(crate) first_block: u64,
     pub(crate) entries: u64,
-    /// Bytes of an entry.
+    /// Number of bytes of an entry.
     pub(crate) width: usize,
 }
 
 impl BlockTable {
-    /// Entries of a block.
+    /// Returns the number of entries in a block.
     pub(crate) fn per_block(&self) -> u64 {
         (CONTENT / self.width) as u64
     }
@@ -119,18 +119,18 @@ impl BlockTable {
         self.entries.div_ceil(self.per_block())
     }
 
-    /// The block behind the last one.
+    /// Returns the number of the block after the last one.
     pub(crate) fn end_block(&self) -> u64 {
-        // Numbers of a manifest may be damaged: they saturate, and are not those of blocks of the file then.
+        // Numbers in a damaged manifest saturate, and then exceed the blocks of the file.
         self.first_block.saturating_add(self.blocks())
     }
 
-    /// The block that an entry is in.
+    /// Returns the number of the block that contains an entry.
     pub(crate) fn block_of(&self, entry: u64) -> u64 {
         self.first_block.saturating_add(entry / self.per_block())
     }
 
-    /// Bytes of its block before an entry.
+    /// Returns the position of an entry in its block.
     pub(crate) fn offset_of(&self, entry: u64) -> usize {
         (entry % self.per_block()) as usize * self.width
     }
@@ -140,7 +140,7 @@ impl BlockTable {
 #[derive(Default)]
 pub(crate) struct BlockRun {
     first: u64,
-    /// Whole blocks, with their checksums.
+    /// Complete blocks, with their checksums.
     bytes: Vec<u8>,
 }
 
@@ -151,14 +151,14 @@ impl BlockRun {
         before.is_some_and(|before| before.saturating_add(count) <= blocks)
     }
 
-    /// The content of a block that was read.
+    /// Returns the content of a block, which must have been read.
     pub(crate) fn content(&self, block: u64) -> &[u8] {
         let from = (block - self.first) as usize * BLOCK;
         &self.bytes[from..from + CONTENT]
     }
 }
 
-/// A file of blocks that is read. Every block is checked whenever it is read.
+/// A file of blocks that is being read. Blocks are checked each time they are read.
 pub(crate) struct CheckedBlockFile {
     file: File,
     path: PathBuf,
@@ -167,7 +167,7 @@ pub(crate) struct CheckedBlockFile {
 }
 
 impl CheckedBlockFile {
-    /// Opens the file of `content` bytes of content.
+    /// Opens a file with `content` bytes of content.
     pub(crate) fn open(path: &Path, identity: u64, content: u64) -> Result<Self, CollectionError> {
         let unreadable = CollectionError::unreadable(path);
         let file = open_regular(path).map_err(|error| match error.kind() {
@@ -180,7 +180,7 @@ impl CheckedBlockFile {
             file.metadata().map_err(&unreadable)?.len(),
             file_bytes(content),
         );
-        // A file that was cut off is noticed here, and not when a block that is missing is wanted.
+        // Detect a truncated file here, and not only when a missing block is read.
         if found != expected {
             return Err(CollectionError::damaged(
                 path,
@@ -199,12 +199,12 @@ impl CheckedBlockFile {
         &self.path
     }
 
-    /// Bytes of the file.
+    /// Returns the number of bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         file_bytes(self.content)
     }
 
-    /// Reads `length` bytes at `position` into `bytes`, which is emptied first.
+    /// Reads `length` bytes at `position` into `bytes`, replacing its contents.
     pub(crate) fn read(
         &self,
         position: u64,
@@ -226,7 +226,7 @@ impl CheckedBlockFile {
         Ok(())
     }
 
-    /// Reads so many blocks, unless `run` holds them already.
+    /// Reads `count` blocks, unless `run` already has them.
     pub(crate) fn load(
         &self,
         first: u64,
@@ -236,7 +236,7 @@ impl CheckedBlockFile {
         if run.holds(first, count) {
             return Ok(());
         }
-        // A failed read leaves bytes of something else in the run.
+        // Taken out, because a failed read would leave other bytes in the run.
         let mut bytes = std::mem::take(&mut run.bytes);
         let end = first
             .checked_add(count)
@@ -253,7 +253,7 @@ impl CheckedBlockFile {
         CollectionError::damaged(&self.path, "it refers to data beyond its end")
     }
 
-    /// Reads so many blocks of the file with their checksums, which are right.
+    /// Reads `count` blocks of the file with their checksums, and checks these.
     fn read_blocks(
         &self,
         first: u64,
@@ -261,7 +261,7 @@ impl CheckedBlockFile {
         bytes: &mut Vec<u8>,
     ) -> Result<(), CollectionError> {
         let from = first * BLOCK as u64;
-        // Whole blocks, for a checksum is of a whole one; the last block of the file is shorter.
+        // Complete blocks, because a checksum covers a complete block; the last block of the file is shorter.
         let to = (from + count * BLOCK as u64).min(file_bytes(self.content));
         bytes.resize((to - from) as usize, 0);
         self.file
@@ -270,7 +270,7 @@ impl CheckedBlockFile {
         self.check(first, bytes)
     }
 
-    /// Checks blocks from `first` on.
+    /// Checks the checksums of blocks from `first` on.
     fn check(&self, first: u64, blocks: &[u8]) -> Result<(), CollectionError> {
         for (number, block) in (first..).zip(blocks.chunks(BLOCK)) {
             let is_right = block
@@ -285,7 +285,7 @@ impl CheckedBlockFile {
         Ok(())
     }
 
-    /// Reads the whole file, to see whether it is what was written. Returns its bytes.
+    /// Checks the whole file. Returns the number of its bytes.
     pub(crate) fn verify(&self) -> Result<u64, CollectionError> {
         const STEP: u64 = 256 * CONTENT as u64;
         let mut bytes = Vec::new();
@@ -299,12 +299,12 @@ impl CheckedBlockFile {
     }
 }
 
-/// Takes checksums, and what stands before and behind the wanted bytes, out of blocks.
+/// Removes checksums, and the bytes before and after the wanted ones, from blocks.
 fn keep_content(bytes: &mut Vec<u8>, skipped: usize, length: usize) {
     let mut kept = 0;
     let mut at = skipped;
     while kept < length {
-        // `at` is a position in the blocks as they were read, with their checksums; it never stops within one.
+        // `at` is a position in the blocks as read, with their checksums; it is never within a checksum.
         let here = (CONTENT - at % BLOCK).min(length - kept);
         bytes.copy_within(at..at + here, kept);
         kept += here;

@@ -1,11 +1,11 @@
-//! Records of a collection that may resemble a new class, told by keys and sizes, before any of them is read.
+//! Records of a collection that may resemble a new class, found by keys and sizes before any record is read.
 //!
-//! Of the records that share a key with a new class, most share too few for their sizes: in three million documents, 20 of 21 that a new one
-//! meets. So first the keys of new classes are looked up, and each record that has some is noted with these. Then the new classes that it
-//! meets are counted, record by record, and [`CandidateRule`] says whether one of them is a candidate: the rule that the job asks once more
-//! when it compares, of the same counts.
+//! Most records that share a key with a new class share too few keys for their sizes: in three million documents, 20 of 21 such
+//! records. So first the keys of new classes are looked up, and each record with some of them is stored with these. Then, for each record, the
+//! keys that it shares with each new class are counted, and [`CandidateRule`] decides whether one of them is a candidate: the job applies the same
+//! rule to the same counts again when it compares.
 //!
-//! No count matters where a reader sees the same of two texts. Such a record has a key for that, or is the class of what a reader sees.
+//! Counts do not matter if two visible texts are equal. Then both have a key of the visible text, or the record is the class of that text.
 
 use std::io;
 use std::ops::Range;
@@ -24,36 +24,36 @@ use crate::settings::JobSettings;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 use crate::spill::table_column::TableColumn;
 
-/// A record that has a key of new classes: segment, record, and the number of the key.
+/// A record that has a key of new classes: segment, record, and number of the key.
 pub(crate) type KeyPosting = [u32; 3];
 
-/// New classes, as far as they decide which records are candidates.
+/// Data of the new classes that determine which records are candidates.
 pub(crate) struct NewClasses<'a> {
     settings: &'a JobSettings,
     classes: &'a TextClasses,
     rule: CandidateRule,
-    /// By class: true if it survives whatever resembles it, so that nothing is looked for.
+    /// By class, true if it survives whatever it resembles, so that it needs no search.
     is_settled: TableColumn<bool>,
-    /// Keys under which classes are found of which a reader sees the same, by partition. A class need not have its own.
+    /// Keys by which classes with the same visible text are found, by partition. A class may lack its own.
     text_keys: TableColumn<KeyRecord>,
-    /// The resemblance from which on neighbours matter of classes that may be in the sample of [`margin_search`](crate::dedup::margin_search).
+    /// Minimum resemblance of relevant neighbours, for classes that may be in the sample of [`margin_search`](crate::dedup::margin_search).
     margin: f64,
     last_sampled: u64,
 }
 
-/// Keys of new classes that records have, and these records.
+/// Keys of new classes that records have too, with these records.
 pub(crate) struct MetKeys {
-    /// Each key, and the end of its classes in `members`.
+    /// Each key, with the end of its classes in `members`.
     keys: Vec<MetKey>,
     members: Vec<u32>,
-    /// By record: a partition is a range of records.
+    /// Partitioned into ranges of records.
     postings: PartitionedFile<KeyPosting>,
 }
 
 struct MetKey {
     key: u64,
     end: usize,
-    /// True if a reader sees the same of those that have it.
+    /// True if the classes with this key have the same visible text.
     is_of_text: bool,
 }
 
@@ -62,16 +62,16 @@ pub(crate) struct KeySearch<'a> {
     pub(crate) segments: &'a [SegmentFile],
     pub(crate) keys: &'a KeySink,
     pub(crate) new: &'a NewClasses<'a>,
-    /// For temporary files.
+    /// Folder for temporary files.
     pub(crate) folder: &'a Path,
     /// Bytes that the keys of a round may take.
     pub(crate) memory: u64,
 }
 
-/// Counts of the keys that new classes share with the record at hand.
+/// For a record, the number of keys that it shares with each new class.
 pub(crate) struct SharedCounts {
     first: u32,
-    /// By class, from `first` on; zeros between two records.
+    /// By class, from `first` on; all zero between two records.
     counts: TableColumn<u32>,
     touched: Vec<u32>,
 }
@@ -105,7 +105,8 @@ impl<'a> NewClasses<'a> {
         salt.apply(text_key(self.classes.visible_text(class)))
     }
 
-    /// Those of `keys` and the text keys that a range of classes is looked up by, in one of [`PARTS`] partitions: ascending and each once.
+    /// Returns those of `keys` and the text keys by which a range of classes is searched, in one of [`PARTS`] partitions: ascending and without
+    /// repetition.
     fn wanted(
         &self,
         keys: &KeySink,
@@ -118,14 +119,14 @@ impl<'a> NewClasses<'a> {
             .partition_point(|record| part_of(record) < part);
         let text_keys = self.text_keys[from..].iter();
         wanted.extend(text_keys.take_while(|record| part_of(record) == part));
-        // Other classes are those of the collection that earlier rounds met.
+        // Other classes are those of the collection that earlier rounds found.
         wanted.retain(|&[.., class]| classes.contains(&class) && !self.is_settled[class as usize]);
         wanted.sort_unstable();
         wanted.dedup();
         Ok(wanted)
     }
 
-    /// True if a class and a record of so many features, which share so many keys, may resemble each other closely enough to matter.
+    /// Returns true if a class and a record with `size` features may resemble each other closely enough, given that they share `shared` keys.
     fn may_meet(&self, class: usize, size: u32, shared: u32) -> bool {
         let sizes = [self.classes.sizes[class] as usize, size as usize];
         let (shared, threshold) = (u64::from(shared), self.settings.threshold);
@@ -137,10 +138,10 @@ impl<'a> NewClasses<'a> {
 }
 
 impl KeySearch<'_> {
-    /// Ranges of new classes, of each of which the keys fit the memory.
+    /// Divides the new classes into ranges whose keys fit in the memory.
     pub(crate) fn rounds(&self) -> Result<Vec<Range<u32>>, BatchError> {
         let classes = self.new.classes.len() as u32;
-        // Partitions are alike: they are told apart by the last bits of keys, which are hashes.
+        // Partitions have similar sizes, because they are chosen by the last bits of keys, which are hashes.
         let one = self.met_in(0..1, &(0..classes))?.bytes();
         let rounds = (one * PARTS as u64).div_ceil(self.memory.max(1)).max(1);
         let share = u64::from(classes).div_ceil(rounds).max(1) as u32;
@@ -150,7 +151,7 @@ impl KeySearch<'_> {
             .collect())
     }
 
-    /// The keys of a range of new classes that records have.
+    /// Returns the keys of a range of new classes that records have too.
     pub(crate) fn met(&self, classes: &Range<u32>) -> Result<MetKeys, BatchError> {
         self.met_in(0..PARTS, classes)
     }
@@ -165,7 +166,7 @@ impl KeySearch<'_> {
             let own = self.new.wanted(self.keys, part, classes);
             let own = own.map_err(&temporary)?;
             let groups: Vec<&[KeyRecord]> = own.chunk_by(|a, b| a[..2] == b[..2]).collect();
-            // Keys of one partition have the same last byte, so turned keys ascend as these do.
+            // Keys of one partition have the same last byte, so rotating them keeps their order.
             let wanted: Vec<u64> = groups
                 .iter()
                 .map(|group| turned(key_of(&group[0])))
@@ -206,9 +207,9 @@ impl KeySearch<'_> {
     }
 }
 
-/// Cuts the records of all segments, one behind the other, into [`PARTS`] ranges.
+/// Divides the records of all segments, concatenated, into [`PARTS`] ranges.
 struct RecordParts {
-    /// Records of all segments before each.
+    /// For each segment, the number of records in earlier segments.
     before: Vec<u64>,
     per_part: u64,
 }
@@ -229,18 +230,18 @@ impl RecordParts {
 
     fn part_of(&self, segment: usize, record: u32) -> usize {
         let number = self.before[segment].saturating_add(u64::from(record));
-        // A record that is not there has a place as well; whoever looks it up is told.
+        // A record number that does not exist gets a range too; looking it up returns an error.
         (number / self.per_part).min(PARTS as u64 - 1) as usize
     }
 }
 
 impl MetKeys {
-    /// Bytes in memory.
+    /// Returns the number of bytes in memory.
     fn bytes(&self) -> u64 {
         (self.keys.len() * size_of::<MetKey>() + self.members.len() * 4) as u64
     }
 
-    /// Takes a range of records out, one of [`PARTS`]: the keys that each has, by segment and record.
+    /// Takes one of [`PARTS`] ranges of records: the keys of each, by segment and record.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<KeyPosting>> {
         let mut postings = self.postings.take(part)?;
         postings.sort_unstable();
@@ -251,7 +252,7 @@ impl MetKeys {
         self.keys[posting[2] as usize].key
     }
 
-    /// The new classes that have a key.
+    /// Returns the new classes that have a key.
     fn classes(&self, posting: &KeyPosting) -> &[u32] {
         let number = posting[2] as usize;
         let start = number
@@ -260,7 +261,7 @@ impl MetKeys {
         &self.members[start..self.keys[number].end]
     }
 
-    /// True if a record of so many features may resemble a new class closely enough to matter. `postings` are its keys.
+    /// Returns true if a record with `size` features may resemble a new class closely enough. `postings` are its keys.
     pub(crate) fn has_candidate(
         &self,
         postings: &[KeyPosting],
@@ -283,7 +284,7 @@ impl MetKeys {
 }
 
 impl SharedCounts {
-    /// Counts for a range of new classes.
+    /// Creates the counts for a range of new classes.
     pub(crate) fn new(classes: &Range<u32>) -> Self {
         Self {
             first: classes.start,

@@ -1,4 +1,4 @@
-//! The directory of a collection: opened to be compared with, or locked to be added to.
+//! The directory of a collection, opened to compare with or locked to add to.
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -20,16 +20,16 @@ use crate::dedup::scan_log::unnamed;
 use crate::settings::JobSettings;
 use crate::spill::SPOOL;
 
-/// The file that whoever adds to a collection locks.
+/// Name of the file that a process locks while it adds to a collection.
 pub const COLLECTION_LOCK: &str = "lookalike.lock";
-/// The log of what a build has read so far: see `scan_log`.
+/// Name of the log of what a build has read so far: see `scan_log`.
 const BEGUN: &str = "begun.bin";
 const SEGMENT: &str = "segment-";
 const ORDER: &str = "order-";
 
-/// A collection on disk, opened to be compared with.
+/// A collection on disk, opened to compare with.
 ///
-/// It is the collection as it was when it was opened, whatever is added meanwhile. Memory: about a byte for every ten documents, and
+/// It stays as it was when it was opened, whatever is added meanwhile. Memory: about a byte per ten documents, and
 /// the order of features.
 ///
 /// ```
@@ -78,27 +78,27 @@ impl fmt::Debug for DocumentCollection {
 pub struct CollectionInfo {
     /// The directory.
     pub folder: PathBuf,
-    /// Documents in it.
+    /// Number of documents.
     pub documents: u64,
-    /// Different texts: the sum over the segments, so one that is in several counts once in each.
+    /// Number of different texts, as a sum over the segments: a text in several segments counts once in each.
     pub texts: u64,
     /// Bytes of the texts.
     pub text_bytes: u64,
-    /// Additions.
+    /// Number of additions.
     pub additions: u64,
-    /// Files that their documents are in.
+    /// Number of segment files.
     pub segments: u64,
-    /// Bytes of its files.
+    /// Bytes of all its files.
     pub bytes: u64,
-    /// Settings that every job must share.
+    /// Settings that every job must have in common with it.
     pub settings: Vec<CollectionSetting>,
 }
 
 impl DocumentCollection {
-    /// Opens the collection in a directory. What is read later is checked when it is read.
+    /// Opens the collection in a directory. Data that is read later is checked then.
     ///
     /// # Errors
-    /// [`CollectionError`]: there is none, it is of another version, or it is damaged.
+    /// [`CollectionError`]: there is no collection, it has another version, or it is damaged.
     pub fn open(folder: &Path) -> Result<Self, CollectionError> {
         loop {
             let found = DirectoryManifest::load(folder)?;
@@ -106,7 +106,7 @@ impl DocumentCollection {
                 folder: folder.to_owned(),
             })?;
             let opened = Self::with_manifest(folder, manifest, checksum);
-            // An addition removes the files that it merged: then there is another manifest.
+            // An addition removes the files that it merged, but then the manifest has changed too.
             let is_replaced = || -> Result<bool, CollectionError> {
                 let now = DirectoryManifest::load(folder)?;
                 Ok(now.is_some_and(|(_, now)| now != checksum))
@@ -134,23 +134,23 @@ impl DocumentCollection {
         })
     }
 
-    /// True if a directory holds a collection, damaged or not.
+    /// Returns true if a directory has a collection, damaged or not.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(COLLECTION_FILE).is_file()
     }
 
-    /// The number of documents.
+    /// Returns the number of documents.
     pub fn documents(&self) -> u64 {
         self.manifest.documents()
     }
 
-    /// Facts about the collection.
+    /// Returns facts about the collection.
     ///
     /// # Errors
-    /// [`CollectionError`] where a file cannot be looked at.
+    /// [`CollectionError`] if the metadata of a file cannot be read.
     pub fn info(&self) -> Result<CollectionInfo, CollectionError> {
         let entries = &self.manifest.segments;
-        // By what was opened: the files may have been merged since.
+        // From the files that were opened, because they may have been merged since.
         let mut bytes: u64 = self.segments.iter().map(SegmentFile::bytes).sum();
         for name in [COLLECTION_FILE, &*self.manifest.order.file] {
             let path = self.folder.join(name);
@@ -171,17 +171,17 @@ impl DocumentCollection {
         })
     }
 
-    /// Reads all files, to see whether they are what was written.
+    /// Reads all files and checks their checksums.
     ///
     /// # Errors
-    /// [`CollectionError::Damaged`] with the file that is not.
+    /// [`CollectionError::Damaged`] with the first file that is damaged.
     pub fn verify(&self) -> Result<(), CollectionError> {
         self.segments
             .iter()
             .try_for_each(|segment| segment.verify().map(drop))
     }
 
-    /// Refuses a job with other settings.
+    /// Returns an error if a job has other settings.
     pub(crate) fn ensure_fits(
         &self,
         job: &JobSettings,
@@ -210,25 +210,25 @@ fn load_order(folder: &Path, entry: &OrderEntry) -> Result<FrequencyLevels, Coll
         .map_err(|error| CollectionError::damaged(&path, error.to_string()))
 }
 
-/// The one process that may add to a collection, or build one, until it is dropped.
+/// Write access to a collection, or to the build of one, which only one process has at a time. It ends when dropped.
 #[derive(Debug)]
 pub struct CollectionWriter {
     pub(crate) folder: PathBuf,
-    /// Records of merged segments, at most: as many as have numbers.
+    /// Maximum number of records in a merged segment, limited by the numbers available.
     pub(crate) most_merged: u64,
-    /// Held for its lock.
+    /// Holds the lock.
     lock: File,
 }
 
 impl Drop for CollectionWriter {
     fn drop(&mut self) {
-        // A lock belongs to the open file. A child that another thread is just starting has a copy of the handle until its program
-        // begins, and closing ours would leave the lock to it. If this fails, the lock ends with the last handle.
+        // A lock belongs to the open file. A child process that another thread is just starting has a copy of the handle until its program
+        // begins, and closing ours alone would leave the lock with it. If this fails, the lock ends with the last handle.
         let _ended = self.lock.unlock();
     }
 }
 
-/// Returns true if an open file is the one of this name.
+/// Returns true if an open file is still the one at `path`.
 fn has_name(file: &File, path: &Path) -> bool {
     let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
     let named = std::fs::metadata(path).map(identity);
@@ -236,10 +236,11 @@ fn has_name(file: &File, path: &Path) -> bool {
 }
 
 impl CollectionWriter {
-    /// Locks the collection in a directory, which is created. What a killed job left there, and no manifest names, may be replaced.
+    /// Locks the collection in a directory, creating the directory if needed. Files that a killed job left there, and that no manifest names, may be
+    /// replaced.
     ///
     /// # Errors
-    /// [`CollectionError::Locked`] if another job holds the lock, [`CollectionError::Foreign`] if the directory holds something else.
+    /// [`CollectionError::Locked`] if another job holds the lock, [`CollectionError::Foreign`] if the directory has other contents.
     pub fn lock(folder: &Path) -> Result<Self, CollectionError> {
         let unwritable = |path: PathBuf| {
             move |cause| CollectionError::Unwritable {
@@ -251,15 +252,15 @@ impl CollectionWriter {
         refuse_foreign(folder)?;
         let path = folder.join(COLLECTION_LOCK);
         let mut options = OpenOptions::new();
-        // Not truncated: another process may hold the lock of this file.
+        // Not truncated, because another process may hold the lock of this file.
         let lock = options.write(true).create(true).truncate(false).open(&path);
         let lock = lock.map_err(unwritable(path.clone()))?;
         match lock.try_lock() {
-            // Whoever held it before removed the file, and with it what the lock is known by: the next one to come would make
-            // another file, and hold a lock as well.
+            // The previous holder removed the file, and with it the lock's name: the next process would create another file and lock that
+            // one too. So try again.
             Ok(()) if !has_name(&lock, &path) => Self::lock(folder),
             Ok(()) => {
-                // Nobody else is at work here, so temporary files are those of killed jobs.
+                // No other process is working here, so temporary files were left by killed jobs.
                 remove_spools(folder).map_err(unwritable(folder.to_owned()))?;
                 let writer = Self {
                     folder: folder.to_owned(),
@@ -267,7 +268,7 @@ impl CollectionWriter {
                     lock,
                 };
                 if DocumentCollection::is_in(folder) {
-                    // Its build has ended, or another job has made it.
+                    // Its build has ended, or another job has created the collection.
                     let _ = std::fs::remove_file(writer.begun());
                 }
                 Ok(writer)
@@ -279,34 +280,34 @@ impl CollectionWriter {
         }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The log of a build.
+    /// Returns the path of the log of a build.
     pub(crate) fn begun(&self) -> PathBuf {
         self.folder.join(BEGUN)
     }
 
-    /// True if an interrupted build left checkpoints in a directory: [`DedupJob::build_collection`] can go on from there.
+    /// Returns true if an interrupted build left checkpoints in a directory, from which [`DedupJob::build_collection`] can resume.
     ///
     /// [`DedupJob::build_collection`]: crate::DedupJob::build_collection
     pub fn is_begun(folder: &Path) -> bool {
         folder.join(BEGUN).is_file()
     }
 
-    /// Removes what a build of this process, which is being interrupted, has no use for.
+    /// Removes a file that an interrupted build of this process does not need to resume.
     pub fn remove_unfinished(folder: &Path) {
         let _ = std::fs::remove_file(unnamed(&folder.join(BEGUN)));
     }
 
-    /// The manifest as it is now, and its checksum.
+    /// Returns the current manifest and its checksum.
     pub(crate) fn manifest(&self) -> Result<Option<(DirectoryManifest, u64)>, CollectionError> {
         DirectoryManifest::load(&self.folder)
     }
 
-    /// Name of the next segment: no other has it, or had it while it was part of the collection.
+    /// Returns the name of the next segment, which differs from those of all segments in the manifest.
     pub(crate) fn next_segment(manifest: Option<&DirectoryManifest>) -> String {
         let number = |name: &str| -> Option<u64> {
             name.strip_prefix(SEGMENT)?
@@ -316,7 +317,7 @@ impl CollectionWriter {
         };
         let entries = manifest.map_or(&[][..], |manifest| &manifest.segments);
         let last = entries.iter().filter_map(|entry| number(&entry.file)).max();
-        // A segment that a killed job left without a name in the manifest may have this number: it is replaced.
+        // A killed job may have left a segment with this number that the manifest does not name: it is replaced.
         format!("{SEGMENT}{:06}.bin", last.unwrap_or(0) + 1)
     }
 
@@ -327,8 +328,8 @@ impl CollectionWriter {
     ) -> Result<OrderEntry, CollectionError> {
         let bytes = levels.to_bytes();
         let checksum = xxh3_64(&bytes);
-        // Named by its content: a new attempt with another order leaves this one alone until a manifest is
-        // there.
+        // Named by its contents, so that another attempt with another order does not overwrite this file before there is a
+        // manifest.
         let file = format!("{ORDER}{checksum:016x}.bin");
         let path = self.folder.join(&file);
         let write = || -> std::io::Result<()> {
@@ -340,7 +341,7 @@ impl CollectionWriter {
         Ok(OrderEntry { file, checksum })
     }
 
-    /// Removes files that `manifest` does not name.
+    /// Removes data files that `manifest` does not name.
     pub(crate) fn remove_unnamed(
         &self,
         manifest: &DirectoryManifest,
@@ -375,7 +376,7 @@ fn remove_spools(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// True for the name of a segment, an order or the log of a build.
+/// Returns true for the name of a segment, an order or the log of a build.
 fn is_data(name: &str) -> bool {
     let is_part = name.starts_with(SEGMENT) || name.starts_with(ORDER);
     is_part && name.ends_with(".bin")
@@ -383,7 +384,7 @@ fn is_data(name: &str) -> bool {
         || Path::new(name) == unnamed(Path::new(BEGUN))
 }
 
-/// Refuses a directory that holds something else than a collection, or the beginnings of one.
+/// Returns an error if a directory contains anything other than a collection or the start of one.
 fn refuse_foreign(folder: &Path) -> Result<(), CollectionError> {
     if DocumentCollection::is_in(folder) {
         return Ok(());

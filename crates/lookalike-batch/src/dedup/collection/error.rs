@@ -1,27 +1,27 @@
-//! Errors of collections on disk, each with its remedy, unless that is an option of the command.
+//! Errors of collections on disk, each with its remedy, unless the remedy is an option of the command.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::folder_refusal::FolderRefusal;
 
-/// A collection on disk that cannot be used, or not for this job.
+/// A collection on disk that cannot be used, or not by this job.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectionError {
-    /// The directory holds no collection.
+    /// The directory has no collection.
     #[error("{}: there is no collection: build one there first, or name the directory of one", .folder.display())]
     Missing {
         /// The directory.
         folder: PathBuf,
     },
-    /// A collection was to be built where one is.
+    /// A collection cannot be built because there is one already.
     #[error("{}: already holds a collection: add to it, or choose another directory", .folder.display())]
     Exists {
         /// The directory.
         folder: PathBuf,
     },
-    /// A collection was to be built in a directory with other files.
+    /// A collection cannot be built in a directory with other files.
     #[error("{}: holds {name}, which is not part of a collection: choose an empty or new directory", .folder.display())]
     Foreign {
         /// The directory.
@@ -29,18 +29,18 @@ pub enum CollectionError {
         /// One of the files.
         name: String,
     },
-    /// The collection is of another version of the format.
+    /// The collection has another version of the format.
     #[error("{}: a collection of format {found}, and this program reads format {known}: build it again with this program, or use the \
              program that wrote it", .path.display())]
     Version {
         /// The manifest.
         path: PathBuf,
-        /// Its format.
+        /// The version that was found.
         found: u64,
-        /// The format of this program.
+        /// The version that this program reads.
         known: u64,
     },
-    /// A setting that decides differs between the collection and the job.
+    /// A setting that decides the result differs between the collection and the job.
     #[error("{}: the collection and this job have different settings: {differences}: give the job the settings of the collection, or \
              build a collection with those of the job", .folder.display())]
     Settings {
@@ -49,7 +49,7 @@ pub enum CollectionError {
         /// Each setting that differs, with both values.
         differences: String,
     },
-    /// A file of the collection is not what was written.
+    /// A file of the collection is damaged.
     #[error("{}: {reason}: restore the directory of the collection from a copy, or build it again", .path.display())]
     Damaged {
         /// The file.
@@ -69,18 +69,18 @@ pub enum CollectionError {
         /// The directory.
         folder: PathBuf,
     },
-    /// Others have added to the collection since the job, which compares with it and adds to it, opened it.
+    /// The collection, which the job compares with and adds to, has been added to since the job opened it.
     #[error("{}: the collection has changed since it was opened: lock it before it is opened, and start the job again", .folder.display())]
     Outdated {
         /// The directory.
         folder: PathBuf,
     },
-    /// The build to resume is another one.
+    /// The build to resume has other settings or another input.
     #[error("{}: {reason}", .folder.display())]
     OtherBuild {
         /// The directory.
         folder: PathBuf,
-        /// Reason why it is.
+        /// The difference.
         reason: FolderRefusal,
     },
     /// A file of the collection cannot be read.
@@ -88,7 +88,7 @@ pub enum CollectionError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
     },
     /// A file of the collection cannot be written.
@@ -97,13 +97,13 @@ pub enum CollectionError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
     },
 }
 
 impl CollectionError {
-    /// For `map_err`: a file that cannot be read.
+    /// Returns a closure for `map_err` that makes the error of a file that cannot be read.
     pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| Self::Unreadable {
             path: path.to_owned(),
@@ -111,7 +111,7 @@ impl CollectionError {
         }
     }
 
-    /// For `map_err`: a file that cannot be written.
+    /// Returns a closure for `map_err` that makes the error of a file that cannot be written.
     pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| Self::Unwritable {
             path: path.to_owned(),

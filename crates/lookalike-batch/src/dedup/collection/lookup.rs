@@ -1,4 +1,4 @@
-//! Reading a segment: entries of its sorted sections by their keys, and records by their numbers.
+//! Reading of segments: entries of sorted sections by their keys, and records by their numbers.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,31 +11,31 @@ use crate::dedup::collection::segment::{
     CATEGORY, FINGERPRINT, NUMBER, PAGE, PAIR, ROW, SIZE, SegmentEntry, TEXT, VISIBLE,
 };
 
-/// A segment that is read.
+/// A segment that is open for reading.
 pub(crate) struct SegmentFile {
     file: CheckedBlockFile,
     pub(crate) entry: SegmentEntry,
-    /// Classes by the upper half of their hash.
+    /// Rows of classes, sorted by the upper half of their hash.
     pub(crate) rows: SortedTable,
     sizes: BlockTable,
     pub(crate) keys: SortedTable,
     pub(crate) ids: SortedTable,
 }
 
-/// Entries that begin with an ascending `u64`.
+/// A table of entries that begin with an ascending `u64`.
 ///
-/// Memory: 8 bytes a block.
+/// Memory: 8 bytes per block.
 pub(crate) struct SortedTable {
     table: BlockTable,
-    /// The first `u64` of each block.
+    /// First `u64` of each block.
     index: Vec<u64>,
 }
 
-/// An entry of a table that is looked for.
+/// An entry that was searched for and found.
 pub(crate) struct FoundEntry<'b> {
     /// Its number in the table.
     pub(crate) number: u64,
-    /// The place of its `u64` among those wanted.
+    /// Index of its `u64` in `wanted`.
     pub(crate) wanted: usize,
     pub(crate) bytes: &'b [u8],
 }
@@ -48,7 +48,7 @@ pub(crate) struct SegmentPlace {
     bytes: usize,
 }
 
-/// A record, taken apart.
+/// A decoded record.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentRecord {
     pub(crate) fingerprint: Option<u128>,
@@ -56,28 +56,28 @@ pub(crate) struct SegmentRecord {
     pub(crate) visible: Option<u128>,
     pub(crate) page: Option<u64>,
     pub(crate) features: Vec<u64>,
-    /// Empty where a reader sees what is compared.
+    /// Features of the visible text; empty if that is the text that is compared.
     pub(crate) page_features: Vec<u64>,
     pub(crate) test_features: Vec<Vec<u64>>,
     pub(crate) documents: Vec<SegmentDocument>,
 }
 
-/// A record in the pieces that a merged one is put together of.
+/// A record in the pieces from which a merged one is assembled.
 pub(crate) struct RecordPieces<'b> {
     /// Number of features.
     pub(crate) size: u32,
-    /// Facts and sets of the class: all between the number of documents and the first of them.
+    /// Facts and sets of the class: the bytes between the number of documents and the first document.
     pub(crate) class: &'b [u8],
     pub(crate) documents: Vec<DocumentPiece<'b>>,
 }
 
-/// A document of a record: its number in the input, and the bytes behind that.
+/// A document of a record: its number in the input, and the bytes after that.
 pub(crate) struct DocumentPiece<'b> {
     pub(crate) order: u64,
     pub(crate) rest: &'b [u8],
 }
 
-/// The entries of a table of keys or ids, one after another.
+/// Reads the entries of a table of keys or ids in order.
 pub(crate) struct TableCursor<'a> {
     pub(crate) segment: &'a SegmentFile,
     table: BlockTable,
@@ -85,7 +85,7 @@ pub(crate) struct TableCursor<'a> {
     run: BlockRun,
 }
 
-/// An entry of keys or ids.
+/// An entry of a table of keys or ids.
 #[derive(Clone, Copy)]
 pub(crate) struct PairEntry {
     pub(crate) key: u64,
@@ -103,7 +103,7 @@ pub(crate) struct SegmentDocument {
     pub(crate) value: SegmentValue,
 }
 
-/// The value by which a survivor is chosen.
+/// The value that orders survivors.
 #[derive(Clone, Debug)]
 pub(crate) enum SegmentValue {
     None,
@@ -129,12 +129,12 @@ impl SegmentFile {
             block = table.end_block();
             table
         };
-        // One row more than records says where the last one ends.
+        // One row more than records, because a record ends where that of the next row starts.
         let rows = table(entry.records.saturating_add(1), ROW);
         let sizes = table(entry.records, SIZE);
         let keys = table(entry.keys, PAIR);
         let ids = table(entry.ids, PAIR);
-        // Rows of documents without a text stand behind those of classes and are found by number only.
+        // Rows of documents without a text come after those of classes, and are found only by number.
         let entries = entry.classes;
         let rows = BlockTable { entries, ..rows };
         let mut at = block.saturating_mul(CONTENT as u64);
@@ -157,9 +157,9 @@ impl SegmentFile {
         }
     }
 
-    /// Visits the entries of a table whose `u64` is among `wanted`, which ascend, each once.
+    /// Visits the entries of a table whose `u64` is in `wanted`, which must be ascending and without repetition.
     ///
-    /// Reads each block in which one of them may stand once, and those between two of them where they are close to each other.
+    /// Reads each block that may contain one of them once, and the blocks between if they are close to each other.
     pub(crate) fn find<E: From<CollectionError>>(
         &self,
         sorted: &SortedTable,
@@ -171,7 +171,7 @@ impl SegmentFile {
         let (mut next, mut page) = (0, 0);
         while let Some(&key) = wanted.get(next).filter(|_| page < index.len()) {
             let begins = gallop(page..index.len(), |page| index[page] < key);
-            // Equal keys may begin in the block before the first that begins with them.
+            // Equal keys may start in the block before the first that begins with them.
             page = begins.saturating_sub(1).max(page);
             if index[page] > key {
                 next = gallop(next..wanted.len(), |next| wanted[next] < index[page]);
@@ -189,7 +189,7 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// The place of a record. Records that are looked at in ascending order find most rows in `rows`.
+    /// Returns the place of a record. If records are looked up in ascending order, most rows are already in `rows`.
     pub(crate) fn place(
         &self,
         record: u32,
@@ -197,7 +197,7 @@ impl SegmentFile {
     ) -> Result<SegmentPlace, CollectionError> {
         let number = self.known(record)?;
         let [high, low, at] = self.row(number, rows)?;
-        // The row behind it says where the record ends.
+        // The next row has the end of the record.
         let next = number + 1;
         let [.., end] = match self.rows.table.block_of(next) == self.rows.table.block_of(number) {
             true => self.row(next, rows)?,
@@ -205,7 +205,7 @@ impl SegmentFile {
         };
         let bytes = end
             .checked_sub(at)
-            // Records end where rows begin: nothing that the rows say is believed before that is looked at.
+            // The rows follow the records, so a record ends at their start at the latest. Check this before using the values.
             .filter(|_| end <= self.entry.rows_at)
             .and_then(|bytes| usize::try_from(bytes).ok())
             .ok_or_else(|| self.damaged())?;
@@ -224,7 +224,8 @@ impl SegmentFile {
         Ok([0, 1, 2].map(|word| first_word(&row[word * 8..])))
     }
 
-    /// The number of features of a record, 0 if it has no text. Records that are looked at in ascending order find most sizes in `sizes`.
+    /// Returns the number of features of a record, 0 if it has no text. If records are looked up in ascending order, most sizes are already in
+    /// `sizes`.
     pub(crate) fn size(&self, record: u32, sizes: &mut BlockRun) -> Result<u32, CollectionError> {
         let number = self.known(record)?;
         let block = self.sizes.block_of(number);
@@ -235,7 +236,7 @@ impl SegmentFile {
             .map_or(0, |bytes| u32::from_le_bytes(*bytes)))
     }
 
-    /// The number of a record, if there is one.
+    /// Returns the number of the record, or an error if there is no such record.
     fn known(&self, record: u32) -> Result<u64, CollectionError> {
         let number = u64::from(record);
         match number < self.entry.records {
@@ -244,12 +245,12 @@ impl SegmentFile {
         }
     }
 
-    /// True if a record is a document without a text.
+    /// Returns true if a record is a document without a text.
     pub(crate) fn is_classless(&self, record: u32) -> bool {
         u64::from(record) >= self.entry.classes
     }
 
-    /// Reads a record. Classes have the sets of so many further tests. `bytes` is a buffer.
+    /// Reads a record whose class has the sets of `tests` further tests. `bytes` is a buffer.
     pub(crate) fn record(
         &self,
         record: u32,
@@ -266,7 +267,7 @@ impl SegmentFile {
         rest.record(tests).ok_or_else(|| self.damaged())
     }
 
-    /// Reads a record to be merged. Classes have the sets of so many further tests. `bytes` is a buffer.
+    /// Reads a record for merging, whose class has the sets of `tests` further tests. `bytes` is a buffer.
     pub(crate) fn pieces<'b>(
         &self,
         place: SegmentPlace,
@@ -279,7 +280,7 @@ impl SegmentFile {
             .ok_or_else(|| self.damaged())
     }
 
-    /// Bytes of the file.
+    /// Returns the number of bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.bytes()
     }
@@ -288,7 +289,7 @@ impl SegmentFile {
         CollectionError::damaged(self.file.path(), "its sections contradict each other")
     }
 
-    /// Reads the whole file, to see whether it is what was written. Returns its bytes.
+    /// Checks the whole file. Returns the number of its bytes.
     pub(crate) fn verify(&self) -> Result<u64, CollectionError> {
         self.file.verify()
     }
@@ -304,7 +305,7 @@ impl<'a> TableCursor<'a> {
         }
     }
 
-    /// The entry at hand; none behind the last.
+    /// Returns the current entry, or `None` after the last.
     pub(crate) fn peek(&mut self) -> Result<Option<PairEntry>, CollectionError> {
         if self.next == self.table.entries {
             return Ok(None);
@@ -318,14 +319,15 @@ impl<'a> TableCursor<'a> {
         }))
     }
 
-    /// Moves on.
+    /// Moves to the next entry.
     pub(crate) fn advance(&mut self) {
         self.next += 1;
     }
 }
 
 impl SortedTable {
-    /// Blocks to read at once from `page` on, which has a place for the first of `wanted`: those for more of these, where they are close.
+    /// Returns the number of blocks to read together from `page` on, where the first of `wanted` may be: blocks for more of these are included if
+    /// they are close.
     fn pages_ahead(&self, page: usize, wanted: &[u64]) -> usize {
         const KEYS: usize = 64;
         const MOST: usize = 32;
@@ -339,7 +341,7 @@ impl SortedTable {
         }
     }
 
-    /// Visits the entries of a block that are wanted from place `next` on; the place of the first that may stand in later blocks.
+    /// Visits the wanted entries of a block, from index `next` of `wanted` on. Returns the index of the first that may be in later blocks.
     fn visit<E>(
         &self,
         page: usize,
@@ -372,7 +374,7 @@ impl SortedTable {
                 entry += 1;
             }
             if entry == count {
-                // The next block may go on with it.
+                // The next block may have more entries with this key.
                 break;
             }
             next += 1;
@@ -381,7 +383,8 @@ impl SortedTable {
     }
 }
 
-/// The first place of a range for which `is_before` is false, its end if there is none: steps that double, then halves, as it is not far.
+/// Returns the first index of a range for which `is_before` is false, or its end: a search with doubled steps, then halves, because the result is
+/// usually near.
 fn gallop(places: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let Range { mut start, mut end } = places;
     let mut step = 1;
@@ -404,12 +407,12 @@ fn gallop(places: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     start
 }
 
-/// The number of the record in an entry of keys or ids.
+/// Returns the record number in an entry of keys or ids.
 pub(crate) fn record_of(pair: &[u8]) -> u32 {
     u32::from_le_bytes(*pair.last_chunk().unwrap_or(&[0; 4]))
 }
 
-/// The hash in an entry of rows.
+/// Returns the hash in an entry of rows.
 pub(crate) fn hash_of(row: &[u8]) -> u128 {
     u128::from(first_word(row)) << 64 | u128::from(first_word(&row[8..]))
 }
@@ -427,7 +430,7 @@ fn words(file: &CheckedBlockFile, at: u64, count: u64) -> Result<Vec<u64>, Colle
     Ok(bytes.chunks_exact(8).map(first_word).collect())
 }
 
-/// Rest of the bytes of a record. Everything is none where they end too early.
+/// The remaining bytes of a record. All methods return `None` if there are too few.
 struct RecordBytes<'b>(&'b [u8]);
 
 impl<'b> RecordBytes<'b> {
@@ -470,7 +473,7 @@ impl<'b> RecordBytes<'b> {
         for _ in 0..documents {
             record.documents.push(self.document()?);
         }
-        // Bytes that are left over say as much as missing ones: this is not what was written.
+        // Remaining bytes show that the record is damaged, as missing ones do.
         self.0.is_empty().then_some(record)
     }
 
@@ -494,12 +497,12 @@ impl<'b> RecordBytes<'b> {
         self.0.is_empty().then_some(pieces)
     }
 
-    /// The bytes that were taken since these were the rest.
+    /// Returns the bytes that were taken since the rest was `from`.
     fn since(&self, from: &'b [u8]) -> &'b [u8] {
         &from[..from.len() - self.0.len()]
     }
 
-    /// Everything between the number of documents and the first of them.
+    /// Reads everything between the number of documents and the first document.
     fn class(&mut self, tests: usize) -> Option<SegmentRecord> {
         let [features, page_features, flags] = [self.number()?, self.number()?, self.number()?];
         let mut record = SegmentRecord::default();
@@ -556,7 +559,7 @@ mod tests {
     use super::*;
     use crate::dedup::collection::blocks::CheckedBlockWriter;
 
-    /// A segment that has keys and nothing else.
+    /// Creates a segment that has only keys.
     fn segment_of_keys(folder: &Path, keys: &[u64]) -> SegmentFile {
         let mut out = CheckedBlockWriter::create(&folder.join("keys"), 3).unwrap();
         out.write_entry(&[0xff; ROW]).unwrap();

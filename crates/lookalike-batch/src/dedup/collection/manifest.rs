@@ -1,7 +1,7 @@
-//! The manifest of a collection: what it was made with, what was added to it, and the segments it is made of.
+//! The manifest of a collection: its settings, its additions, and its segments.
 //!
-//! One file, replaced as a whole: a line of JSON, and a line with the XXH3-64 of the first in 16 hexadecimal digits. Whoever reads it sees
-//! the collection before an addition or after it, and never half of one. Files that it does not name are no part of the collection.
+//! It is one file, replaced atomically: a line of JSON, and a line with the XXH3-64 of the first in 16 hexadecimal digits. A reader sees
+//! the collection before or after an addition, never in between. Files that it does not name are not part of the collection.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -18,16 +18,16 @@ use crate::settings::{JobSettings, Method, PairScope};
 /// Version of the format of all files.
 const FORMAT: u64 = 4;
 
-/// A setting that decides what is kept of a document, and so must be the same in every job.
+/// A setting that determines which data of a document is stored, and so must be the same in every job.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct CollectionSetting {
-    /// Its name.
+    /// Name of the setting.
     pub name: String,
-    /// Its value.
+    /// Value of the setting.
     pub value: String,
 }
 
-/// The order of features that all prefixes of a collection are taken in, in a file of its own.
+/// The order of features for all prefixes of a collection, which is stored in a separate file.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct OrderEntry {
     pub(crate) file: String,
@@ -35,10 +35,10 @@ pub(crate) struct OrderEntry {
     pub(crate) checksum: u64,
 }
 
-/// An addition to a collection: it keeps its place when its segment is merged with others.
+/// An addition to a collection. It remains in the list when its segment is merged with others.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct AdditionEntry {
-    /// The identity of the segment that was written for it.
+    /// Identity of the segment that was written for it.
     #[serde(with = "hexadecimal")]
     pub(crate) identity: u64,
 }
@@ -51,11 +51,11 @@ pub(crate) struct DirectoryManifest {
     pub(crate) order: OrderEntry,
     /// All additions, the oldest first.
     pub(crate) additions: Vec<AdditionEntry>,
-    /// Segments with the documents of additions that follow each other, the oldest first.
+    /// Segments, each with the documents of consecutive additions, the oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
 
-/// The part of a manifest that every version has.
+/// The part of a manifest that all versions have in common.
 #[derive(Deserialize)]
 struct ManifestVersion {
     program: String,
@@ -74,7 +74,7 @@ impl DirectoryManifest {
         }
     }
 
-    /// Reads the manifest in a directory; none if there is none. Beside it its checksum.
+    /// Reads the manifest in a directory and returns it with its checksum, or `None` if there is no manifest.
     pub(crate) fn load(folder: &Path) -> Result<Option<(Self, u64)>, CollectionError> {
         let path = folder.join(COLLECTION_FILE);
         let bytes = match std::fs::read(&path) {
@@ -97,7 +97,7 @@ impl DirectoryManifest {
         if sum != format!("{checksum:016x}") {
             return Err(damaged("its checksum is not that of its first line"));
         }
-        // First what every version has: another one may lack what this one wants, and deserves a better
+        // First the part that all versions have: another version may lack fields of this one, and needs a better
         // message.
         let version: ManifestVersion = serde_json::from_slice(json.as_bytes())
             .map_err(|error| damaged(&format!("it is not a manifest: {error}")))?;
@@ -128,7 +128,7 @@ impl DirectoryManifest {
         write().map_err(CollectionError::unwritable(&path))
     }
 
-    /// Refuses a job whose settings are not those of the collection.
+    /// Returns an error if the settings of a job differ from those of the collection.
     pub(crate) fn ensure_same(
         &self,
         folder: &Path,
@@ -167,7 +167,7 @@ impl DirectoryManifest {
     }
 }
 
-/// The words of a value that another one lacks; all of it where that says nothing.
+/// Returns the words of a value that another one lacks, or the whole value if there are none.
 fn apart(value: &str, other: &str) -> String {
     let words = value
         .split(' ')
@@ -179,7 +179,7 @@ fn apart(value: &str, other: &str) -> String {
     }
 }
 
-/// The settings of a job that a collection must share.
+/// Returns the settings of a job that must equal those of the collection.
 pub(crate) fn settings_of(job: &JobSettings, read: &InputOptions) -> Vec<CollectionSetting> {
     let none = || "none".to_owned();
     let scope = match job.scope {
@@ -200,7 +200,7 @@ pub(crate) fn settings_of(job: &JobSettings, read: &InputOptions) -> Vec<Collect
         ),
         ("longest document", read.max_document_bytes.to_string()),
     ];
-    // Settings that this method does not look at may differ.
+    // Settings that this method does not use may differ.
     if job.method != Method::Copies {
         settings.push(("threshold", job.threshold.to_string()));
         settings.push(("further tests", tests.join(" ")));

@@ -1,9 +1,9 @@
-//! Merging segments: an addition becomes one segment with the newest ones, as long as the next older one is less than twice as large as all of
+//! Merging of segments: an addition is merged with the newest segments, as long as the next older one is less than twice as large as all of
 //! these. So a collection has few segments however many additions there were: each is at least twice as large as all newer ones together.
 //!
-//! A merged segment has the content that one job would have written for the same documents in the same order: records of one class become one,
-//! with the facts of the oldest, and the documents of newer segments come behind those of older ones. Decisions do not depend on it, as they
-//! do not depend on how documents are divided into segments.
+//! A merged segment has the same contents that one job would have written for the same documents in the same order: records of one class become
+//! one, with the facts of the oldest, and the documents of newer segments come after those of older ones. Decisions do not depend on merging,
+//! because they do not depend on how documents are divided into segments.
 
 use std::io;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::lookup::{SegmentFile, SegmentPlace, SortedTable, TableCursor};
 use crate::dedup::collection::segment::{NO_CLASS, PairSection, SegmentEntry, SegmentSections};
 
-/// Bytes in memory for each record of a merged segment: its row and its size, its number, and what vectors have in reserve.
+/// Number of bytes in memory per record of a merged segment: its row, size and number, and spare capacity of vectors.
 pub(crate) const RECORD_BYTES: u64 = 64;
 
-/// The first of these segments, the oldest of which comes first, from which on they are to be merged: into one of so many records at most.
+/// Returns the index of the first segment to merge; all later ones are merged with it, into at most `most` records. The oldest segment is the first.
 pub(crate) fn first_to_merge(segments: &[SegmentEntry], most: u64) -> usize {
     let Some((newest, older)) = segments.split_last() else {
         return 0;
@@ -34,19 +34,19 @@ pub(crate) fn first_to_merge(segments: &[SegmentEntry], most: u64) -> usize {
     first
 }
 
-/// Segments that become one, the oldest first.
+/// Segments that are merged into one, the oldest first.
 pub(crate) struct SegmentMerge<'a> {
     pub(crate) segments: &'a [SegmentFile],
-    /// Further tests, whose feature sets classes have.
+    /// Number of further tests, whose feature sets the classes have.
     pub(crate) tests: usize,
 }
 
-/// Failure of a merge.
+/// Error of a merge.
 #[derive(Debug)]
 pub(crate) enum MergeError {
     /// A segment cannot be read.
     Read(CollectionError),
-    /// The merged one cannot be written.
+    /// The merged segment cannot be written.
     Write(io::Error),
 }
 
@@ -62,26 +62,26 @@ impl From<io::Error> for MergeError {
     }
 }
 
-/// Numbers that the records of a segment have in the merged one.
+/// New numbers of a segment's records in the merged segment.
 type MergedNumbers = Vec<u32>;
 
-/// The classes of a segment, one after another.
+/// Reads the classes of a segment in order.
 struct ClassCursor<'a> {
     segment: &'a SegmentFile,
     record: u32,
-    /// None behind the last class.
+    /// `None` after the last class.
     place: Option<SegmentPlace>,
     rows: BlockRun,
     /// The record that was read last.
     bytes: Vec<u8>,
-    /// Added to the order of its documents.
+    /// Number that is added to the order of its documents.
     before: u64,
 }
 
-/// A record in the making.
+/// A record that is being assembled.
 #[derive(Default)]
 struct MergedRecord {
-    /// Features of the class.
+    /// Number of features of the class.
     size: u32,
     count: u64,
     class: Vec<u8>,
@@ -89,7 +89,7 @@ struct MergedRecord {
 }
 
 impl SegmentMerge<'_> {
-    /// Writes the merged segment into the file `name` in `folder`, and forces it to the disk.
+    /// Writes the merged segment to the file `name` in `folder` and syncs it to disk.
     pub(crate) fn write(&self, folder: &Path, name: &str) -> Result<SegmentEntry, MergeError> {
         let identity = self.identity();
         let mut sections = SegmentSections::create(&folder.join(name), identity)?;
@@ -149,7 +149,7 @@ impl SegmentMerge<'_> {
         Ok(cursors)
     }
 
-    /// Writes the records of classes, by ascending hash.
+    /// Writes the records of classes, in ascending order of hash.
     fn merge_classes(
         &self,
         cursors: &mut [ClassCursor<'_>],
@@ -170,7 +170,7 @@ impl SegmentMerge<'_> {
         Ok(())
     }
 
-    /// Writes the records of documents without a text, as they were added.
+    /// Writes the records of documents without a text, in the order in which they were added.
     fn append_classless(
         &self,
         cursors: &mut [ClassCursor<'_>],
@@ -190,7 +190,7 @@ impl SegmentMerge<'_> {
         Ok(())
     }
 
-    /// Puts the entries of a table of all segments, ascending, each once.
+    /// Writes the entries of a table of all segments, ascending and without repetition.
     fn merge_pairs(
         &self,
         table: impl Fn(&SegmentFile) -> &SortedTable,
@@ -233,7 +233,7 @@ impl ClassCursor<'_> {
         self.place.map(|place| place.hash)
     }
 
-    /// Looks up the place of the record at hand, if it is of a class.
+    /// Looks up the place of the current record, if it is a class.
     fn look(&mut self) -> Result<(), CollectionError> {
         self.place = match u64::from(self.record) < self.segment.entry.classes {
             true => Some(self.segment.place(self.record, &mut self.rows)?),
@@ -244,7 +244,7 @@ impl ClassCursor<'_> {
 }
 
 impl MergedRecord {
-    /// Adds the record at hand and moves on.
+    /// Adds the current record and moves to the next.
     fn add(&mut self, cursor: &mut ClassCursor<'_>, tests: usize) -> Result<(), CollectionError> {
         let Some(place) = cursor.place else {
             return Ok(());
@@ -264,7 +264,7 @@ impl MergedRecord {
         cursor.look()
     }
 
-    /// Writes the record and empties it.
+    /// Writes the record and clears it.
     fn write(&mut self, hash: u128, sections: &mut SegmentSections) -> io::Result<()> {
         sections.begin(hash, self.size);
         sections.write(&self.count.to_le_bytes())?;

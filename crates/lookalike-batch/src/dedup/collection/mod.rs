@@ -1,4 +1,4 @@
-//! Collections of documents that are not read again: what later jobs need of documents, in a directory.
+//! Collections of documents that are not read again: a directory with the data that later jobs need of them.
 //!
 //! ```text
 //! lookalike.collection    the manifest: settings, and the segments that count; replaced in one step
@@ -7,9 +7,9 @@
 //! segment-….bin           the documents of one addition, or of several: immutable
 //! ```
 //!
-//! A job against a collection reads its new documents and the *neighbourhood* of these: the classes of the collection that have the text of a
-//! new one, or share so many candidate keys with it that they may resemble it. Nothing else can take part in a decision; [`neighbourhood`]
-//! says why.
+//! A job against a collection reads its new documents and their *neighbourhood*: the classes of the collection that have the text of a
+//! new document, or share so many candidate keys with it that they may resemble it. Only these can affect a decision; [`neighbourhood`]
+//! explains why.
 
 pub(crate) mod addition;
 pub(crate) mod blocks;

@@ -1,18 +1,18 @@
-//! The part of a collection that can take part in the decisions on new documents, put before these into the tables of a job.
+//! The part of a collection that can affect the decisions on new documents, which is put before these in the tables of a job.
 //!
-//! Why the decisions are those of a job that reads the whole collection again. In such a job the classes of the collection come first in
+//! The decisions equal those of a job that reads the whole collection again. In such a job, the classes of the collection come first in
 //! the order of ranks and survive whatever they resemble; so a new document is decided by
 //!
-//! 1. the class of its text, if the collection has that: step 1 finds it by its hash;
-//! 2. earlier survivors that it may resemble. In a job that reads all, these share a candidate key with its class, and as many keys as the
-//!    sizes of both ask for. Step 2 finds those of the collection by keys and sizes alone ([`candidate_records`]), and hands on every key
-//!    that they share with any new class, so that as many shared groups are counted;
-//! 3. the order among the classes of the collection, where two are equally similar. It is that of their most wanted documents, and two
-//!    documents compare alike whichever others there are, as long as all documents of a class are there (a record holds those of its
-//!    segment, and steps 1 and 2 look into all segments) and each has the name that it would have among all: step 3 finds the documents
-//!    whose ids decide how others are numbered.
+//! 1. the class of its text, if the collection has it: step 1 finds it by its hash;
+//! 2. earlier survivors that it may resemble. In a job that reads everything, these share a candidate key with its class, and as many keys as
+//!    both sizes require. Step 2 finds those of the collection by keys and sizes alone ([`candidate_records`]), and passes on every key
+//!    that they share with any new class, so that the same number of shared groups is counted;
+//! 3. the order of the classes of the collection, if two are equally similar. It is the order of their preferred documents. The order of two
+//!    documents does not depend on others, as long as all documents of a class are loaded (a record has those of its
+//!    segment, and steps 1 and 2 search all segments) and each has the id that it would have among all documents: step 3 finds the documents
+//!    whose ids affect how others are renamed.
 //!
-//! Keys agree because everything that makes them is the same in all jobs of a collection, the order of features among it, and any order
+//! Keys match because everything they depend on is the same in all jobs of a collection, including the order of features, and any order
 //! finds all pairs (see [`frequency`](crate::dedup::frequency)). A superset of the neighbourhood changes nothing.
 //!
 //! [`candidate_records`]: crate::dedup::collection::candidate_records
@@ -42,34 +42,34 @@ use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
 
-/// Words of feature sets that are kept together.
+/// Number of words of feature sets that are stored together.
 const SEGMENT_WORDS: usize = 1 << 17;
 
-/// A part of a collection on its way into the tables.
+/// A part of a collection that is being loaded into the tables.
 pub(crate) struct Neighbourhood<'a> {
     pub(crate) collection: &'a DocumentCollection,
     pub(crate) settings: &'a JobSettings,
     /// Scan of the new documents.
     pub(crate) scanned: &'a mut ScannedCollection,
-    /// The keys of all new classes.
+    /// Keys of all new classes.
     pub(crate) keys: &'a KeySink,
-    /// For temporary files.
+    /// Folder for temporary files.
     pub(crate) folder: &'a Path,
-    /// Bytes for keys that both have.
+    /// Bytes for the keys that old and new classes share.
     pub(crate) memory: u64,
 }
 
-/// Documents that were found so far.
+/// Records that were found so far.
 struct FoundRecords {
-    /// Classes by their hashes.
+    /// Numbers of classes by their hashes.
     classes: HashMap<u128, ClassId>,
-    /// Classes of the records of each segment; none for a document without a text.
+    /// Classes of the records of each segment; `None` for a document without a text.
     records: Vec<HashMap<u32, Option<ClassId>>>,
-    /// New classes, which have the first numbers.
+    /// Number of new classes, which have the first numbers.
     new: usize,
-    /// The number of the next class.
+    /// Number of the next class.
     next: usize,
-    /// Found since records were read last.
+    /// Records found since records were last read.
     waiting: Vec<WaitingRecord>,
 }
 
@@ -79,18 +79,18 @@ struct WaitingRecord {
     record: u32,
     place: SegmentPlace,
     class: Option<ClassId>,
-    /// True if nothing is known of the class yet.
+    /// True if the tables have nothing of the class yet.
     is_new: bool,
 }
 
-/// A document that was found, with where it stands in the collection.
+/// A document that was found, with its segment.
 struct LoadedDocument {
     segment: usize,
     class: Option<ClassId>,
     stored: SegmentDocument,
 }
 
-/// The blocks that were read last of one segment after another.
+/// The blocks that were read last, of the current segment.
 #[derive(Default)]
 struct SegmentBlocks {
     segment: u32,
@@ -106,7 +106,7 @@ impl SegmentBlocks {
     }
 }
 
-/// Sets that are put into a store in large pieces.
+/// Adds sets to a store in large pieces.
 struct SetAppender<'s> {
     store: &'s mut SetStore,
     words: Vec<u64>,
@@ -139,7 +139,7 @@ impl Neighbourhood<'_> {
             documents: documents.len() as u64,
             classes: (found.next - new_classes) as u64,
         };
-        // As they were added, for `first` as a rule of survivors goes by that order.
+        // In the order of addition, because the rule `first` depends on it.
         documents.sort_unstable_by_key(|found| (found.segment, found.stored.order));
         let stored = self.table(&documents);
         if stored.len() + self.scanned.documents.len() >= u32::MAX as usize {
@@ -149,13 +149,13 @@ impl Neighbourhood<'_> {
         Ok(())
     }
 
-    /// Step 1: classes of the collection that have the text of a new one, or what a reader sees of it.
+    /// Step 1: finds classes of the collection that have the text or the visible text of a new one.
     fn find_texts(&self, found: &mut FoundRecords) -> Result<(), BatchError> {
         let classes = &self.scanned.classes;
         let mut wanted: TableColumn<(u128, u32)> =
             classes.hashes.iter().copied().zip(0..).collect();
         wanted.sort_unstable();
-        // What a reader sees of a page may be all of another text, which has no key that says so.
+        // The visible text of a page may be the whole of another text, which then has no key for it.
         let visible = (0..classes.len()).map(|class| classes.visible_text(class));
         let parts = visible.zip(&classes.hashes);
         let parts = parts.filter(|(visible, hash)| visible != *hash);
@@ -164,7 +164,7 @@ impl Neighbourhood<'_> {
         let hashes = wanted.iter().map(|(hash, _)| hash).chain(&visible);
         let mut tops: TableColumn<u64> = hashes.map(|hash| (hash >> 64) as u64).collect();
         tops.sort_unstable();
-        // A repeated one would show its records twice.
+        // A repeated value would visit its records twice.
         tops.dedup();
         for (number, segment) in self.collection.segments.iter().enumerate() {
             let mut met = Vec::new();
@@ -191,11 +191,11 @@ impl Neighbourhood<'_> {
         Ok(())
     }
 
-    /// Step 2: classes of the collection that a new one may resemble, and the keys that they share with new ones.
+    /// Step 2: finds classes of the collection that a new one may resemble, and the keys that they share with new ones.
     fn find_keys(&self, found: &mut FoundRecords) -> Result<(), BatchError> {
         let mut is_settled = TableColumn::<bool>::zeroed(self.scanned.classes.len());
         if self.settings.pairs == PairList::Deciding {
-            // A class with a text of the collection survives like that.
+            // A class whose text is in the collection survives anyway.
             let known = found.classes.values().map(|class| class.position());
             let new = known.filter(|&class| class < found.new);
             new.for_each(|class| is_settled[class] = true);
@@ -216,7 +216,7 @@ impl Neighbourhood<'_> {
         writer.finish().map_err(BatchError::temporary(self.folder))
     }
 
-    /// Notes the records that may resemble a class of a round, and hands on the keys that they share with these.
+    /// Adds the records that may resemble a class of a round, and passes on the keys that they share with these.
     fn meet_candidates(
         &self,
         met: &MetKeys,
@@ -234,7 +234,7 @@ impl Neighbourhood<'_> {
                 let [segment, record, _] = of_record[0];
                 let number = segment as usize;
                 let class = match found.records[number].get(&record) {
-                    // Another round had candidates of it, or it has the text of a new document.
+                    // It was a candidate in another round, or has the text of a new document.
                     Some(&class) => class,
                     None => {
                         let file = &self.collection.segments[number];
@@ -245,7 +245,7 @@ impl Neighbourhood<'_> {
                         self.meet(found, number, record, rows.of(segment))?
                     }
                 };
-                // A class that is a new one as well has all its keys.
+                // A class that is also a new one already has all its keys.
                 if let Some(class) = class.filter(|class| class.position() >= found.new) {
                     let class = class.position() as u32;
                     let mut keys = of_record.iter().map(|posting| met.key(posting));
@@ -257,7 +257,7 @@ impl Neighbourhood<'_> {
         Ok(())
     }
 
-    /// Notes a record; its class.
+    /// Adds a record and returns its class.
     fn meet(
         &self,
         found: &mut FoundRecords,
@@ -270,7 +270,7 @@ impl Neighbourhood<'_> {
         }
         let file = &self.collection.segments[segment];
         let place = file.place(record, rows)?;
-        // The same text may be in several segments, and among the new documents: it is one class.
+        // The same text may be in several segments and among the new documents; it is a single class.
         let known = found.classes.get(&place.hash).copied();
         let class = match (file.is_classless(record), known) {
             (true, _) => None,
@@ -300,7 +300,7 @@ impl Neighbourhood<'_> {
         documents: &mut Vec<LoadedDocument>,
     ) -> Result<(), BatchError> {
         let mut waiting = std::mem::take(&mut found.waiting);
-        // In the order of the files, so that the disk reads forwards.
+        // In the order of the files, so that the disk is read sequentially.
         waiting.sort_unstable_by_key(|waiting| (waiting.segment, waiting.record));
         let ScannedCollection {
             classes,
@@ -370,8 +370,8 @@ impl Neighbourhood<'_> {
         Ok(())
     }
 
-    /// Step 3: documents that have an id of those that were found, or one that a repeated id may be numbered to, or that may be numbered
-    /// to one of those; and so on, until there are no more.
+    /// Step 3: finds documents that have an id of those found, or an id that a repeated id may be renamed to, or that may be renamed
+    /// to one of those; and so on, until no more are found.
     fn find_namesakes(
         &mut self,
         found: &mut FoundRecords,
@@ -406,7 +406,7 @@ impl Neighbourhood<'_> {
                     .iter()
                     .map(|found| found.stored.id.clone()),
             );
-            // Only names of documents that are new since the last round can lead further.
+            // Only names of documents found in the last round can lead to more.
             counted = documents.len();
             names.extend(numbered(documents));
             names.retain(|name| !asked.contains(name));
@@ -464,7 +464,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Names that documents of repeated ids may get.
+/// Returns the names that documents with repeated ids may get.
 fn numbered(documents: &[LoadedDocument]) -> Vec<String> {
     let mut counts: HashMap<&str, u32> = HashMap::new();
     for found in documents {
@@ -473,7 +473,7 @@ fn numbered(documents: &[LoadedDocument]) -> Vec<String> {
     let mut names = Vec::new();
     for found in documents {
         let id = &*found.stored.id;
-        // One more may be numbered to an id that looks like a number of another.
+        // Another document may be renamed to an id that looks like a renamed one.
         let looks_numbered = id
             .rsplit_once('#')
             .is_some_and(|(base, number)| is_number(number) && counts.contains_key(base));

@@ -1,7 +1,7 @@
-//! One segment of a collection: what one job added, or several that were merged, in one immutable file of checked blocks.
+//! One segment of a collection: the documents of one addition, or of several that were merged, in one immutable file of checked blocks.
 //!
 //! A *record* is all documents of one class, with the facts and feature sets of the class; a document without a text is a record of its own.
-//! Records have numbers: classes first, by ascending hash. Little-endian, one section after another:
+//! Records are numbered: classes come first, in ascending order of hash. Little-endian, one section after another:
 //!
 //! ```text
 //! records     of each: documents (u64), features, features of what a reader sees (u32 x 2), flags (u32), what the flags say is there
@@ -15,9 +15,9 @@
 //! indexes     of rows of classes, keys and ids: the first u64 of each block
 //! ```
 //!
-//! Rows, sizes, keys and ids begin with a block each, and none of their entries is in two blocks
-//! ([`BlockTable`](crate::dedup::collection::blocks::BlockTable)).
-//! Keys are turned by eight bits ([`turned`]), so that those of one partition of a [`KeySink`] stand together.
+//! Rows, sizes, keys and ids each start at a block, and none of their entries is split between blocks
+//! ([`BlockTable`](crate::dedup::collection::blocks::BlockTable)). Keys are rotated by eight bits ([`turned`]), so that those of one partition of a
+//! [`KeySink`] are adjacent.
 
 use std::io;
 use std::path::Path;
@@ -35,7 +35,7 @@ use crate::spill::feature_sets::SetStore;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
 
-/// Bytes of an entry of rows, of sizes, and of keys and ids.
+/// Number of bytes of an entry of rows, of sizes, and of keys and ids.
 pub(crate) const ROW: usize = 24;
 pub(crate) const SIZE: usize = 4;
 pub(crate) const PAIR: usize = 12;
@@ -44,48 +44,48 @@ pub(crate) const FINGERPRINT: u32 = 1;
 pub(crate) const CATEGORY: u32 = 2;
 pub(crate) const VISIBLE: u32 = 4;
 pub(crate) const PAGE: u32 = 8;
-/// The value of a document: none, a number, a text.
+/// Kinds of a document's value: none, a number, a text.
 pub(crate) const NO_VALUE: u8 = 0;
 pub(crate) const NUMBER: u8 = 1;
 pub(crate) const TEXT: u8 = 2;
 
-/// The hash in the row of a document without a text, so that rows ascend to their end; readers never look it up.
+/// Hash in the row of a document without a text, so that rows are ascending to the end; readers never look it up.
 pub(crate) const NO_CLASS: u128 = u128::MAX;
 
-/// A key as segments sort it: first by its partition, then by the rest.
+/// Returns a key as segments sort it: first by its partition, then by the rest.
 pub(crate) fn turned(key: u64) -> u64 {
-    // A key sink tells partitions by the last byte of a key.
+    // A key sink chooses the partition by the last byte of a key.
     const { assert!(PARTS == 256) };
     key.rotate_right(8)
 }
 
-/// A segment, as the manifest names it.
+/// A segment, as recorded in the manifest.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct SegmentEntry {
-    /// The file, in the directory of the collection.
+    /// Name of the file in the directory of the collection.
     pub(crate) file: String,
-    /// Seed of the checksums of the file: a hash of what it holds.
+    /// Seed of the checksums of the file: a hash of its contents.
     #[serde(with = "hexadecimal")]
     pub(crate) identity: u64,
-    /// Bytes of content.
+    /// Number of bytes of content.
     pub(crate) content: u64,
     pub(crate) documents: u64,
-    /// Different texts.
+    /// Number of different texts.
     pub(crate) classes: u64,
     /// Bytes of the texts of all documents.
     pub(crate) text_bytes: u64,
-    /// Records: classes, and documents without a text.
+    /// Number of records: classes, and documents without a text.
     pub(crate) records: u64,
-    /// Entries of keys and of ids.
+    /// Numbers of entries of keys and of ids.
     pub(crate) keys: u64,
     pub(crate) ids: u64,
-    /// The number behind the last one in the order of documents.
+    /// The largest number in the order of documents plus one.
     pub(crate) orders: u64,
-    /// Position of the rows; everything else follows from it.
+    /// Position of the rows; all other positions follow from it.
     pub(crate) rows_at: u64,
 }
 
-/// Numbers as 16 hexadecimal digits: JSON readers elsewhere would round them.
+/// Serialises numbers as 16 hexadecimal digits, because other JSON readers would round them.
 pub(crate) mod hexadecimal {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -99,22 +99,22 @@ pub(crate) mod hexadecimal {
     }
 }
 
-/// Everything that a job knows of the documents of which it adds some.
+/// The data of a job from which a segment with some of its documents is written.
 pub(crate) struct SegmentSource<'a> {
     pub(crate) documents: &'a DocumentTable,
     /// Facts of the documents from `first` on.
     pub(crate) facts: &'a RankingFacts,
-    /// The first document that may be added; those before are in the collection.
+    /// The first document that may be added; earlier ones are already in the collection.
     pub(crate) first: usize,
     pub(crate) classes: &'a TextClasses,
     pub(crate) sets: &'a SetStore,
     pub(crate) test_sets: &'a [TestSets],
     pub(crate) page_sets: &'a SetStore,
-    /// Keys of all classes; they are taken out.
+    /// Keys of all classes, which are consumed.
     pub(crate) keys: &'a KeySink,
     pub(crate) fingerprints: bool,
     pub(crate) by_category: bool,
-    /// [`PairScope::class_salt`] of new documents, which are old ones from now on.
+    /// [`PairScope::class_salt`] of new documents, which become old ones now.
     pub(crate) class_salt: u128,
 }
 
@@ -126,25 +126,25 @@ struct AddedDocument {
     document: u32,
 }
 
-/// Writing a segment of what a job knows.
+/// Writes a segment from the data of a job.
 struct SegmentBuilder<'a> {
     source: &'a SegmentSource<'a>,
     sections: SegmentSections,
     ids: TableColumn<[u32; 3]>,
-    /// Record of each class, `u32::MAX` for one that is not added.
+    /// Record of each class; `u32::MAX` if it is not added.
     record_of: TableColumn<u32>,
     record: Vec<u8>,
     set: Vec<u64>,
 }
 
-/// The file of a segment in the making, to which records are written first.
+/// The file of a segment that is being written, beginning with its records.
 pub(crate) struct SegmentSections {
     out: CheckedBlockWriter,
     rows: TableColumn<[u64; 3]>,
     sizes: TableColumn<u32>,
 }
 
-/// A table of keys or of ids in the making.
+/// A table of keys or of ids that is being written.
 pub(crate) struct PairSection<'w> {
     out: &'w mut CheckedBlockWriter,
     count: u64,
@@ -152,9 +152,9 @@ pub(crate) struct PairSection<'w> {
 }
 
 impl SegmentSource<'_> {
-    /// Writes the documents into the file `name` in `folder`, and forces it to the disk.
+    /// Writes the documents to the file `name` in `folder` and syncs it to disk.
     ///
-    /// Memory: about 100 bytes a document added.
+    /// Memory: about 100 bytes per document added.
     pub(crate) fn write(
         &self,
         chosen: impl Iterator<Item = u32>,
@@ -172,7 +172,7 @@ impl SegmentSource<'_> {
             }
         };
         let mut chosen: TableColumn<AddedDocument> = chosen.map(added).collect();
-        // By class, those without one last: equal texts stand together and hashes ascend.
+        // By class, those without one last, so that equal texts are adjacent and hashes ascend.
         chosen.sort_unstable();
         let identity = self.identity(&chosen);
         let mut builder = SegmentBuilder {
@@ -211,7 +211,7 @@ impl SegmentSource<'_> {
         builder.finish(entry)
     }
 
-    /// A hash of the texts and ids of documents: two segments that differ hardly ever have one.
+    /// Returns a hash of the texts and ids of documents, which almost always differs between different segments.
     fn identity(&self, chosen: &[AddedDocument]) -> u64 {
         let mut hash = Xxh3::new();
         for added in chosen {
@@ -248,7 +248,7 @@ impl SegmentBuilder<'_> {
         self.sections.write(&self.record)
     }
 
-    /// Puts the number of documents: of one text, a merged segment may have more than a job.
+    /// Appends the number of documents. In 64 bits, because a merged segment may have more of one text than a job.
     fn put_count(&mut self, documents: usize) {
         let count = documents as u64;
         self.record.extend_from_slice(&count.to_le_bytes());
@@ -258,7 +258,7 @@ impl SegmentBuilder<'_> {
         self.record.extend_from_slice(bytemuck::cast_slice(words));
     }
 
-    /// Puts the facts and sets of a class.
+    /// Appends the facts and sets of a class.
     fn put_class(&mut self, class: usize, documents: usize) -> io::Result<()> {
         let SegmentSource {
             classes,
@@ -331,7 +331,7 @@ impl SegmentBuilder<'_> {
         let id = documents.given_id(document);
         let hash = xxh3_64(id.as_bytes());
         self.ids.push([(hash >> 32) as u32, hash as u32, record]);
-        // Facts were taken before the documents of the collection were put in front.
+        // Facts were taken before the documents of the collection were put before the others.
         let new = document as usize - first;
         let numbers = [
             new as u64,
@@ -358,7 +358,7 @@ impl SegmentBuilder<'_> {
         self.record.extend_from_slice(id.as_bytes());
     }
 
-    /// Writes everything behind the records.
+    /// Writes everything after the records.
     fn finish(self, entry: SegmentEntry) -> io::Result<SegmentEntry> {
         let Self {
             source,
@@ -376,14 +376,14 @@ impl SegmentBuilder<'_> {
     }
 }
 
-/// Puts the keys of the classes that are added.
+/// Writes the keys of the classes that are added.
 fn put_keys(source: &KeySink, record_of: &[u32], out: &mut PairSection<'_>) -> io::Result<()> {
     for part in 0..PARTS {
         let mut keys = source.take(part)?;
         keys.retain_mut(|key| {
             let turned = turned(u64::from(key[0]) << 32 | u64::from(key[1]));
             let record = record_of[key[2] as usize];
-            // Turned keys ascend from partition to partition: sorting each one sorts them all.
+            // Rotated keys ascend from partition to partition, so sorting each partition sorts all keys.
             *key = [(turned >> 32) as u32, turned as u32, record];
             record != u32::MAX
         });
@@ -403,7 +403,7 @@ impl SegmentSections {
         })
     }
 
-    /// Begins the next record, of a class with so many features; its number.
+    /// Begins the next record, of a class with `size` features, and returns its number.
     pub(crate) fn begin(&mut self, hash: u128, size: u32) -> u32 {
         let number = self.rows.len() as u32;
         self.rows
@@ -412,7 +412,7 @@ impl SegmentSections {
         number
     }
 
-    /// Writes bytes of the record that was begun.
+    /// Writes bytes of the current record.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write(bytes)
     }
@@ -421,14 +421,14 @@ impl SegmentSections {
         self.rows.len() as u64
     }
 
-    /// Writes everything behind the records. `keys` and `ids` put the entries of their tables, ascending.
+    /// Writes everything after the records. `keys` and `ids` write the entries of their tables in ascending order.
     pub(crate) fn finish<E: From<io::Error>>(
         mut self,
         mut entry: SegmentEntry,
         keys: impl FnOnce(&mut PairSection<'_>) -> Result<(), E>,
         ids: impl FnOnce(&mut PairSection<'_>) -> Result<(), E>,
     ) -> Result<SegmentEntry, E> {
-        // One row more than records says where the last one ends; rows begin with a block.
+        // One more row has the end of the last record; rows start at a block.
         self.rows.push([u64::MAX, u64::MAX, self.out.position()]);
         self.out.fill_block()?;
         entry.rows_at = self.out.position();
@@ -471,7 +471,7 @@ impl<'w> PairSection<'w> {
         }
     }
 
-    /// Puts the next entry: a key in two halves, and a record.
+    /// Writes the next entry: a key in two halves, and a record.
     pub(crate) fn put(&mut self, pair: [u32; 3]) -> io::Result<()> {
         let [high, low, record] = pair;
         let key = u64::from(high) << 32 | u64::from(low);

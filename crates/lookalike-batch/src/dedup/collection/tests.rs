@@ -1,4 +1,4 @@
-//! A collection is compared with what it stands for: the same documents, read again.
+//! A collection is compared with the same documents read again.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ struct Row {
 fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
     let text = prop::collection::vec("[ab]{1,2}", 0..9).prop_map(|words| words.join(" "));
     let row = (
-        // Ids that repeat, and that look like the numbers of those that do.
+        // Ids that repeat, and ids that look like renamed ones.
         "[a-c](#[23]){0,2}|[a-e]{2}",
         prop::option::weighted(0.9, text),
         prop::option::of(prop_oneof![-2..3_i64, Just(i64::MAX - 1), Just(i64::MAX)]),
@@ -44,7 +44,7 @@ fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..most)
 }
 
-/// Settings and what they read of records.
+/// Settings, and the options for reading.
 #[derive(Clone, Debug)]
 struct Case {
     settings: JobSettings,
@@ -108,7 +108,7 @@ fn cases() -> impl Strategy<Value = Case> {
         })
 }
 
-/// A row without which a job would refuse fields that nothing has.
+/// A row with all fields, without which a job would refuse fields that no record has.
 fn complete(id: &str) -> Row {
     Row {
         id: id.to_owned(),
@@ -118,11 +118,11 @@ fn complete(id: &str) -> Row {
     }
 }
 
-/// Files, a collection and a place for temporary files.
+/// Files, a collection and a folder for temporary files.
 struct Workspace {
     folder: TempDir,
     case: Case,
-    /// Records of merged segments, at most.
+    /// Maximum number of records in merged segments.
     most_merged: u64,
 }
 
@@ -162,7 +162,7 @@ impl Workspace {
             .limits(self.case.limits.clone())
     }
 
-    /// Adds a file to the collection, as it is.
+    /// Adds a file to the collection, without comparing.
     fn collect(&self, file: &Path) {
         let inputs = self.inputs(&[file.to_owned()]);
         let mut writer = CollectionWriter::lock(&self.collection()).unwrap();
@@ -175,7 +175,7 @@ impl Workspace {
         };
     }
 
-    /// Files that the documents of the collection are in; all of them can be read.
+    /// Checks all segments and returns their number.
     fn segments(&self) -> u64 {
         let collection = DocumentCollection::open(&self.collection()).unwrap();
         collection.verify().unwrap();
@@ -188,7 +188,7 @@ impl Workspace {
         self.job(&inputs).against_collection(&collection).decide()
     }
 
-    /// All pairs as lines, those within the old documents left out.
+    /// Returns all pairs as lines, without those within the old documents.
     fn pairs_against_collection(&self, file: &Path) -> Vec<u8> {
         let collection = DocumentCollection::open(&self.collection()).unwrap();
         let inputs = self.inputs(&[file.to_owned()]);
@@ -219,7 +219,7 @@ impl Workspace {
     }
 }
 
-/// Decisions on the new documents, by their places: ids, similarities and reasons; all pairs; and counts.
+/// Decisions on the new documents in order, with ids, similarities and reasons; all pairs; and counts.
 type Told = (
     Vec<(String, Option<(String, f64, &'static str)>)>,
     Vec<(String, String, f64)>,
@@ -247,7 +247,7 @@ fn told(decided: &DedupDecisions) -> Told {
     (new.map(decision).collect(), pairs, counts)
 }
 
-/// Cuts rows into parts that all have one that is complete; the last part is that of the new documents.
+/// Divides rows into parts, each with a complete row; the last part has the new documents.
 fn parts(rows: &[Row], cuts: &[prop::sample::Index]) -> Vec<Vec<Row>> {
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(rows.len())).collect();
     ends.sort_unstable();
@@ -263,7 +263,7 @@ fn parts(rows: &[Row], cuts: &[prop::sample::Index]) -> Vec<Vec<Row>> {
 }
 
 proptest! {
-    // Each case is several jobs.
+    // Each case runs several jobs.
     #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
@@ -329,7 +329,7 @@ proptest! {
     }
 }
 
-/// Rows with many texts, ids and values.
+/// Returns rows with many texts, ids and values.
 fn many_rows(count: usize, first: usize) -> Vec<Row> {
     let row = |number: usize| Row {
         id: format!("id-{}", number % 1300),
@@ -375,7 +375,7 @@ fn sections_of_many_pages_and_records_of_many_segments_are_found() {
         let new = place.file("new.jsonl", &many_rows(1300, 1200));
         let expected = told(&place.against_files(&files, &new));
         let found = told(&place.against_collection(&new).unwrap());
-        // The first two are one by now. Once more as they were added, each by itself.
+        // The first two have been merged by now. Repeat without merging.
         assert_eq!(place.segments(), 2);
         std::fs::remove_dir_all(place.collection()).unwrap();
         place.most_merged = 0;
@@ -413,7 +413,7 @@ fn a_collection_had_a_file_for_each_addition() {
         .unwrap()
         .info();
     assert_eq!(info.unwrap().additions, 40);
-    // The manifest, the order and the lock, beside the segments.
+    // Besides the segments there are the manifest, the order and the lock.
     let left = std::fs::read_dir(place.collection()).unwrap().count();
     assert_eq!(left as u64, place.segments() + 3);
     let new = place.file("new.jsonl", &many_rows(200, 500));
@@ -447,7 +447,7 @@ fn keys_that_do_not_fit_the_memory_at_once_are_looked_up_in_rounds() {
         place.collect(&old);
         let new = place.file("new.jsonl", &many_rows(700, 600));
         let expected = told(&place.against_files(&[old], &new));
-        // Hardly anything is left beside the tables.
+        // Almost no memory is left besides the tables.
         place.case.limits.memory = 1;
         while let Err(BatchError::Memory { least, .. }) = place.against_collection(&new) {
             place.case.limits.memory = least.max(place.case.limits.memory + 1);
@@ -542,7 +542,7 @@ fn pages_meet_pages_of_a_collection_as_they_meet_those_that_are_read() {
             expected,
             "{cut}"
         );
-        // Page by page: records of one class are merged.
+        // Page by page, so that records of one class are merged.
         std::fs::remove_dir_all(place.collection()).unwrap();
         for page in 0..cut {
             place.collect(&write("page.jsonl", page..page + 1));
@@ -595,7 +595,7 @@ fn a_text_that_is_what_a_reader_sees_of_a_page_meets_it_whatever_the_size_of_its
     }
 }
 
-/// All files of a collection with data in them.
+/// Returns all files of a collection that are not empty.
 fn data_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -627,7 +627,7 @@ fn no_changed_byte_of_any_file_changes_a_decision() {
             let opened = DocumentCollection::open(&place.collection());
             opened.and_then(|collection| collection.verify()).err()
         };
-        // Of the order, which has one checksum, some bytes will do.
+        // Some bytes of the order suffice, because it has a single checksum.
         let step = good.len().div_ceil(3000);
         for at in (0..good.len()).step_by(step) {
             let mut bad = good.clone();
@@ -728,7 +728,7 @@ fn every_setting_that_differs_is_named_with_both_values() {
     assert!(said.contains("further tests"), "{said}");
     let longer = options.clone().max_document_bytes(5);
     assert!(refused(settings.clone(), longer).contains("longest document"));
-    // What changes no key and no fact may differ.
+    // Settings that change neither keys nor facts may differ.
     let other = JobSettings {
         lengths: Some(0.5),
         keep: "latest:group,shortest".parse().unwrap(),
@@ -833,7 +833,7 @@ fn a_staged_addition_is_committed_once_and_never_to_another_state() {
         matches!(refused, CollectionError::Changed { .. }),
         "{refused}"
     );
-    // The one that was added stays so, whatever came later, and into whichever segment it was merged.
+    // The first addition remains, whatever was added later, and whichever segment it was merged into.
     first.commit(&writer).unwrap();
 }
 
@@ -864,7 +864,7 @@ fn a_job_added_again_what_another_had_added_since_the_collection_was_opened() {
     assert_eq!(summary.decisions.kept, 0);
 }
 
-/// The addition of a resumed job named a file that another job had written since, and that came to nothing as well.
+/// The addition of a resumed job named a file that another job, which was not completed either, had written since.
 #[test]
 fn a_staged_addition_was_committed_without_its_segment() {
     let place = Workspace::new(many_case(Method::AllPairs));
@@ -914,7 +914,7 @@ fn another_version_of_the_format_is_named() {
     );
 }
 
-/// Removes a folder when the cost of a job is asked, just before it ends.
+/// Removes a folder when the cost of a job is requested, just before the job ends.
 struct RemoveAtEnd(PathBuf);
 
 impl JobObserver for RemoveAtEnd {
@@ -935,7 +935,7 @@ fn results_told_of_an_addition_that_was_never_made() {
     let job = job.observer(&observer);
     let out = place.folder.path().join("out");
     job.dedup(&out, &OutputOptions::default()).unwrap_err();
-    // With it the next command would publish the results.
+    // With the summary, the next command would publish the results.
     assert!(!out.join(".lookalike/new/run.json").exists());
     let again = place.job(&inputs).into_collection(&writer);
     again.dedup(&out, &OutputOptions::default()).unwrap_err();

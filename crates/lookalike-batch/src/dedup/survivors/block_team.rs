@@ -1,4 +1,4 @@
-//! Threads that settle one block of ranks after another.
+//! A team of threads that settles one block of ranks after another.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,22 +17,22 @@ use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
 use crate::locks::lock;
 
-/// Ranks of a block: enough pieces for 64 threads, which meet twice a block.
+/// Number of ranks in a block: enough pieces for 64 threads, which meet twice per block.
 const BLOCK: usize = 4096;
 
-/// Ranks that a thread takes at a time.
+/// Number of ranks that a thread takes at a time.
 const STRIDE: usize = 32;
 
-/// Ranks that depend on each other in a block beyond which all threads settle it: one alone is done with fewer before the others have begun.
+/// Number of ranks in a block that depend on each other above which all threads settle it. One thread settles fewer before the others have started.
 const FEW_CONNECTED: usize = 64;
 
-/// Threads, and the sizes of the pieces that they work on.
+/// Number of threads, and the sizes of the pieces that they work on.
 #[derive(Clone, Copy)]
 pub(super) struct BlockPlan {
     pub(super) threads: usize,
-    /// Ranks of a block.
+    /// Number of ranks in a block.
     pub(super) ranks: usize,
-    /// Ranks that depend on each other which one thread settles alone.
+    /// Maximum number of ranks that depend on each other and are settled by one thread alone.
     pub(super) alone: usize,
 }
 
@@ -46,13 +46,13 @@ impl BlockPlan {
     }
 }
 
-/// Takes the next places of so many; none when all are taken.
+/// Takes the next stride of `places` places, or returns `None` when all are taken.
 pub(super) fn next_stride(next: &AtomicUsize, places: usize) -> Option<Range<usize>> {
     let from = next.fetch_add(STRIDE, Ordering::Relaxed);
     (from < places).then(|| from..places.min(from + STRIDE))
 }
 
-/// Places as ranks, the first of which is `start`.
+/// Converts places to ranks, of which `start` is the first.
 pub(super) fn shifted(places: Range<usize>, start: u32) -> Range<u32> {
     start + places.start as u32..start + places.end as u32
 }
@@ -60,12 +60,12 @@ pub(super) fn shifted(places: Range<usize>, start: u32) -> Range<u32> {
 /// Task of all threads between two meetings.
 #[derive(Clone, Copy, Default)]
 enum TeamTask {
-    /// Look at the ranks of the block.
+    /// Compare the ranks of the block with earlier survivors.
     #[default]
     Look,
-    /// Settle its components.
+    /// Settle the components of the block.
     Settle,
-    /// Go home.
+    /// End the thread.
     Leave,
 }
 
@@ -77,7 +77,7 @@ struct JoiningRank {
     visible: Option<f64>,
 }
 
-/// The block at hand.
+/// The current block.
 #[derive(Default)]
 struct TeamBlock {
     task: TeamTask,
@@ -86,7 +86,7 @@ struct TeamBlock {
     components: BlockComponents,
 }
 
-/// Results of all threads, until the first one takes them.
+/// Results of all threads, until the first thread takes them.
 #[derive(Default)]
 struct TeamResults {
     facts: BlockFacts,
@@ -96,16 +96,16 @@ struct TeamResults {
     failed: Option<io::Error>,
 }
 
-/// Threads that work on one block after another: all of them look at its ranks, then all settle its components.
+/// Threads that process one block after another: all of them compare its ranks, then all settle its components.
 pub(super) struct BlockTeam<'v, 'g> {
     verifier: &'v Verifier<'g>,
-    /// Those of earlier blocks. Whoever works on a block reads them; between two tasks the first thread alone has them, and the block.
+    /// Survivors of earlier blocks. All threads read them during a task; between tasks only the first thread uses them and the block.
     survivors: RwLock<Survivors<'g>>,
     block: RwLock<TeamBlock>,
     plan: BlockPlan,
-    /// All threads meet here before a task, and behind it.
+    /// All threads meet here before and after each task.
     pub(super) meeting: Meeting,
-    /// Next piece of the task to take.
+    /// Index of the next piece of the task.
     next: AtomicUsize,
     results: Mutex<TeamResults>,
 }
@@ -141,7 +141,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does one task after another, until there are no more.
+    /// Takes part in one task after another, until the team is dismissed.
     pub(super) fn work(&self, scratch: &mut VerifyScratch) {
         let _leaving = Leaving(&self.meeting);
         loop {
@@ -154,26 +154,26 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         }
     }
 
-    /// Sends the other threads home.
+    /// Ends the other threads.
     pub(super) fn dismiss(&self) {
         write(&self.block).task = TeamTask::Leave;
         self.meeting.wait();
     }
 
-    /// Does a task with all threads.
+    /// Carries out a task with all threads.
     fn all(&self, task: TeamTask, scratch: &mut VerifyScratch) -> io::Result<()> {
         write(&self.block).task = task;
         self.next.store(0, Ordering::Relaxed);
-        // Whoever comes out of a meeting sees what was done before it.
+        // A meeting makes everything done before it visible to all threads.
         self.meeting.wait();
         self.take_part(scratch);
         self.meeting.wait();
         lock(&self.results).failed.take().map_or(Ok(()), Err)
     }
 
-    /// Takes pieces of the task at hand until there are no more; the first error is kept for the first thread.
+    /// Takes pieces of the current task until there are no more. Keeps the first error for the first thread.
     fn take_part(&self, scratch: &mut VerifyScratch) {
-        // Locks are taken in one order everywhere: the block, the survivors, the results.
+        // Locks are always taken in this order: the block, the survivors, the results.
         let block = read(&self.block);
         let done = match block.task {
             TeamTask::Look => self.look(&block, scratch),
@@ -186,12 +186,12 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             .add(&std::mem::take(&mut scratch.comparisons));
         results.refused.append(&mut scratch.buffers.refused);
         if let Err(error) = done {
-            // The other threads go on to the meeting, or the first one would wait there for ever.
+            // Keep the error instead of returning early, because the first thread waits for all at the meeting.
             results.failed.get_or_insert(error);
         }
     }
 
-    /// Looks at ranks of the block.
+    /// Compares ranks of the block until all are taken.
     fn look(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
         let survivors = read(&self.survivors);
         let mut sets = PlaceSets::new(block.ranks.len());
@@ -203,7 +203,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         Ok(())
     }
 
-    /// The best survivors of earlier blocks for some ranks of a block, and which of the block they may resemble.
+    /// Finds the most similar survivors of earlier blocks for a stride of ranks, and the ranks of the block that these may resemble.
     fn look_at(
         &self,
         survivors: &Survivors<'_>,
@@ -214,7 +214,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     ) -> io::Result<()> {
         let among = |_| SurvivorRange {
             survivors,
-            // Of the block itself nobody has been decided on yet.
+            // The ranks of the block itself are not decided yet.
             ranks: 0..block.start,
         };
         let place = |rank: u32| (rank - block.start) as u16;
@@ -224,7 +224,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 closest.push((x, best));
             })?;
         let crowded = RefCell::default();
-        // A single thread settles all of them as fast as it finds out about them.
+        // A single thread can settle all ranks in order, without components.
         if self.plan.threads > 1 {
             let before = |x| BlockMembers {
                 groups: self.verifier.groups,
@@ -232,7 +232,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 ranks: block.start..x,
                 crowded: &crowded,
             };
-            // Places fit 16 bits because a block has 4096 ranks.
+            // Places fit in 16 bits because a block has 4096 ranks.
             let unite = |x, y| sets.unite(place(x), place(y));
             self.verifier.candidates(stride, scratch, before, unite);
         }
@@ -241,14 +241,14 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         crowded.dedup();
         let facts = &mut lock(&self.results).facts;
         for (x, best) in closest {
-            // Each rank is in one stride only, so no thread overwrites what another found.
+            // Each rank is in one stride only, so no thread overwrites the result of another.
             facts.earlier[usize::from(place(x))] = Some(best);
         }
         facts.crowded.append(&mut crowded);
         Ok(())
     }
 
-    /// Settles components of the block.
+    /// Settles components of the block until all are taken.
     fn settle_components(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
         let counted = scratch.comparisons;
         let mut survivors =
@@ -281,7 +281,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         for (number, &place) in places.iter().enumerate() {
             let rank = block.ranks.start + u32::from(place);
             let mut within = None;
-            // The first of a component has nobody before it there.
+            // The first rank of a component has no earlier one there.
             if number > 0 {
                 let before = |x| survivors.before(x);
                 verifier.best(rank..rank + 1, scratch, before, |_, found| {
@@ -298,7 +298,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                         visible,
                     });
                 }
-                // Nobody else asks for it in this block; `apply` makes it a survivor for later ones.
+                // No other rank in this block needs it; `apply` makes it a survivor for later blocks.
                 None if is_alone => {}
                 None => survivors.add(rank),
             }
@@ -314,8 +314,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         scratch: &mut VerifyScratch,
         advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
     ) -> io::Result<SettledRanks> {
-        // Logged decisions end with a block, so blocks after a resumption may begin elsewhere than in the first
-        // run: decisions do not depend on that.
+        // Logged decisions end with a block, so after a resumption blocks may begin elsewhere than in the first run. Decisions do not depend on that.
         for start in (settled.count..end).step_by(self.plan.ranks) {
             let block = start as u32..end.min(start + self.plan.ranks) as u32;
             lock(&self.results).facts = BlockFacts {
@@ -355,7 +354,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         let connected = components.connected();
         let mut block = write(&self.block);
         (block.facts, block.components) = (facts, components);
-        // Pages that join are compared once more, by all that a reader sees.
+        // Pages that join a survivor are compared once more, by their visible texts.
         let is_quick = connected <= self.plan.alone && self.verifier.pages.is_none();
         if is_quick {
             block.task = TeamTask::Settle;
@@ -371,10 +370,10 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         Ok(())
     }
 
-    /// Notes the decisions on a block.
+    /// Records the decisions on a block.
     fn apply(&self, ranks: &Range<u32>, decisions: &mut DecisionTable) {
         let mut joining = std::mem::take(&mut lock(&self.results).joining);
-        // Threads came in any order; survivors must be added in that of ranks.
+        // Threads finish in any order, but survivors must be added in the order of ranks.
         joining.sort_unstable_by_key(|joining| joining.place);
         let mut survivors = write(&self.survivors);
         let mut joining = joining.into_iter().peekable();
@@ -427,7 +426,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     }
 }
 
-/// Bytes of feature sets that were compared for a block, roughly: its own, and for each pair two that are as long on average.
+/// Returns the approximate number of bytes of feature sets compared for a block: its own, and for each pair two sets of average length.
 fn compared_bytes(
     verifier: &Verifier<'_>,
     block: &Range<u32>,
@@ -435,11 +434,12 @@ fn compared_bytes(
 ) -> u64 {
     let sizes = &verifier.sizes[block.start as usize..block.end as usize];
     let own = 8 * sizes.iter().map(|&size| u64::from(size)).sum::<u64>();
-    // A visit is a look at a number.
+    // A visit reads one number.
     own + 2 * own / block.len() as u64 * comparisons.compared + 4 * comparisons.visits
 }
 
-/// The counts with what was compared since: how many members of a block were looked at depends on the number of threads.
+/// Returns the counts `before` with the number of comparisons from `now`, because the number of members visited in a block depends on the number of
+/// threads.
 fn only_compared(before: ComparisonCounts, now: ComparisonCounts) -> ComparisonCounts {
     ComparisonCounts {
         compared: now.compared,

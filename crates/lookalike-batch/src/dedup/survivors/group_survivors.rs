@@ -1,4 +1,4 @@
-//! Survivors so far, by the groups that they are in, as candidates for later ranks.
+//! The survivors so far, by the groups that they are in, as candidates for later ranks.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use crate::dedup::verify::{CandidateMembers, Verifier};
 use crate::parallel::in_ranges;
 use crate::spill::table_column::TableColumn;
 
-/// Survivors so far, by rank and by group.
+/// The survivors so far, by rank and by group.
 ///
-/// Most groups are small: there the members are looked at and asked whether they survived, one bit each, which stay
-/// in cache. A family of thousands would be walked again and again; groups beyond [`SMALL`] keep a list of their
-/// survivors.
+/// Most groups are small: their members are tested for survival, with one bit per rank, and these bits stay in cache. Groups of thousands would be
+/// read again and again, so groups of more than [`SMALL`] members keep a list of their survivors.
 pub(super) struct GroupSurvivors<'g> {
     groups: &'g CandidateGroups,
     bits: TableColumn<u64>,
-    /// Ranks in large groups, one bit each: of the others only that they survived is noted.
+    /// One bit per rank, set if it is in a large group. For other survivors only their bit is set.
     in_large: TableColumn<u64>,
-    /// Lists of large groups, each in the place of its group. Pages of small groups are never touched.
+    /// Lists of large groups, each at the position of its group. Memory pages with only small groups are never accessed.
     lists: Vec<u32>,
-    /// Of each group, for strong members and for weak ones.
+    /// For each group, the number of listed strong and weak members.
     lengths: Vec<[u32; 2]>,
 }
 
-/// Larger groups keep a list of their survivors.
+/// Number of members above which a group keeps a list of its survivors.
 const SMALL: usize = 32;
 
-/// Bytes that [`settle`](super::settle) will touch beside the groups of so many ranks, at most: lists of large groups, of which memory is given by pages.
+/// Returns the maximum number of bytes that [`settle`](super::settle) uses besides the groups: lists of large groups, whose memory is allocated in
+/// pages.
 pub(crate) fn settling_bytes(groups: &CandidateGroups, threads: usize) -> u64 {
     const PAGE: usize = 4096;
     let (postings, count) = (groups.members.len(), groups.len());
@@ -55,7 +55,7 @@ impl<'g> GroupSurvivors<'g> {
         in_ranges(groups.len(), threads, |range| {
             let members = range.map(|group| groups.members(group as u32));
             for &rank in members.filter(|members| members.len() > SMALL).flatten() {
-                // Bits are only set, and read when all threads have been joined.
+                // Bits are only set, and read after all threads have been joined.
                 words[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Relaxed);
             }
         });
@@ -76,7 +76,7 @@ impl<'g> GroupSurvivors<'g> {
         self.groups.members(group).len() > SMALL
     }
 
-    /// Survivors of a large group that are strong in it, ascending; and those that are weak.
+    /// Returns the survivors of a large group that are strong in it, and those that are weak, both ascending.
     fn listed(&self, group: u32) -> [&[u32]; 2] {
         let start = self.groups.starts[group as usize] as usize;
         let weak = start + self.groups.strong_count(group);
@@ -89,7 +89,7 @@ impl<'g> GroupSurvivors<'g> {
 
     fn add(&mut self, rank: u32) {
         self.bits[rank as usize / 64] |= 1 << (rank % 64);
-        // Nearly all ranks end here: their groups need not be walked.
+        // Nearly all ranks end here, without a pass over their groups.
         if self.in_large[rank as usize / 64] >> (rank % 64) & 1 == 0 {
             return;
         }
@@ -104,21 +104,19 @@ impl<'g> GroupSurvivors<'g> {
                 true => (start + groups.strong_count(group), weak_length),
                 false => (start, strong_length),
             };
-            // Ranks are added in ascending order, so lists ascend; and no list outgrows its place, for it has
-            // no more than all members.
+            // Ranks are added in ascending order, so lists ascend. No list outgrows its place, because it has at most all members.
             self.lists[first + *length as usize] = rank;
             *length += 1;
         }
     }
 
-    /// Survivors with ranks in a range that are candidates of a member.
+    /// Visits the survivors with ranks in a range that are candidates of a member.
     fn each(&self, membership: GroupMembership, ranks: &Range<u32>, mut visit: impl FnMut(u32)) {
         let Range { start, end } = *ranks;
         if self.is_large(membership.group) {
             let [strong, weak] = self.listed(membership.group);
             for listed in [strong, if membership.is_weak { &[] } else { weak }] {
-                // Survivors of all earlier blocks are asked for far more often than those of one: no search for
-                // these.
+                // All earlier blocks are queried far more often than a single one, so skip the search for these.
                 let from = if start == 0 {
                     0
                 } else {
@@ -138,7 +136,7 @@ impl<'g> GroupSurvivors<'g> {
     }
 }
 
-/// Survivors so far, by the groups of their texts and by those of pages.
+/// The survivors so far, by the groups of their texts and by those of pages.
 pub(super) struct Survivors<'g> {
     pub(super) by_text: GroupSurvivors<'g>,
     by_page: Option<GroupSurvivors<'g>>,
@@ -162,12 +160,12 @@ impl<'g> Survivors<'g> {
     }
 }
 
-/// Ranks that are in both ranges.
+/// Returns the intersection of two ranges.
 fn common(a: &Range<u32>, b: &Range<u32>) -> Range<u32> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
-/// Survivors with ranks in a range.
+/// The survivors with ranks in a range.
 pub(super) struct SurvivorRange<'s, 'g> {
     pub(super) survivors: &'s Survivors<'g>,
     pub(super) ranks: Range<u32>,
@@ -195,7 +193,7 @@ impl CandidateMembers for SurvivorRange<'_, '_> {
     }
 }
 
-/// All survivors before a rank that share a group with it, and of each group in which it is weak only the last one if so asked.
+/// All survivors before a rank that share a group with it. If `last_only`, only the last one of each group in which the rank is weak.
 pub(super) struct EarlierSurvivors<'s, 'g> {
     pub(super) survivors: &'s Survivors<'g>,
     pub(super) than: u32,
@@ -213,7 +211,7 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
             by_text.each(strong, &common(&(0..self.than), within), visit);
         } else if membership.is_weak && by_text.is_large(membership.group) {
             let [_, weak] = by_text.listed(membership.group);
-            // The last one before the rank: neighbours in the order of wanting are often of one kind.
+            // The last one before the rank, because neighbours in the order of preference are often alike.
             let before = weak.partition_point(|&rank| rank < self.than);
             let last = weak[..before].last().copied();
             last.filter(|last| within.contains(last))
@@ -224,7 +222,7 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
 
     fn each_by_page(&self, _: GroupMembership, _: &Range<u32>, _: impl FnMut(u32)) {}
 
-    /// True where only the last ones are visited: else all shared groups are counted, as if there were no weak members.
+    /// Returns true if only the last ones are visited. Otherwise all shared groups are counted, as if there were no weak members.
     fn leaves_out_weak(&self) -> bool {
         self.last_only
     }

@@ -1,10 +1,10 @@
-//! Meetings of threads, which end for all when one of them panics.
+//! Meetings of threads, which end for all threads if one of them panics.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::locks::lock;
 
-/// A place where threads wait for one another.
+/// A point where threads wait for each other.
 pub(super) struct Meeting {
     threads: usize,
     state: Mutex<MeetingState>,
@@ -13,11 +13,11 @@ pub(super) struct Meeting {
 
 #[derive(Default)]
 struct MeetingState {
-    /// Threads that wait for the others.
+    /// Number of threads that wait for the others.
     waiting: usize,
-    /// Number of meetings that all came to.
+    /// Number of completed meetings.
     round: u64,
-    /// True once a thread will not come any more.
+    /// True once a thread has panicked.
     is_broken: bool,
 }
 
@@ -40,7 +40,7 @@ impl Meeting {
             state.round += 1;
             self.moved.notify_all();
         }
-        // The number of the round tells a real end from a spurious wake-up, and this meeting from the next.
+        // The round distinguishes the end of the meeting from a spurious wake-up, and this meeting from the next.
         while state.round == round && !state.is_broken {
             state = self
                 .moved
@@ -51,7 +51,7 @@ impl Meeting {
     }
 }
 
-/// Tells the other threads if one of them panics: they would wait for ever.
+/// Breaks the meeting if its thread panics, because the others would wait forever.
 pub(super) struct Leaving<'m>(pub(super) &'m Meeting);
 
 impl Drop for Leaving<'_> {

@@ -1,38 +1,38 @@
-//! Ranks that are settled so far, and what comes of all of them.
+//! The ranks settled so far, and the decisions on all ranks.
 
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
 use crate::spill::table_column::TableColumn;
 
-/// Decision on all classes.
+/// Decisions on all classes.
 pub(crate) struct ClassDecisions {
-    /// By rank.
+    /// Decisions by rank.
     pub(crate) decisions: DecisionTable,
-    /// Counts of what was looked at for them.
+    /// Counts of comparisons.
     pub(crate) comparisons: ComparisonCounts,
-    /// Number of classes that survive though their main text resembles that of a survivor: the pages differ.
+    /// Number of classes that survive although their main text resembles that of a survivor, because the pages differ.
     pub(crate) kept_as_pages: u64,
 }
 
-/// Settled ranks: the first ones of all.
+/// The ranks settled so far, which are the first ones.
 #[derive(Clone, Default)]
 pub(crate) struct SettledRanks {
-    /// Number of ranks that are settled.
+    /// Number of ranks settled.
     pub(crate) count: usize,
-    /// Decisions on all ranks; those that are not settled are kept so far.
+    /// Decisions on all ranks; those not settled yet are marked as kept.
     pub(crate) decisions: DecisionTable,
-    /// Counts of what was looked at for them.
+    /// Counts of comparisons for the settled ranks.
     pub(crate) comparisons: ComparisonCounts,
-    /// Ranks that resemble a survivor by their main text, but not as pages; some more than once.
+    /// Ranks whose main text resembles that of a survivor, but which are not near-duplicates as pages. Some occur more than once.
     pub(crate) refused: TableColumn<u32>,
-    /// The same, found at the ends of windows: no log tells of them.
+    /// Such ranks that were found at the end of windows, and are not in a log.
     pub(super) refused_as_weak: TableColumn<u32>,
-    /// Bytes of feature sets that were compared for those settled by this process, roughly.
+    /// Approximate bytes of feature sets compared for the ranks that this process settled.
     pub(crate) compared_bytes: u64,
 }
 
 impl SettledRanks {
-    /// The first `fixed` of so many ranks, which survive whatever they resemble.
+    /// Creates the state in which the first `fixed` of `ranks` ranks are settled; they survive whatever they resemble.
     pub(crate) fn fixed(fixed: usize, ranks: usize) -> Self {
         Self {
             count: fixed,
@@ -41,7 +41,7 @@ impl SettledRanks {
         }
     }
 
-    /// The decisions, once all ranks are settled.
+    /// Returns the decisions, after all ranks have been settled.
     pub(super) fn into_decisions(self) -> ClassDecisions {
         let Self {
             decisions,

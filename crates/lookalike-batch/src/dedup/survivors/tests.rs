@@ -1,4 +1,4 @@
-//! Survivors against the plain sequence.
+//! Survivors compared with the plain sequence.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
-/// The definition, one rank after another: the most similar earlier survivor, the smaller rank of equals.
+/// The definition, one rank after another: the most similar earlier survivor; of equally similar ones, the smaller rank.
 fn slow(collection: &TestCollection, fixed: usize) -> Vec<ClassDecision> {
     let mut decisions: Vec<ClassDecision> = Vec::new();
     for rank in 0..collection.sets.len() as u32 {
@@ -45,7 +45,7 @@ fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<Cla
     classes(&settled.decisions)
 }
 
-/// Families in which many sets share all their groups, beside sets of a small pool.
+/// Families in which many sets share all their groups, and sets from a small range of features.
 fn families() -> impl Strategy<Value = Vec<Vec<u64>>> {
     let member = (0..4_u64, prop::collection::btree_set(0..12_u64, 0..4));
     let member = member.prop_map(|(family, own)| {
@@ -56,14 +56,14 @@ fn families() -> impl Strategy<Value = Vec<Vec<u64>>> {
     prop::collection::vec(member, 60..200)
 }
 
-/// Sets, and how they are settled.
+/// Sets, and the way they are settled.
 #[derive(Debug)]
 struct SettlingCase {
     sets: Vec<Vec<u64>>,
     threshold: f64,
     fixed: usize,
     threads: usize,
-    /// Ranks of a block.
+    /// Number of ranks in a block.
     ranks: usize,
     resumed_at: usize,
     by_prefix: bool,
@@ -96,8 +96,8 @@ impl SettlingCase {
         SettledRanks::fixed(self.fixed, self.sets.len())
     }
 
-    /// The decisions by groups in memory, from some ranks on, and the last state in which no more ranks were settled than a resumption begins
-    /// with.
+    /// Settles the ranks after `settled` with groups in memory. Returns the decisions, and the last state with no more settled ranks than a
+    /// resumption starts with.
     fn settle_from(
         &self,
         settled: SettledRanks,
@@ -125,7 +125,7 @@ impl SettlingCase {
     }
 }
 
-/// All that is told of decisions.
+/// Returns all parts of the decisions.
 fn told(all: &ClassDecisions) -> (Vec<ClassDecision>, ComparisonCounts, u64) {
     (classes(&all.decisions), all.comparisons, all.kept_as_pages)
 }
@@ -156,7 +156,7 @@ proptest! {
         let verifier = collection.verifier();
         let (expected, stopped) = case.settle_from(case.begin(), &verifier, threads, 5);
         let groups = collection.groups_on_disk();
-        // As little as will do, and anything up to all.
+        // As little memory as possible, and any amount up to all.
         for more in [0, (part * part * 20_000.0) as u64] {
             for settled in [&case.begin(), &stopped] {
                 let plan = LittlePlan { threads, ranks: case.ranks, more };
@@ -212,7 +212,7 @@ fn an_error_ends_the_work_of_all_threads() {
 
 #[test]
 fn survivors_of_earlier_blocks_are_found_by_every_thread() {
-    // 2,500 sets are three blocks; each resembles some in all of them.
+    // Each set resembles earlier ones, some of them more than 1,024 ranks before it.
     let feature = |at: u64, number: u64| (at / 7 * 13 + number * (1 + at % 3)) % 997;
     let sets = (0..2500_u64).map(|at| {
         let mut set: Vec<u64> = (0..8).map(|number| feature(at % 900, number)).collect();

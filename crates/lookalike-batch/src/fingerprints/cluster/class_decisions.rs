@@ -1,4 +1,4 @@
-//! Kept classes: the rule of [`lookalike::cluster`] over classes in the order in which they are wanted.
+//! Decides which classes are kept: applies the rule of [`lookalike::cluster`] to classes, the most wanted first.
 
 use std::io;
 
@@ -13,15 +13,15 @@ use crate::error::BatchError;
 use crate::observer::JobStage;
 use crate::spill::external_sort::ExternalSort;
 
-/// Decisions on classes, by rank.
+/// Decisions about classes, by rank.
 pub(super) enum ClassDecisions {
     Stars(StarClusters),
-    /// The first rank of the component of each.
+    /// The first rank of each class's component.
     Components(Vec<u32>),
 }
 
 impl ClassDecisions {
-    /// The rank that a class is removed for, and the distance where the two were compared; none if the class survives.
+    /// Returns the rank that a class is removed for, with the distance if the two were compared. `None` if the class survives.
     pub(super) fn survivor(&self, rank: u32) -> Option<(u32, Option<u8>)> {
         match self {
             Self::Stars(stars) => {
@@ -37,7 +37,7 @@ impl ClassDecisions {
 }
 
 impl FingerprintClustering<'_> {
-    /// Decides about all classes; pairs take up to `budget` bytes of memory while they are sorted.
+    /// Decides about all classes. Sorting pairs takes up to `budget` bytes of memory.
     pub(super) fn decide(
         &self,
         linked: &LinkedClasses,
@@ -47,8 +47,7 @@ impl FingerprintClustering<'_> {
         self.observer.stage(JobStage::Group, 0);
         let temporary = BatchError::temporary(self.folder);
         let ranks = linked.index.len() as u32;
-        // The walk over edges fails with errors of the disk only. A fault of the pairs waits here, and wins
-        // afterwards.
+        // The walk over edges can only fail with disk errors. An error in the pairs is kept here and takes precedence afterwards.
         let mut wrong = None;
         let decided = match self.rule {
             FingerprintRule::Components => {
@@ -62,13 +61,13 @@ impl FingerprintClustering<'_> {
                 ClassDecisions::Components(firsts.collect())
             }
             FingerprintRule::Stars => {
-                // Distances and both ranks, later one first: sorted so, each class sees its pairs together and
-                // in ascending distance, whatever the order in which the threads found them.
+                // Sort by later rank, distance and earlier rank: each class then sees its pairs together and in ascending distance, whatever the
+                // order in which threads found them.
                 let mut sort = ExternalSort::new(budget, self.folder);
                 let walked = each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
                 walked.map_err(&temporary)?;
                 let mut stars = StarClusters::new(ranks);
-                // In the order of the later rank: whether the earlier one survives is decided by then.
+                // Pairs come in the order of the later rank, so it is known by then whether the earlier one survives.
                 sort.drain(|[later, distance, earlier]: Edge| {
                     stars.pair(later, earlier, distance as u8);
                     io::Result::Ok(())
@@ -81,7 +80,7 @@ impl FingerprintClustering<'_> {
     }
 }
 
-/// Shows every pair by ranks: the later one, the distance, the earlier one. The first pair that the files contradict goes to `wrong`.
+/// Visits every pair by ranks: the later one, the distance, the earlier one. The first pair that contradicts the files goes to `wrong`.
 fn each_ranked(
     linked: &LinkedClasses,
     ranking: &ClassRanking<'_>,
@@ -99,7 +98,7 @@ fn each_ranked(
             *wrong = checked.err();
         }
         let [x, y] = classes.map(|class| ranking.ranks[class as usize]);
-        // Two ids of one class, equal by way of others: there is nothing to decide between them.
+        // Two ids may belong to one class through other equal ids. Between them there is nothing to decide.
         match x == y {
             true => Ok(()),
             false => visit([x.max(y), distance, x.min(y)]),

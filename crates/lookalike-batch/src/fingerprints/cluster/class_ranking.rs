@@ -1,4 +1,4 @@
-//! The best document of each class, and the order in which classes are wanted.
+//! Finds the best document of each class, and orders classes by preference.
 
 use super::documents::{ClusterDocument, ClusterDocuments, DocumentId};
 use super::error::ClusterError;
@@ -14,37 +14,37 @@ use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
 
-/// No document.
+/// Value that means no document.
 const NOBODY: u32 = u32::MAX;
 
-/// Facts about the documents of each class.
+/// Facts about the documents of each class, and the order of the classes.
 pub(super) struct ClassRanking<'s> {
-    /// Place of the best document, by class.
+    /// Place of the best document of each class.
     pub(super) best: TableColumn<u32>,
-    /// Number of documents, by class.
+    /// Number of documents of each class.
     pub(super) members: TableColumn<u32>,
-    /// Rank, by class: the most wanted first.
+    /// Rank of each class, the most wanted first.
     pub(super) ranks: TableColumn<u32>,
-    /// Class, by rank.
+    /// Class of each rank.
     pub(super) classes: TableColumn<u32>,
     /// Bytes of the ids of all these documents.
     pub(super) id_bytes: u64,
-    /// Fingerprint, by class; empty where no file was read, or fingerprints are the classes.
+    /// Fingerprint of each class. Empty if no file was read, or if fingerprints are the classes.
     pub(super) fingerprints: TableColumn<u128>,
-    /// The sketches whose positions these fingerprints are, if they are.
+    /// The sketches that these values are positions of, if they are not fingerprints.
     sketches: Option<&'s DistinctSketches>,
     /// Digest of the files that were read.
     pub(super) digest: Option<u64>,
-    /// Ids of all these documents.
+    /// Ids of all these documents, for detecting repeated ids.
     pub(super) linked: SortedIds,
-    /// Bytes of the table of these.
+    /// Memory of the table of these ids, in bytes.
     pub(super) linked_bytes: u64,
-    /// Bytes of ids that are held in memory.
+    /// Bytes of the ids that are held in memory.
     pub(super) held_bytes: u64,
 }
 
 impl DocumentId<'_> {
-    /// True if a fingerprint stands for itself: all documents with it are one.
+    /// Tells whether the document is a fingerprint without an id. All documents with the same bare fingerprint are one.
     pub(super) fn is_bare(self) -> bool {
         matches!(self, Self::Named(FingerprintName::Fingerprint(_)))
     }
@@ -61,16 +61,16 @@ impl DocumentId<'_> {
     }
 }
 
-/// Documents on their way to a ranking.
+/// State of a ranking while documents are read.
 struct RankedDocuments<'i, 's> {
     index: &'i ClassIndex,
     keep: FingerprintKeep,
     ranking: ClassRanking<'s>,
-    /// Id of the best document, by class, where ids decide.
+    /// Id of the best document of each class, if ids decide.
     ids: Vec<Option<ListedId<'static>>>,
-    /// True for each id of the pairs that is in a file.
+    /// For each id in the pairs, whether it occurred in a file.
     met: TableColumn<bool>,
-    /// Number of the id whose fingerprint is that of its class, where files must agree with pairs.
+    /// Number of the id that gave its class a fingerprint, if files must agree with pairs.
     witnesses: TableColumn<u32>,
     linked: LinkedIds,
 }
@@ -80,8 +80,7 @@ impl<'s> RankedDocuments<'_, 's> {
         let Some(class) = self.index.class(document) else {
             return Ok(());
         };
-        // Before the best is chosen: a class without a best has no fingerprint yet and takes that of this
-        // document.
+        // Check before the best document is chosen: a class without one has no fingerprint yet and takes that of this document.
         self.check(document, class)?;
         if !document.id.is_bare() {
             self.linked.add(&document.id.listed());
@@ -90,7 +89,7 @@ impl<'s> RankedDocuments<'_, 's> {
         let ranking = &mut self.ranking;
         ranking.id_bytes += document.id.bytes();
         let is_first = ranking.best[class] == NOBODY;
-        // All documents with one bare fingerprint are one, however often it is read.
+        // All documents with the same bare fingerprint are one, however often it is read.
         match document.id.is_bare() {
             true => ranking.members[class] = 1,
             false => ranking.members[class] += 1,
@@ -113,13 +112,13 @@ impl<'s> RankedDocuments<'_, 's> {
         Ok(())
     }
 
-    /// Refuses a second document of an id of the pairs, and a fingerprint that is not that of its class.
+    /// Fails for a second document with an id of the pairs, and for a fingerprint that differs from that of its class.
     fn check(&mut self, document: &ClusterDocument<'_>, class: u32) -> Result<(), ClusterError> {
         let (ClassIndex::Ids { ids, .. }, Some(number)) = (self.index, self.index.listed(document))
         else {
             return Ok(());
         };
-        // A fingerprint that stands for itself may come again: all documents with it are one.
+        // A bare fingerprint may repeat: all documents with it are one.
         if std::mem::replace(&mut self.met[number as usize], true) && !document.id.is_bare() {
             let id = ids.id(number).to_string();
             return Err(ClusterError::RepeatedId { id });
@@ -141,7 +140,7 @@ impl<'s> RankedDocuments<'_, 's> {
         )
     }
 
-    /// Refuses ids of the pairs that are in no file.
+    /// Fails if an id of the pairs occurs in no file.
     fn check_met(&self) -> Result<(), ClusterError> {
         let ClassIndex::Ids { ids, .. } = self.index else {
             return Ok(());
@@ -176,12 +175,11 @@ impl<'s> RankedDocuments<'_, 's> {
         let by_wish: &ItemOrder<'_, u32> = &|a, b| match keep {
             FingerprintKeep::First => place(a).cmp(&place(b)),
             FingerprintKeep::Last => place(b).cmp(&place(a)),
-            // Equal ids of two classes are refused when results are written; until then places keep the order
-            // total.
+            // Equal ids in two classes are refused when results are written; until then places make the order total.
             FingerprintKeep::Id => (id(a), place(a)).cmp(&(id(b), place(b))),
         };
         sort_unequal_by(&mut classes, threads, by_wish);
-        // The inverse of `classes`: both directions are asked for each edge and each document.
+        // Build the inverse of `classes`, because both directions are looked up for each edge and each document.
         ranking.ranks = TableColumn::zeroed(classes.len());
         for (rank, &class) in (0..).zip(classes.iter()) {
             ranking.ranks[class as usize] = rank;
@@ -192,7 +190,7 @@ impl<'s> RankedDocuments<'_, 's> {
 }
 
 impl ClassRanking<'_> {
-    /// Refuses two ids whose fingerprints have another distance than in the pairs.
+    /// Fails if the fingerprints of two ids have another distance than the pair.
     pub(super) fn ensure_distance(
         &self,
         ids: &IdTable,
@@ -239,8 +237,7 @@ impl FingerprintClustering<'_> {
             ClassIndex::Ids { ids, .. } => ids.len() as usize,
             ClassIndex::Fingerprints { .. } => 0,
         };
-        // Fingerprints of classes are held only where pairs came from a list: pairs that were joined here are
-        // right.
+        // Keep fingerprints of classes only if pairs came from a list; pairs that were joined here are right.
         let (keep, in_files) = match documents {
             ClusterDocuments::Files(_) => (self.survivor(), ids > 0),
             // Their places are in the order of ids.

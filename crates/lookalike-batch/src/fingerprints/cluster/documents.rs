@@ -1,4 +1,4 @@
-//! The documents of a decision, one after another, as often as they are needed: those of files of fingerprints, or the ids of pairs.
+//! Documents of a decision, which can be read repeatedly: those of fingerprint files, or the ids of pairs.
 
 use lookalike_corpus::ReadError;
 use lookalike_hamming::Word;
@@ -16,23 +16,23 @@ use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::spill::table_column::TableColumn;
 
-/// Bytes of fingerprints and ids that are in memory at once.
+/// Bytes of fingerprints and ids in memory at once.
 const CHUNK_BYTES: u64 = 4 << 20;
 
-/// A document, by its place among all.
+/// A document, with its place among all.
 pub(super) struct ClusterDocument<'a> {
     pub(super) place: u32,
     pub(super) id: DocumentId<'a>,
-    /// Its fingerprint, where there is a file.
+    /// Its fingerprint, if it comes from a file.
     pub(super) fingerprint: Option<u128>,
 }
 
 /// Id of a document.
 #[derive(Clone, Copy)]
 pub(super) enum DocumentId<'a> {
-    /// Of a file; a fingerprint without an id stands for itself.
+    /// Name in a file; a fingerprint without an id stands for itself.
     Named(FingerprintName<'a>),
-    /// Of a pair.
+    /// Number of an id in the table of ids of the pairs.
     Listed(&'a IdTable, u32),
 }
 
@@ -45,38 +45,37 @@ impl<'a> DocumentId<'a> {
     }
 }
 
-/// Documents that can be read again.
+/// Documents that can be read repeatedly.
 pub(super) enum ClusterDocuments<'a> {
-    /// Those of files, in their order.
+    /// Documents of files, in file order.
     Files(DocumentFiles<'a>),
-    /// Ids in ascending order.
+    /// Ids of pairs, in ascending order.
     Ids(&'a IdTable, TableColumn<u32>),
 }
 
-/// Files of fingerprints, in the order in which they are named.
+/// Fingerprint files, in the order in which they are named.
 #[derive(Clone)]
 pub(super) struct DocumentFiles<'a> {
     pub(super) paths: &'a [FingerprintSource],
     pub(super) losses: LossPolicy,
     pub(super) observer: &'a dyn JobObserver,
-    /// Digest of the fingerprints, once they have been read.
+    /// Digest of the fingerprints, once the files have been read.
     pub(super) digest: Option<u64>,
-    /// The different sketches of the files, where these hold sketches of several places: the position of a document's among them stands
-    /// for its fingerprint.
+    /// The distinct sketches of the files, if these hold sketches of several places. A sketch's position among them then serves as its fingerprint.
     pub(super) sketches: Option<&'a SketchPositions>,
 }
 
-/// Facts about files that have been read.
+/// Facts about the files that were read.
 pub(super) struct ReadDocuments {
     pub(super) files: Vec<CodesSummary>,
     pub(super) documents: u32,
-    /// True if fingerprints stand for themselves: equal ones are one document.
+    /// True if fingerprints have no ids, so that equal ones are one document.
     pub(super) is_bare: bool,
     pub(super) digest: u64,
 }
 
 impl ClusterDocuments<'_> {
-    /// Shows every document in the order of their places; facts about the files, where there are any.
+    /// Visits every document in the order of places. Returns facts about the files, or `None` if there are none.
     pub(super) fn each(
         &self,
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
@@ -97,10 +96,9 @@ impl ClusterDocuments<'_> {
 }
 
 impl DocumentFiles<'_> {
-    /// Opens all files, whose schemes must agree.
+    /// Opens all files and checks that their schemes agree.
     pub(super) fn open(&self) -> Result<CodeFiles, BatchError> {
-        // All headers before the first fingerprint: a wrong scheme in the last file is told at once, not after
-        // hours.
+        // Open all headers before reading fingerprints, so that a wrong scheme in the last file is reported at once, not after hours.
         Ok(CodeFiles::open(self.paths, self.losses.is_strict())?)
     }
 
@@ -151,7 +149,7 @@ impl DocumentFiles<'_> {
         ReadError::Changed { name }.into()
     }
 
-    /// Reads all files of sketches, which must be those that were there before.
+    /// Reads all files of sketches, which must be unchanged since they were first read.
     fn read_sketches(
         &self,
         sketches: &SketchPositions,
@@ -202,20 +200,19 @@ impl ReadDocuments {
             return Ok(());
         }
         let is_bare = chunk.ids.is_none();
-        // A bare fingerprint is one document however often it comes, one with an id is not: counts of both
-        // together mean nothing.
+        // Bare fingerprints are one document however often they occur, those with ids are not, so their counts cannot be mixed.
         if self.documents > 0 && is_bare != self.is_bare {
             let name = file.to_owned();
             return Err(ClusterError::MixedIds { name }.into());
         }
         self.is_bare = is_bare;
         let all = u64::from(self.documents) + chunk.codes.len() as u64;
-        // Places have 32 bits, of which one number stands for nobody.
+        // Places have 32 bits, and one value means no document.
         if all >= u64::from(u32::MAX) {
             return Err(BatchError::TooManyFingerprints(all));
         }
         for (at, &fingerprint) in chunk.codes.iter().enumerate() {
-            // The order counts: later readings know a document by its place.
+            // The digest depends on the order, since later readings identify a document by its place.
             let value = fingerprint.to_u128();
             self.digest = (self.digest ^ value as u64 ^ ((value >> 64) as u64).rotate_left(32))
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)

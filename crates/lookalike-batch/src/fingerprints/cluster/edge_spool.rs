@@ -1,4 +1,4 @@
-//! Pairs of classes that wait for their order: in memory while they fit, in a temporary file beyond.
+//! Stores pairs of classes until they can be ordered: in memory while they fit, then in a temporary file.
 
 use std::io;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::sync::Mutex;
 use crate::locks::lock;
 use crate::spill::partitions::PartitionedFile;
 
-/// The two ends of a pair and their distance.
+/// The two ends of a pair, and their distance.
 pub(super) type Edge = [u32; 3];
 
-/// Edges that one thread gathers before it disturbs the others.
+/// Number of edges that one thread collects before it takes the lock.
 const BATCH: usize = 1 << 14;
 
-/// Edges in no order. Shared between threads, each with an [`EdgeWriter`].
+/// Edges in no particular order. Threads share it, each with its own [`EdgeWriter`].
 pub(super) struct EdgeSpool {
     edges: PartitionedFile<Edge>,
     failed: Mutex<Option<io::Error>>,
@@ -34,19 +34,19 @@ impl EdgeSpool {
         }
     }
 
-    /// The first failure of any writer.
+    /// Returns the first failure of any writer.
     pub(super) fn check(&self) -> io::Result<()> {
-        // Only once all writers are gone: what a writer still holds goes in, or fails, when it is dropped.
+        // Call it only after all writers are dropped: a writer appends its remaining edges on drop, which may fail.
         lock(&self.failed).take().map_or(Ok(()), Err)
     }
 
-    /// Number of edges.
+    /// Returns the number of edges.
     pub(super) fn len(&self) -> u64 {
-        // All edges are in one partition: nothing is asked of their order here.
+        // All edges are in one partition, because their order does not matter here.
         self.edges.records(0)
     }
 
-    /// Shows all edges, in no particular order.
+    /// Visits all edges in no particular order.
     pub(super) fn each(&self, mut visit: impl FnMut(Edge) -> io::Result<()>) -> io::Result<()> {
         self.edges.pieces(0, BATCH, &mut |edges| {
             edges.iter().try_for_each(|&edge| visit(edge))
@@ -54,7 +54,7 @@ impl EdgeSpool {
     }
 }
 
-/// One thread's edges on their way to all.
+/// Buffer of one thread's edges.
 pub(super) struct EdgeWriter<'s> {
     spool: &'s EdgeSpool,
     edges: Vec<Edge>,
@@ -69,7 +69,7 @@ impl EdgeWriter<'_> {
     }
 
     fn append(&mut self) {
-        // The join that calls this cannot be stopped by an error, so the first one waits for `check`.
+        // An error cannot stop the join that calls this, so the first one is kept for `check`.
         if let Err(error) = self.spool.edges.append(0, &mut self.edges) {
             lock(&self.spool.failed).get_or_insert(error);
         }

@@ -1,54 +1,54 @@
-//! Errors of a decision by fingerprints, each with its place.
+//! Errors of a decision by fingerprints, each with the place where it occurred.
 
-/// Pairs and files of fingerprints that do not make a decision.
+/// Reason why pairs and fingerprint files do not give a decision.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// A line of a list of pairs is none.
+    /// A line of a list of pairs is not a pair.
     #[error(
         "{name}, line {line}: {reason}: pairs are lines as `lookalike join` writes them, \
          {{\"a\":..,\"b\":..,\"distance\":..}} or {{\"f\":..,\"q\":..,\"distance\":..}}; repair the line, or join again"
     )]
     Line {
-        /// The list.
+        /// Name of the list.
         name: String,
-        /// The line.
+        /// Number of the line.
         line: u64,
-        /// Fault.
+        /// Description of the error.
         reason: String,
     },
-    /// A pair is farther apart than is allowed: in bits, or in places of sketches.
+    /// The distance of a pair is larger than allowed: in bits, or in places of sketches.
     #[error("{name}, line {line}: {a} and {b} have the distance {found}, more than {most}")]
     Beyond {
-        /// The list.
+        /// Name of the list.
         name: String,
-        /// The line.
+        /// Number of the line.
         line: u64,
         /// One document, as JSON.
         a: String,
-        /// The other.
+        /// The other document, as JSON.
         b: String,
         /// Their distance.
         found: u8,
-        /// Largest distance allowed.
+        /// The largest allowed distance.
         most: u32,
     },
-    /// A document is a pair with itself.
+    /// A document is paired with itself.
     #[error(
         "{name}, line {line}: {id} is paired with itself at distance {distance}: the two collections that were joined use one id for \
          different documents; give them different ids and join again"
     )]
     OneId {
-        /// The list.
+        /// Name of the list.
         name: String,
-        /// The line.
+        /// Number of the line.
         line: u64,
         /// The id, as JSON.
         id: String,
         /// The distance.
         distance: u8,
     },
-    /// An id of the pairs is in no file.
+    /// An id of the pairs is not in any file.
     #[error(
         "{id} is in the pairs but in none of the files ({count} such ids): name every file that was joined, or none, to decide only \
          about the ids in the pairs"
@@ -59,7 +59,7 @@ pub enum ClusterError {
         /// Number of such ids.
         count: u64,
     },
-    /// Two documents of the files have one id.
+    /// Two documents of the files have the same id.
     #[error(
         "{id} is in the files more than once, so a line with it would be ambiguous: give each document its own id"
     )]
@@ -67,7 +67,7 @@ pub enum ClusterError {
         /// The id, as JSON.
         id: String,
     },
-    /// The fingerprints of a pair have another distance than the pair.
+    /// The fingerprints of a pair have another distance than the pair states.
     #[error(
         "{a} and {b} have the distance {listed} in the pairs and {found} in the files: the pairs were not made of these \
          files; join them again"
@@ -75,45 +75,45 @@ pub enum ClusterError {
     OtherDistance {
         /// One document, as JSON.
         a: String,
-        /// The other.
+        /// The other document, as JSON.
         b: String,
         /// Distance in the pairs.
         listed: u32,
         /// Distance in the files.
         found: u32,
     },
-    /// Some fingerprints have ids and others none.
+    /// Some fingerprints have ids and others do not.
     #[error(
         "{name}: some fingerprints have ids and others, here or in an earlier file, have none: give all of them ids, or cluster them \
          separately"
     )]
     MixedIds {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// Fingerprints without ids name no texts.
+    /// The fingerprints have no ids, so their texts cannot be found.
     #[error(
         "the fingerprints have no ids, so their texts cannot be found: make them again in a format that keeps ids"
     )]
     NoIds,
-    /// No text of any document is there.
+    /// None of the documents' texts was found.
     #[error(
         "none of the {records} records read has the id of a document that would be removed, such as {id}"
     )]
     NoTexts {
-        /// Records read.
+        /// Number of records read.
         records: u64,
-        /// An id, as JSON.
+        /// The id of one such document, as JSON.
         id: String,
     },
     /// The memory limit is too small.
     #[error("{what} do not fit in {mib} MiB", mib = limit >> 20)]
     Memory {
-        /// Consumer of the memory.
+        /// Name of the data that needs the memory.
         what: &'static str,
         /// The limit, in bytes.
         limit: u64,
-        /// Least limit that would do, in MiB.
+        /// The smallest limit that is enough, in MiB.
         least: u64,
     },
 }

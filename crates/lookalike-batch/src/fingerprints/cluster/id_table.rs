@@ -1,4 +1,4 @@
-//! Ids of a list of pairs, each once, by number.
+//! Assigns numbers to the distinct ids of a list of pairs.
 
 use std::cmp::Ordering;
 
@@ -9,20 +9,20 @@ use crate::fingerprints::files::ListedId;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::TableAllocator;
 
-/// Ids by number. Memory: their bytes, and about 16 beside each.
+/// Ids by number. Memory: their bytes, and about 16 more for each.
 #[derive(Default)]
 pub(super) struct IdTable {
     bytes: TableColumn<u8>,
-    /// End of each, shifted left by one; the lowest bit is set where it is a number.
+    /// End of each id, shifted left by one; the lowest bit is set if the id is a number.
     ends: TableColumn<u64>,
     numbers: HashTable<u32, TableAllocator>,
 }
 
-/// An id as bytes, and whether it is a number.
+/// Returns the bytes of an id, and whether it is a number.
 fn bytes_of<'a>(id: &'a ListedId<'_>, number: &'a mut [u8; 8]) -> (&'a [u8], bool) {
     match id {
         ListedId::Number(value) => {
-            // Big-endian: then bytes compare as the numbers do.
+            // Big-endian, so that bytes compare as the numbers do.
             *number = value.to_be_bytes();
             (number, true)
         }
@@ -31,23 +31,23 @@ fn bytes_of<'a>(id: &'a ListedId<'_>, number: &'a mut [u8; 8]) -> (&'a [u8], boo
 }
 
 fn hash(bytes: &[u8], is_number: bool) -> u64 {
-    // By kind: the eight bytes of a number can be those of a text.
+    // Seed by kind, since the eight bytes of a number may also be a text.
     xxh3_64_with_seed(bytes, u64::from(is_number))
 }
 
 impl IdTable {
-    /// Number of ids.
+    /// Returns the number of ids.
     pub(super) fn len(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    /// Bytes of memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory(&self) -> u64 {
         let table = self.numbers.capacity() * (size_of::<u32>() + 1);
         (self.bytes.capacity() + 8 * self.ends.capacity() + table) as u64
     }
 
-    /// The bytes of an id, and whether it is a number.
+    /// Returns the bytes of an id, and whether it is a number.
     fn entry(&self, number: u32) -> (&[u8], bool) {
         let at = number as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before] >> 1);
@@ -58,7 +58,7 @@ impl IdTable {
         )
     }
 
-    /// The id of a number.
+    /// Returns the id with a number.
     pub(super) fn id(&self, number: u32) -> ListedId<'_> {
         let (bytes, is_number) = self.entry(number);
         match bytes.try_into() {
@@ -67,7 +67,7 @@ impl IdTable {
         }
     }
 
-    /// The number of an id, if it is there.
+    /// Returns the number of an id, or `None` if it is not in the table.
     pub(super) fn find(&self, id: &ListedId<'_>) -> Option<u32> {
         let mut eight = [0; 8];
         let (bytes, is_number) = bytes_of(id, &mut eight);
@@ -75,7 +75,7 @@ impl IdTable {
         self.numbers.find(hash(bytes, is_number), is_it).copied()
     }
 
-    /// The number of an id, which is added if it is missing.
+    /// Returns the number of an id, which is added if it is missing.
     pub(super) fn number(&mut self, id: &ListedId<'_>) -> u32 {
         if let Some(number) = self.find(id) {
             return number;
@@ -91,7 +91,7 @@ impl IdTable {
             ends,
             numbers,
         } = self;
-        // Hashes are not kept: a table that grows makes them again from the bytes.
+        // Hashes are not stored; a growing table computes them again from the bytes.
         let again = |&number: &u32| {
             let at = number as usize;
             let start = at.checked_sub(1).map_or(0, |before| ends[before] >> 1);
@@ -102,7 +102,7 @@ impl IdTable {
         number
     }
 
-    /// Order of two ids: numbers by value, then texts byte by byte.
+    /// Compares two ids: numbers come first, by value, then texts byte by byte.
     pub(super) fn compare(&self, a: u32, b: u32) -> Ordering {
         let key = |number| {
             let (bytes, is_number) = self.entry(number);

@@ -1,6 +1,6 @@
-//! Classes of documents with equal fingerprints, and the pairs between them: by the self-join of files, or from a list of pairs.
+//! Finds classes of documents with equal fingerprints, and the pairs between them: by a self-join of files, or from a list of pairs.
 //!
-//! Only classes that matter are numbered: those of several documents, and those with a neighbour.
+//! Only classes of several documents and classes with a neighbour get a number.
 
 use lookalike::cluster::Components;
 use lookalike_hamming::{SelfJoinLimits, Word, self_join_until};
@@ -19,26 +19,26 @@ use crate::parallel_sort::sort_unequal_by;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
 
-/// Lines between two looks at the memory and the observer.
+/// Number of lines between two checks of the memory and the observer.
 const STEP: u64 = 1 << 14;
 
-/// Classes by number, and their pairs.
+/// Numbered classes and their pairs.
 pub(super) struct LinkedClasses {
     pub(super) index: ClassIndex,
-    /// Pairs of what [`ClassIndex::end`] takes.
+    /// Pairs whose ends are arguments of [`ClassIndex::end`].
     pub(super) edges: EdgeSpool,
-    /// Files that were read for it.
+    /// Facts about the files that were read for it.
     pub(super) read: Option<ReadDocuments>,
 }
 
-/// Tells the class of a document and of the end of an edge.
+/// Map from documents, and from ends of edges, to classes.
 pub(super) enum ClassIndex {
-    /// A class is a fingerprint; an edge has the positions of fingerprints among all.
+    /// A class is a fingerprint, and an edge holds positions among all fingerprints.
     Fingerprints {
         classes: Box<dyn SortedFingerprints>,
         marks: NumberedMarks,
     },
-    /// A class is a set of ids; an edge has their numbers.
+    /// A class is a set of ids, and an edge holds numbers of ids.
     Ids {
         ids: IdTable,
         classes: TableColumn<u32>,
@@ -47,7 +47,7 @@ pub(super) enum ClassIndex {
 }
 
 impl ClassIndex {
-    /// Number of classes.
+    /// Returns the number of classes.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Fingerprints { classes, .. } => classes.len(),
@@ -55,7 +55,7 @@ impl ClassIndex {
         }
     }
 
-    /// Bytes of the fingerprints of all classes.
+    /// Returns the bytes of the fingerprints of all classes.
     pub(super) fn fingerprint_bytes(&self) -> u64 {
         let each = match self {
             Self::Fingerprints { classes, .. } => classes.key_bytes(),
@@ -64,7 +64,7 @@ impl ClassIndex {
         each * self.len() as u64
     }
 
-    /// The class of the end of an edge.
+    /// Returns the class of the end of an edge.
     pub(super) fn end(&self, end: u32) -> u32 {
         match self {
             Self::Fingerprints { marks, .. } => marks.number(end),
@@ -72,7 +72,7 @@ impl ClassIndex {
         }
     }
 
-    /// Number of a document's id among those of the pairs, where there are any.
+    /// Returns the number of a document's id in the pairs. `None` without a list of pairs, or if they do not have the id.
     pub(super) fn listed(&self, document: &ClusterDocument<'_>) -> Option<u32> {
         match (self, document.id) {
             (Self::Fingerprints { .. }, _) => None,
@@ -81,7 +81,7 @@ impl ClassIndex {
         }
     }
 
-    /// The class of a document; none if it is alone.
+    /// Returns the class of a document. `None` if it is alone.
     pub(super) fn class(&self, document: &ClusterDocument<'_>) -> Option<u32> {
         match self {
             Self::Fingerprints { classes, .. } => classes.find_value(document.fingerprint?),
@@ -91,7 +91,7 @@ impl ClassIndex {
 }
 
 impl FingerprintClustering<'_> {
-    /// All pairs of the files within the distance, by the engine's self-join.
+    /// Finds all pairs of the files within the distance by the engine's self-join.
     pub(super) fn join_files(
         &self,
         files: &DocumentFiles<'_>,
@@ -113,12 +113,12 @@ impl FingerprintClustering<'_> {
         let bytes = sizes.total_bytes().unwrap_or(0);
         drop(sizes);
         let shares = MemoryShares::new(&self.limits);
-        // Before anything is read, what no number of fingerprints would leave enough for.
+        // Before reading, refuse a memory limit that is too low for any number of fingerprints.
         shares.beside_fingerprints::<W>(0)?;
         self.observer.stage(JobStage::Scan, bytes);
         let temporary = BatchError::temporary(self.folder);
-        // Memory that is not written to costs nothing; a column that grows is there twice for a moment. In a file it would take space on
-        // the disk, for a number that is a guess.
+        // Reserving memory without writing to it costs nothing, whereas a growing column is briefly in memory twice. In a file the reservation would
+        // take disk space, and the number is only a guess.
         let room = shares.tables().heap / size_of::<W>() as u64;
         let mut all: TableColumn<W> = TableColumn::with_capacity(expected.min(room) as usize);
         let read = files.read(&mut |document| {
@@ -128,7 +128,7 @@ impl FingerprintClustering<'_> {
         all.shrink_to_fit();
         self.observer.stage(JobStage::Compare, 0);
         let shares = shares.beside_fingerprints::<W>(all.len() as u64)?;
-        // Sorting on several threads takes a copy.
+        // Sorting on several threads needs a copy.
         let threads = match shares.join >= size_of_val(all.as_slice()) as u64 {
             true => self.limits.workers(),
             false => 1,
@@ -136,7 +136,7 @@ impl FingerprintClustering<'_> {
         sort_unequal_by(&mut all, threads, W::cmp);
         let repeated = drop_repeated(&mut all);
         let marks = FingerprintMarks::new(all.len());
-        // Documents of equal fingerprints are a cluster even where the class has no neighbour.
+        // Documents with equal fingerprints are a cluster even if their class has no neighbour.
         repeated.iter().for_each(|&at| marks.set(at));
         let sorted = SortedKeys::new(all);
         let edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
@@ -162,7 +162,7 @@ impl FingerprintClustering<'_> {
         })
     }
 
-    /// The pairs of the lists.
+    /// Reads the pairs of the lists.
     pub(super) fn read_pairs(&self, shares: MemoryShares) -> Result<LinkedClasses, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let mut ids = IdTable::default();
@@ -185,8 +185,7 @@ impl FingerprintClustering<'_> {
                 let line = pair.line;
                 if let Some([a, b, distance]) = self.edge(&mut ids, &name, pair)? {
                     match distance {
-                        // Equal fingerprints make one class, which must be known before edges between classes
-                        // mean anything.
+                        // Equal fingerprints make one class. All classes must be known before edges between them mean anything.
                         0 => equal.push([a, b]),
                         _ => writer.push([a, b, distance]),
                     }
@@ -200,7 +199,7 @@ impl FingerprintClustering<'_> {
                 }
             }
         }
-        // What it still holds goes into the spool, or fails, now.
+        // Dropping the writer appends its remaining edges, which may fail.
         drop(writer);
         edges.check().map_err(&temporary)?;
         let (classes, count) = classes_of(ids.len(), &equal);
@@ -215,7 +214,7 @@ impl FingerprintClustering<'_> {
         })
     }
 
-    /// A pair as an edge of two ids; none of an id with itself.
+    /// Returns a pair as an edge between two ids. `None` if an id is paired with itself.
     fn edge(
         &self,
         ids: &mut IdTable,
@@ -249,12 +248,11 @@ impl FingerprintClustering<'_> {
             }));
         }
         let (a, b) = (ids.number(&a), ids.number(&b));
-        // At distance 0 an id is paired with itself where a document stands in both collections of a join: no
-        // pair.
+        // At distance 0 an id is paired with itself if a document is in both collections of a join; that is not a pair.
         Ok((a != b).then_some([a, b, u32::from(distance)]))
     }
 
-    /// Most bits in which two fingerprints differ that are joined.
+    /// Returns the largest distance at which fingerprints are joined, in bits.
     pub(super) fn radius(&self) -> u32 {
         self.distance
             .unwrap_or(super::DEFAULT_DISTANCE)
@@ -262,7 +260,7 @@ impl FingerprintClustering<'_> {
     }
 }
 
-/// Leaves each of some ascending fingerprints once; the new positions of those that there were several of.
+/// Removes duplicates from ascending fingerprints. Returns the new positions of those that occurred more than once.
 fn drop_repeated<W: Word>(all: &mut TableColumn<W>) -> TableColumn<u32> {
     let mut repeated = TableColumn::new();
     let mut count = 0;
@@ -280,7 +278,7 @@ fn drop_repeated<W: Word>(all: &mut TableColumn<W>) -> TableColumn<u32> {
     repeated
 }
 
-/// Takes a pair that the join found.
+/// Records a pair that the join found.
 fn link<W: Word>(
     sorted: &SortedKeys<W>,
     marks: &FingerprintMarks,
@@ -297,7 +295,7 @@ fn link<W: Word>(
     writer.push([a, b, distance]);
 }
 
-/// The class of each of some ids, where equal ones are one, and the number of classes.
+/// Returns the class of each id after merging ids with equal fingerprints, and the number of classes.
 fn classes_of(ids: u32, equal: &[[u32; 2]]) -> (TableColumn<u32>, u32) {
     let mut joined = Components::new(ids);
     for &[a, b] in equal {
@@ -306,7 +304,7 @@ fn classes_of(ids: u32, equal: &[[u32; 2]]) -> (TableColumn<u32>, u32) {
     let (mut classes, mut count) = (TableColumn::zeroed(ids as usize), 0);
     for id in 0..ids {
         let first = joined.first(id);
-        // The first of a class stands before the others.
+        // The first id of a class comes before its others.
         classes[id as usize] = match first == id {
             true => count,
             false => classes[first as usize],

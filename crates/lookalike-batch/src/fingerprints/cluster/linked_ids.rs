@@ -1,4 +1,4 @@
-//! Ids of documents that are in a cluster or beside one, to see that no other document has the same.
+//! Collects the ids of documents in classes, to detect other documents with the same id.
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
@@ -6,22 +6,22 @@ use super::sorted_fingerprints::SortedKeys;
 use crate::fingerprints::files::ListedId;
 use crate::spill::table_column::TableColumn;
 
-/// Hashes of 128 bits: two different ids never have the same.
+/// Hashes of 128 bits, which practically never collide.
 #[derive(Default)]
 pub(super) struct LinkedIds {
     hashes: TableColumn<u128>,
 }
 
-/// The same in order, once all are there.
+/// The hashes in order, once all have been added.
 pub(super) struct SortedIds {
     all: SortedKeys<u128>,
-    /// Those of several documents.
+    /// Hashes that several documents share.
     repeated: Vec<u128>,
 }
 
 fn hash(id: &ListedId<'_>) -> u128 {
     match id {
-        // By kind, as the eight bytes of a number can be those of a text.
+        // Seed by kind, since the eight bytes of a number may also be a text.
         ListedId::Number(number) => xxh3_128_with_seed(&number.to_le_bytes(), 1),
         ListedId::Text(text) => xxh3_128_with_seed(text.as_bytes(), 0),
     }
@@ -32,7 +32,7 @@ impl LinkedIds {
         self.hashes.push(hash(id));
     }
 
-    /// Bytes that they take once they are in order.
+    /// Returns the bytes that the hashes take when they are sorted.
     pub(super) fn memory(&self) -> u64 {
         SortedKeys::<u128>::memory(self.hashes.capacity() as u64)
     }
@@ -52,7 +52,8 @@ impl LinkedIds {
 }
 
 impl SortedIds {
-    /// True if another document has this id. Of two documents none of which was added nobody asks.
+    /// Tells whether another document has this id. `was_added` tells whether the document itself was added. Repetitions among documents that were not
+    /// added are not detected.
     pub(super) fn is_repeated(&self, id: &ListedId<'_>, was_added: bool) -> bool {
         match was_added {
             true => !self.repeated.is_empty() && self.repeated.binary_search(&hash(id)).is_ok(),

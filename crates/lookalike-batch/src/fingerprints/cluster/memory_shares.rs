@@ -1,8 +1,8 @@
-//! Division of `--memory` in a decision by fingerprints.
+//! Divides `--memory` among the parts of a decision by fingerprints.
 //!
-//! A fixed part is for code, threads and reading. Tables of fingerprints, ids and classes take their share of the rest, and lie in files beyond
-//! that: see [`table_memory`](crate::spill::table_memory). Of what they leave, a quarter is for pairs that wait, and the remainder for the
-//! scratch of the join.
+//! A fixed part is for code, threads and reading. Tables of fingerprints, ids and classes get a share of the rest, and are in files beyond that: see
+//! [`table_memory`](crate::spill::table_memory). Of what tables leave, a quarter is for pairs in memory, and the remainder is scratch memory of the
+//! join.
 
 use lookalike_hamming::Word;
 
@@ -12,16 +12,16 @@ use crate::settings::JobLimits;
 use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
-/// Pairs that wait in memory beyond this are written anyway.
+/// Maximum bytes of pairs that wait in memory; more are written to disk even if memory is left.
 const MOST_PAIRS: u64 = 512 * MIB;
-/// Least memory of a join beside the fingerprints.
+/// Minimum memory of a join, besides the fingerprints.
 const LEAST_JOIN: u64 = 4 * MIB;
-/// Bytes of a class in tables, besides its fingerprint: the best of its documents, their number, its rank both ways, and its place among
-/// the results.
+/// Bytes of a class in tables besides its fingerprint: its best document, its number of documents, its rank in both directions, and its place in the
+/// results.
 const CLASS_BYTES: u64 = 4 + 4 + 8 + 12;
-/// Bytes of a class that stay in memory, at most: its survivor and the distance to it, or two numbers while components are found.
+/// Maximum bytes of a class that always stay in memory: its survivor and the distance to it, or two numbers while components are found.
 const DECISION_BYTES: u64 = 8;
-/// Bytes of an id that stay in memory while equal ones are joined.
+/// Bytes of an id that always stay in memory while equal ids are merged.
 const JOINED_BYTES: u64 = 4;
 
 /// Shares of the memory, in bytes.
@@ -30,13 +30,13 @@ pub(super) struct MemoryShares {
     limit: u64,
     fixed: u64,
     left: u64,
-    /// Of tables that are there to the end, beside those of each stage.
+    /// Bytes of tables that exist until the end, besides those of each stage.
     held: u64,
-    /// Of pairs that wait, beside fingerprints.
+    /// Bytes for pairs that wait in memory, next to fingerprints.
     pub(super) pairs: u64,
-    /// The same, beside the ids of a list.
+    /// Bytes for pairs that wait in memory, next to the ids of a list.
     pub(super) list_pairs: u64,
-    /// Of the scratch of a join.
+    /// Bytes of the scratch memory of a join.
     pub(super) join: u64,
 }
 
@@ -55,7 +55,7 @@ impl MemoryShares {
         }
     }
 
-    /// The same beside tables of so many bytes, which are there to the end.
+    /// Returns the shares next to tables of `tables` bytes that exist until the end.
     pub(super) fn holding(self, tables: u64) -> Self {
         Self {
             held: tables,
@@ -63,12 +63,12 @@ impl MemoryShares {
         }
     }
 
-    /// The share of tables.
+    /// Returns the share of tables.
     pub(super) fn tables(&self) -> TableShareSizes {
         TableShareSizes::of(self.left)
     }
 
-    /// Bytes that tables of so many bytes leave.
+    /// Returns the bytes that tables of `tables` bytes leave.
     fn beside(&self, tables: u64) -> u64 {
         let tables = (self.held + tables).min(self.tables().all());
         self.left.saturating_sub(tables)
@@ -82,20 +82,20 @@ impl MemoryShares {
         }
     }
 
-    /// Bytes of so many fingerprints while pairs are found: the sorted ones, a mark and its number for each 64.
+    /// Returns the bytes of `count` fingerprints while pairs are found: the sorted fingerprints, a mark for each, and a number for each 64 marks.
     fn fingerprint_bytes<W: Word>(count: u64) -> u64 {
         SortedKeys::<W>::memory(count) + count / 8 + count / 16
     }
 
-    /// Memory left beside so many fingerprints, shared out.
+    /// Divides the memory that is left next to `count` fingerprints.
     ///
     /// # Errors
-    /// If there is not enough of it for a join.
+    /// If too little is left for a join.
     pub(super) fn beside_fingerprints<W: Word>(self, count: u64) -> Result<Self, ClusterError> {
         self.beside_tables(Self::fingerprint_bytes::<W>(count), "the fingerprints")
     }
 
-    /// The same beside sketches of so many bytes, and columns of numbers while they are put in order and into bands.
+    /// Divides the memory that is left next to `count` sketches of `bytes` bytes, and next to the columns of numbers for ordering and banding them.
     pub(super) fn beside_sketches(self, bytes: u64, count: u64) -> Result<Self, ClusterError> {
         self.beside_tables(2 * bytes + 40 * count, "the sketches")
     }
@@ -115,27 +115,27 @@ impl MemoryShares {
         })
     }
 
-    /// Bytes of feature sets that are held while texts are read.
+    /// Returns the bytes for feature sets while texts are read.
     pub(super) fn texts(&self) -> u64 {
         self.left / 4
     }
 
-    /// Refuses ids and equal pairs of a list, of so many bytes, that leave no room for a decision about them.
+    /// Fails if a list's ids and equal pairs, of `used` bytes, leave too little memory for a decision about them.
     pub(super) fn ensure_list(&self, used: u64, ids: u64) -> Result<(), ClusterError> {
-        // Columns grow by doubling.
+        // Columns double when they grow.
         let tables = 2 * used + ids * (4 + CLASS_BYTES);
         let resident = ids * (JOINED_BYTES + DECISION_BYTES);
         if resident + 2 * self.list_pairs <= self.beside(tables) {
             return Ok(());
         }
-        // Pairs take a quarter of any memory, and two MiB at least.
+        // Pairs take a quarter of the memory, and at least 2 MiB.
         let in_files = TableShareSizes::least_beside(resident + 2 * MIB).max(8 * (resident + 8));
         let tables = self.held + tables;
         let in_memory = tables + resident + ((tables + resident) / 3).max(2 * MIB) + 8;
         Err(self.refusal("the ids of the pairs", in_files.min(in_memory)))
     }
 
-    /// Memory for pairs while they are sorted, beside so many classes, tables of so many other bytes, and what is held in memory.
+    /// Returns the memory for sorting pairs, next to `classes` classes, other tables of `tables` bytes, and `held` bytes in memory.
     pub(super) fn sorting(
         &self,
         classes: u64,
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// The limit that an error asks for.
+    /// Returns the limit that an error asks for, in bytes.
     fn asked(error: &ClusterError) -> u64 {
         match error {
             ClusterError::Memory { least, .. } => least * MIB,

@@ -1,8 +1,8 @@
-//! From fingerprints to a decision: what to keep and what to remove, behind `lookalike cluster`.
+//! Decides from fingerprints which documents to keep and which to remove, for `lookalike cluster`.
 //!
-//! Documents of equal fingerprints form a class, classes within the distance are pairs. A class joins the closest survivor among those that
-//! are wanted more, or survives: the rule of [`lookalike::cluster::survivors`], so every removed document is within the distance of one that
-//! is kept, and no chain leads farther. Connected components are there for those who ask for them.
+//! Documents with equal fingerprints form a class, and classes within the distance are pairs. A class joins the closest survivor among the classes
+//! that are wanted more, or survives itself. This is the rule of [`lookalike::cluster::survivors`]: every removed document is within the distance of
+//! a kept one, and chains lead no farther. Connected components are available as another rule.
 //!
 //! ```text
 //! sketch_classes     of sketches of several places: the different ones, which take the place of fingerprints, and their pairs
@@ -12,9 +12,9 @@
 //! results            files once more: kept, removed, clusters
 //! ```
 //!
-//! Memory: about ten bytes a fingerprint while pairs are found, twice a sketch of several places and forty bytes, then some forty for each
-//! class that matters; in files beyond their share (eight bytes a class stay). Pairs wait on disk. Nothing depends on
-//! the order of pairs, the threads or the memory. No text is seen unless `text_verification` is asked to hold the removals against it: a decision by
+//! Memory: about ten bytes for each fingerprint while pairs are found (for sketches of several places, twice the sketch and forty bytes), then about
+//! forty bytes for each class that matters. Tables are in files beyond their share, except eight bytes for each class. Pairs wait on disk. The result
+//! does not depend on the order of pairs, the threads or the memory. Texts are only read if `text_verification` is requested: a decision by
 //! fingerprints is not verified.
 
 mod class_decisions;
@@ -70,26 +70,26 @@ use results::{ClusterWriter, WrittenClusters};
 use sketch_classes::SketchClasses;
 use text_verification::VerifiedRemovals;
 
-/// Rule by which documents are removed.
+/// Rule that decides which documents are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FingerprintRule {
-    /// A removed document is within the distance of its survivor: [`lookalike::cluster::survivors`].
+    /// Every removed document is within the distance of its survivor: [`lookalike::cluster::survivors`].
     #[default]
     Stars,
-    /// Of each connected component one document is kept, whatever its distance to the others.
+    /// One document of each connected component is kept, whatever its distance to the others.
     Components,
 }
 
-/// Document of a cluster that survives. Fingerprints tell neither lengths nor fields.
+/// Document of a cluster that survives. Fingerprints say nothing about lengths or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FingerprintKeep {
-    /// The first in the files.
+    /// The first document in the files.
     First,
-    /// The last in the files.
+    /// The last document in the files.
     Last,
-    /// That of the smallest id: numbers by value, then texts byte by byte.
+    /// The document with the smallest id: numbers come first, by value, then texts byte by byte.
     Id,
 }
 
@@ -100,7 +100,7 @@ setting_words!(
     Last = "last",
     Id = "id"; "fingerprints tell neither lengths nor fields, which `lookalike dedup` reads");
 
-/// The job: what is clustered, and by which rule.
+/// Job that clusters documents by their fingerprints.
 #[derive(Clone, Debug)]
 pub struct FingerprintClustering<'a> {
     inputs: &'a [FingerprintSource],
@@ -118,30 +118,31 @@ pub struct FingerprintClustering<'a> {
 
 lookalike::setters! {
     FingerprintClustering<'a> {
-        /// Sets lists of pairs as [`FingerprintJoin`](crate::FingerprintJoin) writes them. With none, as at first, the files are joined with themselves.
+        /// Sets lists of pairs as [`FingerprintJoin`](crate::FingerprintJoin) writes them. By default there are none, and the files are joined with
+        /// themselves.
         pairs: &'a [FingerprintSource],
-        /// Sets the most bits in which the fingerprints of a pair differ. If nothing is said: 3 for files, whatever they have for lists of pairs.
+        /// Sets the largest distance of a pair, in bits. Default: 3 for files; for lists of pairs, whatever distances they have.
         distance: Option<u32>,
-        /// Says that the files hold sketches of several places, of which so many must be equal. Then there is no other distance.
+        /// Declares that the files hold sketches of several places, and sets how many of these must be equal. No other distance can be set then.
         equal: Option<LeastEqual>,
-        /// Sets which document of a cluster survives. If nothing is said, the first; without files that of the smallest id.
+        /// Sets which document of a cluster survives. By default it is the first one; without files, the one with the smallest id.
         keep: Option<FingerprintKeep>,
-        /// Sets the rule by which documents are removed.
+        /// Sets the rule that decides which documents are removed.
         rule: FingerprintRule,
-        /// Sets the texts that removals are held against, if they are.
+        /// Sets the texts that removals are verified with. By default they are not verified.
         verify: Option<&'a TextVerification<'a>>,
-        /// Sets what is done about lines of files that cannot be read. A pair that cannot be read is always an error.
+        /// Sets the policy for lines of files that cannot be read. A pair that cannot be read is always an error.
         losses: LossPolicy,
-        /// Sets how many threads and how much memory the job may use. The result does not depend on it.
+        /// Sets how many threads and how much memory the job may use. The result does not depend on them.
         limits: JobLimits,
-        /// Sets who hears of progress.
+        /// Sets the observer of progress.
         observer: &'a dyn JobObserver,
     }
 }
 
 impl<'a> FingerprintClustering<'a> {
-    /// Creates a job over files of fingerprints, in any of their formats; with none, the ids of the pairs are all documents. Temporary files go
-    /// to `folder`.
+    /// Creates a job over fingerprint files, in any of their formats. Without files, the ids of the pairs are all documents. Temporary files go to
+    /// `folder`.
     pub fn new(inputs: &'a [FingerprintSource], folder: &'a Path) -> Self {
         Self {
             inputs,
@@ -187,10 +188,10 @@ impl<'a> FingerprintClustering<'a> {
         }
     }
 
-    /// Decides, and writes the results into `folder`. `command` is told in the summary.
+    /// Decides and writes the results into `folder`. `command` is stored in the summary.
     ///
     /// # Errors
-    /// [`BatchError`]. Whatever happens, no file under its final name is incomplete, and `run.json` is there only when everything is.
+    /// [`BatchError`]. In any case no file under its final name is incomplete, and `run.json` exists only if everything does.
     pub fn cluster(
         &self,
         folder: &Path,
@@ -204,7 +205,7 @@ impl<'a> FingerprintClustering<'a> {
         };
         let _lock = self.enter(&place, if_exists)?;
         let done = self.write(&place, command);
-        // There is nothing to go on from.
+        // There is nothing to resume from.
         done.inspect_err(|_| place.forget_undecided())
     }
 
@@ -216,7 +217,7 @@ impl<'a> FingerprintClustering<'a> {
         };
         let sketches = self.read_sketches(least)?;
         let beside = FingerprintClustering {
-            // Lists tell the number of places that differ.
+            // Lists state the number of places that differ.
             distance: Some(sketches.most_different()),
             ..self.clone()
         };
@@ -251,7 +252,7 @@ impl<'a> FingerprintClustering<'a> {
         };
         let mut documents = self.documents(files, &linked);
         let ranking = self.rank(&linked.index, &documents, distinct)?;
-        // From here on files must hold what was ranked: places of documents are remembered, not documents.
+        // From here on the files must be unchanged since the ranking: documents are remembered by their places only.
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;
         }
@@ -278,7 +279,7 @@ impl<'a> FingerprintClustering<'a> {
         Ok(summary)
     }
 
-    /// All documents: those of the files, as far as there are any.
+    /// Returns all documents: those of the files or, without files, the ids of the pairs.
     fn documents<'l>(
         &'l self,
         files: DocumentFiles<'l>,
@@ -297,7 +298,7 @@ impl<'a> FingerprintClustering<'a> {
         }
     }
 
-    /// Bytes for pairs that are sorted, beside all that is known of classes.
+    /// Returns the bytes for sorting pairs, next to everything known about classes.
     fn sorting_budget(
         shares: MemoryShares,
         index: &ClassIndex,
@@ -351,9 +352,9 @@ impl<'a> FingerprintClustering<'a> {
         })
     }
 
-    /// Makes the folder ready. There is nothing to resume: what is not whole is made again.
+    /// Prepares the folder. There is nothing to resume, so incomplete results are made again.
     fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<FolderLock, BatchError> {
-        // The state of a job that failed is in nobody's way.
+        // The state of a failed job does not count as a result.
         let results = CLUSTER_RESULTS.iter().copied();
         let results = results.filter(|name| *name != STATE_FOLDER);
         let present = first_there(place.folder, results);

@@ -1,4 +1,4 @@
-//! Outcome of each document, by the decision on its class.
+//! Derives the outcome of each document from the decision about its class.
 
 use super::class_decisions::ClassDecisions;
 use super::class_ranking::ClassRanking;
@@ -10,17 +10,17 @@ use crate::spill::table_column::TableColumn;
 #[derive(Clone, Copy)]
 pub(super) enum DocumentOutcome {
     Kept,
-    /// Its fingerprint stood before: it is one document with that.
+    /// Its fingerprint, which has no id, occurred before, so it is the same document.
     Again,
     Removed {
-        /// Rank of the class whose best document is kept for it.
+        /// Rank of the class whose best document is kept instead.
         survivor: u32,
-        /// Distance to it, where the two were compared.
+        /// Distance to that document, if the two were compared.
         distance: Option<u8>,
     },
 }
 
-/// Decisions on classes, seen from their documents.
+/// Decisions about classes, looked up by document.
 pub(super) struct ClusterOutcomes<'a> {
     pub(super) index: &'a ClassIndex,
     pub(super) ranking: &'a ClassRanking<'a>,
@@ -28,7 +28,7 @@ pub(super) struct ClusterOutcomes<'a> {
 }
 
 impl ClusterOutcomes<'_> {
-    /// Outcome of a document, and the rank of its class if that is not it alone.
+    /// Returns the rank of a document's class and the document's outcome. The rank is `None` if the document is alone.
     pub(super) fn of(&self, document: &ClusterDocument<'_>) -> (Option<u32>, DocumentOutcome) {
         let Some(class) = self.index.class(document) else {
             return (None, DocumentOutcome::Kept);
@@ -47,13 +47,13 @@ impl ClusterOutcomes<'_> {
         (Some(rank), outcome)
     }
 
-    /// Documents that are removed, by rank of their survivor.
+    /// Counts removed documents by the rank of their survivor.
     pub(super) fn sizes(&self) -> TableColumn<u32> {
         let mut sizes = TableColumn::zeroed(self.ranking.classes.len());
         for (rank, &class) in (0..).zip(self.ranking.classes.iter()) {
             let members = self.ranking.members[class as usize];
             match self.decisions.survivor(rank) {
-                // The best stays. A class that joins another leaves as a whole.
+                // The best document stays. A class that joins another is removed as a whole.
                 None => sizes[rank as usize] += members - 1,
                 Some((survivor, _)) => sizes[survivor as usize] += members,
             }

@@ -1,4 +1,4 @@
-//! Results in a folder: each file appears under its name when it is whole, `run.json` last.
+//! Writes the results into a folder. Each file appears under its name only when it is complete, `run.json` last.
 //!
 //! ```text
 //! kept.jsonl        ids of the documents that are kept
@@ -7,7 +7,7 @@
 //! run.json          settings, counts, cost
 //! ```
 //!
-//! Documents keep the order of the files, or of ids where there are none. Clusters follow the order in which their survivors are wanted.
+//! Documents are in file order or, without files, in the order of ids. Clusters are in the order in which their survivors are wanted.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -32,10 +32,10 @@ use crate::spill::table_memory::check;
 pub const CLUSTER_RESULTS: [&str; 5] =
     ["kept.jsonl", "removed.jsonl", "clusters.jsonl", LAST, STATE];
 
-/// Bytes of a line beside its id, at most.
+/// Maximum bytes of a member in a line, besides its id.
 const MEMBER_BYTES: u64 = 80;
 
-/// For `map_err`: a result that cannot be written, of a job that is not resumed.
+/// For `map_err`: wraps the error of a result that cannot be written, in a job that cannot be resumed.
 pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     move |cause| BatchError::File {
         path: path.to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     }
 }
 
-/// Reason for which a document was removed.
+/// Reason why a document was removed.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum RemovalReason {
@@ -63,26 +63,26 @@ struct RemovedMember<'a> {
     id: ListedId<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u8>,
-    /// Exact resemblance to the survivor, where texts were compared.
+    /// Exact resemblance to the survivor, if texts were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     similarity: Option<f64>,
     reason: RemovalReason,
 }
 
-/// Places of clusters and of their members among all lines and members of `clusters.jsonl`, by rank of the survivor.
+/// Places of clusters and members in `clusters.jsonl`, by rank of the survivor.
 struct ClusterPlaces {
-    /// Place of each survivor, and the end.
+    /// Place of each survivor, and the end of all.
     starts: TableColumn<u32>,
-    /// Place of its next member.
+    /// Place of the next member of each survivor.
     next: TableColumn<u32>,
-    /// Number of its cluster.
+    /// Number of each survivor's cluster.
     numbers: TableColumn<u32>,
-    /// The survivor for which most documents are removed, the first of several.
+    /// The survivor that most documents are removed for; the first of ties.
     largest: Option<u32>,
 }
 
 impl ClusterPlaces {
-    /// Takes the number of removed documents by rank of their survivor.
+    /// Assigns places from the number of removed documents by rank of their survivor.
     fn new(sizes: TableColumn<u32>) -> Self {
         let ranks = sizes.len();
         let most = sizes.iter().copied().max().filter(|&most| most > 0);
@@ -93,7 +93,7 @@ impl ClusterPlaces {
         for start in starts.iter_mut() {
             let size = *start;
             *start = end;
-            // The survivor has the place before its members.
+            // The survivor's place comes before those of its members.
             next.push(end + 1);
             if size > 0 {
                 end += size + 1;
@@ -110,7 +110,7 @@ impl ClusterPlaces {
         }
     }
 
-    /// The number of documents that are removed for a survivor.
+    /// Returns the number of documents removed for a survivor.
     fn removed(&self, rank: u32) -> u32 {
         let rank = rank as usize;
         (self.starts[rank + 1] - self.starts[rank]).saturating_sub(1)
@@ -121,27 +121,27 @@ impl ClusterPlaces {
     }
 }
 
-/// Writes what follows from the decisions.
+/// Writer of the results of the decisions.
 pub(super) struct ClusterWriter<'a> {
     pub(super) outcomes: &'a ClusterOutcomes<'a>,
-    /// Answer of the texts, where they were asked.
+    /// Result of the verification with texts, if there was one.
     pub(super) verified: Option<&'a VerifiedRemovals>,
     pub(super) place: &'a OutputDir<'a>,
-    /// Folder for temporary files, and bytes of memory.
+    /// Folder for temporary files, and budget in bytes.
     pub(super) folder: &'a Path,
     pub(super) budget: u64,
 }
 
-/// Files and counts that were written.
+/// Facts about the written results.
 pub(super) struct WrittenClusters {
     pub(super) counts: ClusterDecisionCounts,
-    /// Fingerprints without ids that equal an earlier one.
+    /// Number of fingerprints without ids that equal an earlier one.
     pub(super) repeated: u64,
-    /// Files that were read for it.
+    /// Facts about the files that were read for it.
     pub(super) read: Option<ReadDocuments>,
 }
 
-/// Files on their way, and counts of what is in them.
+/// Files being written, with counts of their contents.
 struct ClusterFiles {
     kept: AtomicFile,
     removed: AtomicFile,
@@ -162,13 +162,13 @@ impl ClusterFiles {
         }
     }
 
-    /// Keeps a document.
+    /// Writes a kept document.
     fn keep(&mut self, id: ListedId<'_>) -> io::Result<()> {
         self.counts.kept += 1;
         self.id_line(id, true)
     }
 
-    /// Begins the line of a cluster with its survivor, if anything was removed for it.
+    /// Starts the line of a cluster with its survivor, if any documents were removed for it.
     fn begin(&mut self, rank: u32, survivor: &ListedId<'_>) -> io::Result<()> {
         let removed = u64::from(self.places.removed(rank));
         if removed == 0 {
@@ -191,7 +191,7 @@ impl ClusterFiles {
             .add(0, self.places.starts[rank as usize], line)
     }
 
-    /// Removes a document for a survivor. The last member ends the line of the cluster.
+    /// Writes a document that is removed for a survivor. The last member ends the cluster's line.
     fn remove(&mut self, survivor: u32, member: RemovedMember<'_>) -> io::Result<()> {
         *count_of(&mut self.counts, member.reason) += 1;
         let line = &mut self.line;
@@ -200,9 +200,8 @@ impl ClusterFiles {
         let survivor = survivor as usize;
         let place = self.places.next[survivor];
         self.places.next[survivor] += 1;
-        // Pieces of a line come in the order of documents, the survivor among them or behind them, and the
-        // arranger brings them to their places: so the member with the last place ends the line, not the piece
-        // that comes last.
+        // Pieces of a line arrive in the order of documents, with the survivor at any point among them, and the arranger moves them to their places.
+        // So the line ends with the member in the last place, not with the piece that arrives last.
         let is_last = place + 1 == self.places.starts[survivor + 1];
         line.extend_from_slice(if is_last { b"]}\n" } else { b"," });
         self.clusters.add(0, place, line)?;
@@ -239,7 +238,7 @@ impl ClusterWriter<'_> {
         })
     }
 
-    /// Writes all files but the summary.
+    /// Writes all files except the summary.
     pub(super) fn write(
         &self,
         documents: &ClusterDocuments<'_>,
@@ -266,8 +265,7 @@ impl ClusterWriter<'_> {
                     files.begin(rank, &id).and_then(|()| files.keep(id))
                 }
                 (_, DocumentOutcome::Removed { survivor, distance }) => {
-                    // One for each removed document: `ClaimedRemovals::collect` went through the same documents
-                    // in the same order.
+                    // There is one for each removed document, because `ClaimedRemovals::collect` visited the same documents in the same order.
                     let similarity = similarities.as_mut().and_then(Iterator::next).copied();
                     match similarity.is_some_and(f64::is_nan) {
                         true => files.keep(id),
@@ -281,7 +279,7 @@ impl ClusterWriter<'_> {
         })?;
         let mut clusters = self.open("clusters.jsonl")?;
         files.clusters.finish(0, &mut clusters).map_err(&failed)?;
-        // Renamed when all three are whole. `run.json`, which comes after them, says that they belong together.
+        // Rename when all three are complete. `run.json`, written later, shows that they belong together.
         for file in [files.kept, files.removed, clusters] {
             file.commit().map_err(&failed)?;
         }
@@ -309,7 +307,7 @@ impl<'a> RemovedMember<'a> {
     }
 }
 
-/// An id as people read it.
+/// Returns an id as text.
 fn text_of(id: &ListedId<'_>) -> String {
     match id {
         ListedId::Number(number) => number.to_string(),

@@ -1,7 +1,7 @@
-//! Classes of documents with equal sketches of several places, and the pairs between them.
+//! Finds classes of documents with equal sketches of several places, and the pairs between them.
 //!
-//! The position of a sketch among all different ones stands for the fingerprint of a class from then on. Files are read again for the ids of
-//! documents, whose positions are remembered: nothing is looked up.
+//! From here on the position of a sketch among the distinct ones serves as the fingerprint of its class. Files are read again only for the ids of
+//! documents, whose positions are remembered, so nothing has to be looked up.
 
 use bytemuck::cast_slice;
 use xxhash_rust::xxh3::Xxh3;
@@ -25,16 +25,16 @@ use crate::spill::table_memory::check;
 
 /// The sketches of the files.
 pub(super) struct SketchClasses {
-    /// Those of documents in the order of the files.
+    /// Sketches of the documents, in file order.
     pub(super) sketches: SketchPositions,
-    /// Places that are equal at least.
+    /// Minimum number of equal places.
     least: usize,
-    /// Bytes for pairs that wait.
+    /// Bytes for pairs that wait in memory.
     pairs: u64,
 }
 
 impl SketchClasses {
-    /// Most places in which the sketches of a pair differ.
+    /// Returns the largest number of places in which the sketches of a pair differ.
     pub(super) fn most_different(&self) -> u32 {
         (self.sketches.distinct.shape().places - self.least) as u32
     }
@@ -50,7 +50,7 @@ impl SketchClasses {
 impl FingerprintClustering<'_> {
     /// Reads the sketches of all files.
     pub(super) fn read_sketches(&self, least: LeastEqual) -> Result<SketchClasses, BatchError> {
-        // It has no order of documents, by which survivors are chosen.
+        // An index does not keep the order of documents, which survivors are chosen by.
         let is_index = |source: &&FingerprintSource| is_sketch_index(source.path());
         if let Some(index) = self.inputs.iter().find(is_index) {
             let name = index.name().to_owned();
@@ -59,7 +59,7 @@ impl FingerprintClustering<'_> {
         let all = stored_bytes(self.inputs);
         self.observer.stage(JobStage::Scan, all);
         let shares = MemoryShares::new(&self.limits);
-        // Before anything is read, what no number of sketches would leave enough for.
+        // Before reading, refuse a memory limit that is too low for any number of sketches.
         shares.beside_sketches(0, 0)?;
         let temporary = BatchError::temporary(self.folder);
         let mut reading = SketchReading::new(self.observer, self.losses);
@@ -68,13 +68,13 @@ impl FingerprintClustering<'_> {
             words.extend_from_slice(&rows.words);
             digest.update(cast_slice(&rows.words));
             count += rows.count as u64;
-            // Places have 32 bits, of which one number stands for nobody.
+            // Places have 32 bits, and one value means no document.
             if count >= u64::from(u32::MAX) {
                 return Err(BatchError::TooManyFingerprints(count));
             }
             check(self.folder).map_err(&temporary)
         })?;
-        // Without a sketch there are no pairs, whatever the shape.
+        // Without sketches there are no pairs, whatever the shape.
         let shape = reading.shape().unwrap_or(SketchShape {
             kind: PlaceKind::SuperShingles,
             places: match least {
@@ -96,7 +96,7 @@ impl FingerprintClustering<'_> {
         })
     }
 
-    /// All pairs of different sketches with enough equal places.
+    /// Finds all pairs of distinct sketches with enough equal places.
     pub(super) fn join_sketches(
         &self,
         classes: &SketchClasses,
@@ -105,7 +105,7 @@ impl FingerprintClustering<'_> {
         let distinct = &classes.sketches.distinct;
         let count = distinct.len();
         let (seen, marks) = (FingerprintMarks::new(count), FingerprintMarks::new(count));
-        // Documents of equal sketches are a cluster even where the class has no neighbour.
+        // Documents with equal sketches are a cluster even if their class has no neighbour.
         for &at in &classes.sketches.of_documents {
             if seen.has(at) {
                 marks.set(at);
@@ -133,7 +133,7 @@ impl FingerprintClustering<'_> {
         });
         ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
         edges.check().map_err(&temporary)?;
-        // A position is the key of its sketch: what follows looks up fingerprints, and finds these instead.
+        // Each position serves as the key of its sketch, so that lookups of fingerprints find positions.
         let positions = SortedKeys::new((0..count as u64).collect());
         Ok(LinkedClasses {
             index: ClassIndex::Fingerprints {

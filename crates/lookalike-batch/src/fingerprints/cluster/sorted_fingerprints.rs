@@ -1,4 +1,4 @@
-//! Different fingerprints in ascending order, found by their leading bits; some of them marked.
+//! Distinct fingerprints in ascending order, found by their leading bits, with marks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,33 +6,33 @@ use lookalike_hamming::Word;
 
 use crate::spill::table_column::TableColumn;
 
-/// Keys of a bucket, on average and where they are spread evenly.
+/// Average number of keys in a bucket, if keys are spread evenly.
 const BUCKET: usize = 4;
 
-/// The leading bits of a key, fewer than 32.
+/// Returns the leading `bits` bits of a key, fewer than 32.
 fn leading<K: Word>(key: K, bits: u32) -> usize {
-    // With no leading bits the shift is as wide as the number, and all keys share one bucket.
+    // With zero bits the shift equals the width of the key, and all keys share one bucket.
     key.above(K::BITS - bits) as usize
 }
 
-/// Ascending keys with a directory, which takes a byte for each.
+/// Ascending keys with a directory that takes one byte for each key.
 pub(super) struct SortedKeys<K> {
     keys: TableColumn<K>,
-    /// Position of the first key of each bucket, and the end.
+    /// Position of the first key of each bucket, and the end of the last.
     starts: TableColumn<u32>,
-    /// Leading bits that choose a bucket.
+    /// Number of leading bits that select a bucket.
     bits: u32,
 }
 
-/// Different fingerprints of any width.
+/// Distinct fingerprints of any width.
 pub(super) trait SortedFingerprints: Send + Sync {
-    /// Number of them.
+    /// Returns the number of fingerprints.
     fn len(&self) -> usize;
 
-    /// Bytes of each.
+    /// Returns the bytes of each fingerprint.
     fn key_bytes(&self) -> u64;
 
-    /// Position of a fingerprint, if it is there.
+    /// Returns the position of a fingerprint, or `None` if it is absent.
     fn find_value(&self, fingerprint: u128) -> Option<u32>;
 }
 
@@ -51,13 +51,13 @@ impl<K: Word> SortedFingerprints for SortedKeys<K> {
 }
 
 impl<K: Word> SortedKeys<K> {
-    /// Takes keys that ascend, each once.
+    /// Creates the directory of keys, which must ascend without duplicates.
     pub(super) fn new(keys: TableColumn<K>) -> Self {
         debug_assert!(keys.is_sorted_by(|a, b| a < b), "each once");
         let bits = (keys.len() / BUCKET).max(1).ilog2();
         let mut starts: TableColumn<u32> = TableColumn::zeroed((1 << bits) + 1);
         for key in keys.iter() {
-            // Counted one place on, so that the sums below are the starts.
+            // Count one entry further on, so that the sums below are the starts.
             starts[leading(*key, bits) + 1] += 1;
         }
         let mut end = 0;
@@ -68,7 +68,7 @@ impl<K: Word> SortedKeys<K> {
         Self { keys, starts, bits }
     }
 
-    /// Bytes of memory for so many keys.
+    /// Returns the bytes of memory for `count` keys.
     pub(super) fn memory(count: u64) -> u64 {
         (size_of::<K>() as u64 + 1) * count
     }
@@ -77,7 +77,7 @@ impl<K: Word> SortedKeys<K> {
         &self.keys
     }
 
-    /// Position of a key, if it is there.
+    /// Returns the position of a key, or `None` if it is absent.
     pub(super) fn find(&self, key: K) -> Option<u32> {
         let bucket = leading(key, self.bits);
         let start = self.starts[bucket] as usize;
@@ -86,7 +86,7 @@ impl<K: Word> SortedKeys<K> {
         Some((start + at) as u32)
     }
 
-    /// Only those that are marked.
+    /// Keeps only the marked keys.
     pub(super) fn retain(self, marks: &FingerprintMarks) -> Self {
         let Self { mut keys, .. } = self;
         let mut at = 0;
@@ -99,7 +99,7 @@ impl<K: Word> SortedKeys<K> {
     }
 }
 
-/// A bit for each position, which all threads may set.
+/// One bit for each position, which any thread may set.
 pub(super) struct FingerprintMarks {
     words: TableColumn<AtomicU64>,
 }
@@ -113,9 +113,9 @@ impl FingerprintMarks {
 
     pub(super) fn set(&self, at: u32) {
         let (word, bit) = (&self.words[at as usize / 64], 1 << (at % 64));
-        // Most are set again and again.
+        // Most marks are already set.
         if word.load(Ordering::Relaxed) & bit == 0 {
-            // Marks order nothing: they are read when the threads that set them have been joined.
+            // Relaxed ordering is enough: marks are read after the threads that set them have been joined.
             word.fetch_or(bit, Ordering::Relaxed);
         }
     }
@@ -124,7 +124,7 @@ impl FingerprintMarks {
         self.words[at as usize / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
 
-    /// Numbers the marked positions from 0, in their order.
+    /// Numbers the marked positions from 0, in order.
     pub(super) fn numbered(self) -> NumberedMarks {
         let words = self.words.into_numbers();
         let mut count = 0;
@@ -138,15 +138,15 @@ impl FingerprintMarks {
     }
 }
 
-/// Marks that tell how many others stand before each.
+/// Marks with the number of marks before each word.
 pub(super) struct NumberedMarks {
     words: TableColumn<u64>,
-    /// Marks before each word.
+    /// Number of marks before each word.
     before: TableColumn<u32>,
 }
 
 impl NumberedMarks {
-    /// Number of a marked position among those that are marked.
+    /// Returns the number of a marked position.
     pub(super) fn number(&self, at: u32) -> u32 {
         let word = at as usize / 64;
         let below = self.words[word] & ((1 << (at % 64)) - 1);
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// Fingerprints spread evenly, or all close together.
+    /// Generates fingerprints that are spread evenly, or all close together.
     fn fingerprints() -> impl Strategy<Value = Vec<u64>> {
         let any = prop_oneof![any::<u64>(), 0..50_u64, Just(u64::MAX)];
         prop::collection::btree_set(any, 0..300).prop_map(|all| all.into_iter().collect())

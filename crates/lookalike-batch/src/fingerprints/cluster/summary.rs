@@ -1,4 +1,4 @@
-//! Summary of a decision by fingerprints: its `run.json`.
+//! Summary of a decision by fingerprints: the contents of its `run.json`.
 
 use serde::Serialize;
 
@@ -10,40 +10,41 @@ use crate::observer::MeasuredCost;
 use crate::settings::JobLimits;
 use crate::skipped::SkippedRow;
 
-/// Summary of the job: the content of `run.json`.
+/// Summary of the job, written as `run.json`.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ClusterSummary {
-    /// The program, by which a folder of results is known.
+    /// Name of the program, by which a folder of results is recognised.
     pub program: &'static str,
     /// Its version.
     pub version: &'static str,
     /// The command line.
     pub command: String,
-    /// Rule by which documents are removed.
+    /// Rule that decided which documents are removed.
     pub rule: FingerprintRule,
-    /// True if every removed document was compared with its survivor, by their fingerprints at least.
+    /// True if every removed document was compared with its survivor, at least by fingerprint.
     pub compared: bool,
-    /// True if every removed document was compared with its survivor by their texts.
+    /// True if the texts of every removed document and its survivor were compared.
     pub verified: bool,
-    /// Most bits in which fingerprints of a pair differ; of lists of pairs only where it was asked for.
+    /// Largest distance of a pair, in bits. For lists of pairs only if it was set.
     pub distance: Option<u32>,
-    /// Places that are equal at least in the sketches of a pair, where sketches of several places were joined.
+    /// Minimum number of equal places in the sketches of a pair, if sketches of several places were joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equal: Option<EqualPlaces>,
     /// Document of a cluster that survives.
     pub keep: FingerprintKeep,
-    /// Files of fingerprints that were read.
+    /// Fingerprint files that were read.
     pub inputs: Vec<CodesSummary>,
     /// Lists of pairs that were read.
     pub pair_lists: Vec<String>,
-    /// Names of all files and folders that the job left in its folder: [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these, and nothing else.
+    /// Names of all files and folders that the job left in its folder. [`IfExists::Overwrite`](crate::IfExists::Overwrite) replaces these and nothing
+    /// else.
     pub results: Vec<String>,
-    /// Counts of what was read and found.
+    /// Counts of the input and of the pairs.
     pub counts: ClusterCounts,
-    /// Counts of what was decided.
+    /// Counts of the decisions.
     pub decisions: ClusterDecisionCounts,
-    /// Answer of the texts, where they were asked.
+    /// Result of the verification with texts, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationSummary>,
     /// Limits of the job.
@@ -52,74 +53,74 @@ pub struct ClusterSummary {
     pub measured: MeasuredCost,
 }
 
-/// Counts of what was read and found.
+/// Counts of the input and of the pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ClusterCounts {
-    /// Documents: those of the files, or, without files, the ids of the pairs.
+    /// Number of documents: those of the files or, without files, the ids of the pairs.
     pub documents: u64,
-    /// Fingerprints without ids that equal an earlier one: these are one document.
+    /// Number of fingerprints without ids that equal an earlier one. They are one document with it.
     pub repeated: u64,
-    /// Texts without features in the files, which have no fingerprint: they are neither kept nor removed here.
+    /// Number of texts without features in the files. They have no fingerprint, so they are neither kept nor removed here.
     pub without_features: u64,
-    /// Pairs of different fingerprints that were found, or pairs that were listed with a distance above zero.
+    /// Number of pairs of different fingerprints that were found, or of listed pairs with a distance above zero.
     pub pairs: u64,
-    /// Bytes of tables that were in temporary files at once.
+    /// Peak bytes of tables in temporary files.
     pub tables_on_disk: u64,
 }
 
-/// Counts of what was decided.
+/// Counts of the decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ClusterDecisionCounts {
-    /// Documents kept.
+    /// Number of documents kept.
     pub kept: u64,
-    /// Documents removed for a kept one of equal fingerprint.
+    /// Number of documents removed for a kept one with an equal fingerprint.
     pub removed_same_fingerprint: u64,
-    /// Documents removed for a kept one whose fingerprint is within the distance.
+    /// Number of documents removed for a kept one with a fingerprint within the distance.
     pub removed_near: u64,
-    /// Documents removed for a kept one of the same component, with which they were not compared.
+    /// Number of documents removed for a kept one of the same component that they were not compared with.
     pub removed_connected: u64,
-    /// Kept documents for which others were removed.
+    /// Number of kept documents that others were removed for.
     pub clusters: u64,
-    /// The cluster from which most documents were removed.
+    /// The cluster that most documents were removed from. `None` if none was removed.
     pub largest_cluster: Option<LargestCluster>,
 }
 
 impl ClusterDecisionCounts {
-    /// Documents removed.
+    /// Returns the number of documents removed.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.removed_same_fingerprint + self.removed_near + self.removed_connected
     }
 }
 
-/// Answer of the texts to a decision by fingerprints.
+/// Result of verifying a decision by fingerprints with the texts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct VerificationSummary {
-    /// Least resemblance of a removed document to its survivor.
+    /// Minimum resemblance of a removed document to its survivor.
     pub threshold: f64,
-    /// Canonical text of the scheme by which texts were compared.
+    /// Canonical text of the scheme that texts were compared under.
     pub scheme: String,
-    /// Its id.
+    /// Id of the scheme.
     pub scheme_id: String,
-    /// Counts of texts, and of what they changed.
+    /// Counts of texts, and of the decisions that they changed.
     pub counts: VerificationCounts,
     /// Texts that could not be read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
-/// Counts of texts, and of what they changed.
+/// Counts of texts, and of the decisions that they changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VerificationCounts {
-    /// Documents whose texts were compared.
+    /// Number of documents whose texts were compared.
     pub texts: u64,
-    /// Documents that would be removed, or survive others, and whose text was not there.
+    /// Number of documents without a text among those that would be removed or that others would be removed for.
     pub missing: u64,
-    /// Documents that fingerprints would remove, and that are kept: the texts do not resemble each other, or one was not there.
+    /// Number of documents that fingerprints would remove but that are kept, because the texts do not resemble each other or one is missing.
     pub kept_after_all: u64,
-    /// Those among them of which a text was not there.
+    /// Documents among these for which a text is missing.
     pub without_text: u64,
 }

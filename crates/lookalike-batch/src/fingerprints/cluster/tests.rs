@@ -1,4 +1,4 @@
-//! The job against the slow definition, on small collections.
+//! The job on small collections, compared with the slow definition.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{FingerprintJoin, JobLimits};
 
-/// A document of a test.
+/// A document of a test: its id and fingerprint.
 type Numbered = (u64, u64);
 
-/// Fingerprints in families: chains, copies, and some that are far from all. Ids are different numbers in no order.
+/// Generates fingerprints in families: chains, copies, and some far from all others. Ids are distinct numbers in no particular order.
 fn collections() -> impl Strategy<Value = Vec<Numbered>> {
     let fingerprint = (0..6_u64, prop::collection::vec(0..12_u32, 0..5));
     prop::collection::vec(fingerprint, 1..60).prop_map(|all| {
@@ -47,10 +47,10 @@ fn file_of(documents: &[Numbered]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Bytes of kept, removed and clusters.
+/// Bytes of `kept.jsonl`, `removed.jsonl` and `clusters.jsonl`.
 type ResultBytes = [Vec<u8>; 3];
 
-/// Options of a test's job.
+/// Options of a job in a test.
 #[derive(Clone, Copy)]
 struct TestJob {
     distance: Option<u32>,
@@ -95,7 +95,7 @@ fn lines(values: impl IntoIterator<Item = Value>) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Documents of each fingerprint, by position and best first; fingerprints in the order in which they are wanted.
+/// Returns the positions of the documents of each fingerprint, the best first, with fingerprints in the order in which they are wanted.
 fn wanted(documents: &[Numbered], keep: FingerprintKeep) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..documents.len()).collect();
     match keep {
@@ -118,14 +118,14 @@ fn bits_apart(a: u64, b: u64) -> u32 {
     (a ^ b).count_ones()
 }
 
-/// Places of four bits that differ.
+/// Returns the number of places of four bits that differ.
 fn places_apart(a: u64, b: u64) -> u32 {
     (0..16)
         .filter(|place| (a ^ b) >> (4 * place) & 15 != 0)
         .count() as u32
 }
 
-/// The results by the slow definition.
+/// Computes the results by the slow definition.
 fn slow(
     documents: &[Numbered],
     distance: u32,
@@ -160,7 +160,7 @@ fn slow_by(
             })
             .collect(),
         FingerprintRule::Components => {
-            // The least number spreads along pairs until nothing changes.
+            // The smallest number spreads along pairs until nothing changes.
             let mut first = priority.clone();
             for _ in 0..classes.len() {
                 for &(a, b, _) in &pairs {
@@ -171,7 +171,7 @@ fn slow_by(
             first
         }
     };
-    // Position of the survivor, and what a member says, by position.
+    // The survivor's position and the member's entry, by position.
     let mut removed: BTreeMap<usize, (usize, Value)> = BTreeMap::new();
     for (class, members) in classes.iter().enumerate() {
         let survivor = survivor_of[class];
@@ -209,7 +209,7 @@ fn slow_by(
     ]
 }
 
-/// JSON lines with the names of their fields in one order.
+/// Parses JSON lines with fields in a fixed order.
 fn sorted_fields(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes
         .split(|&byte| byte == b'\n')
@@ -223,7 +223,7 @@ fn sources(paths: &[PathBuf]) -> Vec<FingerprintSource> {
     paths.iter().map(|path| path.as_path().into()).collect()
 }
 
-/// The pairs of a collection as `join` writes them.
+/// Returns the pairs of a collection as `join` writes them.
 fn joined(file: &Path, folder: &Path, distance: u32) -> Vec<u8> {
     let inputs = [file.into()];
     let join = FingerprintJoin::new(&inputs, folder).distance(distance);
@@ -277,7 +277,7 @@ proptest! {
     ) {
         let rule = if is_stars { FingerprintRule::Stars } else { FingerprintRule::Components };
         let folder = tempfile::tempdir().unwrap();
-        // A document is called by a text here: 100 and more, so that texts ascend as numbers do.
+        // Documents are named by texts here, all with the same number of digits, so that texts ascend as numbers do.
         let id = |at: usize| (at as u64 + 1) * 7919 % 10_007 + 20_000;
         let digits = if is_minima { 8 } else { 16 };
         let field = if is_minima { "signature" } else { "super_shingles" };
@@ -344,7 +344,7 @@ proptest! {
         let straight = job.run(&inputs, &[]).unwrap().0;
         prop_assert_eq!(&job.run(&inputs, &lists).unwrap().0, &straight);
 
-        // Without files the ids of the pairs are all documents, and the smallest is wanted most.
+        // Without files the ids of the pairs are all documents, and the smallest id is wanted most.
         let job = TestJob { keep: FingerprintKeep::Id, ..job };
         let mut ordered = documents.clone();
         ordered.sort_unstable();
@@ -399,7 +399,7 @@ proptest! {
     }
 }
 
-/// Changes a file when a stage begins.
+/// Observer that changes a file when a stage starts.
 struct FileChange<'a> {
     path: &'a Path,
     at: JobStage,
@@ -426,7 +426,7 @@ fn files_of_sketches_that_change_between_two_readings_are_told() {
         lines(places.iter().enumerate().map(line))
     };
     for at in [JobStage::Rank, JobStage::Write] {
-        // Another sketch, two that changed places, one less, one more.
+        // Another sketch, two sketches swapped, one removed, one added.
         for changed in [&[1, 2, 4][..], &[2, 1, 3], &[1, 2], &[1, 2, 3, 3]] {
             fs::write(&path, content(&[1, 2, 3])).unwrap();
             let change = FileChange {

@@ -1,7 +1,7 @@
-//! Removals by fingerprint held against the texts: only those count whose documents resemble each other.
+//! Verifies removals by fingerprint with the texts: a document is only removed if it resembles its survivor.
 //!
-//! Documents that are removed, and those that they are removed for, are read again, each once; their feature sets go to disk where there are many.
-//! The resemblance of each pair is exact, as in `dedup`.
+//! The texts of removed documents and of their survivors are read once more, each once. Feature sets go to disk if there are many. The resemblance of
+//! each pair is exact, as in `dedup`.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
 
-/// Nobody's number.
+/// Value that means no document.
 const NOBODY: u32 = u32::MAX;
 
-/// Texts of the documents, and what resembles.
+/// Texts of the documents, and the rule that they must satisfy.
 #[derive(Clone, Debug)]
 pub struct TextVerification<'a> {
     inputs: &'a Inputs,
@@ -43,19 +43,19 @@ pub struct TextVerification<'a> {
 
 lookalike::setters! {
     TextVerification<'a> {
-        /// Sets how sources are read: the options that [`Inputs::discover`] was given.
+        /// Sets how sources are read: the options that were passed to [`Inputs::discover`].
         options: InputOptions,
         /// Sets the steps from texts to features.
         scheme: Scheme,
         /// Sets the table of terms that the scheme names.
         terms: Option<Arc<Terms>>,
-        /// Sets the least resemblance of a removed document to its survivor, above 0 and at most 1: 0.8, if nothing is said.
+        /// Sets the minimum resemblance of a removed document to its survivor, above 0 and at most 1. Default: 0.8.
         threshold: f64,
     }
 }
 
 impl<'a> TextVerification<'a> {
-    /// Creates a verification by the features of the default scheme.
+    /// Creates a verification with the features of the default scheme.
     pub fn new(inputs: &'a Inputs) -> Self {
         Self {
             inputs,
@@ -67,31 +67,31 @@ impl<'a> TextVerification<'a> {
     }
 }
 
-/// Removed documents, in the order of all, and those that they are removed for.
+/// Documents that would be removed, in document order, and their survivors.
 #[derive(Default)]
 struct ClaimedRemovals {
     ids: IdTable,
-    /// Number of a removed document's id, and the rank of its survivor.
+    /// Number of a removed document's id, and rank of its survivor.
     removed: TableColumn<[u32; 2]>,
     /// Number of each survivor's id, by rank.
     survivors: TableColumn<u32>,
 }
 
-/// Removals as the texts confirm or refute them.
+/// Removals after verification with the texts.
 pub(super) struct VerifiedRemovals {
-    /// Resemblance of each removed document to its survivor, in the order of documents; not a number if it is below the threshold.
+    /// Resemblance of each removed document to its survivor, in document order. NaN if it is below the threshold.
     pub(super) similarities: TableColumn<f64>,
-    /// Documents that remain removed, by rank of their survivor.
+    /// Number of documents that remain removed, by rank of their survivor.
     pub(super) sizes: TableColumn<u32>,
     pub(super) counts: VerificationCounts,
     /// Texts that could not be read.
     pub(super) skipped: Vec<SkippedRow>,
 }
 
-/// Feature sets of the documents, by number of the id.
+/// Feature sets of the documents, by number of their ids.
 struct TextSets {
     sets: SetStore,
-    /// Place and size of the set; none for a document that was not met.
+    /// Place and size of each set. `None` for a document that was not found.
     places: TableColumn<Option<(SetPlace, u32)>>,
     /// Texts that could not be read.
     skipped: Vec<SkippedRow>,
@@ -116,22 +116,22 @@ struct TextWorker<'a> {
     extractor: FeatureExtractor,
 }
 
-/// Feature sets of one chunk, each behind its header.
+/// Feature sets of one chunk, each preceded by its header.
 #[derive(Default)]
 struct TextBatch {
     words: Vec<u64>,
-    /// Number of the id, word of the header, and size of each.
+    /// For each set the number of its id, the position of its header, and its size.
     sets: Vec<(u32, u32, u32)>,
 }
 
-/// The number of a record's id: a number of a file of fingerprints is its own text.
+/// Returns the number of a record's id. An id that is a number in a fingerprint file is matched by its digits.
 fn number_of(ids: &IdTable, id: &str) -> Option<u32> {
-    // Records know their ids as texts only, files of fingerprints also as numbers.
+    // Record ids are always texts, whereas fingerprint files may also have numbers as ids.
     let by_text = ids.find(&ListedId::Text(id.into()));
     by_text.or_else(|| {
         let number: u64 = id.parse().ok()?;
         ids.find(&ListedId::Number(number))
-            // Only as numbers are printed: `007` is another id than `7`.
+            // Only as numbers are printed: `007` is not the id `7`.
             .filter(|_| number.to_string() == id)
     })
 }
@@ -181,7 +181,7 @@ impl ClaimedRemovals {
                 (DocumentOutcome::Kept, Some(rank)) => (false, rank),
                 _ => return Ok(()),
             };
-            // A text is found by its id, and a bare fingerprint has none.
+            // Texts are found by id, which bare fingerprints do not have.
             if document.id.is_bare() {
                 return Err(ClusterError::NoIds.into());
             }
@@ -206,7 +206,7 @@ impl ClaimedRemovals {
 }
 
 impl FingerprintClustering<'_> {
-    /// Holds all removals against the texts.
+    /// Verifies all removals with the texts.
     pub(super) fn verify_removals(
         &self,
         texts: &TextVerification<'_>,
@@ -220,7 +220,7 @@ impl FingerprintClustering<'_> {
         self.observer.stage(JobStage::Compare, 0);
         let mut similarities: TableColumn<f64> =
             std::iter::repeat_n(f64::NAN, claimed.removed.len()).collect();
-        // Each thread writes into its own stretch: results need no lock, and their order is that of documents.
+        // Each thread writes to its own part of the results, which need no lock and stay in document order.
         let share = claimed.removed.len().div_ceil(self.limits.workers()).max(1);
         let shares_of_work = claimed.removed.chunks(share);
         let compared = on_each(
@@ -289,7 +289,7 @@ impl FingerprintClustering<'_> {
             let segment = segment.map_err(BatchError::temporary(self.folder))?;
             for (number, word, size) in made.sets {
                 let known = &mut read.places[number as usize];
-                // Of two texts with one id nobody could say which one the fingerprint was of.
+                // If two texts had one id, it would be unclear which one the fingerprint belongs to.
                 if known.replace((place(segment, word), size)).is_some() {
                     let id = ids.id(number).to_string();
                     return Err(ClusterError::RepeatedId { id }.into());
@@ -310,7 +310,7 @@ impl FingerprintClustering<'_> {
     }
 }
 
-/// The resemblance of each removed document to its survivor, where it reaches the threshold.
+/// Stores the resemblance of each removed document to its survivor, if it reaches the threshold.
 fn resemblances(
     sets: &TextSets,
     removed: &[[u32; 2]],

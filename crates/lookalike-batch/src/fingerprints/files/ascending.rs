@@ -1,8 +1,8 @@
-//! Fingerprints in any order on their way into an archive (Manku et al. 2007, section 3.2), which holds them ascending.
+//! Sorts fingerprints for an archive (Manku et al. 2007, section 3.2), which stores them in ascending order.
 //!
-//! They are cut into partitions by their first byte, on disk where they are many, and sorted one partition after another. A partition
-//! that is too large to be sorted in memory is cut again by the next byte; behind the last byte all that is left is equal. So the memory
-//! does not depend on how the fingerprints are spread.
+//! The fingerprints are split into partitions by their first byte, on disk if they are many, and the partitions are sorted one after another. A
+//! partition that is too large to be sorted in memory is split again by the next byte. Fingerprints that agree in all bytes are equal and need no
+//! sorting. The memory does therefore not depend on how the fingerprints are distributed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,35 +13,35 @@ use lookalike_hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, GapCounts
 
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 
-/// Scratch space for what does not fit into its memory.
+/// Temporary space for data that does not fit in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchiveScratch<'a> {
-    /// A folder for temporary files.
+    /// Folder for temporary files.
     pub folder: &'a Path,
     /// Bytes of resident memory for the whole process.
     pub memory: u64,
 }
 
-/// Fingerprints of which gaps are counted, as a share of all: these decide the code that is used for all.
+/// At least one in this many fingerprints has its gaps counted; these determine the code used for all.
 const COUNTED: u64 = 8;
-/// Fingerprints that are cut into partitions at a time.
+/// Number of fingerprints that are partitioned at a time.
 const BATCH: usize = 1 << 16;
-/// Bytes of a fingerprint, each of which may cut it off from others.
+/// Number of bytes in a fingerprint, and so of levels of partitions.
 const LEVELS: u32 = 8;
 
-/// Gathers fingerprints for an archive.
+/// Collector of fingerprints for an archive.
 pub(super) struct ArchiveSorter {
     cuts: PartitionCuts,
     spool: PartitionedFile<u64>,
     batch: Vec<u64>,
 }
 
-/// Options of the partitions.
+/// Settings of the partitions.
 struct PartitionCuts {
     folder: PathBuf,
     /// Bytes that may be sorted at once.
     sorted: u64,
-    /// Bytes that each further cut may keep in memory.
+    /// Bytes that each further level may keep in memory.
     kept: u64,
 }
 
@@ -52,7 +52,7 @@ impl ArchiveSorter {
             cuts: PartitionCuts {
                 folder: scratch.folder.to_owned(),
                 sorted: quarter,
-                // Cuts nest, and each keeps its share until the finer ones are done.
+                // Levels nest, and each keeps its share until the finer ones are done.
                 kept: quarter / u64::from(LEVELS),
             },
             spool: PartitionedFile::new(scratch.folder, quarter)?,
@@ -60,7 +60,7 @@ impl ArchiveSorter {
         })
     }
 
-    /// Takes a fingerprint.
+    /// Adds a fingerprint.
     pub(super) fn push(&mut self, code: u64) -> io::Result<()> {
         self.batch.push(code);
         if self.batch.len() == BATCH {
@@ -75,14 +75,14 @@ impl ArchiveSorter {
         Ok(())
     }
 
-    /// Writes all of them, ascending.
+    /// Writes all fingerprints in ascending order.
     pub(super) fn write(
         mut self,
         file: AtomicFile,
         scheme: SchemeId,
     ) -> Result<AtomicFile, FileError> {
         self.flush()?;
-        // Gaps are counted before anything is written: one code for all stands at the beginning of the archive.
+        // Count gaps before writing, because the archive starts with the single code that is used throughout.
         let mut gaps = GapCounts::default();
         for part in self.largest() {
             self.cuts.part(&self.spool, part, 0, &mut |codes| {
@@ -99,7 +99,7 @@ impl ArchiveSorter {
         out.finish()
     }
 
-    /// The largest partitions, in order of their bytes, which hold a share of all fingerprints.
+    /// Returns the largest partitions, in byte order, that together hold enough fingerprints for counting gaps.
     fn largest(&self) -> Vec<usize> {
         let mut parts: Vec<(u64, usize)> = (0..PARTS)
             .map(|part| (self.spool.records(part), part))
@@ -122,7 +122,7 @@ impl ArchiveSorter {
 }
 
 impl PartitionCuts {
-    /// Hands over a partition in ascending order.
+    /// Passes a partition to `sink` in ascending order.
     fn part(
         &self,
         spool: &PartitionedFile<u64>,
@@ -132,7 +132,7 @@ impl PartitionCuts {
     ) -> Result<(), FileError> {
         let records = spool.records(part);
         if level + 1 == LEVELS {
-            // All bytes are the same.
+            // All fingerprints here are equal.
             return spool.pieces(part, BATCH, sink);
         }
         if records * 8 <= self.sorted.max(8 * BATCH as u64) {
@@ -152,7 +152,7 @@ impl PartitionCuts {
     }
 }
 
-/// Moves fingerprints into the partitions of one of their bytes, counted from the most significant.
+/// Distributes fingerprints into the partitions of one of their bytes, where level 0 is the most significant byte.
 fn scatter(spool: &PartitionedFile<u64>, level: u32, codes: &[u64]) -> io::Result<()> {
     let mut writer = SpoolWriter::new(spool);
     for &code in codes {
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Fingerprints as real ones are: some equal, many with first bytes in common.
+    /// Generates fingerprints like real ones: some equal, many with common first bytes.
     fn codes() -> impl Strategy<Value = Vec<u64>> {
         let code = (any::<u64>(), 0..9_u32)
             .prop_map(|(code, bytes)| code & u64::MAX.checked_shr(8 * bytes).unwrap_or(0));
@@ -208,7 +208,7 @@ mod tests {
             memory: 0,
         };
         let mut ascending = ArchiveSorter::new(scratch).unwrap();
-        // More equal ones than are ever sorted at once, and some that differ in the last byte, or the fourth.
+        // More equal fingerprints than are ever sorted at once, and some that differ in the last or the fourth byte.
         let odd = [5, 6, 0x0100_0000_0000, u64::MAX, 0];
         let equal = 3 * BATCH + 17;
         for at in 0..equal {

@@ -1,4 +1,4 @@
-//! Errors of a collection of fingerprints, named with its file.
+//! Errors of collections of fingerprints, each with the name of the file.
 
 use std::io;
 
@@ -8,146 +8,146 @@ use lookalike_hamming::FileError;
 use super::sketch_kind::SketchKind;
 use super::sketch_shape::SketchShape;
 
-/// A collection of fingerprints that cannot be used.
+/// Reason why a collection of fingerprints cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodesError {
     /// The file cannot be read.
     #[error("{name}: {cause}: {remedy}", remedy = remedy(cause))]
     Io {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Error of the system.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The file is not what its first bytes say.
+    /// The contents of the file contradict its first bytes.
     #[error("{name}: {cause}: make the file again, or restore it from a copy")]
     File {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Fault, and its place.
+        /// Description and place of the error.
         cause: FileError,
     },
-    /// A table that cannot be read, or holds no fingerprints.
+    /// A table cannot be read or holds no fingerprints.
     #[error(
         "{name}: {cause}: write the table with a column named fingerprint and optionally one named id"
     )]
     Table {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Fault.
+        /// Cause of the error.
         cause: io::Error,
     },
-    /// The fingerprints of the two sides mean different things.
+    /// The fingerprints of two files were made under different schemes.
     #[error(
         "{a} holds fingerprints of scheme {first}, {b} of scheme {second}: they cannot be compared; make both with the \
          same options"
     )]
     OtherScheme {
-        /// One file.
+        /// The first file.
         a: String,
-        /// The other.
+        /// The other file.
         b: String,
-        /// Scheme of the one.
+        /// Scheme of the first file.
         first: SchemeId,
-        /// Scheme of the other.
+        /// Scheme of the other file.
         second: SchemeId,
     },
-    /// The fingerprints of two files have other widths.
+    /// The fingerprints of two files have different widths.
     #[error("{a} holds fingerprints of {first} bits, {b} of {second}: they cannot be compared")]
     OtherWidth {
-        /// One file.
+        /// The first file.
         a: String,
-        /// The other.
+        /// The other file.
         b: String,
-        /// Bits of the one.
+        /// Bits of the first file's fingerprints.
         first: u32,
-        /// Bits of the other.
+        /// Bits of the other file's fingerprints.
         second: u32,
     },
-    /// Fingerprints of another width than are taken.
+    /// The fingerprints do not have the width that is needed.
     #[error("{name} holds fingerprints of {found} bits, but {wanted} bits are needed")]
     Width {
-        /// The file.
+        /// Name of the file.
         name: String,
         /// Bits of its fingerprints.
         found: u32,
-        /// Bits of those that are taken.
+        /// Bits that are needed.
         wanted: u32,
     },
-    /// Sketches of several places, where fingerprints are wanted.
+    /// The file holds sketches of several places instead of fingerprints.
     #[error("{name} holds {shape}, not fingerprints")]
     Places {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Its sketches.
+        /// Shape of its sketches.
         shape: SketchShape,
     },
-    /// Fingerprints, where sketches of several places are wanted.
+    /// The file holds fingerprints instead of sketches of several places.
     #[error("{name} holds fingerprints, which have no places to compare")]
     NoPlaces {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// An index, where a file of what it is made from is wanted.
+    /// The file is an index instead of a collection.
     #[error("{name} is an index")]
     Index {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// Sketches that this version does not know.
+    /// The file holds sketches of a kind that this version does not know.
     #[error("{name} holds sketches of an unknown kind: read it with a newer version")]
     UnknownShape {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// The sketches of two files have other places.
+    /// The sketches of two files have different shapes.
     #[error("{a} holds sketches of {first}, {b} of {second}: they cannot be compared")]
     OtherShape {
-        /// One file.
+        /// The first file.
         a: String,
-        /// The other.
+        /// The other file.
         b: String,
-        /// Shape of the one.
+        /// Shape of the first file's sketches.
         first: SketchShape,
-        /// Shape of the other.
+        /// Shape of the other file's sketches.
         second: SketchShape,
     },
-    /// The sketches of two files are of other kinds.
+    /// The sketches of two files are of different kinds.
     #[error("{a} holds {first}, {b} {second}: they cannot be compared")]
     OtherKind {
-        /// One file.
+        /// The first file.
         a: String,
-        /// The other.
+        /// The other file.
         b: String,
-        /// Sketches of the one.
+        /// Kind of the first file's sketches.
         first: SketchKind,
-        /// Sketches of the other.
+        /// Kind of the other file's sketches.
         second: SketchKind,
     },
-    /// Not one line is a sketch.
+    /// No line of the file is a sketch.
     #[error("{first}: nothing in the file is one")]
     UnknownSketch {
-        /// Fault of the first line.
+        /// Error in the first line.
         first: String,
     },
-    /// A line that is no fingerprint, in a strict job.
+    /// A line is not a fingerprint, in a strict job.
     #[error("{0}")]
     Strict(String),
-    /// Not one line is a fingerprint.
+    /// No line of the file is a fingerprint.
     #[error(
         "{first}: nothing in the file is one; give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
          fingerprint`, or raw little-endian numbers in a file named .u64, .u32 or .u128"
     )]
     Unknown {
-        /// Fault of the first line.
+        /// Error in the first line.
         first: String,
     },
 }
 
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        // What unpacks a file finds these, not the system.
+        // These errors come from decompression, not from the system.
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
             "it ends early or is damaged; make the file again, or restore it from a copy"
         }
@@ -169,7 +169,7 @@ impl CodesError {
         }
     }
 
-    /// For `map_err`: an error of the file of this name.
+    /// For `map_err`: wraps an error of the file with this name.
     pub(crate) fn of(name: &str) -> impl Fn(FileError) -> Self + use<> {
         let name = name.to_owned();
         move |error| match error {

@@ -1,4 +1,4 @@
-//! Ids beside fingerprints: none, numbers, or texts in one buffer.
+//! Ids of fingerprints: none, numbers, or texts in one buffer.
 
 use std::cmp::Ordering;
 
@@ -9,36 +9,35 @@ use super::sized_fingerprint::SizedFingerprint;
 /// The ids of a collection, by position.
 #[derive(Clone, Debug, Default)]
 pub enum FingerprintIds {
-    /// Fingerprints stand for themselves.
+    /// No ids: fingerprints stand for themselves.
     #[default]
     None,
-    /// Numbers of a fingerprint file.
+    /// Numbers from a fingerprint file.
     Numbers(Vec<u64>),
-    /// Texts of JSON Lines, fingerprint files and tables, back to back, with where each ends.
+    /// Texts from JSON Lines, fingerprint files or tables, concatenated, with the end of each.
     Texts {
-        /// The texts.
+        /// The texts, concatenated.
         bytes: String,
-        /// One end a text.
+        /// End of each text in `bytes`.
         ends: Vec<u64>,
     },
 }
 
 /// Name of a fingerprint in results.
 ///
-/// Ascending, numbers come before all else, which is ordered as the texts that stand in results: so the order can be told from
-/// these.
+/// Numbers sort before all other names, which sort as the texts that results show. The order can therefore be verified from the results.
 #[derive(Clone, Copy, Debug)]
 pub enum FingerprintName<'a> {
-    /// By itself.
+    /// The fingerprint itself.
     Fingerprint(SizedFingerprint),
-    /// By its number.
+    /// A number.
     Number(u64),
-    /// By its text.
+    /// A text.
     Text(&'a str),
 }
 
 impl FingerprintName<'_> {
-    /// The name of a fingerprint that stands for itself.
+    /// Returns the name of a fingerprint that stands for itself.
     pub fn itself<W: Word>(code: W) -> Self {
         Self::Fingerprint(SizedFingerprint::new(code))
     }
@@ -51,7 +50,7 @@ impl Ord for FingerprintName<'_> {
             (Self::Number(_), _) => Ordering::Less,
             (_, Self::Number(_)) => Ordering::Greater,
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            // Digits of one length ascend as their numbers do.
+            // Digits of the same length sort as their numbers do.
             (Self::Fingerprint(a), Self::Fingerprint(b)) => a.cmp(b),
             (Self::Fingerprint(a), Self::Text(b)) => a.to_string().as_str().cmp(b),
             (Self::Text(a), Self::Fingerprint(b)) => (*a).cmp(b.to_string().as_str()),
@@ -74,7 +73,7 @@ impl PartialEq for FingerprintName<'_> {
 impl Eq for FingerprintName<'_> {}
 
 impl FingerprintIds {
-    /// Name of the fingerprint at a position.
+    /// Returns the name of the fingerprint at a position.
     pub fn name<W: Word>(&self, at: usize, fingerprint: W) -> FingerprintName<'_> {
         match self {
             Self::None => FingerprintName::itself(fingerprint),
@@ -86,12 +85,12 @@ impl FingerprintIds {
         }
     }
 
-    /// True if fingerprints stand for themselves.
+    /// Tells whether fingerprints stand for themselves.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 
-    /// Forgets all, but keeps the memory.
+    /// Removes all ids but keeps the allocation.
     pub(crate) fn clear(&mut self) {
         match self {
             Self::None => {}
@@ -103,7 +102,7 @@ impl FingerprintIds {
         }
     }
 
-    /// Bytes of memory in use.
+    /// Returns the memory in use, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::None => 0,
@@ -112,7 +111,7 @@ impl FingerprintIds {
         }
     }
 
-    /// Keeps those at the positions that are `true`.
+    /// Keeps the ids at the positions that are `true`.
     pub(super) fn retain(&mut self, kept: &[bool]) {
         let mut flags = kept.iter().copied();
         match self {
@@ -142,7 +141,7 @@ impl FingerprintIds {
         }
     }
 
-    /// Appends texts, back to back, with where each ends among them.
+    /// Appends concatenated texts with their ends among them.
     pub(crate) fn extend_texts(&mut self, texts: &str, more: &[u64]) {
         if !matches!(self, Self::Texts { .. }) {
             *self = Self::Texts {
@@ -157,21 +156,20 @@ impl FingerprintIds {
         }
     }
 
-    /// Gives the next fingerprint a text; those before without one, of which there are `before`, keep standing for
-    /// themselves.
+    /// Appends a text as the id of the next fingerprint. If the fingerprints so far, `before`, have no ids, they keep standing for themselves.
     pub(crate) fn push_text<W: Word>(&mut self, text: &str, before: &[W]) {
         if !matches!(self, Self::Texts { .. }) {
             *self = Self::Texts {
                 bytes: String::new(),
                 ends: Vec::new(),
             };
-            // Positions of ids are those of fingerprints, so those that came without one get their digits.
+            // Ids and fingerprints have the same positions, so earlier fingerprints without ids get their digits.
             before.iter().for_each(|&code| self.push_none(code));
         }
         self.push(text);
     }
 
-    /// The next fingerprint has no id: it stands for itself.
+    /// Records that the next fingerprint has no id, so that it stands for itself.
     pub(crate) fn push_none<W: Word>(&mut self, code: W) {
         if matches!(self, Self::Texts { .. }) {
             self.push(&SizedFingerprint::new(code).to_string());

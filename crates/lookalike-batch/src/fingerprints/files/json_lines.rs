@@ -1,4 +1,4 @@
-//! Fingerprints as `lookalike fingerprint` prints them: one JSON object a line.
+//! Reads fingerprints in the form that `lookalike fingerprint` prints: one JSON object a line.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -13,12 +13,12 @@ use super::FingerprintFile;
 use super::open::FingerprintStream;
 use super::sized_fingerprint::{bits_of_digits, parse_code};
 
-/// Lines that are read before somebody else may have the processor.
+/// Number of lines that are read before other work gets a turn.
 const LINES: usize = 4096;
-/// A longer line is not of this format, and must not fill the memory.
+/// Maximum bytes of a line. A longer one is not of this format and must not fill the memory.
 const LONGEST: u64 = 1 << 20;
 
-/// Bytes that are looked at for the width of fingerprints, and as many at a time.
+/// Maximum bytes that are searched for the width of fingerprints, and bytes read at a time.
 const MOST_PEEKED: usize = 1 << 20;
 const PEEKED_AT_ONCE: usize = 1 << 16;
 
@@ -31,9 +31,9 @@ pub(super) struct JsonLines {
 
 /// Reason why reading stopped before the end.
 pub(super) enum StopReason {
-    /// The medium failed.
+    /// Reading from the source failed.
     Io(io::Error),
-    /// The caller did not accept a bad line.
+    /// The caller refused a bad line.
     Strict(String),
 }
 
@@ -41,12 +41,12 @@ pub(super) enum StopReason {
 struct FingerprintLine<'a> {
     #[serde(borrow)]
     id: Option<JsonId<'a>>,
-    /// None when there is no such field, none inside when it is null.
+    /// `None` if the field is missing, `Some(None)` if it is null.
     #[serde(borrow, default, deserialize_with = "present")]
     fingerprint: Option<Option<Cow<'a, str>>>,
 }
 
-/// A field that is there, whatever it holds.
+/// Deserializes a field that is present, whatever its value.
 pub(super) fn present<'de, D: Deserializer<'de>>(
     field: D,
 ) -> Result<Option<Option<Cow<'de, str>>>, D::Error> {
@@ -56,14 +56,14 @@ pub(super) fn present<'de, D: Deserializer<'de>>(
     let JsonId(text) = JsonId::deserialize(value).map_err(D::Error::custom)?;
     Ok(Some(Some(match value.get().starts_with('"') {
         true => text,
-        // Its digits are decimal, and sixteen of them would be read as hexadecimal ones.
+        // Its digits are decimal, but sixteen of them would be parsed as hexadecimal.
         false => Cow::Owned(format!("{text} (a number)")),
     })))
 }
 
 impl JsonLines {
-    /// Width of the fingerprints of some lines, which the first that is not null tells; none when none of the first does. Also all
-    /// lines, from the first on.
+    /// Returns the width of the fingerprints, found in the first line with one that is not null, and a stream of all lines from the start. The width
+    /// is `None` if the first lines have no fingerprint.
     pub(super) fn peek_bits(
         mut input: FingerprintStream,
     ) -> io::Result<(Option<u32>, FingerprintStream)> {
@@ -76,7 +76,7 @@ impl JsonLines {
                 read => read?,
             };
             start.extend_from_slice(&piece[..read]);
-            // No more than the line that tells is waited for: whoever writes them may wait for an answer.
+            // Stop at the first line that gives the width: the writer of the lines may be waiting for an answer.
             let end = match read {
                 0 => start.len(),
                 _ => start
@@ -102,8 +102,7 @@ impl JsonLines {
         }
     }
 
-    /// Appends the fingerprints of some lines, counts those that are null, and tells `bad` of the lines that are
-    /// none; false at the end.
+    /// Appends the fingerprints of some lines, counts those that are null, and reports other lines to `bad`. Returns false at the end.
     pub(super) fn read<W: Word>(
         &mut self,
         out: &mut FingerprintFile<W>,
@@ -113,8 +112,8 @@ impl JsonLines {
         self.read_lines(&mut |line| take(line, out), without, bad)
     }
 
-    /// Gives some lines to `take`, counts those of which it says that they hold null, and tells `bad` of the others that it does not
-    /// take; false at the end.
+    /// Passes some lines to `take`, counts those for which it returns false (null), and reports those that it refuses to `bad`. Returns false at the
+    /// end.
     pub(super) fn read_lines(
         &mut self,
         take: &mut dyn FnMut(&[u8]) -> Result<bool, String>,
@@ -136,7 +135,7 @@ impl JsonLines {
                 continue;
             }
             let taken = if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
-                // The rest goes by, so that the next line begins where it should.
+                // Skip the rest of the line, so that the next one starts in the right place.
                 self.input.skip_until(b'\n').map_err(StopReason::Io)?;
                 Err("longer than 1 MiB".to_owned())
             } else {
@@ -154,13 +153,13 @@ impl JsonLines {
     }
 }
 
-/// Width of the fingerprint of a line; none of a line without one.
+/// Returns the width of the fingerprint in a line, or `None` if there is none.
 fn bits_of_line(line: &[u8]) -> Option<u32> {
     let parsed = serde_json::from_slice::<FingerprintLine<'_>>(line).ok()?;
     bits_of_digits(&parsed.fingerprint??)
 }
 
-/// The reason why a line is not what it should be.
+/// Returns the reason why a line is malformed.
 pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or_default();
@@ -168,7 +167,7 @@ pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
     format!("not a {wanted}: {what}, at character {column}")
 }
 
-/// Takes one line; false when its fingerprint is null.
+/// Takes one line. Returns false if its fingerprint is null.
 fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, String> {
     let parsed: FingerprintLine<'_> =
         serde_json::from_slice(line).map_err(|error| malformed("fingerprint", &error))?;

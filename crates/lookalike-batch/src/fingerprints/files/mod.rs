@@ -1,7 +1,7 @@
-//! Collections of fingerprints in any of their formats, read once from front to back.
+//! Reads collections of fingerprints in any of their formats, once from start to end.
 //!
-//! Stands before every job over fingerprints. What a file is follows from its first bytes, and only for raw
-//! numbers from its name:
+//! Every job over fingerprints reads its input through this module. The format follows from the first bytes of a file; only raw numbers are
+//! recognised by the file's name:
 //!
 //! | format | begins with | ids | scheme |
 //! |---|---|---|---|
@@ -11,11 +11,11 @@
 //! | Parquet table with a column `fingerprint` | `PAR1` | texts of a column `id`, or none | no |
 //! | JSON Lines `{"id":..,"fingerprint":..}` | anything else | texts, or none | no |
 //!
-//! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input, and `u64:-` raw numbers there.
-//! Fingerprints have 64 bits, or 32 or 128, of which archives hold none: those of one collection are of one width.
-//! `write` writes all of them.
+//! All formats except Parquet may be compressed with gzip or zstd. Parquet must be a regular file; for the others `-` is standard input, and `u64:-`
+//! raw numbers there. Fingerprints have 32, 64 or 128 bits, in archives always 64, and all fingerprints of a collection have the same width. `write`
+//! writes all formats.
 //!
-//! Super-shingles and signatures of min-hash, which are longer, have readers and writers of their own: `sketch_file`, `sketch_writer`.
+//! Super-shingles and min-hash signatures are longer and have their own readers and writers: `sketch_file` and `sketch_writer`.
 
 mod ascending;
 pub(crate) mod error;
@@ -64,7 +64,7 @@ use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::skipped::{SkippedRow, SkippedRows};
 
-/// Fingerprints and their ids, in the order of their file.
+/// Fingerprints and their ids, in file order.
 #[derive(Clone, Debug, Default)]
 pub struct FingerprintFile<W = u64> {
     /// The fingerprints.
@@ -74,13 +74,13 @@ pub struct FingerprintFile<W = u64> {
 }
 
 impl<W: Word> FingerprintFile<W> {
-    /// Forgets everything but the memory.
+    /// Removes everything but keeps the allocations.
     pub fn clear(&mut self) {
         self.codes.clear();
         self.ids.clear();
     }
 
-    /// Keeps those fingerprints that `keep` is true of, with their ids.
+    /// Keeps the fingerprints for which `keep` returns true, with their ids.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(W) -> bool) {
         let kept: Vec<bool> = self.codes.iter().map(|&code| keep(code)).collect();
         self.ids.retain(&kept);
@@ -88,17 +88,17 @@ impl<W: Word> FingerprintFile<W> {
         self.codes.retain(|_| kept.next().unwrap_or(false));
     }
 
-    /// Bytes of the fingerprints and ids.
+    /// Returns the bytes of the fingerprints and ids.
     pub fn bytes(&self) -> u64 {
         size_of_val(self.codes.as_slice()) as u64 + self.ids.bytes()
     }
 }
 
-/// An open collection; see the module's header.
+/// An open collection of fingerprints.
 pub struct CodeFile {
     name: String,
     format: FingerprintFormat,
-    /// Width of the fingerprints, where it is known before they are read.
+    /// Width of the fingerprints, if it is known before they are read.
     bits: Option<u32>,
     scheme: Option<SchemeId>,
     bytes: Option<u64>,
@@ -117,17 +117,17 @@ enum FingerprintFormat {
     Table(Box<TableReader>),
 }
 
-/// Counts of what was read of a collection.
+/// Counts of what was read from a collection.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct CodesSummary {
-    /// Its name.
+    /// Name of the collection.
     pub name: String,
-    /// Fingerprints read.
+    /// Number of fingerprints read.
     pub fingerprints: u64,
-    /// Records whose fingerprint is null: texts without features, near to nothing.
+    /// Number of records whose fingerprint is null: texts without features, which have no neighbours.
     pub without_features: u64,
-    /// Id of the scheme, where the format keeps it.
+    /// Id of the scheme, if the format stores it.
     pub scheme_id: Option<String>,
     /// Lines that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
@@ -141,15 +141,15 @@ impl fmt::Debug for CodeFile {
 }
 
 impl CodeFile {
-    /// Opens a collection and reads its header. With `strict`, the first line that cannot be read is an error.
+    /// Opens a collection and reads its header. If `strict` is true, the first line that cannot be read is an error.
     ///
     /// # Errors
-    /// [`CodesError`]: no such file, or a header that is damaged or of another version.
+    /// [`CodesError`] if there is no such file, or if its header is damaged or of another version.
     pub fn open(source: &FingerprintSource, strict: bool) -> Result<Self, CodesError> {
         Self::open_counted(source, strict, Arc::default())
     }
 
-    /// Does the same, and adds the bytes read to a counter of the caller's.
+    /// Does the same as [`Self::open`] and adds the bytes read to the caller's counter.
     fn open_counted(
         source: &FingerprintSource,
         strict: bool,
@@ -213,34 +213,35 @@ impl CodeFile {
         })
     }
 
-    /// The name as the user wrote it.
+    /// Returns the name as the user wrote it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Width of the fingerprints: 32, 64 or 128. Lines and tables tell it by their first fingerprint, and not at all without one.
+    /// Returns the width of the fingerprints: 32, 64 or 128 bits. Lines and tables have it from their first fingerprint, so it is `None` if they have
+    /// none.
     pub fn bits(&self) -> Option<u32> {
         self.bits
     }
 
-    /// The scheme, where the format keeps it.
+    /// Returns the scheme, if the format stores it.
     pub fn scheme(&self) -> Option<SchemeId> {
         self.scheme
     }
 
-    /// Bytes of the file as stored; none for standard input.
+    /// Returns the stored bytes of the file. `None` for standard input.
     pub fn total_bytes(&self) -> Option<u64> {
         self.bytes
     }
 
-    /// Counts the bytes read so far, as stored; may be read while the file is in use.
+    /// Returns a counter of the stored bytes read so far, which may be read while the file is in use.
     pub fn bytes_read(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.read)
     }
 
-    /// About how many fingerprints there are, as far as the size of the file tells.
+    /// Estimates the number of fingerprints from the size of the file.
     pub fn expected(&self) -> Option<u64> {
-        // Typical bytes of one as stored, for reservations and plans: nothing relies on them.
+        // Typical stored bytes of a fingerprint, for reservations and plans only.
         let each = match &self.format {
             FingerprintFormat::Fingerprints(reader) if reader.has_ids() => 16,
             FingerprintFormat::Archive(_) => 5,
@@ -250,12 +251,12 @@ impl CodeFile {
         Some(self.bytes? / each)
     }
 
-    /// Appends fingerprints until they and their ids take `bytes` or the file ends; false at the end.
+    /// Appends fingerprints until they and their ids take `bytes` bytes, or the file ends. Returns false at the end.
     ///
-    /// A chunk of the file is never cut, so there may be some mebibytes more (16 at most).
+    /// Chunks of the file are not split, so it may be up to 16 MiB more.
     ///
     /// # Errors
-    /// [`CodesError`]: the fingerprints have another width, the file is damaged or cut off, or holds no line that can be read.
+    /// [`CodesError`] if the fingerprints have another width, if the file is damaged or truncated, or if it has no line that can be read.
     pub fn fill<W: Word>(
         &mut self,
         out: &mut FingerprintFile<W>,
@@ -324,9 +325,9 @@ impl CodeFile {
         Ok(more)
     }
 
-    /// A file whose every line is wrong is not a collection with wrong lines but something else.
+    /// Fails if every line is bad: the file is then not a collection with bad lines but something else.
     fn ensure_some_line(&mut self) -> Result<(), CodesError> {
-        // What was skipped becomes the error, not a loss besides.
+        // The skipped lines become the error, so they are not reported as losses too.
         let rows = std::mem::take(&mut self.skipped).finish();
         match rows.into_iter().next() {
             Some(row) => Err(CodesError::Unknown { first: row.first }),
@@ -334,7 +335,7 @@ impl CodeFile {
         }
     }
 
-    /// Counts of what was read; to be asked after the end.
+    /// Returns counts of what was read. Call it after the end.
     pub fn summary(self) -> CodesSummary {
         CodesSummary {
             name: self.name,
@@ -346,7 +347,7 @@ impl CodeFile {
     }
 }
 
-/// The scheme that a file names: zero where it was not known.
+/// Returns the scheme that a file names, where zero means unknown.
 fn known(scheme: u64) -> Option<SchemeId> {
     (scheme != 0).then_some(SchemeId(scheme))
 }
@@ -368,7 +369,7 @@ fn next_chunk<W: Word>(
     Ok(true)
 }
 
-/// The error of two files that tell, beside their names, what they must have in common, and differ in it.
+/// Returns an error if two files both state a property and differ in it. `a` and `b` are the names of the files with the property.
 fn ensure_equal<T: PartialEq>(
     a: Option<(&str, T)>,
     b: Option<(&str, T)>,
@@ -382,10 +383,10 @@ fn ensure_equal<T: PartialEq>(
     }
 }
 
-/// Refuses to compare fingerprints of different schemes, where both files, by name and scheme, tell theirs.
+/// Refuses to compare fingerprints of different schemes. Each file is given by name and scheme, or `None` if its scheme is unknown.
 ///
 /// # Errors
-/// [`CodesError::OtherScheme`].
+/// [`CodesError::OtherScheme`] if both schemes are known and differ.
 pub fn ensure_equal_schemes(
     a: Option<(&str, SchemeId)>,
     b: Option<(&str, SchemeId)>,
@@ -398,10 +399,10 @@ pub fn ensure_equal_schemes(
     })
 }
 
-/// Refuses to compare fingerprints of different widths, where both files, by name and bits, tell theirs.
+/// Refuses to compare fingerprints of different widths. Each file is given by name and bits, or `None` if its width is unknown.
 ///
 /// # Errors
-/// [`CodesError::OtherWidth`].
+/// [`CodesError::OtherWidth`] if both widths are known and differ.
 pub fn ensure_equal_widths(
     a: Option<(&str, u32)>,
     b: Option<(&str, u32)>,
@@ -414,10 +415,10 @@ pub fn ensure_equal_widths(
     })
 }
 
-/// Refuses to compare sketches of different shapes, where both files, by name and shape, tell theirs.
+/// Refuses to compare sketches of different shapes. Each file is given by name and shape, or `None` if its shape is unknown.
 ///
 /// # Errors
-/// [`CodesError::OtherShape`].
+/// [`CodesError::OtherShape`] if both shapes are known and differ.
 pub fn ensure_equal_shapes(
     a: Option<(&str, SketchShape)>,
     b: Option<(&str, SketchShape)>,
@@ -430,10 +431,10 @@ pub fn ensure_equal_shapes(
     })
 }
 
-/// Refuses to go on when more lines could not be read than is bearable.
+/// Checks that the number of lines that could not be read is acceptable under the policy.
 ///
 /// # Errors
-/// [`BatchError::Losses`].
+/// [`BatchError::Losses`] if there are too many.
 pub fn check_losses<'a>(
     losses: LossPolicy,
     read: impl IntoIterator<Item = &'a CodesSummary> + Clone,
@@ -444,7 +445,7 @@ pub fn check_losses<'a>(
     losses.check(rows, all.sum())
 }
 
-/// Number of bytes read of some files.
+/// Returns the total of some byte counters.
 pub(crate) fn sum(counters: &[Arc<AtomicU64>]) -> u64 {
     counters
         .iter()

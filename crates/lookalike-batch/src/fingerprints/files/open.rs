@@ -1,4 +1,4 @@
-//! Opening a file or standard input: what it begins with, unpacked, and how much of it was read.
+//! Opens a file or standard input: returns its first bytes and its contents, decompressed, and counts the bytes read.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -8,26 +8,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::error::CodesError;
 use super::source::FingerprintSource;
 
-/// The bytes of a collection.
+/// The bytes of a collection, decompressed.
 pub(super) type FingerprintStream = Box<dyn Read + Send>;
 
-/// Largest zstd window that is accepted, as a power of two: it bounds the memory of the decoder.
+/// Log2 of the largest accepted zstd window, which bounds the decoder's memory.
 const ZSTD_WINDOW_LOG: u32 = 27;
 const GZIP: [u8; 4] = [0x1f, 0x8b, 8, 0];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A file, unpacked, from its first byte on.
+/// An open file, decompressed, from its first byte.
 pub(super) struct OpenedFile {
     pub(super) name: String,
     pub(super) input: FingerprintStream,
-    /// The first bytes, unpacked; zeros beyond the end. None of raw numbers.
+    /// The first decompressed bytes, padded with zeros. `None` for raw numbers.
     pub(super) head: Option<[u8; 4]>,
-    /// Its size as stored.
+    /// Its stored size in bytes.
     pub(super) bytes: Option<u64>,
 }
 
-/// Packing of a file of raw numbers, as the first bytes of what is packed that way; none when it holds something else. The
-/// first bytes of numbers tell nothing.
+/// Returns the first bytes of a file of raw numbers that is compressed as its name says, or `None` if it holds something else. The numbers themselves
+/// start with arbitrary bytes.
 fn raw_head(source: &FingerprintSource) -> Option<[u8; 4]> {
     source.raw_packing().map(|packing| match packing {
         ".gz" => GZIP,
@@ -36,7 +36,7 @@ fn raw_head(source: &FingerprintSource) -> Option<[u8; 4]> {
     })
 }
 
-/// Opens a source; bytes that are read, as stored, are added to `read`.
+/// Opens a source. The stored bytes that are read are added to `read`.
 pub(super) fn open(
     source: &FingerprintSource,
     read: Arc<AtomicU64>,
@@ -75,7 +75,7 @@ pub(super) fn open(
     })
 }
 
-/// Looks at the first four bytes and puts them back.
+/// Reads the first four bytes and puts them back.
 fn begin(mut input: FingerprintStream) -> io::Result<([u8; 4], FingerprintStream)> {
     let mut start = Vec::new();
     (&mut input).take(4).read_to_end(&mut start)?;
@@ -84,11 +84,11 @@ fn begin(mut input: FingerprintStream) -> io::Result<([u8; 4], FingerprintStream
     Ok((head, Box::new(Cursor::new(start).chain(input))))
 }
 
-/// The stream unpacked, and whether it was packed at all.
+/// Returns the decompressed stream, and whether it was compressed.
 fn unpacked(head: [u8; 4], input: FingerprintStream) -> io::Result<(FingerprintStream, bool)> {
     Ok(match head {
         [0x1f, 0x8b, ..] => {
-            // A gzip file may have several members, one behind the other (RFC 1952, section 2.2).
+            // A gzip file may consist of several members (RFC 1952, section 2.2).
             let decoder = flate2::bufread::MultiGzDecoder::new(BufReader::new(input));
             (Box::new(decoder), true)
         }
@@ -102,7 +102,7 @@ fn unpacked(head: [u8; 4], input: FingerprintStream) -> io::Result<(FingerprintS
     })
 }
 
-/// A stream that tells others how far it is.
+/// A stream that counts the bytes read from it.
 struct CountedStream {
     input: FingerprintStream,
     read: Arc<AtomicU64>,

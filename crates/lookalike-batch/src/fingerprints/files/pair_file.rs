@@ -1,4 +1,4 @@
-//! Pairs as `lookalike join` prints them: one JSON object a line, packed or not.
+//! Reads pairs in the form that `lookalike join` prints: one JSON object a line, compressed or not.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
@@ -16,16 +16,16 @@ use super::json_lines::malformed;
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::source::FingerprintSource;
 
-/// A longer line is no pair, and must not fill the memory.
+/// Maximum bytes of a line. A longer one is not a pair and must not fill the memory.
 const LONGEST: u64 = 1 << 20;
 
-/// The id of a document in a line: ascending, numbers come before texts.
+/// The id of a document in a line. Numbers sort before texts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ListedId<'a> {
-    /// A number of a fingerprint file.
+    /// A number from a fingerprint file.
     Number(u64),
-    /// Any other id, numbers that are no integers of 64 bits among them.
+    /// Any other id, including numbers that are not integers of 64 bits.
     Text(Cow<'a, str>),
 }
 
@@ -59,7 +59,7 @@ impl<'a> From<FingerprintName<'a>> for ListedId<'a> {
     }
 }
 
-/// As JSON, so that a number and a text of the same digits can be told apart.
+/// Formats the id as JSON, so that a number differs from a text of the same digits.
 impl std::fmt::Display for ListedId<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -69,18 +69,18 @@ impl std::fmt::Display for ListedId<'_> {
     }
 }
 
-/// Two documents and the distance of their fingerprints.
+/// Two documents and their distance.
 pub(crate) struct ListedPair<'a> {
     pub(crate) a: ListedId<'a>,
     pub(crate) b: ListedId<'a>,
     pub(crate) distance: u8,
-    /// Number of the line, from 1.
+    /// Number of the line, counted from 1.
     pub(crate) line: u64,
-    /// Names of the fields of both ids.
+    /// Names of the fields that held the two ids.
     pub(crate) sides: &'static str,
 }
 
-/// A line of one collection (a, b) or of two (f, q).
+/// A line from a join within one collection (a, b) or of two (f, q).
 #[derive(Deserialize)]
 struct JoinedLine<'a> {
     #[serde(borrow)]
@@ -104,11 +104,11 @@ pub(crate) struct PairFile {
     number: u64,
 }
 
-/// Reason why a list of pairs cannot be read on.
+/// Reason why reading a list of pairs stops.
 pub(crate) enum PairFileError {
-    /// The medium failed.
+    /// Reading from the source failed.
     Io(CodesError),
-    /// A line is no pair: its number, and why.
+    /// A line is not a pair: its number, and the reason.
     Line(u64, String),
 }
 
@@ -129,32 +129,32 @@ impl PairFile {
         })
     }
 
-    /// The name as the user wrote it.
+    /// Returns the name as the user wrote it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes of the file as stored; none for standard input.
+    /// Returns the stored bytes of the file. `None` for standard input.
     pub(crate) fn total_bytes(&self) -> Option<u64> {
         self.bytes
     }
 
-    /// Counts the bytes read so far, as stored.
+    /// Returns a counter of the stored bytes read so far.
     pub(crate) fn bytes_read(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.read)
     }
 
-    /// The line of the last pair.
+    /// Returns the line of the last pair.
     pub(crate) fn line(&self) -> &[u8] {
         self.line.trim_ascii()
     }
 
-    /// Its number, from 1.
+    /// Returns the number of that line, counted from 1.
     pub(crate) fn line_number(&self) -> u64 {
         self.number
     }
 
-    /// The next pair; none at the end.
+    /// Returns the next pair, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<ListedPair<'_>>, PairFileError> {
         loop {
             self.line.clear();
@@ -170,7 +170,7 @@ impl PairFile {
             }
             self.number += 1;
             if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
-                // An error, not a loss: without a pair a decision may be another one.
+                // This is an error, not a loss: without the pair a decision might differ.
                 let reason = "longer than 1 MiB".to_owned();
                 return Err(PairFileError::Line(self.number, reason));
             }
@@ -184,7 +184,7 @@ impl PairFile {
     }
 }
 
-/// The pair of a line, or what is wrong with it.
+/// Parses the pair of a line. The error is the reason in words.
 fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
     let read: JoinedLine<'_> =
         serde_json::from_slice(line).map_err(|error| malformed("pair", &error))?;
@@ -227,7 +227,7 @@ mod tests {
             read(r#"{"f":12,"q":"12","distance":0}"#),
             owned("12", "\"12\"", 0)
         );
-        // Digits as they are written, where no number of 64 bits has them.
+        // Numbers that do not fit 64 bits keep their digits as written.
         assert_eq!(
             read(r#"{"a":18446744073709551616,"b":1e3,"distance":0}"#),
             owned("\"18446744073709551616\"", "\"1e3\"", 0)

@@ -1,4 +1,4 @@
-//! Raw little-endian numbers of 32, 64 or 128 bits, one a fingerprint.
+//! Reads raw little-endian numbers of 32, 64 or 128 bits, one for each fingerprint.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use lookalike_hamming::{FileError, Word};
 
 use super::open::FingerprintStream;
 
-/// Bytes that are read at once: they are in the second-level cache still when they are taken out.
+/// Bytes read at once, few enough to stay in the second-level cache until they are converted.
 const READ_BYTES: usize = 1 << 17;
 
 /// A stream of numbers.
@@ -25,7 +25,7 @@ impl RawReader {
         }
     }
 
-    /// Appends the next numbers; false at the end.
+    /// Appends the next numbers. Returns false at the end.
     pub(crate) fn read<W: Word>(&mut self, out: &mut Vec<W>) -> Result<bool, FileError> {
         let mut filled = 0;
         while filled < READ_BYTES {
@@ -38,7 +38,7 @@ impl RawReader {
         }
         let numbers = self.bytes[..filled].chunks_exact(W::BITS as usize / 8);
         self.offset += filled as u64;
-        // Pieces are whole numbers of fingerprints: only the end of the input leaves a part of one.
+        // Pieces are whole numbers of fingerprints, so only the end of the input can leave a partial one.
         if !numbers.remainder().is_empty() {
             return Err(FileError::Cut {
                 offset: self.offset,
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// A stream of which every other read is interrupted, and the others give three bytes.
+    /// A stream whose every second read is interrupted; the others return three bytes.
     struct Interrupted(&'static [u8], bool);
 
     impl Read for Interrupted {

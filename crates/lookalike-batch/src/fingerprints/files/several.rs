@@ -1,4 +1,4 @@
-//! Several collections, read one after another as one.
+//! Reads several collections one after another as if they were one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::{
     ensure_equal_schemes, ensure_equal_widths,
 };
 
-/// Collections whose widths and schemes agree. Only one regular file is open at a time, however many there are.
+/// Collections with the same width and scheme. Only one regular file is open at a time.
 pub struct CodeFiles {
-    /// Those that were not begun, open already where they cannot be opened again.
+    /// Collections that have not been started. Those that cannot be opened again are already open.
     waiting: VecDeque<(FingerprintSource, Option<CodeFile>)>,
     current: Option<CodeFile>,
     done: Vec<CodesSummary>,
@@ -27,10 +27,10 @@ pub struct CodeFiles {
 }
 
 impl CodeFiles {
-    /// Looks at the headers of all collections. With `strict`, the first line that cannot be read is an error.
+    /// Reads the headers of all collections. If `strict` is true, the first line that cannot be read is an error.
     ///
     /// # Errors
-    /// [`CodesError`]: a file is missing, damaged or of another version, or widths or schemes differ.
+    /// [`CodesError`] if a file is missing, damaged or of another version, or if widths or schemes differ.
     pub fn open(sources: &[FingerprintSource], strict: bool) -> Result<Self, CodesError> {
         let mut files = Self {
             waiting: VecDeque::new(),
@@ -44,7 +44,7 @@ impl CodeFiles {
             read: Arc::default(),
         };
         for source in sources {
-            // A pipe that was closed could not be opened again.
+            // A pipe cannot be opened again after it is closed.
             let is_regular = !source.is_standard_input()
                 && source.path().metadata().is_ok_and(|meta| meta.is_file());
             let counter = match is_regular {
@@ -65,41 +65,41 @@ impl CodeFiles {
             let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
             files.expected = add(files.expected, file.expected());
             files.bytes = add(files.bytes, file.total_bytes());
-            // Regular files are closed again: there may be more of them than may be open at once.
+            // Close regular files again: there may be more than can be open at once.
             let kept = (!is_regular).then_some(file);
             files.waiting.push_back((source.clone(), kept));
         }
         Ok(files)
     }
 
-    /// Width of the fingerprints, and a file that tells it, where one does.
+    /// Returns the width of the fingerprints and a file that states it. `None` if no file does.
     pub fn bits(&self) -> Option<(&str, u32)> {
         let (name, bits) = self.bits.as_ref()?;
         Some((name, *bits))
     }
 
-    /// The scheme, and a file that names it, where one does.
+    /// Returns the scheme and a file that names it. `None` if no file does.
     pub fn scheme(&self) -> Option<(&str, SchemeId)> {
         let (name, scheme) = self.scheme.as_ref()?;
         Some((name, *scheme))
     }
 
-    /// Bytes of all files as stored; none with standard input among them.
+    /// Returns the stored bytes of all files. `None` if standard input is among them.
     pub fn total_bytes(&self) -> Option<u64> {
         self.bytes
     }
 
-    /// About how many fingerprints there are, as far as the sizes of the files tell.
+    /// Estimates the number of fingerprints from the sizes of the files.
     pub fn expected(&self) -> Option<u64> {
         self.expected
     }
 
-    /// Counts the bytes read so far, as stored; may be read while the files are in use.
+    /// Returns a counter of the stored bytes read so far, which may be read while the files are in use.
     pub fn bytes_read(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.read)
     }
 
-    /// Names of all files, for an error about them together.
+    /// Returns the names of all files, for an error about them together.
     pub fn names(&self) -> String {
         let done = self.done.iter().map(|summary| summary.name.as_str());
         let current = self.current.iter().map(CodeFile::name);
@@ -108,16 +108,16 @@ impl CodeFiles {
         names.join(", ")
     }
 
-    /// Name of the file of the latest chunk.
+    /// Returns the name of the file that the latest chunk came from.
     pub(crate) fn name(&self) -> &str {
         let done = || self.done.last().map_or("", |summary| summary.name.as_str());
         self.current.as_ref().map_or_else(done, CodeFile::name)
     }
 
-    /// Puts the next fingerprints of one file into `out`, until they and their ids take `bytes`; false when nothing is left.
+    /// Replaces `out` with the next fingerprints of one file, until they and their ids take `bytes` bytes. Returns false if nothing is left.
     ///
     /// # Errors
-    /// [`CodesError`], as of [`CodeFile::fill`].
+    /// [`CodesError`], as for [`CodeFile::fill`].
     pub fn read_chunk<W: Word>(
         &mut self,
         out: &mut FingerprintFile<W>,
@@ -126,7 +126,7 @@ impl CodeFiles {
         out.clear();
         while self.current.is_some() || !self.waiting.is_empty() {
             if self.current.is_none() {
-                // Ids of another file may be of another kind.
+                // Another file may have ids of another kind.
                 out.ids = FingerprintIds::None;
                 self.current = self.next()?;
             }
@@ -134,7 +134,7 @@ impl CodeFiles {
                 break;
             };
             if !file.fill(out, bytes)? {
-                // Closed as soon as it ends, before the next one is opened.
+                // Close each file at its end, before the next one is opened.
                 self.done.extend(self.current.take().map(CodeFile::summary));
             }
             if !out.codes.is_empty() {
@@ -154,7 +154,7 @@ impl CodeFiles {
                 let counter = Arc::clone(&self.read);
                 let file = CodeFile::open_counted(&source, self.strict, counter)?;
                 let named = file.scheme().map(|scheme| (file.name(), scheme));
-                // It may have been replaced meanwhile.
+                // The file may have been replaced in the meantime.
                 ensure_equal_schemes(self.scheme(), named)?;
                 file
             }
@@ -162,7 +162,7 @@ impl CodeFiles {
         Ok(Some(file))
     }
 
-    /// Counts of what was read of each; to be asked after the end.
+    /// Returns counts of what was read from each collection. Call it after the end.
     pub fn summaries(self) -> Vec<CodesSummary> {
         self.done
     }

@@ -1,23 +1,23 @@
-//! A fingerprint with its width: how files hold it, and the digits that show it.
+//! A fingerprint with its width, as files store it and as digits show it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use lookalike_hamming::{SketchWords, Word};
 
-/// Widths of fingerprints, in bits.
+/// Possible widths of fingerprints, in bits.
 pub(super) const WIDTHS: [u32; 3] = [32, 64, 128];
-/// In the header of a fingerprint file: fingerprints of 32 bits, one in each word, or of 128 bits, the lower word first.
+/// Kind in the header of a fingerprint file for other widths: fingerprints of 32 bits, one in each word, or of 128 bits, the lower word first.
 const OTHER_WIDTH: u16 = 4;
 
-/// A fingerprint of 32, 64 or 128 bits. Its text is a lower-case hexadecimal digit for each four bits.
+/// A fingerprint of 32, 64 or 128 bits. Its text has one lower-case hexadecimal digit for each four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SizedFingerprint {
     bits: u32,
     value: u128,
 }
 
-/// A text that is no fingerprint of any width.
+/// Error: a text that is not a fingerprint of any width.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not a fingerprint: use 16 hexadecimal digits, or 8 or 32 for 32 or 128 bits")]
 pub struct ParseSizedFingerprintError {
@@ -26,7 +26,7 @@ pub struct ParseSizedFingerprintError {
 }
 
 impl SizedFingerprint {
-    /// The fingerprint of a code.
+    /// Creates a fingerprint from a code.
     pub fn new<W: Word>(code: W) -> Self {
         Self {
             bits: W::BITS,
@@ -34,28 +34,28 @@ impl SizedFingerprint {
         }
     }
 
-    /// Its width in bits.
+    /// Returns its width in bits.
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// The code, if the widths agree.
+    /// Returns the code if it has this width.
     pub fn code<W: Word>(self) -> Option<W> {
         (self.bits == W::BITS).then(|| W::from_u128(self.value))
     }
 
-    /// The low 64 bits: all of a fingerprint that is no wider.
+    /// Returns the low 64 bits, which are the whole fingerprint unless it is wider.
     pub(super) fn low(self) -> u64 {
         self.value as u64
     }
 
-    /// Its words in a fingerprint file.
+    /// Returns its words in a fingerprint file, and their number.
     pub(super) fn words(self) -> ([u64; 2], usize) {
         let words = [self.value as u64, (self.value >> 64) as u64];
         (words, header_of_bits(self.bits).words)
     }
 
-    /// The fingerprint that some words of a file are.
+    /// Creates a fingerprint from its words in a file.
     pub(crate) fn of_words(bits: u32, words: &[u64]) -> Self {
         let high = words.get(1).map_or(0, |&high| u128::from(high) << 64);
         Self {
@@ -64,7 +64,7 @@ impl SizedFingerprint {
         }
     }
 
-    /// Its little-endian bytes.
+    /// Writes its little-endian bytes.
     pub(super) fn write(self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         out.write_all(&self.value.to_le_bytes()[..self.bits as usize / 8])
     }
@@ -82,7 +82,7 @@ impl FromStr for SizedFingerprint {
 
     fn from_str(text: &str) -> Result<Self, ParseSizedFingerprintError> {
         let bits = bits_of_digits(text);
-        // `from_str_radix` takes a sign as well, which is no digit.
+        // `from_str_radix` also accepts a sign, which is not a digit.
         let value = bits.and_then(|_| u128::from_str_radix(text, 16).ok());
         match (bits, value) {
             (Some(bits), Some(value)) => Ok(Self { bits, value }),
@@ -93,14 +93,14 @@ impl FromStr for SizedFingerprint {
     }
 }
 
-/// Width of the fingerprint that some digits spell; none when they spell none.
+/// Returns the width of the fingerprint that a text of digits stands for, or `None` if it is not one.
 pub(super) fn bits_of_digits(text: &str) -> Option<u32> {
     let is_plain = text.bytes().all(|digit| digit.is_ascii_hexdigit());
     let fits = |bits: &u32| is_plain && text.len() == *bits as usize / 4;
     WIDTHS.into_iter().find(fits)
 }
 
-/// The code that some digits spell.
+/// Parses the digits of a code.
 pub(super) fn parse_code<W: Word>(text: &str) -> Result<W, String> {
     let parsed = text.parse::<SizedFingerprint>().ok();
     parsed.and_then(SizedFingerprint::code).ok_or_else(|| {
@@ -109,7 +109,7 @@ pub(super) fn parse_code<W: Word>(text: &str) -> Result<W, String> {
     })
 }
 
-/// Words of fingerprints in a file.
+/// Returns the header fields of a file of fingerprints with this width.
 pub(super) fn header_of_bits(bits: u32) -> SketchWords {
     match bits {
         64 => SketchWords::FINGERPRINT,
@@ -120,14 +120,14 @@ pub(super) fn header_of_bits(bits: u32) -> SketchWords {
     }
 }
 
-/// Width of the fingerprints of a file; none when it holds longer sketches.
+/// Returns the width of a file's fingerprints, or `None` if it holds longer sketches.
 pub(super) fn bits_of_header(header: SketchWords) -> Option<u32> {
     WIDTHS
         .into_iter()
         .find(|&bits| header_of_bits(bits) == header)
 }
 
-/// Appends the codes that some words of a file are.
+/// Appends the codes stored in words of a file.
 pub(super) fn extend_codes<W: Word>(codes: &mut Vec<W>, words: &[u64]) {
     match W::BITS {
         128 => {

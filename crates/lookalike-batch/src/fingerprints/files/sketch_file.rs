@@ -1,4 +1,4 @@
-//! Collections of sketches of several places, in any of their formats, read once from front to back.
+//! Reads collections of sketches of several places in any of their formats, once from start to end.
 //!
 //! | format | begins with | ids | shape and scheme |
 //! |---|---|---|---|
@@ -7,7 +7,7 @@
 //! | Parquet table with a column `super_shingles` or `signature` | `PAR1` | texts of a column `id`, or none | the shape |
 //! | JSON Lines `{"id":..,"super_shingles":".."}` or `"signature"` | anything else | texts, or none | the shape |
 //!
-//! A sketch without an id is called by its digits.
+//! A sketch without an id is named by its digits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,24 +31,24 @@ use super::source::FingerprintSource;
 use super::{CodesSummary, known};
 use crate::skipped::SkippedRows;
 
-/// Bytes of raw sketches that are read at once.
+/// Bytes of raw sketches read at once.
 const RAW_BYTES: usize = 1 << 17;
 
-/// Sketches and what they are called, in the order of their file.
+/// Sketches and their names, in file order.
 #[derive(Clone, Debug, Default)]
 pub struct SketchRows {
-    /// Words of all sketches, one sketch after another.
+    /// Words of all sketches, concatenated.
     pub words: Vec<u64>,
-    /// Names of all.
+    /// Names of the sketches.
     pub ids: FingerprintIds,
     /// Number of sketches.
     pub count: usize,
-    /// True if a sketch has an id of its own; others are called by their digits.
+    /// True if any sketch has an id; sketches without one are named by their digits.
     pub has_ids: bool,
 }
 
 impl SketchRows {
-    /// Forgets everything but the memory.
+    /// Removes everything but keeps the allocations.
     pub fn clear(&mut self) {
         self.words.clear();
         self.ids.clear();
@@ -56,12 +56,12 @@ impl SketchRows {
         self.has_ids = false;
     }
 
-    /// The sketches with their names.
+    /// Returns the sketches with their names.
     pub fn each(&self, shape: SketchShape) -> impl Iterator<Item = (&str, &[u64])> {
         let sketches = self.words.chunks_exact(shape.words());
         let name = |at| match self.ids.name(at, 0_u64) {
             FingerprintName::Text(text) => text,
-            // Every sketch gets a text for a name when it is read.
+            // Every sketch gets a text as its name when it is read.
             FingerprintName::Number(_) | FingerprintName::Fingerprint(_) => "",
         };
         sketches
@@ -69,12 +69,12 @@ impl SketchRows {
             .map(move |(at, sketch)| (name(at), sketch))
     }
 
-    /// Bytes of the sketches and names.
+    /// Returns the bytes of the sketches and names.
     pub fn bytes(&self) -> u64 {
         size_of_val(self.words.as_slice()) as u64 + self.ids.bytes()
     }
 
-    /// Names the sketch whose words were appended last.
+    /// Names the sketch whose words were just appended.
     pub(crate) fn name(&mut self, id: Option<&str>, shape: SketchShape) {
         self.has_ids |= id.is_some();
         match id {
@@ -116,10 +116,10 @@ impl fmt::Debug for SketchFile {
 }
 
 impl SketchFile {
-    /// Opens a collection and reads its header. With `strict`, the first line that cannot be read is an error.
+    /// Opens a collection and reads its header. If `strict` is true, the first line that cannot be read is an error.
     ///
     /// # Errors
-    /// [`CodesError`]: no such file, or one that is damaged or holds fingerprints.
+    /// [`CodesError`] if there is no such file, or if it is damaged or holds fingerprints.
     pub fn open(source: &FingerprintSource, strict: bool) -> Result<Self, CodesError> {
         let read = Arc::default();
         let OpenedFile {
@@ -165,30 +165,30 @@ impl SketchFile {
         })
     }
 
-    /// The name as the user wrote it.
+    /// Returns the name as the user wrote it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The shape of the sketches: of lines and tables known once one was read.
+    /// Returns the shape of the sketches. For lines and tables it is `None` until the first sketch has been read.
     pub fn shape(&self) -> Option<SketchShape> {
         self.shape
     }
 
-    /// The scheme, where the format keeps it.
+    /// Returns the scheme, if the format stores it.
     pub fn scheme(&self) -> Option<SchemeId> {
         self.scheme
     }
 
-    /// Counts the bytes read so far, as stored.
+    /// Returns a counter of the stored bytes read so far.
     pub(crate) fn bytes_read(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.read)
     }
 
-    /// Appends sketches until they and their names take `bytes` or the file ends; false at the end. Some mebibytes more are possible.
+    /// Appends sketches until they and their names take `bytes` bytes, or some mebibytes more, or until the file ends. Returns false at the end.
     ///
     /// # Errors
-    /// [`CodesError`]: the file is damaged or cut off, or holds no line that can be read.
+    /// [`CodesError`] if the file is damaged or truncated, or has no line that can be read.
     pub fn fill(&mut self, out: &mut SketchRows, bytes: u64) -> Result<bool, CodesError> {
         let before = out.count;
         let mut more = true;
@@ -211,7 +211,7 @@ impl SketchFile {
         Ok(more)
     }
 
-    /// The next lines, or rows of a table.
+    /// Reads the next lines, or rows of a table.
     fn next_rows(&mut self, out: &mut SketchRows) -> Result<Result<bool, FileError>, CodesError> {
         let Self {
             name,
@@ -264,7 +264,7 @@ impl SketchFile {
         }
     }
 
-    /// Counts of what was read; to be asked after the end.
+    /// Returns counts of what was read. Call it after the end.
     pub fn summary(self) -> CodesSummary {
         CodesSummary {
             name: self.name,
@@ -282,7 +282,7 @@ fn open_table(
 ) -> Result<(CodeTable, PlaceKind), CodesError> {
     let open = |kind: PlaceKind| CodeTable::open_column(source.path(), kind.column());
     for kind in PlaceKind::ALL {
-        // A table says which column it lacks only by an error, and an error of the file comes back below.
+        // Only an error shows that a table lacks a column. Errors of the file itself are reported below.
         if let Ok(table) = open(kind) {
             return Ok((table, kind));
         }
@@ -304,7 +304,7 @@ fn next_chunk(
     let (Some(chunk), Some(shape)) = (reader.next_chunk()?, shape) else {
         return Ok(false);
     };
-    // Joins count the places of whole words.
+    // Joins compare whole words, so unused halves must be zero.
     let has_rest = |sketch: &[u64]| sketch.last().is_some_and(|last| last >> 32 != 0);
     let is_odd = shape.kind == PlaceKind::Minima && shape.places % 2 == 1;
     let mut sketches = chunk.fingerprints.chunks_exact(shape.words());
@@ -360,7 +360,7 @@ struct SketchLine<'a> {
     signature: Option<Option<Cow<'a, str>>>,
 }
 
-/// Takes one line; false when its sketch is null.
+/// Takes one line. Returns false if its sketch is null.
 fn take(
     line: &[u8],
     shape: &mut Option<SketchShape>,
@@ -383,7 +383,7 @@ fn take(
     add(kind, &digits, id, shape, out).map(|()| true)
 }
 
-/// Adds a sketch, which must have the shape of those before.
+/// Adds a sketch, which must have the shape of the sketches before it.
 fn add(
     kind: PlaceKind,
     digits: &str,
@@ -395,7 +395,7 @@ fn add(
     let found = SketchShape::read_digits(kind, digits, &mut out.words)?;
     let wanted = *shape.get_or_insert(found);
     if found != wanted {
-        // Rows have no lengths of their own: one word too many would shift all sketches behind it.
+        // Rows do not store their lengths: a surplus word would shift all sketches after it.
         out.words.truncate(before);
         return Err(format!("{found}, and {wanted} before"));
     }
@@ -411,7 +411,7 @@ mod tests {
     fn a_cut_was_told_by_its_place_in_the_last_mebibytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cut.u64x2");
-        // Three pieces, each taken away before the next is read, and one byte of another sketch.
+        // Three pieces, each removed before the next is read, and one byte of another sketch.
         let length = 3 * RAW_BYTES + 1;
         std::fs::write(&path, vec![7; length]).unwrap();
         let mut file = SketchFile::open(&path.as_path().into(), true).unwrap();

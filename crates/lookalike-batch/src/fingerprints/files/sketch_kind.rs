@@ -1,4 +1,4 @@
-//! Kinds of sketches that files and indexes hold.
+//! Kinds of sketches in files and indexes.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use super::sketch_shape::SketchShape;
 /// Kind of the sketches of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SketchKind {
-    /// Fingerprints of so many bits.
+    /// Fingerprints of the given number of bits.
     Fingerprints(u32),
     /// Super-shingles or minima.
     Places(SketchShape),
 }
 
-/// Such as `64-bit fingerprints` or `6 super-shingles`.
+/// Formats the kind, such as `64-bit fingerprints` or `6 super-shingles`.
 impl fmt::Display for SketchKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -26,8 +26,8 @@ impl fmt::Display for SketchKind {
 }
 
 impl SketchKind {
-    /// A sketch of this kind, as a scheme names it; none of more super-shingles than a scheme can have. How many minima a super-shingle is of,
-    /// files do not tell, and no comparison asks.
+    /// Returns a sketch of this kind as a scheme names it. `None` if it has more super-shingles than a scheme can have. Files do not store how many
+    /// minima a super-shingle has, and no comparison depends on it.
     #[must_use]
     pub fn sketch(self) -> Option<Sketch> {
         match self {

@@ -1,6 +1,6 @@
-//! Sketches of several places: super-shingles and the minima of min-hash, as files and joins hold them.
+//! Sketches of several places, super-shingles and min-hash signatures, as files and joins hold them.
 //!
-//! A sketch is a row of words of 64 bits, whatever its kind, and two sketches are as near as they have equal places.
+//! A sketch of any kind is a row of 64-bit words. The more places of two sketches are equal, the nearer they are.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -9,19 +9,19 @@ use std::str::FromStr;
 use lookalike::Sketch;
 use lookalike_hamming::SketchWords;
 
-/// Kind of the places of a sketch.
+/// Kind of a sketch's places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceKind {
     /// Super-shingles of 64 bits: hashes of groups of minima.
     SuperShingles,
-    /// Minima of 32 bits: a signature of min-hash.
+    /// Minima of 32 bits: a min-hash signature.
     Minima,
 }
 
 impl PlaceKind {
     pub(crate) const ALL: [Self; 2] = [Self::SuperShingles, Self::Minima];
 
-    /// Name of the field and column of such sketches.
+    /// Returns the name of the field and column for such sketches.
     #[must_use]
     pub const fn column(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl PlaceKind {
         }
     }
 
-    /// Hexadecimal digits of a place.
+    /// Returns the number of hexadecimal digits of a place.
     const fn digits(self) -> usize {
         match self {
             Self::SuperShingles => 16,
@@ -38,7 +38,7 @@ impl PlaceKind {
         }
     }
 
-    /// Type of the numbers in raw files.
+    /// Returns the name of the number type in raw files.
     const fn number(self) -> &'static str {
         match self {
             Self::SuperShingles => "u64",
@@ -47,7 +47,7 @@ impl PlaceKind {
     }
 }
 
-/// Shape of the sketches of a file: the kind of their places, and how many there are.
+/// Shape of the sketches of a file: the kind and the number of their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SketchShape {
     /// Kind of the places.
@@ -56,7 +56,7 @@ pub struct SketchShape {
     pub places: usize,
 }
 
-/// Such as `6 super-shingles`.
+/// Formats the shape, such as `6 super-shingles`.
 impl fmt::Display for SketchShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (one, many) = match self.kind {
@@ -73,7 +73,7 @@ impl fmt::Display for SketchShape {
 }
 
 impl SketchShape {
-    /// The shape of a scheme's sketch; none of a fingerprint, or of what has no fixed number of places.
+    /// Returns the shape of a scheme's sketch. `None` for fingerprints, and for sketches without a fixed number of places.
     #[must_use]
     pub fn of(sketch: Sketch) -> Option<Self> {
         match sketch {
@@ -89,8 +89,8 @@ impl SketchShape {
         }
     }
 
-    /// A sketch of this shape: super-shingles of one minimum each, for a shape does not tell of how many. None of more places than a scheme
-    /// can have.
+    /// Returns a sketch of this shape. Super-shingles get one minimum each, because a shape does not tell their number. `None` if it has more places
+    /// than a scheme can have.
     #[must_use]
     pub(crate) fn sketch(self) -> Option<Sketch> {
         match self.kind {
@@ -104,7 +104,7 @@ impl SketchShape {
         }
     }
 
-    /// Words of 64 bits that a sketch takes.
+    /// Returns the number of 64-bit words of a sketch.
     #[must_use]
     pub fn words(self) -> usize {
         match self.kind {
@@ -113,13 +113,14 @@ impl SketchShape {
         }
     }
 
-    /// The shape as the header of a fingerprint file has it: kind 1 for super-shingles, 2 for minima, 3 for an odd number of them (4 are fingerprints of other widths than 64 bits).
+    /// Returns the shape in the form of a fingerprint file's header: kind 1 for super-shingles, 2 for an even number of minima, 3 for an odd number
+    /// (4 is for fingerprints of widths other than 64 bits).
     pub(super) fn in_header(self) -> SketchWords {
         SketchWords {
             words: self.words(),
             kind: match self.kind {
                 PlaceKind::SuperShingles => 1,
-                // Words hold two minima each, so their number alone would not tell 2n - 1 from 2n.
+                // A word holds two minima, so the number of words would not distinguish 2n - 1 from 2n.
                 PlaceKind::Minima => 2 + (self.places % 2) as u16,
             },
         }
@@ -136,13 +137,13 @@ impl SketchShape {
         is_known.then_some(Self { kind, places })
     }
 
-    /// The ending of raw files, such as `u64x6`, without the dot.
+    /// Returns the file name ending of raw files, such as `u64x6`, without the dot.
     #[must_use]
     pub fn raw_ending(self) -> String {
         format!("{}x{}", self.kind.number(), self.places)
     }
 
-    /// The shape that the ending of a raw file tells.
+    /// Parses the shape from the ending of a raw file's name.
     pub(super) fn of_raw_ending(ending: &str) -> Option<Self> {
         let (number, places) = ending.split_once('x')?;
         let kind = PlaceKind::ALL
@@ -154,12 +155,12 @@ impl SketchShape {
         Some(Self { kind, places })
     }
 
-    /// Bytes of a sketch in a raw file or an index.
+    /// Returns the bytes of a sketch in a raw file or an index.
     pub(crate) fn raw_bytes(self) -> usize {
         self.places * self.place_bytes()
     }
 
-    /// Bytes of a place there.
+    /// Returns the bytes of a place in a raw file or an index.
     pub(crate) fn place_bytes(self) -> usize {
         self.kind.digits() / 2
     }
@@ -168,21 +169,21 @@ impl SketchShape {
     pub(crate) fn extend_raw(self, sketch: &[u64], bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend(sketch.iter().flat_map(|word| word.to_le_bytes()));
-        // The last half word of an odd number of minima is none of them.
+        // The last half word of an odd number of minima is unused.
         bytes.truncate(start + self.raw_bytes());
     }
 
-    /// Appends the words of the sketch whose places are these bytes.
+    /// Appends the words of a sketch, given the bytes of its places.
     pub(crate) fn extend_words(bytes: &[u8], words: &mut Vec<u64>) {
         words.extend(bytes.chunks(8).map(|word| {
-            // The half that an odd number of minima leaves is zero, as in every other format.
+            // The half word that an odd number of minima leaves is zero, as in every format.
             let mut eight = [0; 8];
             eight[..word.len()].copy_from_slice(word);
             u64::from_le_bytes(eight)
         }));
     }
 
-    /// The place at a position of a sketch.
+    /// Returns the place at a position of a sketch.
     #[must_use]
     pub fn place(self, sketch: &[u64], at: usize) -> u64 {
         match self.kind {
@@ -191,7 +192,7 @@ impl SketchShape {
         }
     }
 
-    /// Number of places that two sketches have in common.
+    /// Returns the number of places in which two sketches are equal.
     #[must_use]
     pub fn equal_places(self, a: &[u64], b: &[u64]) -> usize {
         let both = a.iter().zip(b);
@@ -202,13 +203,13 @@ impl SketchShape {
                     let apart = a ^ b;
                     usize::from(apart as u32 == 0) + usize::from(apart >> 32 == 0)
                 };
-                // The half that an odd number leaves is zero in every sketch.
+                // The half word that an odd number leaves is zero in every sketch, so do not count it.
                 both.map(halves).sum::<usize>() - self.places % 2
             }
         }
     }
 
-    /// Appends the places of a signature to words.
+    /// Packs the places of a signature into words and appends them.
     pub(crate) fn pack(minima: &[u32], words: &mut Vec<u64>) {
         let pairs = minima.chunks(2);
         words.extend(pairs.map(|pair| {
@@ -217,19 +218,19 @@ impl SketchShape {
         }));
     }
 
-    /// The places in hexadecimal digits, one after another.
+    /// Returns the places in hexadecimal digits, concatenated.
     #[must_use]
     pub fn digits(self, sketch: &[u64]) -> String {
         let width = self.kind.digits();
         let mut text = String::with_capacity(self.places * width);
         for at in 0..self.places {
-            // Writing to a string does not fail.
+            // Writing to a string never fails.
             let _ = write!(text, "{:0width$x}", self.place(sketch, at));
         }
         text
     }
 
-    /// The sketch of this shape that digits spell.
+    /// Parses the digits of a sketch. Returns `None` if they do not have this shape.
     #[must_use]
     pub fn parse(self, digits: &str) -> Option<Vec<u64>> {
         let mut words = Vec::new();
@@ -237,7 +238,7 @@ impl SketchShape {
         (found == Ok(self)).then_some(words)
     }
 
-    /// Appends the sketch that digits spell, and returns its shape.
+    /// Parses the digits of a sketch, appends its words, and returns its shape.
     pub(super) fn read_digits(
         kind: PlaceKind,
         text: &str,

@@ -1,4 +1,4 @@
-//! Writing collections of sketches of several places, in the format that the name of the file asks for.
+//! Writes collections of sketches of several places in the format that the file's name implies.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 
-/// A collection in the making. It is there whole or not at all: [`SketchWriter::commit`].
+/// A collection being written. It appears only when it is complete: [`SketchWriter::commit`].
 pub(crate) struct SketchWriter {
     path: PathBuf,
     shape: SketchShape,
@@ -27,7 +27,7 @@ enum SketchOutput {
     Table(Box<CodeTableWriter<AtomicFile>>),
 }
 
-/// Writes a sketch as `lookalike fingerprint` prints it; null for a text without features.
+/// Writes a sketch in the form that `lookalike fingerprint` prints; null for a text without features.
 pub(crate) fn write_sketch(
     out: &mut dyn Write,
     id: &str,
@@ -42,10 +42,10 @@ pub(crate) fn write_sketch(
 }
 
 impl SketchWriter {
-    /// Begins a file of the format that its name asks for.
+    /// Starts a file in the format that its name implies.
     ///
     /// # Errors
-    /// [`BatchError`]: the name asks for no format of such sketches, or the file cannot be made.
+    /// [`BatchError`] if the name implies no format for such sketches, or if the file cannot be created.
     pub(crate) fn create(
         path: &Path,
         begin: FileBegin,
@@ -87,10 +87,10 @@ impl SketchWriter {
         })
     }
 
-    /// Adds a sketch, or a text without features, which only lines and tables keep.
+    /// Adds a sketch, or `None` for a text without features, which only lines and tables store.
     ///
     /// # Errors
-    /// [`BatchError`]: the file cannot be written.
+    /// [`BatchError`] if the file cannot be written.
     pub(crate) fn push(&mut self, id: &str, sketch: Option<&[u64]>) -> Result<(), BatchError> {
         let Self { path, shape, out } = self;
         let written = match (out, sketch) {
@@ -111,10 +111,10 @@ impl SketchWriter {
         written.map_err(unwritable(path))
     }
 
-    /// Ends the file and gives it its name.
+    /// Finishes the file and renames it to its final name.
     ///
     /// # Errors
-    /// [`BatchError`]: the file cannot be written.
+    /// [`BatchError`] if the file cannot be written.
     pub(crate) fn commit(self) -> Result<(), BatchError> {
         let failed = unwritable(&self.path);
         let file = match self.out {
@@ -128,7 +128,7 @@ impl SketchWriter {
     }
 }
 
-/// The packing of a raw file whose name tells this shape.
+/// Returns the compression of a raw file whose name states this shape, or `None` for another name.
 fn raw_packing(path: &Path, shape: SketchShape) -> Option<Compression> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     let packings = [Compression::Gzip, Compression::Zstd, Compression::None];

@@ -1,5 +1,4 @@
-//! Collections as users name them: paths, globs, objects of stores, and the type of raw numbers before what holds some, such as `u64:` or
-//! `u64x6:`.
+//! Collections as users name them: paths, globs, objects in stores, optionally preceded by a type of raw numbers such as `u64:` or `u64x6:`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,22 +9,22 @@ use lookalike_corpus::{InputError, NamedFile, StoreSettings, named_files};
 
 use super::sketch_shape::SketchShape;
 
-/// Types of raw numbers, with their bits: the ending of a file, or what stands before a name that does not tell, as on standard input.
+/// Types of raw numbers, with their bits. They are file name endings, or prefixes of names without such an ending, such as standard input.
 const RAW_NUMBERS: [(&str, u32); 3] = [("u32", 32), ("u64", 64), ("u128", 128)];
 
 /// A collection that can be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FingerprintSource {
     file: NamedFile,
-    /// Type of the raw numbers that the file holds, whatever its name is: `u64`, or `u64x6` of sketches.
+    /// Type of the raw numbers given before the name: `u64`, or `u64x6` for sketches.
     raw: Option<String>,
 }
 
 impl FingerprintSource {
-    /// Finds the collections that arguments name; see [`named_files`].
+    /// Finds the collections that the arguments name; see [`named_files`].
     ///
     /// # Errors
-    /// When a glob matches nothing, or an object cannot be had.
+    /// If a glob matches nothing, or an object cannot be fetched.
     pub fn find<S: AsRef<OsStr>>(
         arguments: &[S],
         store: &StoreSettings,
@@ -50,25 +49,25 @@ impl FingerprintSource {
         Ok(found)
     }
 
-    /// The name by which results and errors call it.
+    /// Returns the name that results and errors use.
     pub fn name(&self) -> &str {
         &self.file.name
     }
 
-    /// Path of its bytes.
+    /// Returns the path of its contents.
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// True if it is standard input, which can be read only once.
+    /// Tells whether it is standard input, which can be read only once.
     pub fn is_standard_input(&self) -> bool {
         self.file.path.as_os_str() == "-"
     }
 
-    /// Copies standard input to a file in a folder, so that it can be read more than once; any other collection stays where it is.
+    /// Copies standard input to a file in `folder`, so that it can be read repeatedly. Other collections are returned unchanged.
     ///
     /// # Errors
-    /// When standard input cannot be read, or the file not written.
+    /// If standard input cannot be read, or the file cannot be written.
     pub fn copied_to(self, folder: &Path) -> io::Result<Self> {
         if !self.is_standard_input() {
             return Ok(self);
@@ -82,29 +81,29 @@ impl FingerprintSource {
         })
     }
 
-    /// The ending of the packing of a file of raw numbers; none when it holds something else.
+    /// Returns the name ending of the compression of a file of raw numbers. `None` if it holds something else.
     pub(super) fn raw_packing(&self) -> Option<&'static str> {
         let is_raw = self.raw_bits().is_some() || self.raw_shape().is_some();
         is_raw.then_some(self.bare_name().1)
     }
 
-    /// The type of raw numbers that was named, or what ends the name of the file.
+    /// Returns the given type of raw numbers or, without one, the ending of the file's name.
     fn raw_type(&self) -> Option<String> {
         let ending = || Some(self.bare_name().0.rsplit_once('.')?.1.to_owned());
         self.raw.clone().or_else(ending)
     }
 
-    /// Bits of the raw fingerprints that the file holds, if it does.
+    /// Returns the bits of the raw fingerprints in the file. `None` if it holds something else.
     pub(super) fn raw_bits(&self) -> Option<u32> {
         raw_bits(&self.raw_type()?)
     }
 
-    /// The shape of raw sketches of several places, if the file holds some.
+    /// Returns the shape of the raw sketches of several places in the file. `None` if it holds something else.
     pub(super) fn raw_shape(&self) -> Option<SketchShape> {
         SketchShape::of_raw_ending(&self.raw_type()?)
     }
 
-    /// The name in lower case without packing, and the ending of the packing.
+    /// Returns the name in lower case without the ending of its compression, and that ending.
     fn bare_name(&self) -> (String, &'static str) {
         let name = self.file.name.to_lowercase();
         let packing = [".gz", ".zst"].into_iter().find(|end| name.ends_with(end));
@@ -114,7 +113,7 @@ impl FingerprintSource {
     }
 }
 
-/// Bits of raw numbers of a type.
+/// Returns the bits of a type of raw numbers.
 pub(super) fn raw_bits(number: &str) -> Option<u32> {
     let known = RAW_NUMBERS.into_iter().find(|(name, _)| *name == number);
     known.map(|(_, bits)| bits)

@@ -1,4 +1,4 @@
-//! Fingerprints in a Parquet table.
+//! Reads fingerprints from a Parquet table.
 
 use std::io;
 use std::path::Path;
@@ -25,13 +25,13 @@ impl TableReader {
         Ok(Self { table, bits })
     }
 
-    /// Width of the fingerprints, as far as the type of the column or its first text tells.
+    /// Returns the width of the fingerprints, from the type of the column or from its first text.
     pub(super) fn bits(&self) -> Option<u32> {
         self.bits
     }
 
-    /// Appends the fingerprints of some rows, counts those that are null, and tells `bad` of the rows that are none;
-    /// false at the end.
+    /// Appends the fingerprints of some rows, counts those that are null, and reports rows that are not fingerprints to `bad`. Returns false at the
+    /// end.
     pub(super) fn read<W: Word>(
         &mut self,
         out: &mut FingerprintFile<W>,
@@ -57,7 +57,7 @@ impl TableReader {
                     out.codes.push(code);
                 }
                 Err(reason) if stopped.is_ok() => stopped = bad(format!("row {row}: {reason}")),
-                // A table cannot be stopped within a group of rows: after the first refusal they pass by.
+                // A table cannot stop within a group of rows, so rows after the first refusal are ignored.
                 Err(_) => {}
             }
         })?;

@@ -1,4 +1,4 @@
-//! Writing collections of fingerprints, in the format that the name of the file asks for.
+//! Writes collections of fingerprints in the format that the file's name implies.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -21,24 +21,24 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 
-/// Format of written fingerprints.
+/// Format of a written collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodeFormat {
-    /// `{"id":..,"fingerprint":".."}` a line.
+    /// JSON Lines: `{"id":..,"fingerprint":".."}`.
     JsonLines,
-    /// A fingerprint file, with the scheme.
+    /// A fingerprint file, which stores the scheme.
     Fingerprints,
-    /// Little-endian numbers of so many bits, without ids.
+    /// Little-endian numbers of the given number of bits, without ids.
     Raw(u32),
     /// A Parquet table.
     Parquet,
-    /// An archive, ascending, without ids, with the scheme.
+    /// An archive: ascending, without ids, with the scheme.
     Archive,
 }
 
 impl CodeFormat {
-    /// The format and packing that a name asks for; none when it asks for nothing known.
+    /// Returns the format and compression that a name implies, or `None` for an unknown name.
     pub fn of(path: &Path) -> Option<(Self, Compression)> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
         let packings = [Compression::Gzip, Compression::Zstd, Compression::None];
@@ -56,16 +56,17 @@ impl CodeFormat {
         let raw = || raw_bits(name.rsplit_once('.')?.1).map(Self::Raw);
         let named = formats.into_iter().find(|(end, _)| name.ends_with(end));
         let format = named.map(|(_, format)| format).or_else(raw)?;
-        // A table is packed inside, and read from its end; in an archive nothing is left to be packed.
+        // A table is compressed inside and read from its end, and an archive cannot be compressed any further.
         let packs = !matches!(format, Self::Parquet | Self::Archive);
         (packs || packing == Compression::None).then_some((format, packing))
     }
 }
 
-/// Begins the file that gets a name: [`AtomicFile::create`], or what also has its temporary file removed when the process is interrupted.
+/// Function that creates a file which is renamed at the end: [`AtomicFile::create`], or a variant that also removes the temporary file if the process
+/// is interrupted.
 pub type FileBegin = fn(&Path, Compression) -> io::Result<AtomicFile>;
 
-/// A collection in the making. It is there whole or not at all: [`CodeWriter::commit`].
+/// A collection being written. It appears only when it is complete: [`CodeWriter::commit`].
 pub struct CodeWriter {
     path: PathBuf,
     scheme: SchemeId,
@@ -78,16 +79,16 @@ pub struct CodeWriter {
 enum FingerprintOutput {
     Lines(AtomicFile),
     Raw(AtomicFile),
-    /// Begun by the first fingerprint, which tells whether there are ids.
+    /// The first fingerprint starts the file, because it shows whether there are ids.
     Waiting(AtomicFile, CodeFormat),
     Fingerprints(FingerprintWriter<AtomicFile>, WrittenIdKind),
     Table(Box<CodeTableWriter<AtomicFile>>, WrittenIdKind),
     Archive(AtomicFile, Box<ArchiveSorter>),
-    /// Between two of the above.
+    /// State between two of the others.
     Broken,
 }
 
-/// Kind of the ids of a file.
+/// Kind of a file's ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WrittenIdKind {
     None,
@@ -119,7 +120,7 @@ enum WrittenId<'a> {
     Number(u64),
 }
 
-/// Writes a fingerprint as `lookalike fingerprint` prints it; null for a text without features.
+/// Writes a fingerprint in the form that `lookalike fingerprint` prints; null for a text without features.
 pub(crate) fn write_code(
     out: &mut dyn Write,
     name: Option<FingerprintName<'_>>,
@@ -134,7 +135,7 @@ pub(crate) fn write_code(
     write_line(out, &WrittenLine { id, fingerprint })
 }
 
-/// Adds a fingerprint to a fingerprint file.
+/// Appends a fingerprint to a fingerprint file.
 fn write_words(
     file: &mut FingerprintWriter<AtomicFile>,
     name: Option<FingerprintName<'_>>,
@@ -150,12 +151,12 @@ fn write_words(
     }
 }
 
-/// For `map_err`: a file of fingerprints that cannot be written.
+/// For `map_err`: wraps the error of a fingerprint file that cannot be written.
 pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     move |cause| BatchError::File {
         path: path.to_owned(),
         remedy: match cause.kind() {
-            // A pipe or a device, or what this build cannot write.
+            // A pipe or a device, or a format that this build cannot write.
             io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => "choose another file",
             _ => "choose another file, or free some space",
         },
@@ -171,10 +172,10 @@ impl fmt::Debug for CodeWriter {
 }
 
 impl CodeWriter {
-    /// Begins a file of the format that its name asks for, for fingerprints of so many bits.
+    /// Starts a file in the format that its name implies, for fingerprints of `bits` bits.
     ///
     /// # Errors
-    /// [`BatchError`]: the name asks for no format, or for one that does not hold such fingerprints, or the file cannot be made.
+    /// [`BatchError`] if the name implies no format, or one that cannot hold such fingerprints, or if the file cannot be created.
     pub fn create(
         path: &Path,
         begin: FileBegin,
@@ -219,10 +220,10 @@ impl CodeWriter {
         })
     }
 
-    /// Adds a fingerprint, or a text without features, which only lines and tables keep.
+    /// Adds a fingerprint, or `None` for a text without features, which only lines and tables store.
     ///
     /// # Errors
-    /// [`BatchError`]: the file cannot be written, or ids of another kind came before.
+    /// [`BatchError`] if the file cannot be written, or if earlier ids are of another kind.
     pub fn push(
         &mut self,
         name: Option<FingerprintName<'_>>,
@@ -236,7 +237,7 @@ impl CodeWriter {
             FingerprintOutput::Fingerprints(_, kept) | FingerprintOutput::Table(_, kept) => *kept,
             _ => ids,
         };
-        // A number can be written as a text, but an id that some have and others not is a mistake.
+        // Numbers can be written as texts, but it is a mistake if only some fingerprints have ids.
         if kept != ids && (kept == WrittenIdKind::None || ids == WrittenIdKind::None) {
             return Err(FingerprintSettingsError::MixedIds(self.path.clone()).into());
         }
@@ -276,15 +277,14 @@ impl CodeWriter {
 
     fn begin(&mut self, ids: WrittenIdKind) -> Result<(), BatchError> {
         let scheme = self.scheme;
-        // Taken out and put back: if a header cannot be written, what is left stays broken and never gets its
-        // name.
+        // Take the output out and put it back: if a header cannot be written, the broken state remains and the file never gets its name.
         self.out = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
             FingerprintOutput::Waiting(file, CodeFormat::Parquet) => {
                 let with_ids = ids != WrittenIdKind::None;
                 let table = match self.bits {
                     32 => CodeTableWriter::of_short_numbers(file, with_ids),
                     64 => CodeTableWriter::new(file, with_ids),
-                    // Parquet has no numbers of 128 bits.
+                    // Parquet has no 128-bit numbers.
                     _ => CodeTableWriter::of_texts(file, with_ids, "fingerprint"),
                 };
                 let table = table.map_err(|error| self.failed(error.into()))?;
@@ -293,7 +293,7 @@ impl CodeWriter {
             FingerprintOutput::Waiting(file, _) => {
                 let with_texts = ids == WrittenIdKind::Texts;
                 let header = header_of_bits(self.bits);
-                // Only fingerprints of 64 bits have ids that are numbers.
+                // Only fingerprints of 64 bits can have numbers as ids.
                 let begun = match (ids, self.bits) {
                     (WrittenIdKind::Numbers, 64) => FingerprintWriter::with_ids(file, scheme.0),
                     (WrittenIdKind::Numbers, _) => {
@@ -315,12 +315,12 @@ impl CodeWriter {
         }
     }
 
-    /// Ends the file and gives it its name.
+    /// Finishes the file and renames it to its final name.
     ///
     /// # Errors
-    /// [`BatchError`]: the file cannot be written.
+    /// [`BatchError`] if the file cannot be written.
     pub fn commit(mut self) -> Result<(), BatchError> {
-        // A collection without fingerprints has a header, too.
+        // A collection without fingerprints has a header too.
         self.begin(WrittenIdKind::None)?;
         let path = self.path.clone();
         let failed = unwritable(&path);
@@ -342,7 +342,7 @@ impl CodeWriter {
     }
 }
 
-/// The job behind `lookalike fingerprint --import`: collections of fingerprints as one collection, in any format.
+/// Job of `lookalike fingerprint --import`: merges collections of fingerprints into one collection in any format.
 #[derive(Debug)]
 pub struct CodeImport<'a> {
     inputs: &'a [FingerprintSource],
@@ -355,13 +355,14 @@ pub struct CodeImport<'a> {
 
 lookalike::setters! {
     CodeImport<'a> {
-        /// Sets the file to write. With none, as at first, the fingerprints are written as JSON Lines to where [`CodeImport::run`] is told.
+        /// Sets the file to write. By default there is none, and the fingerprints are written as JSON Lines to the writer given to
+        /// [`CodeImport::run`].
         output: Option<&'a Path>,
-        /// Sets what begins that file: [`AtomicFile::create`], if nothing is said.
+        /// Sets the function that creates that file. Default: [`AtomicFile::create`].
         begin: FileBegin,
-        /// Sets what is done about lines that cannot be read.
+        /// Sets the policy for lines that cannot be read.
         losses: LossPolicy,
-        /// Sets who hears of progress.
+        /// Sets the observer of progress.
         observer: &'a dyn JobObserver,
     }
 }
@@ -370,16 +371,16 @@ lookalike::setters! {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ImportSummary {
-    /// Counts of what was read.
+    /// Counts of each input.
     pub inputs: Vec<CodesSummary>,
-    /// Fingerprints written.
+    /// Number of fingerprints written.
     pub fingerprints: u64,
-    /// Id of the scheme, where an input names one.
+    /// Id of the scheme, if an input names one.
     pub scheme_id: Option<String>,
 }
 
 impl<'a> CodeImport<'a> {
-    /// Creates a job over sources, in this order. What a file must have in order goes through `scratch`.
+    /// Creates a job over sources, read in this order. Formats that need sorting use `scratch`.
     pub fn new(inputs: &'a [FingerprintSource], scratch: ArchiveScratch<'a>) -> Self {
         Self {
             inputs,
@@ -391,13 +392,13 @@ impl<'a> CodeImport<'a> {
         }
     }
 
-    /// Bytes of fingerprints and ids that are in memory at once.
+    /// Bytes of fingerprints and ids in memory at once.
     const CHUNK_BYTES: u64 = 4 << 20;
 
-    /// Reads everything and writes it to the file, or as JSON Lines to `standard`.
+    /// Reads everything and writes it to the output file or, without one, as JSON Lines to `standard`.
     ///
     /// # Errors
-    /// [`BatchError`]: an input cannot be read, schemes or ids differ, the output cannot be written.
+    /// [`BatchError`] if an input cannot be read, if schemes differ, if only some inputs have ids, or if the output cannot be written.
     pub fn run(&self, standard: &mut dyn Write) -> Result<ImportSummary, BatchError> {
         let files = CodeFiles::open(self.inputs, self.losses.is_strict())?;
         match files.bits().map_or(64, |(_, bits)| bits) {
@@ -440,7 +441,7 @@ impl<'a> CodeImport<'a> {
             self.observer.progress(super::sum(&counters));
         }
         summary.inputs = files.summaries();
-        // Before the file gets its name: what has lost too much is no result.
+        // Check before the file gets its name: with too many losses there must be no result.
         super::check_losses(self.losses, &summary.inputs)?;
         out.map_or(Ok(()), CodeWriter::commit)?;
         Ok(summary)
@@ -454,7 +455,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts the open files of a folder when a job tells of its progress.
+    /// Counts the open files in a folder whenever a job reports progress.
     struct OpenFiles<'a> {
         folder: &'a Path,
         most: AtomicUsize,

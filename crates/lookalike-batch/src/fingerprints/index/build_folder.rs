@@ -1,4 +1,4 @@
-//! The folder of a build, `OUTPUT.building`, and how its result gets its name.
+//! Manages the folder of a build, `OUTPUT.building`, and renames its result.
 
 use std::fs;
 use std::io;
@@ -15,50 +15,50 @@ use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::unfinished::{DONE, JOB, JobFolder, can_resume, folder_beside, save};
 
-/// The index so far.
+/// The index as far as it is written.
 pub(super) const PART: &str = "part";
-/// Describes how far an index of fingerprints is whole.
+/// State of the part of a fingerprint index that is complete.
 pub(super) const PROGRESS: &str = "progress";
-/// Fingerprints, ids and ends of ids, as they came.
+/// Fingerprints, ids and ends of ids, in input order.
 pub(super) const CODES: &str = "codes";
 pub(super) const TEXTS: &str = "ids.txt";
 pub(super) const ENDS: &str = "ids.ends";
-/// Different sketches, and the first id of each.
+/// Distinct sketches, and the position of each sketch's first id.
 pub(super) const SKETCHES: &str = "sketches";
 pub(super) const FIRSTS: &str = "ids.firsts";
 
-/// Folder of the build of an output.
+/// Returns the build folder of an output.
 pub(super) fn of(output: &Path) -> PathBuf {
     folder_beside(output, ".building")
 }
 
-/// Takes the folder beside the output. What an interrupted build of any kind left there is removed, unless it is resumed.
+/// Enters the folder next to the output. Removes what an interrupted build of any kind left there, unless it is resumed.
 pub(super) fn enter(output: &Path, resume: bool) -> Result<JobFolder, BatchError> {
-    // The list of what is whole first.
+    // The files that state what is complete come first.
     let files = [
         DONE, PROGRESS, JOB, PART, CODES, SKETCHES, FIRSTS, TEXTS, ENDS,
     ];
     JobFolder::enter("build", &of(output), &files, resume)
 }
 
-/// Content of [`DONE`]. An index that was extended is no longer what it was extended from: built again, it would have the same documents
+/// Contents of [`DONE`]. It is needed because an extended index differs from the one that it extends: another build would add the same documents
 /// twice.
 #[derive(Serialize, Deserialize)]
 struct DoneBuild {
     settings: String,
     index: FileIdentity,
-    /// Content of [`JOB`].
+    /// Contents of [`JOB`].
     job: String,
 }
 
-/// Content of [`JOB`]: the identity of the build, and what was gathered.
+/// Contents of [`JOB`]: the identity of the build, and what was gathered.
 #[derive(Serialize, Deserialize)]
 struct JobFile<G> {
     settings: String,
     gathered: G,
 }
 
-/// A file, whatever its name.
+/// Identity of a file, whatever its name.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct FileIdentity {
     device: u64,
@@ -81,7 +81,7 @@ impl FileIdentity {
     }
 }
 
-/// Gives the index in the folder its name. `settings` tell what it is made of, but for what stood under that name.
+/// Renames the index in the folder to its final name. `settings` identify its inputs, except for an earlier file with that name.
 pub(super) fn install(folder: &Path, output: &Path, settings: String) -> Result<(), BatchError> {
     let part = folder.join(PART);
     let done = || -> io::Result<DoneBuild> {
@@ -97,17 +97,17 @@ pub(super) fn install(folder: &Path, output: &Path, settings: String) -> Result<
         &serde_json::to_vec(&done).unwrap_or_default(),
     )?;
     fs::rename(part, output)
-        // The new name is durable before the only other copy of the work goes.
+        // Make the new name durable before the only other copy of the work is removed.
         .and_then(|()| sync_directory(parent_directory(output)))
         .map_err(BatchError::result(output))
 }
 
-/// Removes the folder of a build that is done.
+/// Removes the folder of a finished build.
 pub(super) fn remove(folder: &Path) -> Result<(), BatchError> {
     let remove = || -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            // Last: without it the build would be taken for one that never began.
+            // Remove this file last: without it the build would look as if it had never started.
             if entry.file_name() != DONE {
                 fs::remove_file(entry.path())?;
             }
@@ -117,19 +117,19 @@ pub(super) fn remove(folder: &Path) -> Result<(), BatchError> {
     remove().map_err(BatchError::result(folder))
 }
 
-/// Removes what a build that failed leaves, unless a later one can go on from it. `error` is why it failed, `resumed` whether it went on from
-/// something itself.
+/// Removes what a failed build leaves, unless a later build can resume from it. `error` is the reason for the failure; `resumed` tells whether this
+/// build was itself resumed.
 pub(super) fn failed(folder: &Path, resumed: bool, error: BatchError) -> BatchError {
-    // What was gathered belongs to settings that are refused.
+    // The inputs were gathered for settings that are refused.
     let is_useless = matches!(error, BatchError::Settings(_)) && !resumed;
     if is_useless || !can_resume(folder) {
-        // The build has failed for another reason, which is the one to tell.
+        // Ignore this error: the build failed for another reason, which is the one to report.
         let _ = remove(folder);
     }
     error
 }
 
-/// Returns what an interrupted build of these settings gathered, or gathers it now.
+/// Returns what an interrupted build with these settings gathered, or gathers it now.
 pub(super) fn gathered<G: Serialize + DeserializeOwned>(
     folder: &Path,
     settings: String,
@@ -145,12 +145,12 @@ pub(super) fn gathered<G: Serialize + DeserializeOwned>(
     }
     let gathered = gather()?;
     let job = JobFile { settings, gathered };
-    // Last: where this file is, the copy of the inputs is whole.
+    // Write this file last: it shows that the copy of the inputs is complete.
     save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
     Ok(job.gathered)
 }
 
-/// Returns what was gathered if an interrupted build of these settings was done but for the removal of its folder.
+/// Returns what was gathered if an interrupted build with these settings had only to remove its folder.
 pub(super) fn done_before<G: DeserializeOwned>(
     folder: &Path,
     output: &Path,
@@ -168,8 +168,8 @@ pub(super) fn done_before<G: DeserializeOwned>(
     }
 }
 
-/// The inputs of a build by name and content, not by time: a file that was replaced between two attempts makes it another build. Of
-/// `output` the name only, if it is given.
+/// Identifies the inputs of a build by name and contents, not by time: if a file was replaced between two attempts, it is another build. For
+/// `output`, if given, only the name counts.
 pub(super) fn identity(inputs: &[FingerprintSource], output: Option<&Path>) -> String {
     let input = |source: &FingerprintSource| {
         let path = Some(source.path()).filter(|path| Some(*path) != output);
@@ -179,7 +179,7 @@ pub(super) fn identity(inputs: &[FingerprintSource], output: Option<&Path>) -> S
     format!("{inputs:?}")
 }
 
-/// The sum of the bytes of a file; none of what can be read only once.
+/// Returns the checksum of a file's contents. `None` if it can be read only once.
 fn content_sum(path: &Path) -> Option<u64> {
     let mut file = open_regular(path).ok()?;
     let mut sum = HashingStream::new(std::io::sink());
@@ -187,7 +187,7 @@ fn content_sum(path: &Path) -> Option<u64> {
     Some(sum.digest())
 }
 
-/// An interrupted build in the folder that is not the one to resume.
+/// Error: the folder has an interrupted build that is not the one to resume.
 pub(super) fn other_build(folder: &Path) -> BatchError {
     FingerprintSettingsError::OtherJob {
         folder: folder.to_owned(),

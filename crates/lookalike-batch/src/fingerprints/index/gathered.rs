@@ -1,4 +1,4 @@
-//! The fingerprints and ids of all inputs in plain files beside the index in the making, to be read again and again.
+//! Copies the fingerprints and ids of all inputs to plain files next to the unfinished index, where they can be read repeatedly.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -19,7 +19,7 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 
-/// Memory of what is read at once.
+/// Bytes in memory for one chunk.
 const CHUNK_BYTES: u64 = 4 << 20;
 
 /// Fingerprints in a file of raw numbers, which a build reads several times.
@@ -27,7 +27,7 @@ pub(super) struct GatheredFile {
     folder: PathBuf,
 }
 
-/// The ids of all fingerprints, in memory.
+/// Ids of all fingerprints, loaded into memory.
 pub(super) struct LoadedIds {
     texts: String,
     ends: Vec<u64>,
@@ -42,10 +42,10 @@ impl LoadedIds {
     }
 }
 
-/// Things that were gathered.
+/// Facts about the gathered inputs.
 #[derive(Serialize, Deserialize)]
 pub(super) struct GatheredInput {
-    /// Width of the fingerprints.
+    /// Width of the fingerprints in bits.
     pub(super) bits: u32,
     pub(super) count: u64,
     pub(super) scheme: Option<u64>,
@@ -53,7 +53,7 @@ pub(super) struct GatheredInput {
     pub(super) summaries: Vec<CodesSummary>,
 }
 
-/// Writes while inputs are read.
+/// Writers of the plain files.
 struct GatherWriters {
     codes: BufWriter<File>,
     texts: BufWriter<File>,
@@ -101,7 +101,7 @@ impl GatherWriters {
 
     fn finish(self) -> io::Result<()> {
         for file in [self.codes, self.texts, self.ends] {
-            // Durable before `job.json` says that they are whole.
+            // Sync to disk before `job.json` states that the files are complete.
             file.into_inner()
                 .map_err(io::IntoInnerError::into_error)?
                 .sync_all()?;
@@ -117,7 +117,7 @@ impl GatheredFile {
         }
     }
 
-    /// Reads all inputs.
+    /// Reads all inputs and writes the plain files.
     pub(super) fn gather(
         &self,
         inputs: &[FingerprintSource],
@@ -181,17 +181,17 @@ impl GatheredFile {
     }
 }
 
-/// Inputs on their way into the plain files.
+/// State of gathering the inputs.
 struct GatherReading<'a> {
     out: GatherWriters,
     folder: &'a Path,
     with_ids: bool,
     observer: &'a dyn JobObserver,
-    /// Width and scheme of the fingerprints and whether they have ids, each with the first input that tells it.
+    /// Width, scheme and presence of ids, each with the first input that determines it.
     bits: Option<(String, u32)>,
     scheme: Option<(String, SchemeId)>,
     ids: Option<(String, bool)>,
-    /// Bytes of the inputs so far.
+    /// Bytes of the inputs that are finished.
     before: u64,
     summaries: Vec<CodesSummary>,
 }
@@ -201,7 +201,7 @@ impl GatherReading<'_> {
         self.bits.as_ref().map_or(64, |(_, bits)| *bits)
     }
 
-    /// Refuses fingerprints of another width than those before.
+    /// Fails if the fingerprints have another width than those before.
     fn same_width(&mut self, name: &str, bits: Option<u32>) -> Result<(), BatchError> {
         let before = self
             .bits
@@ -215,7 +215,7 @@ impl GatherReading<'_> {
         Ok(())
     }
 
-    /// Takes what another index holds.
+    /// Adds the contents of another index.
     fn index<W: Word>(&mut self, source: &FingerprintSource) -> Result<(), BatchError> {
         let index = open::<W>(source.path(), false)?;
         let name = source.name();
@@ -241,7 +241,7 @@ impl GatherReading<'_> {
         Ok(())
     }
 
-    /// Takes what a file holds.
+    /// Adds the contents of a file.
     fn file<W: Word>(&mut self, mut file: CodeFile) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
         let counter = file.bytes_read();
@@ -265,7 +265,7 @@ impl GatherReading<'_> {
     }
 }
 
-/// Shows the fingerprints that an index holds, some at a time, each as often as it was stored, and with its ids if these are wanted.
+/// Visits the fingerprints of an index, chunk by chunk, each as often as it was stored, and with its ids if `with_ids` is true.
 fn each_stored<W: Word>(
     name: &str,
     index: &IndexFile<W>,
@@ -279,7 +279,7 @@ fn each_stored<W: Word>(
     let (mut codes, mut ids) = (FingerprintFile::<W>::default(), Vec::new());
     let mut done = Ok(());
     let walked = index.copies(&mut |code, copies| {
-        // A walk cannot be stopped: after an error the rest is passed over.
+        // A walk cannot be stopped, so the rest is ignored after an error.
         if done.is_err() {
             return;
         }
@@ -301,8 +301,8 @@ fn each_stored<W: Word>(
     walked.map_err(wrong)?;
     done?;
     visit(&codes)?;
-    // Without ids an index tells how many fingerprints it was built from, and not which of them repeated: the last stands for all of
-    // those, so that the number is kept. A repeat adds nothing else to an index.
+    // An index without ids stores how many fingerprints it was built from but not which of them repeated. To keep that number, repeat the last
+    // fingerprint. Repeats add nothing else to an index.
     let mut repeats = match index.has_ids() {
         true => 0,
         false => index.documents().saturating_sub(index.index().len() as u64),
@@ -319,7 +319,7 @@ fn each_stored<W: Word>(
     Ok(())
 }
 
-/// Refuses inputs of different schemes, where they name theirs.
+/// Fails if inputs name different schemes.
 fn same_scheme(
     name: &str,
     scheme: Option<SchemeId>,
@@ -336,7 +336,7 @@ fn same_scheme(
     Ok(())
 }
 
-/// Refuses inputs with ids beside inputs without.
+/// Fails if only some inputs have ids.
 fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result<(), BatchError> {
     match first {
         Some((name, before)) if *before != has => {

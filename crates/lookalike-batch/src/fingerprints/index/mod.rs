@@ -1,9 +1,9 @@
-//! Building an index file from collections of fingerprints, in bounded memory, and going on after an interruption.
+//! Builds an index file from collections of fingerprints in bounded memory, and resumes after an interruption.
 //!
-//! The way of a build, in the folder `OUTPUT.building`: the inputs are copied to plain files (`gathered`), `job.json`
-//! says that this is done; then the tables are built one after the other from that copy and appended to `part`, and
-//! `progress` says after each how far the file is whole; at last `part` gets its name. The result does not depend on
-//! the order of the inputs, the memory limit or interruptions. Indexes of longer sketches are built by `sketch_build`.
+//! The build uses the folder `OUTPUT.building`. The inputs are copied to plain files (`gathered`), and `job.json` records that this is done. Then the
+//! tables are built one after another from that copy and appended to `part`; after each table `progress` records how much of the file is complete.
+//! Finally `part` is renamed. The result does not depend on the order of the inputs, the memory limit or interruptions. Indexes of longer sketches
+//! are built by `sketch_build`.
 
 mod build_folder;
 mod gathered;
@@ -39,7 +39,7 @@ use crate::unfinished::{JobFolder, save};
 use build_folder::{PART, PROGRESS, identity};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
-/// The job: what to index and how.
+/// Job that builds an index of fingerprints.
 #[derive(Debug)]
 pub struct IndexBuild<'a> {
     inputs: &'a [FingerprintSource],
@@ -57,23 +57,23 @@ pub struct IndexBuild<'a> {
 
 lookalike::setters! {
     IndexBuild<'a> {
-        /// Sets the most bits in which a query and what it finds differ: 3, if nothing is said.
+        /// Sets the largest distance between a query and what it finds, in bits. Default: 3.
         distance: u32,
-        /// Sets the most tables: as many as forgive one error in each key, if nothing is said.
+        /// Sets the maximum number of tables. By default as many as tolerate one error in each key.
         tables: Option<u32>,
-        /// Sets the design to build, in place of the fastest.
+        /// Sets the design to build. By default the fastest is chosen.
         design: Option<Design>,
         /// Sets how tables are stored.
         layout: Layout,
-        /// Sets whether ids are kept, where the inputs have them: they are, if nothing is said.
+        /// Sets whether ids are stored if the inputs have them. Default: true.
         with_ids: bool,
-        /// Sets whether to go on with an interrupted build of the same inputs and settings.
+        /// Sets whether to resume an interrupted build of the same inputs and settings.
         resume: bool,
-        /// Sets what is done about lines that cannot be read.
+        /// Sets the policy for lines that cannot be read.
         losses: LossPolicy,
-        /// Sets how many threads and how much memory the build may use. The result does not depend on it.
+        /// Sets how many threads and how much memory the build may use. The result does not depend on them.
         limits: JobLimits,
-        /// Sets who hears of progress.
+        /// Sets the observer of progress.
         observer: &'a dyn JobObserver,
     }
 }
@@ -82,42 +82,42 @@ lookalike::setters! {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct IndexBuildSummary {
-    /// Counts of what was read.
+    /// Counts of each input.
     pub inputs: Vec<CodesSummary>,
-    /// Fingerprints read.
+    /// Number of fingerprints read.
     pub fingerprints: u64,
-    /// Different ones among them.
+    /// Number of distinct fingerprints.
     pub distinct: u64,
     /// The design of the tables.
     pub design: String,
-    /// Their storage.
+    /// The layout of the tables.
     pub layout: &'static str,
-    /// Number of them.
+    /// Number of tables.
     pub tables: usize,
-    /// Largest distance of a search.
+    /// Largest distance of a search, in bits.
     pub distance: u32,
-    /// True if ids stand beside the fingerprints.
+    /// True if ids are stored with the fingerprints.
     pub ids: bool,
-    /// Id of the scheme, where the inputs name one.
+    /// Id of the scheme, if the inputs name one.
     pub scheme_id: Option<String>,
-    /// Bytes of the index.
+    /// Size of the index in bytes.
     pub bytes: u64,
-    /// Of these a fingerprint that is stored.
+    /// Size of the index divided by the number of distinct fingerprints.
     pub bytes_per_fingerprint: f64,
-    /// Tables that an interrupted build had left.
+    /// Number of tables that an interrupted build had completed.
     pub tables_resumed: usize,
 }
 
-/// Bytes of an index that tell its width, and those at its end that depend on all others.
+/// Bytes at the start of an index that contain its width, and bytes at its end that depend on all others.
 const HEAD_BYTES: u64 = 64;
 const TRAILER_BYTES: usize = 32;
-/// Memory beside tables, ids and sorting.
+/// Memory besides tables, ids and sorting.
 const BASE_BYTES: u64 = 24 << 20;
-/// Least memory for sorting.
+/// Minimum memory for sorting.
 const LEAST_SCRATCH: u64 = 16 << 20;
 
 impl<'a> IndexBuild<'a> {
-    /// Creates a build of the index file `output` from collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and
+    /// Creates a build of the index file `output` from collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and from
     /// other indexes.
     pub fn new(inputs: &'a [FingerprintSource], output: &'a Path) -> Self {
         Self {
@@ -135,20 +135,20 @@ impl<'a> IndexBuild<'a> {
         }
     }
 
-    /// Takes the folder beside the output. What an interrupted build left there is removed, unless it is resumed.
+    /// Enters the folder next to the output. Removes what an interrupted build left there, unless it is resumed.
     ///
     /// # Errors
-    /// [`BatchError`]: the folder cannot be made, another build is at work in it, or something else is in it.
+    /// [`BatchError`] if the folder cannot be created, if another build is using it, or if it has other contents.
     pub fn enter(&self) -> Result<JobFolder, BatchError> {
         build_folder::enter(self.output, self.resume)
     }
 
-    /// Builds the index in the folder that was entered; there is none under its name until it is whole. A build that fails leaves what
-    /// another one can go on from, and nothing else.
+    /// Builds the index in the entered folder. It appears under its name only when it is complete. A build that fails leaves only what a later one
+    /// can resume from.
     ///
     /// # Errors
-    /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or the settings
-    /// contradict each other.
+    /// [`BatchError`] if an input cannot be read, if the output cannot be written, if the memory limit is too low, or if the settings contradict each
+    /// other.
     pub fn run(&self, folder: &JobFolder) -> Result<IndexBuildSummary, BatchError> {
         let summary = match self.done_before(folder.path())? {
             Some(summary) => summary,
@@ -160,7 +160,7 @@ impl<'a> IndexBuild<'a> {
         Ok(summary)
     }
 
-    /// Does all of it but for the removal of the folder.
+    /// Does everything except removing the folder.
     fn install(&self, folder: &Path) -> Result<IndexBuildSummary, BatchError> {
         let gathered = GatheredFile::of(folder);
         let gathering = self.gather(folder, &gathered)?;
@@ -180,13 +180,13 @@ impl<'a> IndexBuild<'a> {
         let costed = self.costed_design::<W>(gathering.count)?;
         let scratch = self.scratch(&costed, &gathering)?;
         let resumed = self.write::<W>(folder, gathered, &gathering, &costed, scratch)?;
-        // Every byte is checked before a good index of that name goes.
+        // Verify every byte before replacing a good index with that name.
         let summary = self.summary::<W>(&folder.join(PART), gathering, Some(resumed))?;
         build_folder::install(folder, self.output, self.settings(Some(self.output)))?;
         Ok(summary)
     }
 
-    /// The summary, if an interrupted build did all of it.
+    /// Returns the summary if an interrupted build had finished everything.
     fn done_before(&self, folder: &Path) -> Result<Option<IndexBuildSummary>, BatchError> {
         let settings = self.settings(Some(self.output));
         let gathering = build_folder::done_before(folder, self.output, &settings)?;
@@ -202,12 +202,12 @@ impl<'a> IndexBuild<'a> {
         Ok(Some(summary))
     }
 
-    /// Folder of the build until it is done, with which [`Self::resume`] goes on.
+    /// Returns the folder of the build, which exists until the build is done and from which [`Self::resume`] resumes.
     pub fn folder(&self) -> PathBuf {
         build_folder::of(self.output)
     }
 
-    /// Everything that decides what the result is, but for what stands under the name `output`.
+    /// Returns everything that the result depends on, except for an existing file with the name `output`.
     fn settings(&self, output: Option<&Path>) -> String {
         let inputs = identity(self.inputs, output);
         let layout = self.layout.name();
@@ -224,7 +224,7 @@ impl<'a> IndexBuild<'a> {
                 .stage(JobStage::Scan, stored_bytes(self.inputs));
             gathered.gather(self.inputs, self.with_ids, self.losses, self.observer)
         })?;
-        // Those of an interrupted build too, under the policy of this one.
+        // Also check losses of an interrupted build, under the policy of this one.
         check_losses(self.losses, &gathering.summaries)?;
         Ok(gathering)
     }
@@ -255,11 +255,11 @@ impl<'a> IndexBuild<'a> {
         ))
     }
 
-    /// Memory that is left for sorting.
+    /// Returns the memory that is left for sorting.
     fn scratch(&self, costed: &CostedDesign, gathering: &GatheredInput) -> Result<u64, BatchError> {
         let tables = costed.design.tables().len() as f64;
         let table = (costed.costs.bytes_per_fingerprint / tables * gathering.count as f64) as u64;
-        // The end of each, its rank and its position: of four bytes while these are enough.
+        // For each id its end, its rank and its position, in four bytes if these are enough.
         let number = if gathering.count > u32::MAX.into() {
             8
         } else {
@@ -268,7 +268,7 @@ impl<'a> IndexBuild<'a> {
         let ids = gathering
             .id_bytes
             .map_or(0, |bytes| bytes + (8 + 2 * number) * gathering.count);
-        // A table is reserved for all fingerprints and made again when most of them are equal.
+        // A table is reserved for all fingerprints, and made again if most of them are equal.
         let needed = BASE_BYTES + table + ids;
         let limit = self.limits.memory;
         limit
@@ -280,7 +280,7 @@ impl<'a> IndexBuild<'a> {
             })
     }
 
-    /// Writes the part that is missing; returns how many tables there were before.
+    /// Writes the missing part. Returns the number of tables that were already there.
     fn write<W: Word>(
         &self,
         folder: &Path,
@@ -298,7 +298,7 @@ impl<'a> IndexBuild<'a> {
             .scratch_bytes(scratch as usize)
             .threads(self.limits.workers());
         let mut ids: Option<LoadedIds> = None;
-        // Ids are written with the first table, and their memory is free for sorting from the second on.
+        // Ids are written with the first table; from the second table on their memory is free for sorting.
         if resumed == 0 && gathering.id_bytes.is_some() {
             ids = Some(gathered.load_ids().map_err(BatchError::result(folder))?);
         }
@@ -315,7 +315,7 @@ impl<'a> IndexBuild<'a> {
                 .flush()
                 .and_then(|()| writer.output().get_ref().sync_data())
                 .map_err(&failed)?;
-            // The table is durable by now, so after a power cut the progress claims no more than there is.
+            // The table is on disk by now, so the progress is true even after a power failure.
             save(&folder.join(PROGRESS), &writer.progress())?;
         }
         let file = writer.finish()?;
@@ -323,7 +323,7 @@ impl<'a> IndexBuild<'a> {
         Ok(resumed)
     }
 
-    /// A new file, or the one that an interrupted build left.
+    /// Starts a new file, or reopens the one that an interrupted build left.
     fn begin(
         &self,
         folder: &Path,
@@ -342,11 +342,11 @@ impl<'a> IndexBuild<'a> {
                 .map_err(&failed)?;
             let out = BufWriter::with_capacity(1 << 20, file);
             let resumed = IndexFileWriter::resume(out, &progress, (*written).as_ref());
-            // Unmapped before the file is cut: a read beyond its end would be a bus error.
+            // Unmap before truncating the file: a read beyond its end would be a bus error.
             drop(written);
-            // What is not whole is not believed: the tables are built again.
+            // If the file is not valid, build the tables again.
             if let Ok((mut writer, kept)) = resumed {
-                // The file is open to append: what an interrupted table left has to go first.
+                // The file is open in append mode, so truncate what an interrupted table left behind.
                 writer.output().get_ref().set_len(kept).map_err(&failed)?;
                 return Ok(writer);
             }
@@ -382,11 +382,11 @@ impl<'a> IndexBuild<'a> {
     }
 }
 
-/// The fastest design of the layout for so many fingerprints of some bits, within a number of tables: by default as many as forgive one
-/// error in each key.
+/// Returns the fastest design with this layout for `count` fingerprints of `bits` bits, within a maximum number of tables. By default that is as many
+/// tables as tolerate one error in each key.
 ///
 /// # Panics
-/// Never: a scan, which has no tables, is always listed.
+/// Never: a scan, which needs no tables, is always listed.
 pub fn cheapest_design(
     count: u64,
     bits: u32,
@@ -410,7 +410,7 @@ pub fn cheapest_design(
     allowed
         .min_by(|a, b| {
             let ns = |costed: &CostedDesign| costed.costs.query_ns;
-            // A scan only where no tables are allowed.
+            // Choose a scan only if no tables are allowed.
             (scan(a), ns(a))
                 .partial_cmp(&(scan(b), ns(b)))
                 .unwrap_or(std::cmp::Ordering::Equal)
@@ -418,24 +418,24 @@ pub fn cheapest_design(
         .expect("a scan is always listed")
 }
 
-/// Properties of an index that one with more fingerprints has too.
+/// Properties of an index that stay the same when fingerprints are added.
 #[non_exhaustive]
 pub struct IndexProperties {
-    /// Most bits in which a query and what it finds differ.
+    /// Largest distance between a query and what it finds, in bits.
     pub distance: u32,
     /// The design of its tables.
     pub design: Design,
-    /// Storage of tables.
+    /// The layout of its tables.
     pub layout: Layout,
-    /// True if ids stand beside the fingerprints; `None` for an index of nothing, which may take some or not.
+    /// True if ids are stored with the fingerprints. `None` for an empty index, which may be extended either way.
     pub has_ids: Option<bool>,
 }
 
 impl IndexProperties {
-    /// Reads those of an index.
+    /// Reads the properties of an index.
     ///
     /// # Errors
-    /// [`BatchError::IndexFile`] names the file and what is wrong with it.
+    /// [`BatchError::IndexFile`] with the file and the cause.
     pub fn of(path: &Path) -> Result<Self, BatchError> {
         match width(path)? {
             32 => Self::of_width::<u32>(path),
@@ -456,15 +456,15 @@ impl IndexProperties {
     }
 }
 
-/// True if a file begins as an index of fingerprints does. What cannot be opened is somebody else's error.
+/// Tells whether a file starts like an index of fingerprints. Returns false if it cannot be opened.
 pub fn is_index(path: &Path) -> bool {
     begins_with(path, *b"LKIX")
 }
 
-/// Width of the fingerprints of an index, in bits.
+/// Returns the width of an index's fingerprints, in bits.
 ///
 /// # Errors
-/// [`BatchError`] names the file and what is wrong with it.
+/// [`BatchError`] with the file and the cause.
 pub fn width(path: &Path) -> Result<u32, BatchError> {
     let mut head = Vec::new();
     let read = open_regular(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
@@ -472,7 +472,7 @@ pub fn width(path: &Path) -> Result<u32, BatchError> {
     IndexFile::<u64>::width(&head).map_err(damaged(path))
 }
 
-/// A number that follows from every byte of an index: from the checks at its end, which are of all others.
+/// Returns a number that depends on every byte of an index: the checksums at its end cover all others.
 pub(super) fn digest(path: &Path) -> Result<u64, BatchError> {
     let mut end = [0; TRAILER_BYTES];
     let read = open_regular(path).and_then(|mut file| {
@@ -483,11 +483,11 @@ pub(super) fn digest(path: &Path) -> Result<u64, BatchError> {
     Ok(lookalike::hash::xxh3_64(&end, 0))
 }
 
-/// Opens an index of fingerprints of this width, mapped or (`in_memory`) read, and checks every byte: an entry that was altered would
+/// Opens an index of fingerprints of this width, either mapped or, if `in_memory` is true, read. Verifies every byte, because an altered entry would
 /// give wrong answers.
 ///
 /// # Errors
-/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+/// [`BatchError::IndexFile`] with the file and the cause.
 pub fn open<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile<W>, BatchError> {
     if in_memory {
         let index = open_unchecked(path, in_memory)?;
@@ -498,15 +498,15 @@ pub fn open<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile<W>, Batch
     let mut file = open_regular(path).map_err(&failed)?;
     let mapped = map_file(&file).map_err(&failed)?;
     let index = IndexFile::open(mapped).map_err(damaged(path))?;
-    // Read: what is touched of a mapping counts as memory of the process, and here that is everything.
+    // Verify by reading, not through the mapping: mapped pages that are touched count as the process's memory, and here these are all.
     index.verify_read(&mut file).map_err(damaged(path))?;
     Ok(index)
 }
 
-/// As [`open`], without a check of the entries: at once, however large the file is.
+/// Does the same as [`open`] without verifying entries, so it is immediate for files of any size.
 ///
 /// # Errors
-/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+/// [`BatchError::IndexFile`] with the file and the cause.
 pub fn open_unchecked<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile<W>, BatchError> {
     let held = if in_memory { read(path) } else { map(path) };
     IndexFile::open(held.map_err(unreadable(path))?).map_err(damaged(path))
@@ -570,7 +570,7 @@ mod tests {
         let killed = extension(&inputs, false);
         let entered = killed.enter().unwrap();
         assert_eq!(killed.install(entered.path()).unwrap().fingerprints, 5010);
-        // In the middle of the removal.
+        // Stopped in the middle of the removal.
         fs::remove_file(entered.path().join(JOB)).unwrap();
         drop(entered);
         let bytes = fs::read(&index).unwrap();
@@ -581,7 +581,7 @@ mod tests {
         let summary = resumed.run(&resumed.enter().unwrap()).unwrap();
         assert_eq!((summary.fingerprints, summary.distinct), (5010, 5001));
         assert!(fs::read(&index).unwrap() == bytes && !resumed.folder().exists());
-        // And once more, as two extensions.
+        // Once more, as two extensions.
         let again = extension(&inputs, false);
         let summary = again.run(&again.enter().unwrap()).unwrap();
         assert_eq!(summary.fingerprints, 5020);

@@ -1,9 +1,9 @@
-//! Building an index of sketches of several places, in bounded memory.
+//! Builds an index of sketches of several places in bounded memory.
 //!
-//! The way of a build, in the folder `OUTPUT.building`: the sketches and ids of all inputs are sorted, on disk if they are many, and written to
-//! plain files; `job.json` says that this is done, and an interrupted build goes on from there. Then the sections of the file are filled, each band
-//! from the plain file of sketches, and `part` gets its name. The result does not depend on the order of the inputs, the memory
-//! limit, threads or interruptions.
+//! The build uses the folder `OUTPUT.building`. The sketches and ids of all inputs are sorted, on disk if they are many, and written to plain files.
+//! `job.json` records that this is done, and an interrupted build resumes from there. Then the sections of the index file are filled, each band from
+//! the plain file of sketches, and `part` is renamed. The result does not depend on the order of the inputs, the memory limit, threads or
+//! interruptions.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -31,13 +31,13 @@ use crate::settings::JobLimits;
 use crate::spill::frame_sort::FrameSort;
 use crate::unfinished::JobFolder;
 
-/// Bytes that are read or written at once.
+/// Bytes read or written at once.
 const STEP: usize = 1 << 20;
-/// Most entries of a band that are put in order at once, and buckets that are counted at once.
+/// Maximum number of a band's entries that are ordered at once, and of buckets that are counted at once.
 const MOST_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
 const MOST_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
 
-/// The job: what to index, and how many places must be equal.
+/// Job that builds an index of sketches of several places.
 #[derive(Debug)]
 pub struct SketchIndexBuild<'a> {
     inputs: &'a [FingerprintSource],
@@ -52,15 +52,15 @@ pub struct SketchIndexBuild<'a> {
 
 lookalike::setters! {
     SketchIndexBuild<'a> {
-        /// Sets whether ids are kept, where the inputs have them: they are, if nothing is said.
+        /// Sets whether ids are stored if the inputs have them. Default: true.
         with_ids: bool,
-        /// Sets whether to go on with an interrupted build of the same inputs and settings.
+        /// Sets whether to resume an interrupted build of the same inputs and settings.
         resume: bool,
-        /// Sets what is done about lines that cannot be read.
+        /// Sets the policy for lines that cannot be read.
         losses: LossPolicy,
-        /// Sets how many threads and how much memory the build may use. The result does not depend on it.
+        /// Sets how many threads and how much memory the build may use. The result does not depend on them.
         limits: JobLimits,
-        /// Sets who hears of progress.
+        /// Sets the observer of progress.
         observer: &'a dyn JobObserver,
     }
 }
@@ -69,37 +69,37 @@ lookalike::setters! {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SketchIndexSummary {
-    /// Counts of what was read.
+    /// Counts of each input.
     pub inputs: Vec<CodesSummary>,
-    /// Sketches read.
+    /// Number of sketches read.
     pub sketches: u64,
-    /// Different ones among them.
+    /// Number of distinct sketches.
     pub distinct: u64,
-    /// Places that are equal at least.
+    /// Minimum number of equal places of a query and what it finds.
     pub equal: EqualPlaces,
-    /// Bands of places, in one of which two such sketches agree.
+    /// Number of bands of places. Two such sketches agree in at least one band.
     pub bands: usize,
-    /// True if ids stand beside the sketches.
+    /// True if ids are stored with the sketches.
     pub ids: bool,
-    /// Id of the scheme, where the inputs name one.
+    /// Id of the scheme, if the inputs name one.
     pub scheme_id: Option<String>,
-    /// Bytes of the index.
+    /// Size of the index in bytes.
     pub bytes: u64,
-    /// Of these a different sketch.
+    /// Size of the index divided by the number of distinct sketches.
     pub bytes_per_sketch: f64,
 }
 
-/// The inputs as they were gathered.
+/// Facts about the gathered inputs.
 #[derive(Serialize, Deserialize)]
 struct GatheredSketches {
-    /// The bytes of a [`SketchIndexHead`].
+    /// Bytes of a [`SketchIndexHead`].
     head: Vec<u8>,
     summaries: Vec<CodesSummary>,
 }
 
 impl<'a> SketchIndexBuild<'a> {
-    /// Creates a build of the index file `output` from files of sketches of one shape, and indexes of such: a query and what it finds have at
-    /// least `equal` places in common.
+    /// Creates a build of the index file `output` from files of sketches of one shape, and from indexes of such. A query finds sketches with which it
+    /// shares at least `equal` places.
     pub fn new(inputs: &'a [FingerprintSource], output: &'a Path, equal: LeastEqual) -> Self {
         Self {
             inputs,
@@ -113,24 +113,25 @@ impl<'a> SketchIndexBuild<'a> {
         }
     }
 
-    /// Takes the folder beside the output. What an interrupted build left there is removed, unless it is resumed.
+    /// Enters the folder next to the output. Removes what an interrupted build left there, unless it is resumed.
     ///
     /// # Errors
-    /// [`BatchError`]: the folder cannot be made, another build is at work in it, or something else is in it.
+    /// [`BatchError`] if the folder cannot be created, if another build is using it, or if it has other contents.
     pub fn enter(&self) -> Result<JobFolder, BatchError> {
         build_folder::enter(self.output, self.resume)
     }
 
-    /// Folder of the build until it is done, with which [`Self::resume`] goes on.
+    /// Returns the folder of the build, which exists until the build is done and from which [`Self::resume`] resumes.
     pub fn folder(&self) -> PathBuf {
         build_folder::of(self.output)
     }
 
-    /// Builds the index in the folder that was entered; there is none under its name until it is whole. A build that fails leaves what
-    /// another one can go on from, and nothing else.
+    /// Builds the index in the entered folder. It appears under its name only when it is complete. A build that fails leaves only what a later one
+    /// can resume from.
     ///
     /// # Errors
-    /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or so many places cannot be equal.
+    /// [`BatchError`] if an input cannot be read, if the output cannot be written, if the memory limit is too low, or if the sketches do not have as
+    /// many places as must be equal.
     pub fn run(&self, folder: &JobFolder) -> Result<SketchIndexSummary, BatchError> {
         let folder = folder.path();
         let settings = self.settings(Some(self.output));
@@ -149,12 +150,12 @@ impl<'a> SketchIndexBuild<'a> {
         Ok(summary)
     }
 
-    /// Does all of it but for the removal of the folder.
+    /// Does everything except removing the folder.
     fn install(&self, folder: &Path) -> Result<SketchIndexSummary, BatchError> {
         let scratch = self.scratch()?;
         let read = || self.read(folder, scratch);
         let gathered = build_folder::gathered(folder, self.settings(None), read)?;
-        // Those of an interrupted build too, under the policy of this one.
+        // Also check losses of an interrupted build, under the policy of this one.
         check_losses(self.losses, &gathered.summaries)?;
         let head = SketchIndexHead::read(&gathered.head).map_err(|_| other_build(folder))?;
         let part = folder.join(PART);
@@ -167,19 +168,19 @@ impl<'a> SketchIndexBuild<'a> {
             observer: self.observer,
         };
         part_build.write(scratch, self.limits.workers())?;
-        // Every byte is checked before a good index of that name goes.
+        // Verify every byte before replacing a good index with that name.
         let summary = summary(&part, gathered.summaries)?;
         build_folder::install(folder, self.output, self.settings(Some(self.output)))?;
         Ok(summary)
     }
 
-    /// Everything that decides what the result is, but for what stands under the name `output`.
+    /// Returns everything that the result depends on, except for an existing file with the name `output`.
     fn settings(&self, output: Option<&Path>) -> String {
         let inputs = identity(self.inputs, output);
         format!("sketches {inputs} {:?} {}", self.equal, self.with_ids)
     }
 
-    /// Memory that is left for sorting.
+    /// Returns the memory that is left for sorting.
     fn scratch(&self) -> Result<u64, BatchError> {
         let limit = self.limits.memory;
         let left = limit.checked_sub(BASE_BYTES);
@@ -195,12 +196,12 @@ impl<'a> SketchIndexBuild<'a> {
         Ok(least.map_err(FingerprintSettingsError::from)?)
     }
 
-    /// Reads the sketches of all inputs into plain files.
+    /// Reads the sketches of all inputs and writes them to plain files.
     fn read(&self, folder: &Path, scratch: u64) -> Result<GatheredSketches, BatchError> {
         let failed = BatchError::result(folder);
         self.observer
             .stage(JobStage::Scan, stored_bytes(self.inputs));
-        // Half as much again while its buffers grow, and what is read at once.
+        // The sort takes half as much again while its buffers grow, and what is read at once needs memory too.
         let mut sort = FrameSort::new(scratch / 2, folder);
         let mut reading = SketchReading::new(self.observer, self.losses);
         let (mut has_ids, mut frame) = (false, Vec::new());
@@ -208,7 +209,7 @@ impl<'a> SketchIndexBuild<'a> {
             let Some(shape) = reading.shape() else {
                 return Ok(());
             };
-            // Before hours of reading.
+            // Check this before hours of reading.
             self.least(shape)?;
             has_ids |= rows.has_ids && self.with_ids;
             for (name, sketch) in rows.each(shape) {
@@ -238,7 +239,7 @@ impl<'a> SketchIndexBuild<'a> {
         Ok(GatheredSketches { head, summaries })
     }
 
-    /// Writes sorted sketches to the plain files; how many different ones there are, and the ids.
+    /// Writes sorted sketches to the plain files. Returns the number of distinct sketches and the counts of ids.
     fn write_sorted(
         &self,
         folder: &Path,
@@ -260,7 +261,7 @@ impl<'a> SketchIndexBuild<'a> {
     }
 }
 
-/// Reads and checks an index for the summary of its build.
+/// Opens and verifies an index, and returns the summary of its build.
 fn summary(path: &Path, inputs: Vec<CodesSummary>) -> Result<SketchIndexSummary, BatchError> {
     let index = open_sketches(path, false)?;
     let distinct = index.len() as u64;
@@ -280,7 +281,7 @@ fn summary(path: &Path, inputs: Vec<CodesSummary>) -> Result<SketchIndexSummary,
     })
 }
 
-/// The plain files, while they are written.
+/// Writers of the plain files.
 struct SortedWriters {
     sketches: BufWriter<File>,
     firsts: BufWriter<File>,
@@ -309,7 +310,7 @@ impl SortedWriters {
     }
 
     fn write_first(&mut self) -> io::Result<()> {
-        // As wide as any number is: how many bytes it needs in the file is known at the end.
+        // Write full-width numbers; how many bytes they need in the index is only known at the end.
         self.firsts.write_all(&self.ids.ids.to_le_bytes())
     }
 
@@ -333,7 +334,7 @@ impl SortedWriters {
     fn finish(mut self) -> io::Result<(u64, IdCounts)> {
         self.write_first()?;
         for file in [self.sketches, self.firsts, self.ends, self.texts] {
-            // Durable before `job.json` says that they are whole.
+            // Sync to disk before `job.json` states that the files are complete.
             file.into_inner()
                 .map_err(io::IntoInnerError::into_error)?
                 .sync_all()?;
@@ -342,7 +343,7 @@ impl SortedWriters {
     }
 }
 
-/// Bytes of positions and numbers of ids, of which there are so many.
+/// Returns the number of bytes for positions and for numbers of ids, given their count.
 fn position_bytes(count: u64) -> RankBytes {
     let needed = RankBytes::of_count(count);
     #[cfg(test)]
@@ -352,12 +353,12 @@ fn position_bytes(count: u64) -> RankBytes {
 
 #[cfg(test)]
 thread_local! {
-    /// Least bytes of positions in the builds of this thread, as if there were billions of sketches.
+    /// Minimum bytes of positions in this thread's builds, as if there were billions of sketches.
     pub(super) static LEAST_POSITION_BYTES: std::cell::Cell<RankBytes> =
         std::cell::Cell::new(RankBytes::default());
 }
 
-/// Buckets that are counted at once, and entries that are put in order at once, while a band is written.
+/// Number of buckets counted at once, and of entries ordered at once, while a band is written.
 #[derive(Clone, Copy)]
 struct BandRoom {
     buckets: usize,
@@ -365,18 +366,18 @@ struct BandRoom {
 }
 
 impl BandRoom {
-    /// For so much memory.
+    /// Divides `bytes` bytes of memory between buckets and entries.
     fn new(bytes: u64, position_bytes: RankBytes) -> Self {
         let half = (bytes / 2) as usize;
         Self {
-            // The starts, and where the next entry goes.
+            // For each bucket its start, and the place of its next entry.
             buckets: (half / (2 * size_of::<usize>())).clamp(1, MOST_BUCKETS),
             entries: (half / position_bytes.get()).clamp(1, MOST_ENTRIES),
         }
     }
 }
 
-/// Writes the file of the index.
+/// Writer of the index file.
 struct PartBuild<'a> {
     folder: &'a Path,
     head: &'a SketchIndexHead,
@@ -391,7 +392,7 @@ impl PartBuild<'_> {
         let failed = BatchError::result(&path);
         let SketchIndexSections { bands, ids, .. } = &self.sections;
         self.observer.stage(JobStage::Tables, bands.len() as u64);
-        // What is not written is zero: the room between sections.
+        // Space between sections is not written and therefore zero.
         self.part
             .set_len(self.sections.end as u64)
             .and_then(|()| self.part.write_all_at(&self.head.bytes(), 0))
@@ -418,14 +419,14 @@ impl PartBuild<'_> {
         self.finish().map_err(failed)
     }
 
-    /// Copies a plain file to a position.
+    /// Copies a plain file to a position of the index.
     fn copy(&self, name: &str, start: usize) -> io::Result<()> {
         let mut out = PlacedWriter::new(&self.part, start);
         io::copy(&mut File::open(self.folder.join(name))?, &mut out)?;
         out.flush()
     }
 
-    /// Copies a plain file of numbers to a position, each in as many bytes as positions have.
+    /// Copies a plain file of numbers to a position of the index, with each number in as many bytes as positions take.
     fn copy_numbers(&self, name: &str, start: usize) -> io::Result<()> {
         let mut out = PlacedWriter::new(&self.part, start);
         let mut input = BufReader::with_capacity(STEP, File::open(self.folder.join(name))?);
@@ -437,7 +438,7 @@ impl PartBuild<'_> {
         out.flush()
     }
 
-    /// Writes starts and entries of a band.
+    /// Writes the starts and entries of a band.
     fn band(&self, band: &BandSections, room: BandRoom) -> Result<(), BatchError> {
         let path = self.folder.join(PART);
         let failed = BatchError::result(&path);
@@ -459,7 +460,7 @@ impl PartBuild<'_> {
         write(before).and_then(|()| out.flush()).map_err(failed)
     }
 
-    /// Rank of the first entry of each of some buckets, and of their end; `before` entries are in those before.
+    /// Returns the rank of the first entry of each bucket in a range, and of the end of the last. `before` entries are in the buckets before.
     fn starts(
         &self,
         band: &BandSections,
@@ -480,7 +481,8 @@ impl PartBuild<'_> {
         Ok(starts)
     }
 
-    /// Writes the entries of some buckets from number `bucket` on, whose starts are these, with the end: so many at once.
+    /// Writes the entries of some buckets, the first of which has the number `bucket`. `starts` are their starts and the end of the last. As many as
+    /// fit are ordered at once.
     fn write_entries(
         &self,
         band: &BandSections,
@@ -506,7 +508,7 @@ impl PartBuild<'_> {
                         .map_err(&failed)?;
                     first = end;
                 }
-                // More than fit: they come in order, and need no memory.
+                // The entries of one bucket exceed the memory, but they come in order and need none.
                 None => {
                     self.each_bucket(band, &mut |at, of| match of == bucket + first {
                         true => out.write_all(bytes.cut(&at.to_le_bytes())),
@@ -520,7 +522,8 @@ impl PartBuild<'_> {
         Ok(())
     }
 
-    /// The entries of some buckets from `first` on, whose starts are these, with the end, as they stand in the file.
+    /// Returns the entries of some buckets in the form of the file. The first bucket is `first`, and `starts` are their starts and the end of the
+    /// last.
     fn entries(
         &self,
         band: &BandSections,
@@ -542,7 +545,7 @@ impl PartBuild<'_> {
         Ok(entries)
     }
 
-    /// Shows the position of each sketch and its bucket in a band.
+    /// Visits the position of each sketch and its bucket in a band.
     fn each_bucket(
         &self,
         band: &BandSections,
@@ -566,7 +569,7 @@ impl PartBuild<'_> {
         Ok(())
     }
 
-    /// Writes the checks of all pages, and makes everything durable.
+    /// Writes the checksums of all pages and syncs the file.
     fn finish(&self) -> io::Result<()> {
         let (mut checks, mut page) = (PageChecks::default(), vec![0; PageChecks::PAGE]);
         for at in (0..self.sections.end as u64).step_by(PageChecks::PAGE) {
@@ -579,14 +582,14 @@ impl PartBuild<'_> {
     }
 }
 
-/// Creates a file that is read again.
+/// Creates a file that can also be read.
 fn create_readable(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(true);
     options.open(path)
 }
 
-/// Writes from a position of a file on.
+/// Writer that starts at a position of a file.
 struct PlacedWriter<'a> {
     file: &'a File,
     position: u64,

@@ -1,4 +1,4 @@
-//! Indexes of sketches: against a comparison with all, built in parts, and damaged.
+//! Indexes of sketches: compared with comparing all, built in parts, and damaged.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::fingerprints::files::{FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::sketches::{LeastEqual, SketchIndexFile, open_sketches};
 use crate::settings::JobLimits;
 
-/// A document with the places of its sketch.
+/// A document's id and the places of its sketch.
 type PlacedDocument = (String, Vec<u64>);
 
 fn line(kind: PlaceKind, (id, places): &PlacedDocument) -> String {
@@ -54,7 +54,7 @@ fn build(
     build.run(&build.enter()?)
 }
 
-/// Ids and distances that a search must find, by comparing with everything.
+/// Returns the ids and distances that a search must find, by comparing everything.
 fn near(all: &[PlacedDocument], query: &[u64], least: usize) -> BTreeSet<(String, u32)> {
     let equal = |places: &[u64]| places.iter().zip(query).filter(|(a, b)| a == b).count();
     all.iter()
@@ -64,7 +64,7 @@ fn near(all: &[PlacedDocument], query: &[u64], least: usize) -> BTreeSet<(String
         .collect()
 }
 
-/// Ids and distances that it finds; a sketch that is shown twice fails.
+/// Returns the ids and distances that a search finds. Fails if a sketch is reported twice.
 fn found(index: &SketchIndexFile, query: &[u64], least: usize) -> BTreeSet<(String, u32)> {
     let mut shown = Vec::new();
     index.search(query, least, &mut |at, apart| shown.push((at, apart)));
@@ -84,7 +84,7 @@ fn documents() -> impl Strategy<Value = (PlaceKind, Vec<PlacedDocument>)> {
     let kinds = prop::sample::select(PlaceKind::ALL.to_vec());
     (kinds, 1..8_usize, 1..5_u64).prop_flat_map(|(kind, places, values)| {
         let sketch = prop::collection::vec(0..values, places);
-        // Few ids, so that some come twice, with one sketch and with others.
+        // Use few ids, so that some occur twice, with the same sketch and with others.
         let id = prop::sample::select(vec!["a", "b", "zoë", "d e", "\"", "f", "10", "9"]);
         let document = (id, sketch).prop_map(|(id, places)| (id.to_owned(), places));
         (Just(kind), prop::collection::vec(document, 1..60))
@@ -111,7 +111,7 @@ proptest! {
         let whole = build(&[path("all.jsonl")], &path("whole"), least, true).unwrap();
         prop_assert_eq!(whole.sketches, all.len() as u64);
         let bytes = fs::read(path("whole")).unwrap();
-        // Extended in place, and merged from two, either first.
+        // Extended in place, and merged from two indexes, in either order.
         build(&[path("first.jsonl")], &path("extended"), least, true).unwrap();
         build(&[path("extended"), path("rest.jsonl")], &path("extended"), least, true).unwrap();
         prop_assert!(fs::read(path("extended")).unwrap() == bytes);
@@ -142,12 +142,12 @@ proptest! {
     }
 }
 
-/// Positions of all indexes that this thread builds have so many bytes, as if there were billions.
+/// Makes positions take `bytes` bytes in all indexes that this thread builds, as if there were billions.
 fn set_position_bytes(bytes: u64) {
     LEAST_POSITION_BYTES.set(RankBytes::new(bytes).unwrap());
 }
 
-/// An index of ten documents with six super-shingles, and its bytes.
+/// Builds an index of ten documents with six super-shingles, and returns its bytes.
 fn small(folder: &Path) -> Vec<u8> {
     let document = |at: u64| (format!("page-{at}"), vec![1, 2, 3, 4 + at % 2, at, at / 3]);
     let all: Vec<PlacedDocument> = (0..10).map(document).collect();
@@ -186,7 +186,7 @@ fn a_build_that_was_interrupted_after_reading_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = small(folder.path());
     let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("again"));
-    // A folder in the way of the final name stops the build at its last step.
+    // A folder with the final name stops the build at its last step.
     fs::create_dir_all(output.join("occupied")).unwrap();
     build(std::slice::from_ref(&input), &output, 2, true).unwrap_err();
     fs::remove_dir_all(&output).unwrap();
@@ -230,7 +230,7 @@ fn cuts_and_changes_are_told(bytes: &[u8]) {
     }
     let longer = [bytes.as_slice(), &[0]].concat();
     assert!(matches!(opened(longer), Err(FileError::Damaged { .. })));
-    // All bytes of the head and of the sections, some of the zeros behind these, and all at the end.
+    // All bytes of the header and the sections, some of the zeros after these, and all at the end.
     let changed =
         (0..bytes.len()).filter(|&at| at < 1600 || at % 491 == 0 || at + 40 > bytes.len());
     for at in changed {
@@ -247,7 +247,7 @@ fn cuts_and_changes_are_told(bytes: &[u8]) {
     assert!(foreign.contains("not a"), "{foreign}");
 }
 
-/// Makes all checks fit.
+/// Makes all checksums valid again.
 fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let check = xxh3_64(&bytes[..88], 0).to_le_bytes();
     bytes[88..96].copy_from_slice(&check);
@@ -271,10 +271,10 @@ fn positions_of_an_impossible_width_are_refused() {
         let mut head = bytes.clone();
         head[80] = width;
         let told = opened(resealed(head));
-        // With other widths sections lie elsewhere, in as many pages.
+        // With other widths, sections are in other places but take as many pages.
         assert_eq!(told.is_ok(), (4..=8).contains(&width), "{width}");
     }
-    // The upper halves of the numbers of documents, of different sketches, and of ids.
+    // The upper halves of the numbers of documents, of distinct sketches, and of ids.
     let mut head = bytes;
     for at in [44, 52, 68] {
         head[at] = 1;
@@ -300,7 +300,7 @@ fn recomputed_checks_do_no_harm(bytes: Vec<u8>) {
     let mut opened_count = 0;
     const BYTES: [u8; 4] = [0, 1, 0x7f, 0xff];
     for at in 8..1600 {
-        // All four within the header and the tables behind it; further on one each.
+        // All four values within the header and the tables after it, and one value further on.
         let few = at % 4..at % 4 + 1;
         for &byte in &BYTES[if at < 300 { 0..4 } else { few }] {
             let mut bytes = bytes.clone();

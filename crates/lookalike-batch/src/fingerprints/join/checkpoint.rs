@@ -1,9 +1,9 @@
-//! Pairs that a join found so far, on disk beside its output: a join that is killed goes on from there.
+//! Saves the pairs that a join has found next to its output, so that a join that is killed can be resumed.
 //!
-//! Pairs are in sorted runs in the file `pairs`. `job.json`, which is replaced as a whole, says which runs there are and what their
-//! pairs are all of: some tables of a self-join, some bands of sketches, or the first fingerprints of those that stream by. What is done
-//! again only finds pairs that are written once all the same. Fingerprints are read again from the first on, and must be those of
-//! before by a digest; they are not compared again.
+//! The file `pairs` holds sorted runs of pairs. `job.json`, which is replaced atomically, lists the runs and the work that they complete: some tables
+//! of a self-join, some bands of sketches, or the first fingerprints of a stream. Work that is repeated only finds the same pairs again, and each is
+//! written once in the end. A resumed join reads all fingerprints again and checks by a digest that they are unchanged, but does not compare them
+//! again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -20,18 +20,18 @@ use crate::unfinished::{JOB, JobFolder, folder_beside, save};
 
 const PAIRS: &str = "pairs";
 
-/// Content of `job.json`.
+/// Contents of `job.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct JoinState {
-    /// All that decides what the pairs are, but for the contents of the files.
+    /// Everything that the pairs depend on, except the contents of the files.
     settings: String,
-    /// Digest of the fingerprints that are in memory.
+    /// Digest of the fingerprints in memory.
     held: u64,
-    /// Tables or bands that are done, and all of them.
+    /// Number of finished tables or bands, and number of all.
     tables: [usize; 2],
-    /// Digest of what the tables look at.
+    /// Digest of the bits that the tables use.
     design: u64,
-    /// Number of the fingerprints that streamed by, and their digest.
+    /// Number of streamed fingerprints that are done, and their digest.
     streamed: [u64; 2],
     runs: Vec<SavedRun>,
 }
@@ -58,25 +58,26 @@ impl JoinState {
 }
 
 impl JobFolder {
-    /// Takes the folder of a [`FingerprintJoin`](crate::FingerprintJoin), which has the name of its output with the ending `.joining`. Without
-    /// `resume`, what an interrupted join left there is removed.
+    /// Enters the folder of a [`FingerprintJoin`](crate::FingerprintJoin), which is named after its output with the ending `.joining`. Unless
+    /// `resume` is true, removes what an interrupted join left there.
     ///
     /// # Errors
-    /// [`BatchError`]: the folder cannot be made, another join is at work in it, or something else is in it.
+    /// [`BatchError`] if the folder cannot be created, if another join is using it, or if it has other contents.
     pub fn of_join(output: &Path, resume: bool) -> Result<Self, BatchError> {
         let path = folder_beside(output, ".joining");
         Self::enter("join", &path, &[JOB, PAIRS], resume)
     }
 }
 
-/// State that is kept, and the file of the pairs.
+/// Saved state of a join, with its folder.
 pub(super) struct KeptPairs {
     folder: PathBuf,
     pub(super) state: JoinState,
 }
 
 impl KeptPairs {
-    /// Goes on with what an interrupted join of these settings and fingerprints in memory left, or begins anew. The file stands at its end.
+    /// Resumes from what an interrupted join left if its settings and fingerprints in memory are the same, or starts anew. The returned file is
+    /// positioned at its end.
     pub(super) fn open(
         checkpoint: &JobFolder,
         settings: String,
@@ -99,7 +100,7 @@ impl KeptPairs {
         let mut file = OpenOptions::new();
         let file = file.read(true).write(true).create(true).truncate(false);
         let mut file = file.open(&path).map_err(&failed)?;
-        // What is not whole is not believed.
+        // If the runs are not valid, start anew.
         let state = left.filter(|state| are_whole(&file, &state.runs).unwrap_or(false));
         let state = state.unwrap_or(JoinState {
             settings,
@@ -113,25 +114,25 @@ impl KeptPairs {
         Ok((Self { folder, state }, file))
     }
 
-    /// Start and end of each sorted run.
+    /// Returns the start and end of each sorted run.
     pub(super) fn runs(&self) -> Vec<(u64, u64)> {
         let runs = self.state.runs.iter();
         runs.map(|run| (run.start, run.end)).collect()
     }
 
-    /// Takes note of another run, which lies behind the others.
+    /// Records another run, which follows the others in the file.
     pub(super) fn add_run(&mut self, start: u64, end: u64, check: u64) {
         self.state.runs.push(SavedRun { start, end, check });
     }
 
-    /// Tells that the runs so far hold all pairs of some tables, and of the first fingerprints.
+    /// Saves that the runs so far hold all pairs of some tables and of the first streamed fingerprints.
     pub(super) fn save(
         &mut self,
         file: &File,
         tables: JoinedTables,
         streamed: StreamedPart,
     ) -> Result<(), BatchError> {
-        // The pairs are durable before anything tells of them.
+        // The pairs must be on disk before the state refers to them.
         file.sync_data().map_err(BatchError::result(&self.folder))?;
         self.state.tables = [tables.done, tables.all];
         self.state.design = tables.design;
@@ -141,7 +142,7 @@ impl KeptPairs {
     }
 }
 
-/// True if all runs are in the file, one behind the other, as they were written.
+/// Tells whether the file contains all runs, one after another, as they were written.
 fn are_whole(mut file: &File, runs: &[SavedRun]) -> io::Result<bool> {
     file.rewind()?;
     let mut at = 0;
@@ -154,14 +155,14 @@ fn are_whole(mut file: &File, runs: &[SavedRun]) -> io::Result<bool> {
         if copied < length || sum.digest() != run.check {
             return Ok(false);
         }
-        // The buffer may have read on.
+        // The buffer may have read too far.
         at = run.end;
         file.seek(SeekFrom::Start(at))?;
     }
     Ok(true)
 }
 
-/// Writes a run to the end of a file; its check.
+/// Writes a run to the end of a file and returns its checksum.
 pub(super) fn checked_run(
     file: &File,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

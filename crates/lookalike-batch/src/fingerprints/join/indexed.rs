@@ -1,4 +1,4 @@
-//! The batch query against an F that is indexed already: Q streams by, and its tables are not needed.
+//! Joins Q with an F that is already indexed: Q is streamed, and no tables are built.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::observer::JobStage;
 
-/// Bytes of a chunk below which another thread brings nothing.
+/// Chunk size in bytes below which another thread gains nothing.
 const LEAST_PART: u64 = 64 << 10;
 
 /// An index of F.
@@ -44,7 +44,7 @@ impl<W: Word> JoinedIndex<'_, W> {
 }
 
 impl FingerprintJoin<'_> {
-    /// Every pair of a fingerprint of the indexes F and one of Q.
+    /// Writes every pair of a fingerprint in the indexes F and one in Q.
     pub(super) fn write_indexed<W: Word>(
         &self,
         out: &mut dyn Write,
@@ -66,7 +66,7 @@ impl FingerprintJoin<'_> {
         }
         let matches = Mutex::new(self.matches(shares.matches, held)?);
         self.stream(&mut q, &shares, &matches, &|_| (), &|chunk, _, found| {
-            // Shards divide Q here: each index is searched whole.
+            // Here shards divide Q, because each index is searched as a whole.
             chunk.retain_shard(self.shard);
             let each = |index: &JoinedIndex<'_, W>| self.look_up(index, chunk, found);
             indexes.iter().try_for_each(each)
@@ -100,7 +100,7 @@ impl FingerprintJoin<'_> {
         Ok(indexes)
     }
 
-    /// A chunk of Q through an index.
+    /// Searches an index for all fingerprints of a chunk of Q.
     fn look_up<W: Word>(
         &self,
         index: &JoinedIndex<'_, W>,
@@ -124,7 +124,7 @@ impl FingerprintJoin<'_> {
                     let path = index.name.to_owned();
                     failed = Err(BatchError::IndexFile { path, cause });
                 }
-                // The search cannot be ended from here: after a failure its matches are dropped.
+                // A search cannot be stopped from here, so its matches are dropped after a failure.
                 Err(_) => {}
             }
         };

@@ -1,4 +1,4 @@
-//! Sketches of several places against indexes of such: Q streams by, and is never in memory.
+//! Joins sketches of several places with indexes of such: Q is streamed and never held in memory.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -18,10 +18,10 @@ use crate::fingerprints::sketches::{
 use crate::observer::JobStage;
 use crate::parallel::on_threads;
 
-/// Queries that a thread takes at once.
+/// Number of queries that a thread takes at once.
 const BLOCK: usize = 256;
 
-/// Indexes of F, and what is asked of them.
+/// Indexes of F, and the condition for pairs.
 struct SketchQuery<'j> {
     indexes: Vec<SketchIndexFile>,
     shape: SketchShape,
@@ -30,7 +30,7 @@ struct SketchQuery<'j> {
 }
 
 impl FingerprintJoin<'_> {
-    /// Every pair of a sketch of the indexes F and one of Q.
+    /// Writes every pair of a sketch in the indexes F and one in Q.
     pub(super) fn write_indexed_sketches(
         &self,
         least: LeastEqual,
@@ -78,7 +78,7 @@ impl FingerprintJoin<'_> {
 }
 
 impl SketchQuery<'_> {
-    /// Some of Q through all indexes, on several threads.
+    /// Searches all indexes for some sketches of Q, on several threads.
     fn look_up<'h>(
         &self,
         rows: &SketchRows,
@@ -91,7 +91,7 @@ impl SketchQuery<'_> {
             let mut found = handover();
             while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 for &(name, sketch) in *block {
-                    // Shards divide Q here: each index is searched whole.
+                    // Here shards divide Q, because each index is searched as a whole.
                     if self.join.shard.has(sketch[0]) {
                         self.search(name, sketch, &mut found)?;
                     }

@@ -1,4 +1,4 @@
-//! Pairs on their way out: gathered, sorted, on disk when there are many, each line once.
+//! Collects pairs, sorts them, on disk if they are many, and writes each line once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,19 +17,18 @@ use crate::fingerprints::files::FingerprintName;
 use crate::parallel::on_items;
 use crate::parallel_sort::sort_unequal_by;
 
-/// A pair as bytes, which sort as the lines do: lengths of both keys (4 and 4), the key of f, the key of q, the
-/// distance (1).
+/// A pair as bytes that sort like its line: lengths of both keys (4 bytes each), key of f, key of q, distance (1 byte).
 ///
-/// The key of a number is a zero and its eight bytes, most significant first, that of any other name a one and its text.
+/// The key of a number is a 0 byte and its eight bytes, most significant first. The key of any other name is a 1 byte and its text.
 type MatchRecord<'a> = &'a [u8];
 
 const LENGTH: usize = 4;
 const LENGTHS: usize = 2 * LENGTH;
-/// Bytes after the keys.
+/// Number of bytes after the keys.
 const TAIL: usize = 1;
 const NUMBER: u8 = 0;
 const TEXT: u8 = 1;
-/// Bytes that one thread gathers before it disturbs the others.
+/// Bytes that one thread collects before it takes the lock.
 const LARGE: usize = 1 << 20;
 /// Bytes of each sorted run that are read at once.
 const RUN_BYTES: usize = 1 << 16;
@@ -47,7 +46,7 @@ impl FoundPairs {
         self.0.push(distance as u8);
     }
 
-    /// Adds a pair of fingerprints, of which the second has a name.
+    /// Adds a pair of fingerprints together with a name for the second.
     pub(super) fn push_codes<W: Word>(
         &mut self,
         codes: [W; 2],
@@ -57,7 +56,7 @@ impl FoundPairs {
         let start = self.begin();
         let width = W::BITS / 8;
         for code in codes {
-            // Most significant byte first: bytes sort as the numbers do.
+            // Most significant byte first, so that bytes sort as the numbers do.
             let bytes = code.to_u128().to_be_bytes();
             self.0.extend_from_slice(&bytes[16 - width as usize..]);
         }
@@ -72,11 +71,11 @@ impl FoundPairs {
         start
     }
 
-    /// Appends a key whose length stands at `place`.
+    /// Appends a key and stores its length at `place`.
     fn key(&mut self, place: usize, name: FingerprintName<'_>) {
         let before = self.0.len();
         match name {
-            // By its digits, which stand in the result: it has its place among other texts.
+            // Use the digits, which results show, so that it sorts among other texts.
             FingerprintName::Fingerprint(code) => {
                 self.0.push(TEXT);
                 self.0.extend_from_slice(code.to_string().as_bytes());
@@ -94,7 +93,7 @@ impl FoundPairs {
         self.0[place..place + LENGTH].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// Adds a pair of one collection, the lesser name first.
+    /// Adds a pair within one collection, the smaller name first.
     pub(super) fn push_ordered(
         &mut self,
         a: FingerprintName<'_>,
@@ -108,13 +107,13 @@ impl FoundPairs {
         }
     }
 
-    /// True if it is time to hand over.
+    /// Tells whether it is time to hand the pairs over.
     pub(super) fn is_large(&self) -> bool {
         self.0.len() >= LARGE
     }
 }
 
-/// Lengths of the two keys of the record at the start of `bytes`.
+/// Returns the lengths of the two keys of the record at the start of `bytes`.
 fn lengths(bytes: &[u8]) -> (usize, usize) {
     let length = |at: usize| {
         let four = bytes[at..].first_chunk().copied().unwrap_or_default();
@@ -123,13 +122,13 @@ fn lengths(bytes: &[u8]) -> (usize, usize) {
     (length(0), length(4))
 }
 
-/// The record at the start of `bytes`, cut off there.
+/// Returns the record at the start of `bytes`, without what follows it.
 fn first(bytes: &[u8]) -> MatchRecord<'_> {
     let (f, q) = lengths(bytes);
     &bytes[..LENGTHS + f + q + TAIL]
 }
 
-/// Both keys, and what comes after.
+/// Splits a record into both keys and the rest.
 fn keys(record: MatchRecord<'_>) -> (&[u8], &[u8], &[u8]) {
     let (f, _) = lengths(record);
     let (f_key, rest) = record[LENGTHS..].split_at(f);
@@ -137,31 +136,31 @@ fn keys(record: MatchRecord<'_>) -> (&[u8], &[u8], &[u8]) {
     (f_key, q_key, tail)
 }
 
-/// The first bytes of the key of f as a number that sorts alike.
+/// Returns the first bytes of the key of f as a number that sorts the same way.
 fn prefix(record: MatchRecord<'_>) -> u64 {
     let key = keys(record).0;
     let mut eight = [0; 8];
-    // Short keys end in zeros. Equal prefixes prove nothing: whole keys are compared then.
+    // Short keys are padded with zeros. Equal prefixes prove nothing, so whole keys are then compared.
     let length = key.len().min(8);
     eight[..length].copy_from_slice(&key[..length]);
     u64::from_be_bytes(eight)
 }
 
-/// All pairs so far.
+/// All pairs found so far.
 pub(super) struct JoinMatches {
     folder: PathBuf,
     budget: u64,
-    /// Threads that sort.
+    /// Number of threads that sort.
     threads: usize,
     bytes: Vec<u8>,
-    /// First bytes of each record in memory, and where it is.
+    /// Prefix of each record in memory, and its position.
     places: Vec<(u64, usize)>,
     file: Option<File>,
     /// Start and end of each sorted run on disk.
     runs: Vec<(u64, u64)>,
-    /// The list of runs on disk, if an interrupted join shall go on.
+    /// List of the runs on disk, if the join can be resumed.
     kept: Option<KeptPairs>,
-    /// Pairs were lost: the disk did not take them.
+    /// True if pairs were lost because they could not be written to disk.
     has_lost: bool,
 }
 
@@ -180,7 +179,7 @@ impl JoinMatches {
         }
     }
 
-    /// Pairs that are kept for another join to go on with, those of an earlier one among them.
+    /// Creates pairs that another join can resume from, including those of an earlier one.
     pub(super) fn resumed(
         folder: &Path,
         budget: u64,
@@ -196,14 +195,14 @@ impl JoinMatches {
         }
     }
 
-    /// Work that an interrupted join was done with.
+    /// Returns the state of an interrupted join.
     pub(super) fn state(&self) -> JoinState {
         let state = self.kept.as_ref().map(|kept| kept.state.clone());
         state.unwrap_or_default()
     }
 
-    /// Tells of all pairs so far: they are all of some tables, and of the first of the fingerprints that stream by. Tells nothing once
-    /// [`JoinMatches::append`] has failed: another join would go on without the pairs that were lost.
+    /// Saves all pairs so far as complete for some tables and for the first streamed fingerprints. Does nothing once [`JoinMatches::append`] has
+    /// failed, because a resumed join would miss the lost pairs.
     pub(super) fn keep(
         &mut self,
         tables: JoinedTables,
@@ -219,12 +218,12 @@ impl JoinMatches {
         }
     }
 
-    /// Bytes on disk.
+    /// Returns the number of bytes on disk.
     pub(super) fn bytes_on_disk(&self) -> u64 {
         self.runs.last().map_or(0, |&(_, end)| end)
     }
 
-    /// Takes over what a thread found.
+    /// Takes over the pairs that a thread found.
     pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
         let appended = self.take_over(found);
         self.has_lost |= appended.is_err();
@@ -232,9 +231,9 @@ impl JoinMatches {
     }
 
     fn take_over(&mut self, found: &mut FoundPairs) -> io::Result<()> {
-        // Before they are taken over: no record is ever in two runs.
+        // Spill before taking over, so that no record is in two runs.
         let memory = self.bytes.len() + found.0.len() + 16 * self.places.len();
-        // Vectors grow by doubling.
+        // Vectors double when they grow.
         if 2 * memory as u64 > self.budget && !self.places.is_empty() {
             self.spill()?;
         }
@@ -250,14 +249,13 @@ impl JoinMatches {
 
     fn sort(&mut self) {
         let bytes = &self.bytes;
-        // Most comparisons end with the prefixes, without a look at the records.
+        // Most comparisons are decided by the prefixes, without reading the records.
         sort_unequal_by(&mut self.places, self.threads, |a, b| {
-            // Places are sorted, 16 bytes each, and records stay where they are until they are written in
-            // order.
+            // Only places are sorted, 16 bytes each. Records stay where they are until they are written in order.
             let record = |place: &(u64, usize)| first(&bytes[place.1..]);
             (a.0.cmp(&b.0))
                 .then_with(|| keys(record(a)).cmp(&keys(record(b))))
-                // A pair may be there several times.
+                // A pair may occur several times.
                 .then(a.1.cmp(&b.1))
         });
     }
@@ -269,7 +267,7 @@ impl JoinMatches {
             self.file = Some(tempfile::tempfile_in(&self.folder)?);
         }
         let mut file = self.file.as_ref().expect("opened above");
-        // A run that failed may have left a part of itself.
+        // A run that failed may have been written in part.
         file.seek(SeekFrom::Start(start))?;
         let mut end = start;
         let check = checked_run(file, |out| {
@@ -290,7 +288,7 @@ impl JoinMatches {
         Ok(())
     }
 
-    /// Writes a line for each distinct pair, in order, and returns how many.
+    /// Writes a line for each distinct pair, in order. Returns the number of lines.
     pub(super) fn write(
         mut self,
         sides: PairSides,
@@ -311,9 +309,9 @@ impl JoinMatches {
         lines.end()
     }
 
-    /// Writes the lines of what is in memory, which threads make.
+    /// Writes the lines of the pairs in memory, which several threads format.
     fn write_sorted(&self, sides: PairSides, out: &mut dyn Write) -> Result<u64, BatchError> {
-        /// Lines that a thread makes at once.
+        /// Number of lines that a thread formats at once.
         const LINES: usize = 1 << 13;
         let record = |place: usize| first(&self.bytes[self.places[place].1..]);
         let all = self.places.len();
@@ -322,7 +320,7 @@ impl JoinMatches {
             let mut lines = MatchLines {
                 out: &mut made,
                 sides,
-                // Of equal records, which stand together, one is written.
+                // Equal records are adjacent, and only the first is written.
                 last: from
                     .checked_sub(1)
                     .map_or(Vec::new(), |last| record(last).to_vec()),
@@ -346,7 +344,7 @@ impl JoinMatches {
         Ok(count)
     }
 
-    /// Visits, for each pair of fingerprints that [`FoundPairs::push_codes`] was given, the least name and the distance.
+    /// Visits each pair of fingerprints added by [`FoundPairs::push_codes`], with its smallest name and the distance.
     pub(super) fn each_least_name<W: Word>(
         self,
         mut visit: impl FnMut([W; 2], FingerprintName<'_>, u32) -> Result<(), BatchError>,
@@ -361,8 +359,7 @@ impl JoinMatches {
                     let little: Vec<u8> = bytes.iter().rev().copied().collect();
                     W::read(&little)
                 });
-                // Keys are sorted by both fingerprints and then by the name, so the first of a pair has the
-                // least.
+                // Keys are sorted by both fingerprints and then by name, so the first record of a pair has the smallest name.
                 if last == Some(codes) {
                     return Ok(());
                 }
@@ -397,7 +394,7 @@ impl JoinMatches {
         merge(&file, &self.runs, Some(memory), visit, &temporary)
     }
 
-    /// Merges runs until a piece of each fits into the memory.
+    /// Merges runs until pieces of all remaining runs fit in memory.
     fn narrow(
         &mut self,
         file: &File,
@@ -405,7 +402,7 @@ impl JoinMatches {
     ) -> Result<(), BatchError> {
         let ways = (self.budget / RUN_BYTES as u64).clamp(2, 1024) as usize;
         while self.runs.len() > ways {
-            // The oldest: the merged run waits until all others have had their turn.
+            // Merge the oldest runs first; the merged run is used again only after all others.
             let first: Vec<(u64, u64)> = self.runs.drain(..ways).collect();
             let run = self.merge_to_disk(file, &first, temporary)?;
             self.runs.push(run);
@@ -413,7 +410,7 @@ impl JoinMatches {
         Ok(())
     }
 
-    /// Merges some sorted runs to a longer one behind all others; returns its start and end.
+    /// Merges some sorted runs into a longer one after all others. Returns its start and end.
     fn merge_to_disk(
         &self,
         file: &File,
@@ -439,7 +436,7 @@ impl JoinMatches {
     }
 }
 
-/// Visits the records of sorted runs on disk, and of what is still in memory, in order.
+/// Visits the records of sorted runs on disk and of those in memory, in order.
 fn merge(
     file: &File,
     runs: &[(u64, u64)],
@@ -505,7 +502,7 @@ impl MatchRun<'_> {
             }
             Self::Disk(reader) => {
                 let mut record = vec![0; LENGTHS];
-                // Both: the extent ends long before the buffer has been read out.
+                // Check both: the extent ends long before the buffer is empty.
                 if reader.get_ref().is_empty() && reader.buffer().is_empty() {
                     return Ok(None);
                 }
@@ -519,7 +516,7 @@ impl MatchRun<'_> {
     }
 }
 
-/// A part of a file, read from its own position.
+/// A range of a file with its own read position.
 struct FileExtent<'a> {
     file: &'a File,
     at: u64,
@@ -541,12 +538,12 @@ impl Read for FileExtent<'_> {
     }
 }
 
-/// Field names of the two ids of a pair.
+/// Names of the two id fields of a pair.
 #[derive(Clone, Copy)]
 pub(super) enum PairSides {
-    /// f and q: of two collections.
+    /// `f` and `q`, for two collections.
     FQ,
-    /// a and b: of one.
+    /// `a` and `b`, for one collection.
     AB,
 }
 
@@ -581,7 +578,7 @@ impl<'a> PairKey<'a> {
     }
 }
 
-/// The lines that are written; a record that equals the last is not.
+/// Writer of lines. A record that equals the previous one is skipped.
 struct MatchLines<'a> {
     out: &'a mut dyn Write,
     sides: PairSides,
@@ -643,7 +640,7 @@ mod tests {
         append(&mut matches).unwrap();
         let error = append(&mut matches).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-        // Space was made, but the pairs are gone: whoever goes on must look for them again.
+        // Disk space was freed, but the pairs are lost, so a resumed join must find them again.
         matches.file = Some(file);
         let tables = JoinedTables {
             done: 1,
@@ -661,7 +658,7 @@ mod tests {
         let written = |threads: usize| {
             let mut matches = JoinMatches::new(folder.path(), 1 << 30, threads);
             let mut found = FoundPairs::default();
-            // Each three times, so that equal ones stand on both sides of where parts meet.
+            // Each pair occurs three times, so that equal ones lie on both sides of the boundaries between parts.
             for number in (0..90_000_u64).map(|number| number * 7_919 % 30_000) {
                 let name = FingerprintName::Number(number);
                 found.push(name, FingerprintName::Text("q"), 2);
@@ -681,7 +678,7 @@ mod tests {
     fn pairs_beyond_a_small_memory_were_read_from_all_runs_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let mut matches = JoinMatches::new(folder.path(), 3 * RUN_BYTES as u64, 2);
-        // Half of the memory is a run, and three runs are merged at once.
+        // A run is half of the memory, and three runs are merged at once.
         let count = 164_000_u64;
         for start in (0..count).step_by(1000) {
             let mut found = FoundPairs::default();

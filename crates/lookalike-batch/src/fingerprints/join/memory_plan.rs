@@ -1,8 +1,8 @@
-//! Division of `--memory` in a join.
+//! Divides `--memory` among the parts of a join.
 //!
-//! A fixed part is for code, threads and reading. Queries and their ids take what they need; an eighth of the rest is
-//! for pairs that wait to be sorted, a quarter for the chunks of F, and what remains for the tables over the queries
-//! and the filters before them. Queries whose tables do not fit are refused with what would do.
+//! A fixed part is for code, threads and reading. Queries and their ids take what they need. Of the rest, an eighth is for pairs that wait to be
+//! sorted, a quarter for the chunks of F, and the remainder for the tables over the queries and the filters before them. If the tables do not fit,
+//! the error states the memory that is enough.
 
 use std::sync::atomic::Ordering;
 
@@ -13,18 +13,18 @@ use crate::fingerprints::files::CodeFiles;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
-/// Chunks beyond this bring nothing.
+/// Larger chunks gain nothing.
 const LARGEST_CHUNK: u64 = 128 * MIB;
 pub(super) const SMALLEST_CHUNK: u64 = MIB;
-/// Pairs that wait in memory beyond this are written anyway.
+/// Maximum bytes of pairs that wait in memory; more are written to disk even if memory is left.
 const MOST_MATCHES: u64 = 512 * MIB;
 
 /// Reason why a whole collection is read into memory.
 #[derive(Clone, Copy)]
 pub(super) enum MemoryPurpose {
-    /// Another streams by.
+    /// Another collection is streamed past it.
     Queries {
-        /// Most bits in which the fingerprints of a pair differ.
+        /// Largest distance of a pair, in bits.
         distance: u32,
     },
     /// It is joined with itself.
@@ -37,16 +37,16 @@ pub(super) struct MemoryPlan {
     pub(super) threads: u64,
     fixed: u64,
     left: u64,
-    /// Of fingerprints and ids of one chunk of F.
+    /// Share of the fingerprints and ids of one chunk of F.
     pub(super) chunk: u64,
-    /// Of pairs that wait to be sorted.
+    /// Share of pairs that wait to be sorted.
     pub(super) matches: u64,
-    /// Of tables and filters.
+    /// Share of tables and filters.
     pub(super) tables: u64,
 }
 
 impl MemoryPlan {
-    /// Before anything is read.
+    /// Creates the plan before anything is read.
     pub(super) fn new(limits: &JobLimits) -> Self {
         let threads = limits.workers() as u64;
         let fixed = 12 * MIB + threads * 4 * MIB;
@@ -61,7 +61,7 @@ impl MemoryPlan {
         }
     }
 
-    /// Refuses a collection that leaves no room for what it is read for.
+    /// Fails if a collection leaves too little memory for its purpose.
     pub(super) fn ensure_fits<W: Word>(
         &self,
         bytes: u64,
@@ -69,7 +69,7 @@ impl MemoryPlan {
         files: &CodeFiles,
         purpose: MemoryPurpose,
     ) -> Result<(), BatchError> {
-        // Tables take more than the fingerprints alone, and memory grows by doubling while it is filled.
+        // Tables take more than the fingerprints alone, and vectors double when they grow.
         if bytes * 2 <= self.left {
             return Ok(());
         }
@@ -91,8 +91,7 @@ impl MemoryPlan {
 
     fn refusal<W: Word>(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
         let tables = BatchJoin::<W>::least_bytes(queries, distance);
-        // What `after` gives away, turned round. It must not ask for less, or the job that follows the advice
-        // is refused again.
+        // The inverse of `after`. The result must not be too low, or the job would be refused again when it follows the advice.
         let rest = tables + 3 * SMALLEST_CHUNK * self.threads + MIB;
         // Three eighths go to chunks and pairs, and growing vectors need twice their size.
         let needed = (query_bytes + rest * 8 / 5).max(2 * query_bytes + MIB);
@@ -103,7 +102,7 @@ impl MemoryPlan {
         }
     }
 
-    /// Memory left beside a collection of so many bytes that is joined with itself.
+    /// Returns the shares next to a collection of `bytes` bytes that is joined with itself.
     pub(super) fn alone(self, bytes: u64) -> Self {
         let left = self.left.saturating_sub(bytes).max(2 * MIB);
         let matches = (left / 4).clamp(MIB, MOST_MATCHES);
@@ -115,7 +114,7 @@ impl MemoryPlan {
         }
     }
 
-    /// Plan for a join with nothing in memory but what streams by: chunks with eight bytes a fingerprint beside, and pairs.
+    /// Returns the shares of a join that holds only the streamed chunks, with eight more bytes for each fingerprint, and pairs.
     pub(super) fn streaming(self) -> Self {
         let left = self.left.max(4 * MIB);
         let matches = (left / 4).clamp(MIB, MOST_MATCHES);
@@ -128,9 +127,10 @@ impl MemoryPlan {
         }
     }
 
-    /// Cuts a stream of so many bytes, if that is known, into parts for all threads, however small it is; none is smaller than `least`.
+    /// Splits a stream of `total` bytes, if that is known, into parts for all threads, however small it is. No part is smaller than `least`.
     pub(super) fn with_parts(self, total: Option<u64>, least: u64) -> Self {
-        /// Parts of each thread: the last ones end at about the same time, and each is a step from which an interrupted join goes on.
+        /// Number of parts for each thread. With several parts, threads finish at about the same time, and an interrupted join can resume after each
+        /// part.
         const PARTS: u64 = 8;
         let part = total.unwrap_or(u64::MAX).div_ceil(PARTS * self.threads);
         Self {
@@ -139,7 +139,7 @@ impl MemoryPlan {
         }
     }
 
-    /// Memory left beside queries of so many bytes, shared out.
+    /// Divides the memory that is left next to queries of `query_bytes` bytes.
     pub(super) fn after<W: Word>(
         self,
         query_bytes: u64,
@@ -147,7 +147,7 @@ impl MemoryPlan {
         distance: u32,
     ) -> Result<Self, BatchError> {
         let left = self.left.saturating_sub(query_bytes);
-        // A chunk is there as bytes, numbers and addresses.
+        // A chunk is in memory as bytes, as numbers and as addresses.
         let chunk = (left / 4 / self.threads / 3).clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
         let matches = (left / 8).clamp(MIB, MOST_MATCHES);
         let taken = 3 * chunk * self.threads + matches;
@@ -193,7 +193,7 @@ mod tests {
         fn shares_after_queries_stay_within_the_memory_and_a_refusal_says_what_is_enough(
             memory in prop_oneof![0..512 * MIB, 0..(64_u64 << 30)],
             threads in 1..65_usize,
-            // Without any there are no tables, and nothing is refused.
+            // Without queries there are no tables, and nothing is refused.
             queries in prop_oneof![1..10_000_u64, 1..200_000_000_u64],
             id_bytes in 0..40_u64,
             distance in 0..9_u32,

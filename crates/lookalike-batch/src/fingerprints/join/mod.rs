@@ -1,11 +1,11 @@
-//! The batch query (Manku et al. 2007, section 3.3): every pair of two collections of fingerprints within a distance, behind `lookalike join`.
+//! Runs the batch query (Manku et al. 2007, section 3.3), which finds every pair of two collections of fingerprints within a distance, for `lookalike
+//! join`.
 //!
-//! The way of the data: `queries` takes the smaller collection Q into memory; F streams by in chunks, each by one of
-//! the threads, through [`BatchJoin`]; `matches` sorts what is found, on disk when there is much. F is never in
-//! memory: a thread reads its next chunk while the others compare theirs. `self_join` joins one collection with itself,
-//! `indexed` searches an F of indexes for each of Q. Either side may be several files. Of a `shard` each of them finds a
-//! part of the pairs, and `pair_merge` puts these together. Sketches of several places have a join of their own, `sketches`, and one against indexes, `indexed_sketches`. What was found
-//! is kept in a `checkpoint`, with which a join that was killed goes on.
+//! `queries` reads the smaller collection, Q, into memory. F is streamed in chunks, each of which one of the threads passes through [`BatchJoin`].
+//! `matches` sorts the pairs found, on disk if they are many. F is never held in memory: one thread reads its next chunk while the others compare
+//! theirs. `self_join` joins one collection with itself, and `indexed` searches indexes of F for each fingerprint of Q. Either side may be several
+//! files. With `shard` each run finds a part of the pairs, and `pair_merge` combines these. Sketches of several places are joined by `sketches`, or
+//! by `indexed_sketches` if F is indexed. A `checkpoint` keeps the pairs found, so that a join that is killed can be resumed.
 
 mod checkpoint;
 mod indexed;
@@ -56,15 +56,15 @@ use self_join::MatchHandover;
 pub use shard::{FingerprintShard, ParseShardError};
 use stream_position::{StreamPosition, StreamedPart};
 
-/// About how many fingerprints come from standard input, as far as it matters for what is prepared.
+/// Assumed number of fingerprints on standard input, for the choice of tables.
 const UNKNOWN: u64 = 1 << 26;
 /// Bytes of fingerprints that are compared between two checkpoints.
 const KEPT_EVERY: u64 = if cfg!(test) { 1 } else { 64 << 20 };
-/// Distance from which comparing is so slow that each chunk is a checkpoint, and most bytes of such a chunk.
+/// Distance from which comparing is so slow that each chunk is a checkpoint, and the maximum bytes of such a chunk.
 const SLOW_DISTANCE: u32 = 6;
 const SLOW_CHUNK: u64 = 16 << 20;
 
-/// The job: which collections, and how near is near.
+/// Job that finds the pairs of collections within a distance.
 #[derive(Debug)]
 pub struct FingerprintJoin<'a> {
     inputs: &'a [FingerprintSource],
@@ -81,21 +81,21 @@ pub struct FingerprintJoin<'a> {
 
 lookalike::setters! {
     FingerprintJoin<'a> {
-        /// Sets the collections that are kept in memory (Q). With none, as at first, the inputs are joined with themselves, in memory.
+        /// Sets the collections that are held in memory (Q). By default there are none, and the inputs are joined with themselves in memory.
         queries: &'a [FingerprintSource],
-        /// Sets the most bits in which the fingerprints of a pair differ, 0 to [`LARGEST_DISTANCE`]: 3, if nothing is said.
+        /// Sets the largest distance of a pair in bits, from 0 to [`LARGEST_DISTANCE`]. Default: 3.
         distance: u32,
-        /// Says that the collections hold sketches of several places, of which so many must be equal. The distance does not matter then.
+        /// Declares that the collections hold sketches of several places, and sets how many of these must be equal. The distance is then ignored.
         equal: Option<LeastEqual>,
-        /// Sets the part of the pairs that is wanted: all, if nothing is said.
+        /// Sets the part of the pairs to find. Default: all pairs.
         shard: FingerprintShard,
-        /// Sets what is done about lines that cannot be read.
+        /// Sets the policy for lines that cannot be read.
         losses: LossPolicy,
-        /// Sets how many threads and how much memory the job may use. The result does not depend on it.
+        /// Sets how many threads and how much memory the job may use. The result does not depend on them.
         limits: JobLimits,
-        /// Sets the place where pairs are kept, so that the join goes on after a kill.
+        /// Sets the folder for checkpoints, so that the join can be resumed after it is killed.
         checkpoint: Option<&'a JobFolder>,
-        /// Sets who hears of progress.
+        /// Sets the observer of progress.
         observer: &'a dyn JobObserver,
     }
 }
@@ -104,29 +104,29 @@ lookalike::setters! {
 #[derive(Clone, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct JoinSummary {
-    /// The collections of F.
+    /// Counts of the collections of F.
     pub f: Vec<CodesSummary>,
-    /// Those of Q, if there are any.
+    /// Counts of the collections of Q, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub q: Vec<CodesSummary>,
-    /// Most bits in which the fingerprints of a pair differ, or most places of their sketches.
+    /// Largest distance of a pair: in bits of fingerprints, or in places of sketches.
     pub distance: u32,
-    /// Places that are equal at least, of sketches of several.
+    /// Minimum number of equal places, for sketches of several places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equal: Option<EqualPlaces>,
-    /// The shard, if only one was wanted: the list is a part.
+    /// The shard, if the list contains only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
-    /// Pairs written.
+    /// Number of pairs written.
     pub pairs: u64,
-    /// Bytes of pairs that went to temporary files.
+    /// Bytes of pairs that were written to temporary files.
     pub spilled_bytes: u64,
-    /// Most bytes of tables of sketches that were in temporary files at once.
+    /// Peak bytes of tables of sketches in temporary files.
     pub tables_on_disk: u64,
 }
 
 impl<'a> FingerprintJoin<'a> {
-    /// Creates a join of the collections that stream by (F), or their indexes. Its temporary files go to `folder`.
+    /// Creates a join of the collections that are streamed (F), or of their indexes. Temporary files go to `folder`.
     pub fn new(inputs: &'a [FingerprintSource], folder: &'a Path) -> Self {
         Self {
             inputs,
@@ -142,16 +142,16 @@ impl<'a> FingerprintJoin<'a> {
         }
     }
 
-    /// Writes `{"f":..,"q":..,"distance":..}` for each pair, sorted by f, then q, each line once; for
-    /// one collection alone `{"a":..,"b":..,"distance":..}`, a < b.
+    /// Writes `{"f":..,"q":..,"distance":..}` for each pair, sorted by f, then by q, each line once. A single collection gives
+    /// `{"a":..,"b":..,"distance":..}` with a < b.
     ///
-    /// A fingerprint is called by its id where its file has ids, else by itself. In a collection alone, equal
-    /// fingerprints are one, called by the least of their ids; each of the others is a pair with that one only. Ids that are
-    /// numbers come first, by value, then texts byte by byte. With [`FingerprintJoin::equal`] sketches take the place of fingerprints,
-    /// and the distance is the number of places that differ.
+    /// A fingerprint is named by its id if its file has ids, otherwise by its digits. Within a single collection, equal fingerprints count as one,
+    /// named by the smallest of their ids; each of their other documents is paired with that id only. Ids that are numbers come first, by value, then
+    /// texts byte by byte. With [`FingerprintJoin::equal`] sketches are joined instead of fingerprints, and the distance is the number of places that
+    /// differ.
     ///
     /// # Errors
-    /// [`BatchError`]: a collection cannot be read, schemes differ, Q does not fit the memory, `out` fails.
+    /// [`BatchError`] if a collection cannot be read, if schemes differ, if Q does not fit in memory, or if `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
         if self.distance > LARGEST_DISTANCE {
             let (distance, most) = (self.distance, LARGEST_DISTANCE);
@@ -203,7 +203,7 @@ impl<'a> FingerprintJoin<'a> {
         Ok(CodeFiles::open(sources, self.losses.is_strict())?)
     }
 
-    /// The pairs so far: those that an interrupted join left, if this one goes on with it. `held` tells what is in memory.
+    /// Returns the collection of pairs, with those of an interrupted join if this one resumes it. `held` identifies the fingerprints in memory.
     fn matches(&self, budget: u64, held: u64) -> Result<JoinMatches, BatchError> {
         let threads = self.limits.workers();
         let Some(checkpoint) = self.checkpoint else {
@@ -217,7 +217,7 @@ impl<'a> FingerprintJoin<'a> {
         };
         let settings = format!(
             "{} {:?} {:?} {} {:?} {} {:?}",
-            // Another version may find or name pairs otherwise.
+            // Another version may find or name pairs differently.
             env!("CARGO_PKG_VERSION"),
             names(self.inputs),
             names(self.queries),
@@ -270,7 +270,7 @@ impl<'a> FingerprintJoin<'a> {
         self.finish(JoinedSides::new(f, Some(q)), matches, PairSides::FQ, out)
     }
 
-    /// Tables over Q for this F.
+    /// Builds the tables over Q for this F.
     fn tables<W: Word>(
         &self,
         queries: &QuerySet<W>,
@@ -284,7 +284,7 @@ impl<'a> FingerprintJoin<'a> {
         Ok(BatchJoin::new(queries.codes(), self.distance, limits)?)
     }
 
-    /// Writes what was found.
+    /// Writes the pairs found.
     fn finish(
         &self,
         sides: JoinedSides,
@@ -312,7 +312,8 @@ impl<'a> FingerprintJoin<'a> {
         })
     }
 
-    /// All of F in chunks, each shown to `look`, and through `join` by one of the threads but for what an interrupted join was done with.
+    /// Reads all of F in chunks. Each chunk is passed to `look` and then, without what an interrupted join had finished, to `join` on one of the
+    /// threads.
     fn stream<W: Word>(
         &self,
         f: &mut CodeFiles,
@@ -333,8 +334,7 @@ impl<'a> FingerprintJoin<'a> {
             before,
             ..StreamKept::default()
         });
-        // Whoever has the lock reads, and the others compare: reading is one stream, and no thread does nothing
-        // but read.
+        // The thread with the lock reads while the others compare: there is one stream, and no thread only reads.
         let work = || {
             let (mut chunk, mut scratch) = (FingerprintFile::default(), JoinScratch::default());
             let mut found = MatchHandover::new(matches, &failed);
@@ -371,7 +371,7 @@ impl<'a> FingerprintJoin<'a> {
         lock(&kept).ensure_same()
     }
 
-    /// Takes note of a chunk whose pairs are all found, and keeps them now and then.
+    /// Records a chunk whose pairs have all been found, and saves the pairs from time to time.
     fn end_chunk(
         &self,
         kept: &Mutex<StreamKept>,
@@ -384,13 +384,13 @@ impl<'a> FingerprintJoin<'a> {
         if kept.bytes < KEPT_EVERY && self.distance < SLOW_DISTANCE {
             return Ok(());
         }
-        // Nothing new is told of before what was read again has proved to be the same.
+        // Save nothing new until the fingerprints that were read again prove to be the same.
         if kept.position.first().count < kept.before.count {
             return Ok(());
         }
         kept.ensure_same()?;
         kept.bytes = 0;
-        // Not let go of meanwhile: an older position must not replace a newer one.
+        // Keep holding the lock, because an older position must not replace a newer one.
         lock(matches).keep(JoinedTables::default(), kept.position.first())
     }
 }
@@ -410,42 +410,42 @@ impl JoinedSides {
     }
 }
 
-/// Finds the pairs of a chunk of the stream.
+/// Function that finds the pairs of a chunk of the stream.
 type ChunkJoin<'j, W> = dyn Fn(&mut FingerprintFile<W>, &mut JoinScratch, &mut MatchHandover<'_>) -> Result<(), BatchError>
     + Sync
     + 'j;
 
-/// The fingerprints that stream by.
+/// The streamed fingerprints.
 struct StreamSource<'f> {
-    /// None after the end or an error: nobody reads on.
+    /// `None` after the end or an error, when reading stops.
     files: Option<&'f mut CodeFiles>,
     bytes: Arc<AtomicU64>,
-    /// Fingerprints and chunks that were read.
+    /// Number of fingerprints and of chunks read.
     read: u64,
     chunks: u64,
 }
 
-/// Place of a chunk in the stream.
+/// Position of a chunk in the stream.
 #[derive(Clone, Copy)]
 struct ChunkPlace {
     number: u64,
-    /// Fingerprints before it.
+    /// Number of fingerprints before it.
     first: u64,
 }
 
-/// A chunk that is done.
+/// A finished chunk.
 struct NumberedPart {
     place: ChunkPlace,
     part: StreamedPart,
     bytes: u64,
 }
 
-/// Position up to which the stream is joined, and bytes of it since pairs were kept.
+/// Position up to which the stream is joined, and bytes since pairs were last saved.
 #[derive(Default)]
 struct StreamKept {
     position: StreamPosition,
     bytes: u64,
-    /// Work that an interrupted join was done with, and the part of it that was read again.
+    /// The part that an interrupted join had finished, and how much of it has been read again.
     before: StreamedPart,
     again: StreamedPart,
 }
@@ -455,7 +455,7 @@ impl StreamKept {
         self.again = self.again.and(part);
     }
 
-    /// Refuses other fingerprints than those whose pairs an interrupted join left.
+    /// Fails if the fingerprints are not those whose pairs an interrupted join left.
     fn ensure_same(&self) -> Result<(), BatchError> {
         match self.again == self.before {
             true => Ok(()),
@@ -482,7 +482,7 @@ impl<'f> StreamSource<'f> {
         self.files = None;
     }
 
-    /// Reads the next chunk; none when there was none.
+    /// Reads the next chunk. Returns `None` at the end.
     fn next<W: Word>(
         &mut self,
         chunk: &mut FingerprintFile<W>,
@@ -508,7 +508,7 @@ impl<'f> StreamSource<'f> {
     }
 }
 
-/// Takes the first fingerprints of a chunk out, which are joined already.
+/// Removes the first fingerprints of a chunk that are already joined.
 fn take_joined<W: Word>(chunk: &mut FingerprintFile<W>, joined: u64) -> StreamedPart {
     let joined = joined.min(chunk.codes.len() as u64);
     if joined == 0 {

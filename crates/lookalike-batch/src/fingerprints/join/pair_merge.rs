@@ -1,4 +1,4 @@
-//! Lists of pairs put together: what the shards of a join found, in the order and the bytes of one run.
+//! Merges lists of pairs: combines the results of the shards of a join into the same lines as a single run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,10 +14,10 @@ use crate::fingerprints::files::{
 };
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 
-/// Lines between two looks at the observer.
+/// Number of lines between two checks of the observer.
 const STEP: u64 = 1 << 14;
 
-/// The job: which lists.
+/// Job that merges lists of pairs.
 #[derive(Debug)]
 pub struct PairMerge<'a> {
     lists: &'a [FingerprintSource],
@@ -26,7 +26,7 @@ pub struct PairMerge<'a> {
 
 lookalike::setters! {
     PairMerge<'a> {
-        /// Sets who hears of progress.
+        /// Sets the observer of progress.
         observer: &'a dyn JobObserver,
     }
 }
@@ -35,21 +35,21 @@ lookalike::setters! {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MergeSummary {
-    /// Each list with the pairs in it.
+    /// Each list with its number of pairs.
     pub lists: Vec<MergedList>,
-    /// Pairs written.
+    /// Number of pairs written.
     pub pairs: u64,
-    /// Pairs that stood in several lists, and were written once.
+    /// Number of further occurrences of pairs that are in several lists; each pair was written once.
     pub repeated: u64,
 }
 
-/// A list of a merge.
+/// One list of a merge.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MergedList {
-    /// Its name.
+    /// Name of the list.
     pub name: String,
-    /// Pairs in it.
+    /// Number of its pairs.
     pub pairs: u64,
 }
 
@@ -69,7 +69,7 @@ impl PairHead {
     }
 }
 
-/// A list that is being read.
+/// A list being read.
 struct OpenList {
     file: PairFile,
     number: usize,
@@ -77,7 +77,7 @@ struct OpenList {
 }
 
 impl OpenList {
-    /// The next line; `sides` are those of the lines so far.
+    /// Returns the next line, or `None` at the end. `sides` are the field names of the lines so far.
     fn next(&mut self, sides: &mut Option<&'static str>) -> Result<Option<PairHead>, BatchError> {
         let name = self.file.name().to_owned();
         let read = self.file.next().map_err(|error| match error {
@@ -119,7 +119,7 @@ impl OpenList {
 }
 
 impl<'a> PairMerge<'a> {
-    /// Creates a merge of lists, which may come in any order.
+    /// Creates a merge of lists, given in any order.
     pub fn new(lists: &'a [FingerprintSource]) -> Self {
         Self {
             lists,
@@ -130,7 +130,7 @@ impl<'a> PairMerge<'a> {
     /// Writes the lines of all lists in order, each pair once.
     ///
     /// # Errors
-    /// [`BatchError`]: a list cannot be read or is not in order, or `out` fails.
+    /// [`BatchError`] if a list cannot be read or is not sorted, or if `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> Result<MergeSummary, BatchError> {
         let mut lists = Vec::new();
         for (number, source) in self.lists.iter().enumerate() {
@@ -148,14 +148,14 @@ impl<'a> PairMerge<'a> {
         self.observer.stage(JobStage::Scan, sizes.sum());
         let (mut sides, mut heads) = (None, BinaryHeap::new());
         for list in &mut lists {
-            // One head of each list is all that is in memory.
+            // Only the next line of each list is in memory.
             heads.extend(list.next(&mut sides)?.map(Reverse));
         }
         let (mut last, mut pairs, mut read) = (None::<PairHead>, 0, 0_u64);
         while let Some(Reverse(head)) = heads.pop() {
             let list = &mut lists[head.list];
             if let Some(next) = list.next(&mut sides)? {
-                // In a list that does not ascend, copies of a pair could come apart and be written twice.
+                // If a list does not ascend, copies of a pair may not be adjacent and would be written twice.
                 if (&next.a, &next.b, next.distance) < (&head.a, &head.b, head.distance) {
                     return Err(PairMergeError::Order {
                         name: list.file.name().to_owned(),
@@ -170,7 +170,7 @@ impl<'a> PairMerge<'a> {
                 ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
                 self.observer.progress(sum(&counters));
             }
-            // The heap hands out equal pairs of several lists one after another.
+            // The heap returns equal pairs of several lists one after another.
             if last.as_ref().is_some_and(|last| last.is_pair_of(&head)) {
                 continue;
             }

@@ -1,44 +1,44 @@
-//! Faults of lists of pairs that are put together.
+//! Errors of merging lists of pairs.
 
-/// A list that is not one of pairs in order.
+/// Reason why lists of pairs cannot be merged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairMergeError {
-    /// A line is no pair.
+    /// A line is not a pair.
     #[error(
         "{name}, line {line}: {reason}: lists must be as `lookalike join` writes them; repair the line, or join again"
     )]
     Line {
-        /// The list.
+        /// Name of the list.
         name: String,
-        /// The line.
+        /// Number of the line.
         line: u64,
-        /// Fault.
+        /// Description of the error.
         reason: String,
     },
-    /// A line stands behind one that comes after it.
+    /// A line sorts before the one above it.
     #[error(
         "{name}, line {line}: sorts before the line above it: lists must be in the order that `lookalike join` writes; join again, or \
          give the lists as they are to `lookalike cluster`"
     )]
     Order {
-        /// The list.
+        /// Name of the list.
         name: String,
-        /// The line.
+        /// Number of the line.
         line: u64,
     },
-    /// Pairs of one collection beside pairs of two.
+    /// Pairs of one collection are mixed with pairs of two.
     #[error(
         "{name}, line {line}: a pair of {found}, after pairs of {before}: merge only lists of the same join"
     )]
     Sides {
-        /// The list.
+        /// Name of the list.
         name: String,
-        /// The line.
+        /// Number of the line.
         line: u64,
-        /// Fields of the line.
+        /// Names of the fields of the line.
         found: &'static str,
-        /// Fields of the lines before.
+        /// Names of the fields of the lines before.
         before: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! The queries of a join: distinct fingerprints, and what each is called.
+//! The queries of a join: distinct fingerprints with their names.
 
 use lookalike_hamming::Word;
 
@@ -14,27 +14,27 @@ use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 
 /// A collection in memory.
 pub(super) struct QuerySet<W> {
-    /// In the order of the files when they stand for themselves, else ascending.
+    /// Fingerprints in file order if none has an id, otherwise ascending.
     codes: Vec<W>,
-    /// Position of the id of each; equal codes by their names.
+    /// Position of each fingerprint's id; equal fingerprints are ordered by name. Empty without ids.
     rows: Vec<u32>,
     ids: CollectedIds,
     seen: StreamedPart,
 }
 
-/// The ids of several files, each of its kind, by position among all.
+/// Ids of several files, which may be of different kinds, by position.
 #[derive(Default)]
 struct CollectedIds {
-    /// Position of the first of each part.
+    /// Position of the first id of each part.
     firsts: Vec<usize>,
     parts: Vec<FingerprintIds>,
 }
 
 impl CollectedIds {
-    /// Takes the ids of the fingerprints from position `first` on.
+    /// Appends the ids of the fingerprints from position `first` on.
     fn append(&mut self, first: usize, more: &FingerprintIds) {
         let taken = match (self.parts.last_mut(), more) {
-            // A part ends where the kind changes, so a position is found among few parts, not among all chunks.
+            // A new part starts only where the kind changes, so lookups search few parts, not all chunks.
             (Some(FingerprintIds::None), FingerprintIds::None) => true,
             (Some(last @ FingerprintIds::Numbers(_)), FingerprintIds::Numbers(numbers)) => {
                 last.extend_numbers(numbers);
@@ -57,7 +57,7 @@ impl CollectedIds {
         self.parts[part].name(at - self.firsts[part], code)
     }
 
-    /// True if all fingerprints stand for themselves.
+    /// Tells whether no fingerprint has an id.
     fn is_none(&self) -> bool {
         self.parts.iter().all(FingerprintIds::is_none)
     }
@@ -67,11 +67,11 @@ impl CollectedIds {
     }
 }
 
-/// Bytes that are read between two looks at the memory.
+/// Bytes read between two checks of the memory.
 const STEP: u64 = 1 << 20;
 
 impl<W: Word> QuerySet<W> {
-    /// Reads whole collections, or a shard of them, as long as they fit their share of the memory.
+    /// Reads whole collections, or a shard of them, if they fit their share of the memory.
     pub(super) fn read(
         files: &mut CodeFiles,
         shard: FingerprintShard,
@@ -93,7 +93,7 @@ impl<W: Word> QuerySet<W> {
             shares.ensure_fits::<W>(bytes, codes.len() as u64, files, purpose)?;
             observer.progress(sum(&counters));
         }
-        // Rows are numbered in 32 bits.
+        // Rows are numbered with 32 bits.
         if u32::try_from(codes.len()).is_err() {
             return Err(BatchError::TooManyFingerprints(codes.len() as u64));
         }
@@ -106,7 +106,7 @@ impl<W: Word> QuerySet<W> {
             });
         }
         let mut rows: Vec<u32> = (0..codes.len() as u32).collect();
-        // Of equal fingerprints the first has the least name, which `least_name` takes.
+        // The first of equal fingerprints has the smallest name, as `least_name` assumes.
         let key = |row: u32| {
             let code = codes[row as usize];
             (code, ids.name(row as usize, code), row)
@@ -123,7 +123,7 @@ impl<W: Word> QuerySet<W> {
         })
     }
 
-    /// Number of all fingerprints, and a digest of them and their names.
+    /// Returns the number of fingerprints, and a digest of them and their names.
     pub(super) fn seen(&self) -> StreamedPart {
         self.seen
     }
@@ -132,24 +132,24 @@ impl<W: Word> QuerySet<W> {
         &self.codes
     }
 
-    /// Bytes of memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.ids.bytes()
             + (size_of_val(self.codes.as_slice()) + size_of_val(self.rows.as_slice())) as u64
     }
 
-    /// Name of a fingerprint of the collection when it is to have one: the least of its own.
+    /// Returns the single name of a fingerprint of the collection: the smallest of its names.
     pub(super) fn least_name(&self, fingerprint: W) -> FingerprintName<'_> {
         if self.rows.is_empty() {
             return FingerprintName::itself(fingerprint);
         }
-        // Codes ascend wherever there are rows; codes without ids have no rows and returned above.
+        // Codes ascend if there are rows; codes without ids have no rows and returned above.
         let first = self.codes.partition_point(|&code| code < fingerprint);
         let row = self.rows.get(first).copied().unwrap_or(0) as usize;
         self.ids.name(row, fingerprint)
     }
 
-    /// Visits each id of a group of equal fingerprints with the least of the group.
+    /// Visits every id in a group of equal fingerprints, except the smallest, together with the smallest.
     pub(super) fn equal(&self, visit: &mut dyn FnMut(FingerprintName<'_>, FingerprintName<'_>)) {
         if self.rows.is_empty() {
             return;
@@ -165,7 +165,7 @@ impl<W: Word> QuerySet<W> {
         }
     }
 
-    /// Visits everything that a fingerprint of the collection is called.
+    /// Visits all names of a fingerprint of the collection.
     pub(super) fn names<'a>(&'a self, fingerprint: W, visit: &mut dyn FnMut(FingerprintName<'a>)) {
         if self.rows.is_empty() {
             return visit(FingerprintName::itself(fingerprint));

@@ -1,8 +1,8 @@
-//! Collections joined with themselves: in memory, by the engine's self-join; of a shard, by a batch query.
+//! Joins collections with themselves: in memory by the engine's self-join or, for a shard, by a batch query.
 //!
-//! A shard owns the pairs whose lesser fingerprint is one of its own. It keeps its own fingerprints in memory and reads all others
-//! past them, so it needs a share of the memory. The name of a fingerprint that streams by is the least of all documents that have
-//! it, which is known only at the end: so pairs are sorted by their fingerprints first, and named then.
+//! A shard owns the pairs whose smaller fingerprint belongs to it. It holds its own fingerprints in memory and streams all others past them, so it
+//! needs only a share of the memory. The name of a streamed fingerprint is the smallest of all documents that have it, which is known only at the
+//! end. Pairs are therefore sorted by fingerprints first and named afterwards.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::locks::lock;
 use crate::observer::JobStage;
 
-/// Pairs that one thread finds on its way to all, and the first failure on that way.
+/// Buffer of one thread's pairs, with the first error of handing pairs over.
 pub(super) struct MatchHandover<'a> {
     found: FoundPairs,
     matches: &'a Mutex<JoinMatches>,
@@ -41,7 +41,7 @@ impl<'a> MatchHandover<'a> {
         }
     }
 
-    /// Adds a pair of fingerprints, of which the second has a name.
+    /// Adds a pair of fingerprints together with a name for the second.
     fn push_codes<W: Word>(&mut self, codes: [W; 2], name: FingerprintName<'_>, distance: u32) {
         self.found.push_codes(codes, name, distance);
         self.append_if_large();
@@ -53,7 +53,7 @@ impl<'a> MatchHandover<'a> {
         self.append_if_large();
     }
 
-    /// Adds a pair of one collection.
+    /// Adds a pair within one collection.
     pub(super) fn push_ordered(
         &mut self,
         a: FingerprintName<'_>,
@@ -70,7 +70,7 @@ impl<'a> MatchHandover<'a> {
         }
     }
 
-    /// Hands over what was found so far.
+    /// Hands over the pairs found so far.
     pub(super) fn append(&mut self) {
         if let Err(error) = lock(self.matches).append(&mut self.found) {
             lock(self.failed).get_or_insert(error);
@@ -84,7 +84,7 @@ impl Drop for MatchHandover<'_> {
     }
 }
 
-/// A self-join is kept from table to table if it has so many fingerprints.
+/// Minimum number of fingerprints for checkpoints after each table of a self-join.
 const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 18 };
 
 impl FingerprintJoin<'_> {
@@ -136,7 +136,7 @@ impl FingerprintJoin<'_> {
         self.finish(JoinedSides::new(f, None), matches, PairSides::AB, out)
     }
 
-    /// The fingerprints of the shard, in memory.
+    /// Reads the fingerprints of the shard into memory.
     fn read_own<W: Word>(
         &self,
         f: &mut CodeFiles,
@@ -173,7 +173,7 @@ impl FingerprintJoin<'_> {
         let (own, shares) = self.read_own::<W>(&mut f)?;
         let count = own.codes().len() as u64;
         let mut shares = shares.after::<W>(own.bytes(), count, self.distance)?;
-        // Two lists of pairs, one after the other but not quite.
+        // The two lists of pairs exist one after the other, but overlap in time.
         shares.matches /= 2;
         let mut all = self.open(self.inputs)?;
         let shares = shares.with_parts(all.total_bytes(), SMALLEST_CHUNK);
@@ -195,8 +195,8 @@ impl FingerprintJoin<'_> {
             &|chunk, scratch, found| {
                 join.join(&chunk.codes, scratch, &mut |at, mine, distance| {
                     let code = chunk.codes[at];
-                    // Equal fingerprints are pairs of ids only, which `push_equal` makes.
-                    // A pair of two shards belongs to that of its lesser fingerprint, so exactly one run writes it.
+                    // Pairs of equal fingerprints are pairs of ids only, which `push_equal` makes. A pair of two shards belongs to the one of its
+                    // smaller fingerprint, so exactly one run writes it.
                     if mine < code {
                         found.push_codes([mine, code], chunk.ids.name(at, code), distance);
                     }
@@ -204,7 +204,7 @@ impl FingerprintJoin<'_> {
                 Ok(())
             },
         )?;
-        // The second reading has to meet the fingerprints of the shard again, or pairs are missing.
+        // The second reading must find the fingerprints of the shard again, or pairs would be missing.
         if seen.into_inner() != digest_of_codes(own.codes().iter().copied()) {
             let name = all.names();
             return Err(ReadError::Changed { name }.into());
@@ -233,7 +233,7 @@ impl FingerprintJoin<'_> {
     }
 }
 
-/// The documents of each fingerprint, as pairs with the one of the least name.
+/// Pairs the documents of each fingerprint with the one that has the smallest name.
 fn push_equal<W: Word>(all: &QuerySet<W>, mut handover: MatchHandover<'_>) {
     all.equal(&mut |least, name| {
         handover.push_ordered(least, name, 0);

@@ -1,6 +1,6 @@
-//! A share of a join, for one of several machines or runs: `lookalike merge` puts their lists together.
+//! A share of a join, for one of several machines or runs. `lookalike merge` combines their lists.
 //!
-//! Fingerprints belong to shards by their own bits, so equal ones are together, whatever files they stand in.
+//! Fingerprints belong to shards by their own bits, so equal ones are in the same shard, whatever their files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use lookalike_hamming::Word;
 use super::stream_position::folded;
 use crate::fingerprints::files::FingerprintFile;
 
-/// One of some shards, into which fingerprints are divided.
+/// One of the shards that fingerprints are divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FingerprintShard {
     /// Number of the shard, from 1.
@@ -19,10 +19,10 @@ pub struct FingerprintShard {
     count: u32,
 }
 
-/// Most shards: beyond it each of them reads everything for next to nothing.
+/// Maximum number of shards. With more, each would read everything for next to nothing.
 const MOST_SHARDS: u32 = 1 << 16;
 
-/// A text that names no shard.
+/// Error: a text that does not name a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{found:?} is not a shard: use I/N, such as 2/5 for the second of five, with N at most {MOST_SHARDS}"
@@ -33,25 +33,24 @@ pub struct ParseShardError {
 }
 
 impl FingerprintShard {
-    /// Everything: the one shard of one.
+    /// The whole join: shard 1 of 1.
     pub const ALL: Self = Self {
         number: 1,
         count: 1,
     };
 
-    /// True if this is everything.
+    /// Tells whether this is the whole join.
     #[must_use]
     pub fn is_all(self) -> bool {
         self.count == 1
     }
 
-    /// True if a fingerprint belongs to the shard; of a longer one 64 bits that follow from all of it.
+    /// Tells whether a fingerprint belongs to the shard. For a longer one, pass 64 bits that depend on all of it.
     #[must_use]
     pub fn has(self, fingerprint: u64) -> bool {
-        // Fibonacci hashing: shards stay even for fingerprints that agree in their leading bits.
+        // Fibonacci hashing keeps shards even if fingerprints agree in their leading bits.
         let spread = fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        // Multiplied and shifted in place of a remainder (Lemire 2019): all shards are as large but for
-        // rounding.
+        // Multiply and shift instead of taking a remainder (Lemire 2019): except for rounding, all shards have the same size.
         (spread * u64::from(self.count)) >> 32 == u64::from(self.number - 1)
     }
 }

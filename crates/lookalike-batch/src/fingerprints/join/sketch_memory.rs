@@ -1,6 +1,6 @@
-//! Division of `--memory` in a join of sketches.
+//! Divides `--memory` among the parts of a join of sketches.
 //!
-//! A fixed part is for code, threads and reading. Sketches, names and what puts them in order take their share of the rest, and lie in files
+//! A fixed part is for code, threads and reading. Sketches, their names and the tables that order them get a share of the rest, and are in files
 //! beyond that: see [`table_memory`](crate::spill::table_memory). A quarter of what they leave is for pairs that wait to be sorted.
 
 use crate::error::BatchError;
@@ -8,11 +8,11 @@ use crate::settings::JobLimits;
 use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
-/// Least memory beside the tables: of pairs that wait, and of what is compared.
+/// Minimum memory besides the tables, for pairs that wait and for the comparison.
 const LEAST: u64 = 4 * MIB;
-/// Pairs that wait in memory beyond this are written anyway.
+/// Maximum bytes of pairs that wait in memory; more are written to disk even if memory is left.
 const MOST_PAIRS: u64 = 512 * MIB;
-/// Bytes of tables for a sketch beside its own: its place in the order and in a band, twice while these are sorted.
+/// Bytes of tables for each sketch besides its own: its place in the order and in a band, twice while these are sorted.
 const PLACE_BYTES: u64 = 40;
 
 /// The memory of a join of sketches, in bytes.
@@ -32,22 +32,22 @@ impl SketchMemory {
         }
     }
 
-    /// The share of tables.
+    /// Returns the share of tables.
     pub(super) fn tables(&self) -> TableShareSizes {
         TableShareSizes::of(self.left)
     }
 
-    /// Bytes for pairs that wait, beside so many sketches and bytes of their names.
+    /// Returns the bytes for pairs that wait, next to `count` sketches of `sketch_bytes` bytes with names of `name_bytes` bytes.
     ///
     /// # Errors
-    /// [`BatchError::SketchMemory`]: too little is left, with the limit that would do.
+    /// [`BatchError::SketchMemory`] if too little is left; it states the limit that is enough.
     pub(super) fn pairs(
         &self,
         sketch_bytes: u64,
         name_bytes: u64,
         count: u64,
     ) -> Result<u64, BatchError> {
-        // Sketches are there twice while each is taken once.
+        // Sketches are in memory twice while duplicates are removed.
         let tables = 2 * sketch_bytes + name_bytes + PLACE_BYTES * count;
         let left = self.left - tables.min(self.tables().all());
         if left < LEAST {
@@ -85,7 +85,7 @@ mod tests {
                 }
                 Err(BatchError::SketchMemory { least, .. }) => {
                     prop_assert!(with(least * MIB).pairs(sketches, names, count).is_ok());
-                    // However many: the rest goes to disk.
+                    // Whatever their number: the rest goes to disk.
                     prop_assert!(least * MIB <= memory.fixed + 12 * MIB);
                 }
                 Err(error) => prop_assert!(false, "{error}"),

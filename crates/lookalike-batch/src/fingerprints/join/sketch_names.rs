@@ -1,9 +1,9 @@
-//! Names of the sketches of a join, by their numbers.
+//! Names of the sketches of a join, by number.
 
 use crate::fingerprints::files::{FingerprintIds, FingerprintName};
 use crate::spill::table_column::TableColumn;
 
-/// Texts back to back. Memory: their bytes and eight beside each, in files beyond the share of tables.
+/// Concatenated texts. Memory: their bytes and eight more for each, in files beyond the share of tables.
 #[derive(Default)]
 pub(super) struct SketchNames {
     bytes: TableColumn<u8>,
@@ -11,7 +11,7 @@ pub(super) struct SketchNames {
 }
 
 impl SketchNames {
-    /// Adds the names of some sketches: every one has a text.
+    /// Appends the names of some sketches, each of which must have a text.
     pub(super) fn extend(&mut self, more: &FingerprintIds) {
         if let FingerprintIds::Texts { bytes, ends } = more {
             let before = self.bytes.len() as u64;
@@ -20,7 +20,7 @@ impl SketchNames {
         }
     }
 
-    /// The name of a sketch.
+    /// Returns the name of a sketch.
     pub(super) fn name(&self, number: u32) -> FingerprintName<'_> {
         let at = number as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -28,12 +28,12 @@ impl SketchNames {
         FingerprintName::Text(std::str::from_utf8(text).expect("names came as texts"))
     }
 
-    /// Bytes of all.
+    /// Returns the bytes of all names.
     pub(super) fn bytes(&self) -> u64 {
         (self.bytes.len() + size_of_val(self.ends.as_slice())) as u64
     }
 
-    /// The bytes of all names, and where each ends.
+    /// Returns the bytes of all names, and their ends.
     pub(super) fn parts(&self) -> [&[u8]; 2] {
         [&self.bytes, bytemuck::cast_slice(&self.ends)]
     }

@@ -1,4 +1,4 @@
-//! Sketches of several places joined: pairs with enough equal places, exactly. Those that do not fit in memory lie in files.
+//! Joins sketches of several places: finds exactly the pairs with enough equal places. Sketches that do not fit in memory are in files.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -26,13 +26,13 @@ use crate::observer::{JobStage, ensure_wanted};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{TableShare, check, most_mapped, trim, trim_after_looks};
 
-/// A join is kept from band to band if it has so many different sketches.
+/// Minimum number of distinct sketches for checkpoints after each band.
 const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 14 };
 
-/// Bytes between two looks at what is resident.
+/// Bytes between two checks of the resident memory.
 const DIGEST_STEP: usize = 1 << 20;
 
-/// A number that is the same for the same sketches and names of F and Q.
+/// Returns a digest of the sketches and names of F and Q.
 fn digest(words: &[u64], names: &SketchNames, of_f: u32) -> u64 {
     let mut sum = Xxh3::new();
     sum.update(&of_f.to_le_bytes());
@@ -46,11 +46,11 @@ fn digest(words: &[u64], names: &SketchNames, of_f: u32) -> u64 {
     sum.digest()
 }
 
-/// The documents of both sides: those of F first.
+/// The documents of both sides, those of F first.
 struct JoinedSketches {
     grouped: GroupedSketches,
     names: SketchNames,
-    /// Documents of F; all of them where there is no Q.
+    /// Number of documents of F; all documents if there is no Q.
     of_f: u32,
     is_alone: bool,
 }
@@ -61,7 +61,7 @@ impl JoinedSketches {
         self.names.name(document)
     }
 
-    /// Documents of a sketch that are in F, and those in Q.
+    /// Returns the documents of a sketch that are in F, and those in Q.
     fn sides(&self, at: u32) -> [impl Iterator<Item = u32> + '_; 2] {
         trim_after_looks();
         let documents = self.grouped.documents(at);
@@ -71,7 +71,7 @@ impl JoinedSketches {
         })
     }
 
-    /// True if a pair of sketches is one of documents of F and Q.
+    /// Tells whether a pair of sketches has documents in F and in Q.
     fn is_wanted(&self, a: u32, b: u32) -> bool {
         if self.is_alone {
             return true;
@@ -81,10 +81,10 @@ impl JoinedSketches {
         (a_f && b_q) || (a_q && b_f)
     }
 
-    /// Adds the pairs of documents of two different sketches, or of one.
+    /// Adds the pairs of documents of two distinct sketches, or of one sketch with itself.
     fn push(&self, a: u32, b: u32, distance: u32, handover: &mut MatchHandover<'_>) {
         if self.is_alone {
-            // Documents of one sketch are in the order of their names.
+            // Documents of one sketch are ordered by name.
             let [a, b] = [a, b].map(|at| self.name(self.grouped.documents(at)[0]));
             return handover.push_ordered(a, b, distance);
         }
@@ -101,7 +101,7 @@ impl JoinedSketches {
         }
     }
 
-    /// Adds the pairs of documents with one sketch.
+    /// Adds the pairs of documents with the same sketch.
     fn push_equal(&self, at: u32, handover: &mut MatchHandover<'_>) {
         if !self.is_alone {
             return self.push(at, at, 0, handover);
@@ -110,8 +110,7 @@ impl JoinedSketches {
         if documents.len() == 1 {
             return;
         }
-        // Documents of a sketch are in the order of names: the first stands for all, and each other one is a
-        // pair with it alone.
+        // Documents of a sketch are ordered by name. The first represents all, and each other one is paired with it only.
         let least = self.name(documents[0]);
         for &other in &documents[1..] {
             if self.name(other) != least {
@@ -122,7 +121,7 @@ impl JoinedSketches {
 }
 
 impl JoinSummary {
-    /// The summary of a join of sketches of a shape, of which so many places are equal at least.
+    /// Returns the summary of a join of sketches of a shape with at least `least` equal places.
     pub(super) fn of_places(self, shape: SketchShape, least: usize) -> Self {
         Self {
             distance: (shape.places - least) as u32,
@@ -136,7 +135,7 @@ impl JoinSummary {
 }
 
 impl FingerprintJoin<'_> {
-    /// Every pair of sketches with enough equal places; the distance is the number of places that are not.
+    /// Writes every pair of sketches with enough equal places. The distance is the number of places that differ.
     pub(super) fn write_sketches(
         &self,
         least: LeastEqual,
@@ -161,7 +160,7 @@ impl FingerprintJoin<'_> {
         let all: u64 = inputs.map(stored_bytes).iter().sum();
         self.observer.stage(JobStage::Queries, all);
         let memory = SketchMemory::new(&self.limits);
-        // Before anything is read, what no number of sketches would leave enough for.
+        // Before reading, refuse a memory limit that is too low for any number of sketches.
         memory.pairs(0, 0, 0)?;
         let temporary = BatchError::temporary(self.folder);
         let _tables = TableShare::open(memory.tables(), self.folder);
@@ -217,7 +216,7 @@ impl FingerprintJoin<'_> {
             tables_on_disk: most_mapped(self.folder),
             ..summary
         };
-        // Without a sketch no shape was told.
+        // Without sketches the shape is unknown.
         Ok(match told {
             Some((shape, least)) => summary.of_places(shape, least),
             None => JoinSummary {
@@ -227,7 +226,7 @@ impl FingerprintJoin<'_> {
         })
     }
 
-    /// The number of places that must be equal.
+    /// Returns the number of places that must be equal.
     pub(super) fn least_of(least: LeastEqual, shape: SketchShape) -> Result<usize, BatchError> {
         let places = least.places(shape);
         Ok(places.map_err(FingerprintSettingsError::from)?)
@@ -244,8 +243,8 @@ impl FingerprintJoin<'_> {
         let distinct = &joined.grouped.distinct;
         let mut equal = handover();
         for at in 0..distinct.len() as u32 {
-            // Equal sketches have equal first words, so each group has one shard, as the pairs of different
-            // ones have by their band.
+            // Equal sketches have equal first words, so each group belongs to one shard. Pairs of distinct sketches belong to the shard of their
+            // band.
             if self.shard.has(distinct.sketch(at)[0]) {
                 joined.push_equal(at, &mut equal);
             }
@@ -272,7 +271,7 @@ impl FingerprintJoin<'_> {
                 let tables = JoinedTables {
                     done: band + 1,
                     all,
-                    // Bands of the same sketches, in the same order, are the same.
+                    // The bands of the same sketches in the same order are the same.
                     design: 0,
                 };
                 lock(matches).keep(tables, StreamedPart::default())?;

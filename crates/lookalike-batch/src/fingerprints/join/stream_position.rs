@@ -1,4 +1,4 @@
-//! Fingerprints that stream by in chunks, which several threads are done with in any order.
+//! Tracks a stream of fingerprint chunks that several threads finish in any order.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ pub(super) struct StreamedPart {
     pub(super) digest: u64,
 }
 
-/// Position up to which a stream is joined: a first part of it, and chunks behind it that are done.
+/// Position up to which a stream is joined: its finished first part, and finished chunks after a gap.
 #[derive(Debug, Default)]
 pub(super) struct StreamPosition {
     first: StreamedPart,
-    /// Number of the first chunk that is not done.
+    /// Number of the first unfinished chunk.
     next: u64,
-    /// Chunks behind it that are.
+    /// Finished chunks after it.
     done: BTreeMap<u64, StreamedPart>,
 }
 
 impl StreamedPart {
-    /// All of a chunk. The digest does not depend on the order.
+    /// Returns the part that a whole chunk makes. The digest does not depend on the order.
     pub(super) fn of<W: Word>(chunk: &FingerprintFile<W>) -> Self {
         let codes = chunk.codes.iter().copied();
         let digest = match chunk.ids.is_none() {
@@ -53,7 +53,7 @@ impl StreamedPart {
 }
 
 impl StreamPosition {
-    /// Takes note of a chunk that is done, by its number from zero.
+    /// Records a finished chunk, numbered from 0.
     pub(super) fn end_chunk(&mut self, number: u64, part: StreamedPart) {
         self.done.insert(number, part);
         while let Some(part) = self.done.remove(&self.next) {
@@ -62,19 +62,19 @@ impl StreamPosition {
         }
     }
 
-    /// The first part of the stream, of which everything is done.
+    /// Returns the finished first part of the stream.
     pub(super) fn first(&self) -> StreamedPart {
         self.first
     }
 }
 
-/// A number that is the same for the same fingerprints in any order, and hardly ever for others.
+/// Returns a digest of fingerprints that does not depend on their order; other fingerprints are very unlikely to have the same.
 pub(super) fn digest_of_codes<W: Word>(codes: impl IntoIterator<Item = W>) -> u64 {
     let mixed = codes.into_iter().map(|code| mixed(folded(code)));
     mixed.fold(0, u64::wrapping_add)
 }
 
-/// A code as 64 bits: itself, where it is no wider.
+/// Folds a code into 64 bits. Codes of at most 64 bits stay unchanged.
 pub(super) fn folded<W: Word>(code: W) -> u64 {
     let value = code.to_u128();
     value as u64 ^ ((value >> 64) as u64).wrapping_mul(GOLDEN)

@@ -1,4 +1,4 @@
-//! Joins of many files, whole and in shards, against the comparison of all with all.
+//! Joins of many files, whole and in shards, compared with comparing all pairs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::fingerprints::files::{
     SketchWriter,
 };
 
-/// A name in the order of results.
+/// A name, ordered as in results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum TestName {
     Number(u64),
@@ -34,7 +34,7 @@ impl TestName {
     }
 }
 
-/// Ids of a file.
+/// Kind of a file's ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TestIds {
     Numbers,
@@ -42,7 +42,7 @@ enum TestIds {
     Nothing,
 }
 
-/// A file of numbers for ids and fingerprints.
+/// A file with numbers for ids and fingerprints.
 #[derive(Clone, Debug)]
 struct TestFile {
     bits: u32,
@@ -55,9 +55,9 @@ impl TestFile {
         let digits = self.bits as usize / 4;
         let name = |id: u64, code: u128| match self.ids {
             TestIds::Numbers if self.bits == 64 => TestName::Number(id),
-            // Files of other widths keep numbers as texts.
+            // Files of other widths store numbers as texts.
             TestIds::Numbers => TestName::Text(id.to_string()),
-            // Texts that number 8 bytes as numbers do, some of them as a fingerprint is called.
+            // Texts of eight digits, which sort as the numbers do. Some look like the digits of a fingerprint.
             TestIds::Texts => TestName::Text(format!("{id:08}")),
             TestIds::Nothing => TestName::Text(format!("{code:0digits$x}")),
         };
@@ -67,7 +67,7 @@ impl TestFile {
             .collect()
     }
 
-    /// Writes a file of fingerprints of another width than 64 bits, which are all written in one way.
+    /// Writes a file of fingerprints with a width other than 64 bits. All of these are written the same way.
     fn write_other(&self, folder: &Path, name: &str) -> FingerprintSource {
         let end = match self.ids {
             TestIds::Numbers => "lkfp".to_owned(),
@@ -140,7 +140,7 @@ impl TestFile {
     }
 }
 
-/// Fingerprints in families, some equal; ids that repeat now and then.
+/// Generates fingerprints in families, some of them equal, with ids that sometimes repeat.
 fn files(bits: u32) -> impl Strategy<Value = Vec<TestFile>> {
     let flips = prop::collection::vec(0..12_u32, 0..5);
     let code = (0..5_u128, flips).prop_map(move |(family, flips)| {
@@ -170,7 +170,7 @@ fn all_of(files: &[TestFile]) -> Vec<(TestName, u128)> {
     files.iter().flat_map(TestFile::named).collect()
 }
 
-/// Lines of pairs in order.
+/// Returns the lines of pairs in order.
 fn lines(pairs: BTreeSet<(TestName, TestName, u32)>, sides: [&str; 2]) -> String {
     let line = |(a, b, distance): (TestName, TestName, u32)| {
         let [first, second] = sides;
@@ -218,7 +218,7 @@ fn slow_alone(files: &[TestFile], radius: u32) -> String {
     lines(pairs, ["a", "b"])
 }
 
-/// A join with limits of the machine.
+/// A join with its inputs and distance.
 struct TestJoin<'a> {
     f: &'a [FingerprintSource],
     q: &'a [FingerprintSource],
@@ -235,8 +235,8 @@ impl TestJoin<'_> {
         (String::from_utf8(out).unwrap(), summary)
     }
 
-    /// The pairs of a join that is interrupted sooner or later, and then goes on on a machine with another number of threads, until it
-    /// is done; and how often it went on.
+    /// Returns the pairs of a join that is interrupted repeatedly and each time resumed with another number of threads, until it is done; and the
+    /// number of times that it was resumed.
     fn resumed(&self, shard: FingerprintShard, step: usize) -> (String, usize) {
         let folder = tempfile::tempdir().unwrap();
         let (output, mut resumed) = (folder.path().join("out"), 0);
@@ -285,7 +285,7 @@ impl TestJoin<'_> {
             .write(out)
     }
 
-    /// The lists of all shards, merged from the last to the first.
+    /// Merges the lists of all shards, given from the last to the first.
     fn merged(&self, shards: u32) -> (String, MergeSummary) {
         let folder = tempfile::tempdir().unwrap();
         let lists: Vec<FingerprintSource> = (1..=shards)
@@ -304,19 +304,19 @@ impl TestJoin<'_> {
     }
 }
 
-/// Cancels a job when it has been asked so often.
+/// Observer that cancels a job after a number of checks.
 struct CancelledAfter(AtomicUsize);
 
 impl JobObserver for CancelledAfter {
     fn is_cancelled(&self) -> bool {
         let left = self.0.load(Ordering::Relaxed);
-        // Once true it stays so.
+        // Once true it stays true.
         self.0.store(left.saturating_sub(1), Ordering::Relaxed);
         left == 0
     }
 }
 
-/// Two collections of one width.
+/// Generates two collections with fingerprints of the same width.
 fn two_sides() -> impl Strategy<Value = (Vec<TestFile>, Vec<TestFile>)> {
     prop::sample::select(vec![32, 64, 128]).prop_flat_map(|bits| (files(bits), files(bits)))
 }
@@ -358,7 +358,7 @@ proptest! {
         prop_assert_eq!(&join.run(FingerprintShard::ALL).0, &expected);
         let (merged, summary) = join.merged(shards);
         prop_assert_eq!(&merged, &expected);
-        // A pair of fingerprints belongs to one shard; names of two fingerprints may be the same pair twice.
+        // A pair of fingerprints belongs to one shard, but two pairs of fingerprints may have the same names.
         prop_assert_eq!(summary.pairs as usize, expected.lines().count());
         prop_assert_eq!(&join.resumed(FingerprintShard::ALL, 2).0, &expected);
         let part = format!("1/{shards}").parse().unwrap();
@@ -366,11 +366,11 @@ proptest! {
     }
 }
 
-/// A file of sketches: of super-shingles or minima, as lines, a fingerprint file, a table or raw numbers.
+/// A file of super-shingles or minima: lines, a fingerprint file, a table or raw numbers.
 #[derive(Clone, Debug)]
 struct SketchTestFile {
     ending: &'static str,
-    /// Ids, and six values.
+    /// Ids, each with six values.
     documents: Vec<(u64, Vec<u32>)>,
 }
 
@@ -384,7 +384,7 @@ fn sketch_files() -> impl Strategy<Value = Vec<SketchTestFile>> {
 }
 
 impl SketchTestFile {
-    /// Words of a sketch as its kind has them.
+    /// Returns the words of a sketch of a kind.
     fn words(values: &[u32], kind: PlaceKind) -> Vec<u64> {
         let mut words = Vec::new();
         match kind {
@@ -396,7 +396,7 @@ impl SketchTestFile {
         words
     }
 
-    /// Names and values: a sketch without an id is called by its digits.
+    /// Returns names and values. A sketch without an id is named by its digits.
     fn named(&self, kind: PlaceKind) -> Vec<(TestName, Vec<u32>)> {
         let name = |id: u64, values: &[u32]| match (self.ending, kind) {
             ("raw", PlaceKind::SuperShingles) => {
@@ -497,7 +497,7 @@ proptest! {
     }
 }
 
-/// Raw files of fingerprints, of which some in each are near some in every other.
+/// Writes raw files of fingerprints; some in each file are near some in every other file.
 fn raw_files(folder: &Path, side: &str, files: u64, each: u64) -> Vec<FingerprintSource> {
     let file = |file: u64| {
         let code = |at: u64| {
@@ -555,7 +555,7 @@ fn what_an_interrupted_join_left_is_not_believed_of_other_inputs_or_when_it_is_d
     let whole = join.run(FingerprintShard::ALL).0;
     let output = folder.path().join("out");
     let state = folder.path().join("out.joining");
-    // Q is read in one chunk, and two of F are joined.
+    // Q is read in one chunk, and two chunks of F are joined.
     let interrupt = || {
         let checkpoint = JobFolder::of_join(&output, false).unwrap();
         let observer = CancelledAfter(AtomicUsize::new(3));
@@ -597,7 +597,7 @@ fn what_an_interrupted_join_left_is_not_believed_of_other_inputs_or_when_it_is_d
         assert!(refused.contains("the inputs have changed"), "{refused}");
         fs::write(changed, good).unwrap();
     }
-    // Files that were not read yet may change: the result is that of the inputs as they are.
+    // Files that were not yet read may change: the result is that of the current inputs.
     let last = fs::read(f[3].path()).unwrap();
     fs::write(f[3].path(), &last[..800]).unwrap();
     assert!(resume(&join).unwrap() == join.run(FingerprintShard::ALL).0);
@@ -616,7 +616,7 @@ fn what_an_interrupted_join_left_is_not_believed_of_other_inputs_or_when_it_is_d
     interrupt();
     fs::write(state.join("job.json"), "nonsense").unwrap();
     assert!(resume(&join).unwrap() == whole);
-    // Without --resume nothing is left of it.
+    // Without --resume nothing of it is left.
     interrupt();
     drop(JobFolder::of_join(&output, false).unwrap());
     assert!(!state.exists());

@@ -1,8 +1,8 @@
-//! Bands of places: sketches that differ in at most d places agree wholly in one of d + 1 bands (the pigeonhole principle).
+//! Bands of places: sketches that differ in at most d places agree completely in one of d + 1 bands (the pigeonhole principle).
 
 use std::ops::Range;
 
-/// Cuts so many places into bands of about the same length.
+/// Divides `places` places into bands of nearly equal length.
 pub(crate) fn bands(places: usize, bands: usize) -> impl Iterator<Item = Range<usize>> {
     let start = move |band: usize| band * places / bands;
     (0..bands).map(move |band| start(band)..start(band + 1))

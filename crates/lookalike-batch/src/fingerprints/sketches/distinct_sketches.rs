@@ -1,4 +1,4 @@
-//! The different sketches of a collection, each once.
+//! The distinct sketches of a collection.
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
@@ -12,40 +12,40 @@ use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::trim_after_looks;
 use crate::spill::texts_in_order::texts_in_order;
 
-/// Different sketches in ascending order of their words.
+/// Distinct sketches in ascending order of their words.
 #[derive(Debug)]
 pub(crate) struct DistinctSketches {
     shape: SketchShape,
     words: TableColumn<u64>,
 }
 
-/// Different sketches, and which documents have each.
+/// Distinct sketches, with the documents that have each.
 pub(crate) struct GroupedSketches {
     pub(crate) distinct: DistinctSketches,
-    /// Documents by their sketches, those of one sketch in the order that was asked for.
+    /// Documents ordered by sketch; those of one sketch are in the requested order.
     order: TableColumn<u32>,
-    /// Place of the first document of each sketch, and the end.
+    /// Place of each sketch's first document in `order`, and the end of the last.
     starts: TableColumn<u32>,
 }
 
-/// Different sketches, and which of them each document has.
+/// Distinct sketches, with the position of each document's sketch.
 pub(crate) struct SketchPositions {
     pub(crate) distinct: DistinctSketches,
-    /// The position of the sketch of each document.
+    /// Position of the sketch of each document.
     pub(crate) of_documents: TableColumn<u32>,
-    /// Digest of the sketches of all documents in their order.
+    /// Digest of the sketches of all documents, in order.
     pub(crate) digest: u64,
 }
 
 impl SketchPositions {
-    /// Bytes of tables.
+    /// Returns the bytes of the tables.
     pub(crate) fn bytes(&self) -> u64 {
         self.distinct.bytes() + size_of_val(self.of_documents.as_slice()) as u64
     }
 }
 
 impl DistinctSketches {
-    /// The shape of all.
+    /// Returns the shape of the sketches.
     pub(crate) fn shape(&self) -> SketchShape {
         self.shape
     }
@@ -54,18 +54,18 @@ impl DistinctSketches {
         self.words.len() / self.shape.words()
     }
 
-    /// The sketch at a position.
+    /// Returns the sketch at a position.
     pub(crate) fn sketch(&self, at: u32) -> &[u64] {
         row(&self.words, self.shape, at)
     }
 
-    /// Number of places in which two of them differ.
+    /// Returns the number of places in which two sketches differ.
     pub(crate) fn different_places(&self, a: u32, b: u32) -> u32 {
         let equal = self.shape.equal_places(self.sketch(a), self.sketch(b));
         (self.shape.places - equal) as u32
     }
 
-    /// Bytes of all.
+    /// Returns the bytes of all sketches.
     pub(crate) fn bytes(&self) -> u64 {
         size_of_val(self.words.as_slice()) as u64
     }
@@ -77,8 +77,8 @@ fn row(words: &[u64], shape: SketchShape, at: u32) -> &[u64] {
 }
 
 impl GroupedSketches {
-    /// Takes the words of the sketches of fewer than 2^32 documents; `compare` orders documents of one sketch, and says `Equal` of none
-    /// but a document and itself.
+    /// Groups the sketches of fewer than 2^32 documents, given by their words. `compare` orders documents with the same sketch and returns `Equal`
+    /// only for a document and itself.
     pub(crate) fn new(
         shape: SketchShape,
         words: TableColumn<u64>,
@@ -87,7 +87,7 @@ impl GroupedSketches {
     ) -> Self {
         let documents = words.len() / shape.words();
         let sketch = |at: u32| row(&words, shape, at);
-        // Most differ in their first words, and none of these is looked up again.
+        // Most sketches differ in their first words and need no further lookup.
         let mut keyed = column(documents, threads, |at| {
             KeyedNumber::new(sketch(at as u32)[0], at as u32)
         });
@@ -129,7 +129,7 @@ impl GroupedSketches {
         }
     }
 
-    /// The same by documents, with the digest of all their sketches.
+    /// Converts the groups into positions by document. `digest` is that of all their sketches.
     pub(crate) fn by_documents(self, digest: u64) -> SketchPositions {
         let mut of_documents = TableColumn::zeroed(self.order.len());
         for at in 0..self.distinct.len() as u32 {
@@ -144,7 +144,7 @@ impl GroupedSketches {
         }
     }
 
-    /// Documents of the sketch at a position.
+    /// Returns the documents of the sketch at a position.
     pub(crate) fn documents(&self, at: u32) -> &[u32] {
         let at = at as usize;
         &self.order[self.starts[at] as usize..self.starts[at + 1] as usize]

@@ -1,13 +1,13 @@
-//! All pairs of sketches with at least k of n places equal, exactly.
+//! Finds exactly all pairs of sketches with at least k of n places equal.
 //!
-//! Two sketches that differ in at most n - k places agree wholly in one of n - k + 1 bands of places at least: the pigeonhole principle,
-//! with bands cut as evenly as they can be. So those that share a band are compared, and no pair is missed. Where many share a band, as
-//! pages of one template do, these are cut again by the remaining places, of which k less the band must be equal; there, too, n - k places
-//! may differ. In the end nearly everything that is compared is a pair. What all of them have in common cuts nothing and is set aside
-//! first; where cuts would leave half of the comparisons, all are made at once. So the work is never more than a few times that of
-//! comparing all with all.
+//! By the pigeonhole principle, two sketches that differ in at most n - k places agree completely in at least one of n - k + 1 bands of places. The
+//! bands are as even as possible. Comparing all sketches that share a band therefore misses no pair. If many sketches share a band, as pages of one
+//! template do, they are divided again by the remaining places, of which k minus the length of the band must be equal; n - k of these may still
+//! differ. In the end nearly everything that is compared is a pair. Places in which all sketches agree divide nothing and are set aside first. If
+//! dividing would leave more than half of the comparisons, all are made at once. The work is thus never more than a few times that of comparing all
+//! pairs.
 //!
-//! A pair comes once: by the first of the bands of each level in which it agrees.
+//! Each pair is reported once: in the first band of each level in which it agrees.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,27 +21,27 @@ use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::trim_after_looks;
 
-/// Sketches that are compared all with all, rather than cut further.
+/// Number of sketches up to which all pairs are compared without further division.
 const FEW: usize = 32;
 
-/// The join of different sketches with themselves.
+/// A join of distinct sketches with themselves.
 pub(crate) struct NearSketches<'a> {
     pub(crate) sketches: &'a DistinctSketches,
-    /// Places that are equal at least, 1 to all.
+    /// Minimum number of equal places, from 1 to all.
     pub(crate) least: usize,
-    /// The part of the pairs that is wanted.
+    /// The part of the pairs to find.
     pub(crate) shard: FingerprintShard,
     pub(crate) threads: usize,
-    /// True of the pairs of positions that are of interest.
+    /// Function that tells whether a pair of positions is of interest.
     pub(crate) wanted: &'a (dyn Fn(u32, u32) -> bool + Sync),
-    /// True once nobody wants the pairs any more.
+    /// Function that tells whether the join should stop.
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// One thread's way through the bands.
+/// State of one thread's walk through the bands.
 struct BandWalk<'w, S> {
     near: &'w NearSketches<'w>,
-    /// Bands in which all members agree, and those before them, in which a pair must not.
+    /// Bands in which all members agree, and earlier bands, in which a pair must not agree.
     shared: Vec<&'w [u16]>,
     earlier: Vec<&'w [u16]>,
     sink: S,
@@ -53,12 +53,12 @@ fn cut(places: &[u16], count: usize) -> Vec<&[u16]> {
 }
 
 impl NearSketches<'_> {
-    /// Places in which a pair may differ.
+    /// Returns the number of places in which a pair may differ.
     fn apart(&self) -> usize {
         self.sketches.shape().places - self.least
     }
 
-    /// A number that is the same for sketches that agree in a band, and hardly ever for others: these cost a comparison.
+    /// Returns a hash of a sketch's places in a band. Collisions are rare and cost one comparison.
     fn key(&self, at: u32, band: &[u16]) -> u64 {
         let (shape, sketch) = (self.sketches.shape(), self.sketches.sketch(at));
         band.iter().fold(0, |key: u64, &place| {
@@ -68,7 +68,7 @@ impl NearSketches<'_> {
         })
     }
 
-    /// Shows members that agree in a band, two or more at a time, until `visit` returns false; returns false then, too.
+    /// Visits groups of two or more members that agree in a band, until `visit` returns false. Returns false in that case.
     fn each_group(
         &self,
         members: &[u32],
@@ -83,7 +83,7 @@ impl NearSketches<'_> {
         groups.all(|group| group.len() < 2 || visit(&numbers(group)))
     }
 
-    /// Tells whether many agree in a place.
+    /// Tells whether all members agree in a place.
     fn agree_all(&self, members: &[u32], place: u16) -> bool {
         let mut pairs = members.windows(2);
         pairs.all(|pair| self.agree([pair[0], pair[1]], &[place]))
@@ -96,32 +96,32 @@ impl NearSketches<'_> {
         places.all(|place| shape.place(a, place) == shape.place(b, place))
     }
 
-    /// Tells whether many agree in one of some bands, so that none of their pairs comes elsewhere.
+    /// Tells whether all members agree in one of some bands, so that none of their pairs is reported here.
     fn all_agree_in_any(&self, members: &[u32], bands: &[&[u16]]) -> bool {
         let agree = |band: &&[u16]| {
             let mut pairs = members.windows(2);
             pairs.all(|pair| self.agree([pair[0], pair[1]], band))
         };
-        // Pairs of a few are asked one by one, after the count that rules out most.
+        // For a few members pairs are checked one by one, after the count that excludes most.
         members.len() > FEW && bands.iter().any(agree)
     }
 
-    /// Shows every pair once: the positions, the lesser first, and in how many places the two differ. Each thread has a sink of its own.
+    /// Reports every pair once: both positions, the smaller first, and the number of places that differ. Each thread has its own sink.
     ///
-    /// O(bands n log n) time and comparisons of what shares a band, where bands are one more than places may differ; 12 bytes of tables for
-    /// each sketch, twice with several threads, and 8 for each group.
+    /// Time O(bands n log n) plus comparisons of what shares a band, where the number of bands is one more than the places that may differ. Tables
+    /// take 12 bytes for each sketch, twice that with several threads, and 8 for each group.
     pub(crate) fn each<S: FnMut(u32, u32, u32)>(&self, sink: impl Fn() -> S + Sync) {
         for number in 0..self.bands() {
             self.each_of_band(number, &sink);
         }
     }
 
-    /// Number of bands.
+    /// Returns the number of bands.
     pub(crate) fn bands(&self) -> usize {
         self.apart() + 1
     }
 
-    /// Shows the pairs whose first common band has this number.
+    /// Reports the pairs whose first common band has this number.
     pub(crate) fn each_of_band<S: FnMut(u32, u32, u32)>(
         &self,
         number: usize,
@@ -138,7 +138,7 @@ impl NearSketches<'_> {
         for group in keyed.chunk_by(|a, b| a.key() == b.key()) {
             let start = end;
             end += group.len() as u32;
-            // A pair is shown in one band only, so a shard owns groups, not sketches: no two runs show it.
+            // A pair is reported in one band only, so shards own groups instead of sketches, and no two runs report the same pair.
             if group.len() > 1 && self.shard.has(group[0].key() ^ number as u64) {
                 groups.push([start, end]);
             }
@@ -161,8 +161,8 @@ impl NearSketches<'_> {
                 if self.all_agree_in_any(&members, &bands[..number]) {
                     continue;
                 }
-                // Members agree in the band, up to collisions of keys, which `check` finds: the rest owes
-                // as many places less.
+                // Members agree in the band, except for collisions of keys, which `check` detects. So many fewer of the remaining places must be
+                // equal.
                 walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
             }
         };
@@ -187,23 +187,23 @@ fn without(places: &[u16], band: &[u16]) -> Vec<u16> {
 }
 
 impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
-    /// Finds the pairs among some that share bands: of the remaining places `needed` must be equal.
+    /// Finds the pairs among members that share bands. Of the remaining places `needed` must be equal.
     fn compare(&mut self, members: &[u32], rest: &[u16], needed: usize) {
         if members.len() <= FEW || needed == 0 {
             return self.compare_all(members);
         }
-        // Bands of a template that all members share are cut again and again, in every order, and never separate any.
+        // Places in which all members agree would be used again and again, in every order, without separating any.
         let (same, rest): (Vec<u16>, Vec<u16>) = rest
             .iter()
             .partition(|&&place| self.near.agree_all(members, place));
         let needed = needed.saturating_sub(same.len());
         let count = self.near.apart() + 1;
-        // Every band sorts all members: n² / 2 comparisons against some bands n log n.
+        // Every band sorts all members, so weigh n² / 2 comparisons against the bands' n log n.
         let is_cheap = members.len() <= 2 * count * members.len().ilog2() as usize;
         if needed == 0 || is_cheap {
             return self.compare_all(members);
         }
-        // Never an empty one: `needed` is above 0, so `rest` has more than `apart` places.
+        // No band is empty: `needed` is above 0, so `rest` has more than `apart` places.
         let bands = cut(&rest, count);
         if !self.is_worth_cutting(members, &bands) {
             return self.compare_all(members);
@@ -233,8 +233,8 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         }
     }
 
-    /// Tells whether the groups of all bands have at most half of the pairs together. Every level halves the work then: without this, groups
-    /// that hardly differ from their parent would multiply it.
+    /// Tells whether the groups of all bands together have at most half of the pairs. Every level then halves the work; otherwise groups that hardly
+    /// differ from their parent would multiply it.
     fn is_worth_cutting(&self, members: &[u32], bands: &[&[u16]]) -> bool {
         let square = |count: usize| (count as u64).saturating_pow(2);
         let mut left = square(members.len()) / 2;
@@ -256,7 +256,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         true
     }
 
-    /// Shows a pair if it is one, and this is where it comes.
+    /// Reports a pair if enough places are equal and this is the band in which it belongs.
     fn check(&mut self, pair: [u32; 2]) {
         let near = self.near;
         let [a, b] = pair;
@@ -266,7 +266,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         trim_after_looks();
         let shape = near.sketches.shape();
         let equal = shape.equal_places(near.sketches.sketch(a), near.sketches.sketch(b));
-        // The count first: it rules out most, and the bands that follow are only asked of pairs.
+        // Check the count first: it excludes most, and only real pairs are checked against the bands.
         if equal >= near.least
             && self.shared.iter().all(|band| near.agree(pair, band))
             && !self.earlier.iter().any(|band| near.agree(pair, band))
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use crate::fingerprints::files::{PlaceKind, SketchShape};
 
-    /// Sketches of which many share places: more than are compared all with all.
+    /// Generates sketches many of which share places, more than are compared without division.
     fn sketches() -> impl Strategy<Value = DistinctSketches> {
         let kinds = prop::sample::select(vec![PlaceKind::SuperShingles, PlaceKind::Minima]);
         (kinds, 1..8_usize, 1..5_u64).prop_flat_map(|(kind, places, values)| {
@@ -302,7 +302,7 @@ mod tests {
             prop::collection::vec(prop::collection::vec(word, words), 0..160).prop_map(
                 move |rows| {
                     let row = |mut row: Vec<u64>| {
-                        // The half that is left is zero.
+                        // The unused half is zero.
                         if odd && let Some(last) = row.last_mut() {
                             *last &= 0xffff_ffff;
                         }
@@ -315,7 +315,7 @@ mod tests {
         })
     }
 
-    /// Sketches of 128 places.
+    /// Makes sketches of 128 places.
     fn minima(rows: impl Iterator<Item = Vec<u32>>) -> DistinctSketches {
         let shape = SketchShape {
             kind: PlaceKind::Minima,
@@ -347,7 +347,8 @@ mod tests {
 
     #[test]
     fn pages_of_one_template_were_cut_again_in_every_order_of_its_bands() {
-        // Each page agrees with all in 50 places, with its neighbour in 14 more, which makes 64, and with the one after in none.
+        // Each page agrees with all others in 50 places, with its neighbour in 14 more, which makes 64, and with the next but one in no further
+        // place.
         let page = |at: u32| {
             let place = |place: u32| match place {
                 0..50 => 7,
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn pages_of_two_templates_with_a_common_part_were_cut_in_every_order() {
-        // Two halves of 30 places each, of which every page has one or both, and a common part of 20: groups that hardly shrink.
+        // Two halves of 30 places, of which every page has one or both, and 20 common places: groups that hardly shrink.
         let page = |at: u32| {
             let place = |place: u32| match place {
                 0..20 => 7,
@@ -379,7 +380,7 @@ mod tests {
         };
         let sketches = minima((0..1500).map(page));
         let both = 1500 / 3;
-        // Only pages that have both halves share 80 places.
+        // Only pages with both halves have 80 places in common.
         assert_eq!(found_by(&sketches, 64).len(), both * (both - 1) / 2);
     }
 

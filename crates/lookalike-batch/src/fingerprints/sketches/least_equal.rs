@@ -1,4 +1,4 @@
-//! The condition on two sketches: how many of their places are equal at least.
+//! Condition for pairs of sketches: the minimum number of equal places.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use serde::Serialize;
 
 use crate::fingerprints::files::SketchShape;
 
-/// Most places in which the sketches of a pair differ: a list of pairs holds no larger distance.
+/// Maximum number of places in which the sketches of a pair differ, since lists of pairs hold no larger distance.
 const MOST_APART: usize = 128;
-/// Against shares such as 0.9 that are a hair above what they are meant to be.
+/// Tolerance for shares such as 0.9 that are slightly too large as binary fractions.
 const ROUNDING: f64 = 1e-9;
 
-/// Least number of places that are equal in the sketches of a pair.
+/// Minimum number of equal places in the sketches of a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LeastEqual {
-    /// So many, 1 or more.
+    /// This many places, at least 1.
     Places(u32),
-    /// This share of all, above 0 and at most 1, rounded up.
+    /// This share of all places, above 0 and at most 1, rounded up.
     Share(f64),
 }
 
-/// A text that names no number of places.
+/// Error: a text that is not a number of equal places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{found:?} is not a number of equal places: use a whole number of at least 1, such as 2, or a share with a decimal point, such as 0.8"
@@ -31,51 +31,51 @@ pub struct ParseLeastEqualError {
     pub found: String,
 }
 
-/// A number of equal places that sketches of a shape do not have.
+/// Error: a number of equal places that does not suit the shape of the sketches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeastEqualError {
-    /// More than there are places.
+    /// The number is larger than the number of places.
     #[error(
         "{least} equal places are more than the {shape} of each sketch: give at most that many"
     )]
     TooMany {
-        /// The number.
+        /// The requested number.
         least: usize,
-        /// The sketches.
+        /// Shape of the sketches.
         shape: SketchShape,
     },
-    /// Less than can be found exactly.
+    /// The number is too small for an exact search.
     #[error(
         "{least} equal places let {apart} of {shape} differ, and pairs are found exactly only if at most {MOST_APART} do: give {nearest} or \
          more, or make shorter sketches"
     )]
     TooFew {
-        /// The number.
+        /// The requested number.
         least: usize,
-        /// Places that may differ.
+        /// Number of places that may differ.
         apart: usize,
-        /// The sketches.
+        /// Shape of the sketches.
         shape: SketchShape,
-        /// Least number that is possible.
+        /// The smallest possible number.
         nearest: usize,
     },
 }
 
-/// The condition, for sketches of a shape.
+/// The condition for sketches of a given shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EqualPlaces {
-    /// Places that are equal at least.
+    /// Minimum number of equal places.
     pub least: usize,
-    /// Such as `6 super-shingles`.
+    /// Description of the shape, such as `6 super-shingles`.
     pub of: String,
 }
 
 impl LeastEqual {
-    /// The number of places, for sketches of a shape.
+    /// Returns the minimum number of equal places for sketches of a shape.
     ///
     /// # Errors
-    /// [`LeastEqualError`]: they have fewer places, or too many may differ.
+    /// [`LeastEqualError`] if they have fewer places, or if too many places may differ.
     pub fn places(self, shape: SketchShape) -> Result<usize, LeastEqualError> {
         let least = match self {
             Self::Places(places) => places as usize,

@@ -1,4 +1,4 @@
-//! Sketches of several places without their texts: which of a collection have enough places in common.
+//! Compares sketches of several places without their texts: finds those of a collection with enough places in common.
 //!
 //! ```text
 //! least_equal          how many places must be equal
@@ -9,7 +9,7 @@
 //! sketch_index         a file that finds those with enough places in common with a query
 //! ```
 //!
-//! `lookalike join --equal`, `cluster --equal` and `index build --equal` stand on it.
+//! Used by `lookalike join --equal`, `cluster --equal` and `index build --equal`.
 
 mod bands;
 mod distinct_sketches;

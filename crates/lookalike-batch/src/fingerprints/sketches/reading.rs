@@ -1,4 +1,4 @@
-//! Files of sketches, one after another as one.
+//! Reads several files of sketches one after another as if they were one.
 
 use std::sync::atomic::Ordering;
 
@@ -15,14 +15,14 @@ use crate::fingerprints::mapped::{damaged, unreadable};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 
-/// Bytes of sketches and names that are in memory at once while a file is read.
+/// Bytes of sketches and names in memory at once while a file is read.
 const CHUNK_BYTES: u64 = 4 << 20;
 
-/// Takes some sketches: the reading, the name of their file, and them.
+/// Receiver of sketches: gets the reading, the name of the file, and some sketches.
 type VisitSketches<'v> =
     dyn FnMut(&SketchReading<'_>, &str, &SketchRows) -> Result<(), BatchError> + 'v;
 
-/// Reads collections whose sketches have one shape and, where files name it, one scheme.
+/// State of reading collections whose sketches have one shape and, if files name it, one scheme.
 pub(crate) struct SketchReading<'a> {
     observer: &'a dyn JobObserver,
     losses: LossPolicy,
@@ -42,20 +42,20 @@ impl<'a> SketchReading<'a> {
         }
     }
 
-    /// The shape of the sketches so far, if there was one.
+    /// Returns the shape of the sketches so far. `None` if there was none.
     pub(crate) fn shape(&self) -> Option<SketchShape> {
         self.shape.as_ref().map(|(_, shape)| *shape)
     }
 
-    /// The scheme of the sketches so far, if a file told one.
+    /// Returns the scheme of the sketches so far. `None` if no file named it.
     pub(crate) fn scheme(&self) -> Option<SchemeId> {
         self.scheme.as_ref().map(|(_, scheme)| *scheme)
     }
 
-    /// Shows all sketches of some files and indexes in their order.
+    /// Visits all sketches of some files and indexes, in order.
     ///
     /// # Errors
-    /// [`BatchError`]: a file cannot be read or holds something else, shapes or schemes differ, or `visit` fails.
+    /// [`BatchError`] if a file cannot be read or holds something else, if shapes or schemes differ, or if `visit` fails.
     pub(crate) fn each(
         &mut self,
         sources: &[FingerprintSource],
@@ -89,7 +89,7 @@ impl<'a> SketchReading<'a> {
             rows.clear();
             more = file.fill(rows, CHUNK_BYTES)?;
             self.read_bytes = before + counter.load(Ordering::Relaxed);
-            // After the first rows: lines and tables tell their shape only then.
+            // Check after the first rows, because lines and tables have no known shape before.
             self.agree(file.name(), file.scheme(), file.shape())?;
             visit(self, file.name(), rows)?;
             self.observer.progress(self.read_bytes);
@@ -97,7 +97,7 @@ impl<'a> SketchReading<'a> {
         Ok(file.summary())
     }
 
-    /// Each different sketch as often as it has ids, and once without.
+    /// Reads each distinct sketch as often as it has ids, or once without ids.
     fn index(
         &mut self,
         source: &FingerprintSource,
@@ -116,7 +116,7 @@ impl<'a> SketchReading<'a> {
                 visit(self, name, rows)?;
                 self.observer.progress(self.read_bytes);
                 rows.clear();
-                // All of it is read once: what was read makes room.
+                // Everything is read once, so unmap what was read to free memory.
                 index = index
                     .mapped_anew(&file)
                     .map_err(unreadable(source.path()))?;
@@ -128,7 +128,7 @@ impl<'a> SketchReading<'a> {
         Ok(index.summary(name))
     }
 
-    /// Refuses sketches that cannot be compared with those before.
+    /// Fails if the sketches cannot be compared with those before.
     pub(crate) fn agree(
         &mut self,
         name: &str,
@@ -150,7 +150,7 @@ impl<'a> SketchReading<'a> {
     }
 }
 
-/// Appends the sketch at a position of an index under each of its ids, or once without.
+/// Appends the sketch at a position of an index under each of its ids, or once without ids.
 fn push_stored(index: &SketchIndexFile, at: usize, rows: &mut SketchRows) -> Result<(), FileError> {
     let (shape, sketch) = (index.shape(), index.sketch(at));
     let mut ids = Vec::new();
@@ -164,7 +164,7 @@ fn push_stored(index: &SketchIndexFile, at: usize, rows: &mut SketchRows) -> Res
     Ok(())
 }
 
-/// Total bytes of files, as far as they are known.
+/// Returns the total bytes of files, as far as they are known.
 pub(crate) fn stored_bytes(sources: &[FingerprintSource]) -> u64 {
     let sizes = sources.iter().map(|source| source.path().metadata());
     sizes.map(|size| size.map_or(0, |size| size.len())).sum()

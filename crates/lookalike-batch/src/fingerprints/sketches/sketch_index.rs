@@ -1,10 +1,11 @@
-//! An index of sketches of several places as a file, opened in place: for a query it finds all with at least so many equal places, exactly.
+//! An index file of sketches of several places, opened in place. For a query it finds exactly the sketches with at least a given number of equal
+//! places.
 //!
-//! Sketches are searched by [`bands`]: those in the buckets that a query has in the bands, and only they, are compared with it.
+//! The search uses [`bands`]: only the sketches in the query's bucket of each band are compared with it.
 //!
 //! # Bytes
 //!
-//! All numbers little-endian; checks are XXH3-64.
+//! All numbers are little-endian, and checks are XXH3-64 checksums.
 //!
 //! | at | bytes | what |
 //! |---|---|---|
@@ -21,13 +22,13 @@
 //! | D | 8 each | check of each 65536 bytes before D, seeded with their number from zero |
 //! | | 8, 8 | D; check of all from D on |
 //!
-//! Sections: the n different sketches, ascending as bytes; for each band the rank of the first entry of each bucket and of the end
-//! (w bytes each), and the entries, which are positions of sketches (w each), ascending in each bucket; with ids the number of
-//! the first id of each sketch, and of the end (w each), the end of each id (8 each), and the ids, UTF-8, back to back, ascending for each sketch.
+//! Sections: the n distinct sketches, ascending as bytes. Then for each band the rank of the first entry of each bucket and of the end of the last (w
+//! bytes each), and the entries, which are positions of sketches (w each), ascending in each bucket. If there are ids: the number of the first id of
+//! each sketch, and of the end (w each), the end of each id (8 each), and the concatenated ids in UTF-8, ascending for each sketch.
 //!
-//! With at least k of p equal places there are p - k + 1 bands; band b has the places from b p / (p - k + 1) on, rounded down, up to those of
-//! the next. The number of a bucket is spelled by the leading bits of the XXH3-64 of the bytes of the band, one less than the binary logarithm of n
-//! rounded down: two to four sketches share a bucket.
+//! With at least k of p equal places there are p - k + 1 bands; band b has the places from b p / (p - k + 1), rounded down, up to those of the next
+//! band. The number of a bucket is the leading bits of the XXH3-64 of the band's bytes. The number of these bits is one less than the binary
+//! logarithm of n, rounded down, so that two to four sketches share a bucket.
 
 use std::fs::File;
 use std::ops::Range;
@@ -48,21 +49,21 @@ const MAGIC: [u8; 4] = *b"LKIS";
 const VERSION: u32 = 2;
 const HEAD: usize = 128;
 const CHECKED: usize = 88;
-/// D and the last check.
+/// Bytes of D and the last check.
 const TRAILER: usize = 16;
-/// Bytes under one check.
+/// Number of bytes under one check.
 const PAGE: usize = 1 << 16;
 const ALIGNED: usize = 64;
 
-/// True if a file begins as an index of sketches does. What cannot be opened is somebody else's error.
+/// Tells whether a file starts like an index of sketches. Returns false if it cannot be opened.
 pub fn is_sketch_index(path: &Path) -> bool {
     begins_with(path, MAGIC)
 }
 
-/// Opens an index of sketches, mapped or (`in_memory`) read, and checks every byte.
+/// Opens an index of sketches, either mapped or, if `in_memory` is true, read, and verifies every byte.
 ///
 /// # Errors
-/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+/// [`BatchError::IndexFile`] with the file and the cause.
 pub fn open_sketches(path: &Path, in_memory: bool) -> Result<SketchIndexFile, BatchError> {
     if !in_memory {
         return Ok(map_sketches(path)?.1);
@@ -72,13 +73,13 @@ pub fn open_sketches(path: &Path, in_memory: bool) -> Result<SketchIndexFile, Ba
     Ok(index)
 }
 
-/// Opens and maps an index of sketches, and checks every byte; the file beside it, which can be mapped again.
+/// Opens and maps an index of sketches, and verifies every byte. Also returns the file, which can be mapped again.
 pub(crate) fn map_sketches(path: &Path) -> Result<(File, SketchIndexFile), BatchError> {
     let failed = unreadable(path);
     let file = open_regular(path).map_err(&failed)?;
     let mapped = map_file(&file).map_err(&failed)?;
     let index = SketchIndexFile::open(mapped).map_err(damaged(path))?;
-    // Read: what is touched of a mapping counts as memory of the process, and here that is everything.
+    // Verify by reading, not through the mapping: mapped pages that are touched count as the process's memory, and here these are all.
     let mut page = vec![0; PAGE];
     for number in 0..index.sections.end / PAGE {
         file.read_exact_at(&mut page, (number * PAGE) as u64)
@@ -88,10 +89,10 @@ pub(crate) fn map_sketches(path: &Path) -> Result<(File, SketchIndexFile), Batch
     Ok((file, index))
 }
 
-/// As [`open_sketches`], without a check of the entries: at once, however large the file is.
+/// Does the same as [`open_sketches`] without verifying entries, so it is immediate for files of any size.
 ///
 /// # Errors
-/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+/// [`BatchError::IndexFile`] with the file and the cause.
 pub fn open_sketches_unchecked(
     path: &Path,
     in_memory: bool,
@@ -100,14 +101,14 @@ pub fn open_sketches_unchecked(
     SketchIndexFile::open(held.map_err(unreadable(path))?).map_err(damaged(path))
 }
 
-/// Counts of the ids of an index.
+/// Number and bytes of the ids of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdCounts {
     pub(crate) ids: u64,
     pub(crate) bytes: u64,
 }
 
-/// The content of the first bytes of an index.
+/// Contents of the header of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SketchIndexHead {
     pub(crate) scheme: Option<SchemeId>,
@@ -116,36 +117,36 @@ pub(crate) struct SketchIndexHead {
     pub(crate) documents: u64,
     pub(crate) distinct: u64,
     pub(crate) ids: Option<IdCounts>,
-    /// Bytes of positions, and of numbers of ids.
+    /// Number of bytes of a position, and of the number of an id.
     pub(crate) position_bytes: RankBytes,
 }
 
-/// The places of a band in a sketch, and its sections.
+/// The places of a band in a sketch, and the sections of the band.
 #[derive(Clone, Debug)]
 pub(crate) struct BandSections {
-    /// The bytes of its places in a sketch.
+    /// Byte range of its places in a sketch.
     pub(crate) part: Range<usize>,
     pub(crate) starts: Range<usize>,
     pub(crate) entries: Range<usize>,
 }
 
-/// The sections that follow from the head.
+/// Sections of the file, computed from the header.
 #[derive(Clone, Debug)]
 pub(crate) struct SketchIndexSections {
     pub(crate) sketches: Range<usize>,
     pub(crate) bands: Vec<BandSections>,
-    /// First ids, ends of ids, and their texts.
+    /// First ids, ends of ids, and texts of ids.
     pub(crate) ids: Option<[Range<usize>; 3]>,
-    /// D.
+    /// D, the end of the sections.
     pub(crate) end: usize,
 }
 
-/// Bits that number the buckets of so many sketches.
+/// Returns the number of bits of a bucket number, given the number of sketches.
 fn bucket_bits(distinct: u64) -> u32 {
     distinct.max(1).ilog2().saturating_sub(1)
 }
 
-/// The bucket of the bytes of a band, among those of so many sketches.
+/// Returns the bucket of a band's bytes, given the number of sketches.
 pub(crate) fn bucket(band: &[u8], distinct: u64) -> usize {
     match bucket_bits(distinct) {
         0 => 0,
@@ -199,7 +200,7 @@ impl SketchIndexHead {
                 magic: "LKIS",
             });
         }
-        // Before the check, which another version may have elsewhere.
+        // Check the version first: another version may have its checksum elsewhere.
         let found = (number(head, 0) >> 32) as u32;
         if found != VERSION {
             return Err(FileError::Version {
@@ -245,7 +246,7 @@ impl SketchIndexHead {
         }
     }
 
-    /// Returns the places of all sections; `None` if there is more than a file can hold.
+    /// Returns the positions of all sections, or `None` if they exceed what a file can hold.
     pub(crate) fn sections(&self) -> Option<SketchIndexSections> {
         let (count, bytes) = (self.distinct as usize, self.position_bytes.get());
         let mut end = HEAD;
@@ -284,7 +285,7 @@ impl SketchIndexHead {
     }
 }
 
-/// Checks of all pages before D, and what follows them: the end of a file.
+/// Checksums of all pages before D, and the rest of the file's end.
 #[derive(Default)]
 pub(crate) struct PageChecks {
     bytes: Vec<u8>,
@@ -295,14 +296,14 @@ impl PageChecks {
     /// Bytes of a page.
     pub(crate) const PAGE: usize = PAGE;
 
-    /// Adds the next page.
+    /// Adds the checksum of the next page.
     pub(crate) fn push(&mut self, page: &[u8]) {
         let check = xxh3_64(page, self.pages);
         self.bytes.extend(check.to_le_bytes());
         self.pages += 1;
     }
 
-    /// The bytes from D on.
+    /// Returns the bytes from D to the end of the file.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let end = self.pages * PAGE as u64;
         self.bytes.extend(end.to_le_bytes());
@@ -312,20 +313,20 @@ impl PageChecks {
     }
 }
 
-/// Loads of the buckets of a band.
+/// Loads of the buckets of one band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BandLoads {
-    /// Number of places.
+    /// Number of places in the band.
     pub places: usize,
-    /// Entries of the bucket of a stored sketch, on average: the candidates of a query like it.
+    /// Mean number of entries in the bucket of a stored sketch: the candidates of a similar query.
     pub observed: f64,
-    /// The same for values spread evenly.
+    /// The same mean if values were spread evenly.
     pub expected: f64,
-    /// Entries of the fullest bucket.
+    /// Number of entries in the largest bucket.
     pub largest: usize,
 }
 
-/// An index of sketches in a file that is held in memory.
+/// An index of sketches, held in memory or mapped.
 #[derive(Clone)]
 pub struct SketchIndexFile {
     bytes: SharedBytes,
@@ -334,11 +335,11 @@ pub struct SketchIndexFile {
 }
 
 impl SketchIndexFile {
-    /// Opens the bytes of a whole file, and checks the header and the list of checks. Entries are checked by [`Self::verify`], ids whenever
-    /// they are read; a search in damaged entries finds too little or too much, and nothing else happens.
+    /// Opens the bytes of a whole file and verifies the header and the list of checksums. Entries are verified by [`Self::verify`], ids whenever they
+    /// are read. A search in damaged entries may find too little or too much, but nothing worse happens.
     ///
     /// # Errors
-    /// [`FileError`] when the bytes are no whole index of a known version.
+    /// [`FileError`] if the bytes are not a complete index of a known version.
     pub fn open(bytes: SharedBytes) -> Result<Self, FileError> {
         let whole = (*bytes).as_ref();
         let head = SketchIndexHead::read(whole)?;
@@ -376,73 +377,73 @@ impl SketchIndexFile {
         (*self.bytes).as_ref()
     }
 
-    /// The shape of the sketches.
+    /// Returns the shape of the sketches.
     pub fn shape(&self) -> SketchShape {
         self.head.shape
     }
 
-    /// The scheme, where it is known.
+    /// Returns the scheme, if it is known.
     pub fn scheme(&self) -> Option<SchemeId> {
         self.head.scheme
     }
 
-    /// Least number of equal places of a search.
+    /// Returns the minimum number of equal places that a search supports.
     pub fn least(&self) -> usize {
         self.head.least
     }
 
-    /// Number of sketches read, equal ones included.
+    /// Returns the number of sketches read, including equal ones.
     pub fn documents(&self) -> u64 {
         self.head.documents
     }
 
-    /// Number of different sketches.
+    /// Returns the number of distinct sketches.
     pub fn len(&self) -> usize {
         self.head.distinct as usize
     }
 
-    /// Returns true if nothing is stored.
+    /// Tells whether nothing is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns true if there are ids beside the sketches.
+    /// Tells whether ids are stored with the sketches.
     pub fn has_ids(&self) -> bool {
         self.head.ids.is_some()
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.whole().len() as u64
     }
 
-    /// Number of bands, in one of which sketches with enough equal places agree.
+    /// Returns the number of bands. Sketches with enough equal places agree in at least one of them.
     pub fn bands(&self) -> usize {
         self.sections.bands.len()
     }
 
-    /// The bytes of the sketch at a position.
+    /// Returns the bytes of the sketch at a position.
     fn row(&self, at: usize) -> Option<&[u8]> {
         let bytes = self.shape().raw_bytes();
         let sketches = self.whole().get(self.sections.sketches.clone())?;
         sketches.get(at.checked_mul(bytes)?..)?.get(..bytes)
     }
 
-    /// The words of the sketch at a position.
+    /// Returns the words of the sketch at a position.
     pub fn sketch(&self, at: usize) -> Vec<u64> {
         let mut words = Vec::new();
         SketchShape::extend_words(self.row(at).unwrap_or(&[]), &mut words);
         words
     }
 
-    /// The numbers of a section.
+    /// Returns the numbers of a section.
     fn numbers(&self, section: &Range<usize>) -> Ranks<'_> {
-        // Each is read as eight bytes: more than that follow the last section.
+        // Each number is read as eight bytes, which is safe because more bytes follow the last section.
         let bytes = self.whole().get(section.start..section.end + 8);
         Ranks::new(bytes.unwrap_or(&[]), self.head.position_bytes)
     }
 
-    /// The entries of a bucket among those of its band; none where the numbers that lead there are damaged.
+    /// Returns the range of a bucket's entries within its band. The range is empty if the numbers that give it are damaged.
     fn entries(&self, band: &BandSections, bucket: usize) -> Range<usize> {
         let (first, count) = self.numbers(&band.starts).range(bucket);
         match first.checked_add(count) {
@@ -451,8 +452,8 @@ impl SketchIndexFile {
         }
     }
 
-    /// Visits every different sketch with at least `least` places equal to those of the query, each once: its position and in how many places it
-    /// differs. `least` is at least that of the index: with less, some are missed.
+    /// Visits every distinct sketch with at least `least` places equal to those of the query, each once, with its position and the number of places
+    /// that differ. If `least` is smaller than that of the index, some sketches are missed.
     pub fn search(&self, query: &[u64], least: usize, visit: &mut dyn FnMut(usize, u32)) -> Effort {
         let shape = self.shape();
         let (mut bytes, mut effort) = (Vec::with_capacity(shape.raw_bytes()), Effort::default());
@@ -465,7 +466,7 @@ impl SketchIndexFile {
             let positions = self.numbers(&band.entries);
             for entry in entries {
                 let at = positions.get(entry);
-                // Others share the bucket, or belong to an earlier band.
+                // Skip others that share the bucket, and those that agree in an earlier band.
                 let Some(row) = self.row(at).filter(|row| row[band.part.clone()] == *part) else {
                     continue;
                 };
@@ -480,10 +481,10 @@ impl SketchIndexFile {
         effort
     }
 
-    /// Appends the ids of the sketch at a position to `ids`, ascending; none without ids.
+    /// Appends the ids of the sketch at a position to `ids`, ascending. Appends nothing if the index has no ids.
     ///
     /// # Errors
-    /// [`FileError::Damaged`] with the place, when what was read does not match its check.
+    /// [`FileError::Damaged`] with the place, if the bytes read do not match their checksum.
     pub fn ids<'a>(&'a self, at: usize, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
         let Some([firsts, ends, texts]) = &self.sections.ids else {
             return Ok(());
@@ -493,7 +494,7 @@ impl SketchIndexFile {
         self.part(firsts, bounds)?;
         let numbers = self.numbers(firsts);
         let (first, end) = (numbers.get(at), numbers.get(at + 1));
-        // The end of the id before the first, which begins there, unless there is none.
+        // The end of the id before the first one is where the first one starts, unless there is none before.
         let before = first.saturating_sub(1);
         let told = before.saturating_mul(8)..end.max(before).saturating_mul(8);
         let mut told = self.part(ends, told)?.chunks(8);
@@ -513,7 +514,7 @@ impl SketchIndexFile {
         Ok(())
     }
 
-    /// Number of ids of the sketch at a position, and 1 without ids.
+    /// Returns the number of ids of the sketch at a position; 1 if the index has no ids.
     pub fn copies(&self, at: usize) -> u64 {
         let Some([firsts, ..]) = &self.sections.ids else {
             return 1;
@@ -521,7 +522,7 @@ impl SketchIndexFile {
         self.numbers(firsts).range(at).1 as u64
     }
 
-    /// Loads of the buckets of each band. Linear in the number of buckets.
+    /// Returns the loads of the buckets of each band, in time linear in the number of buckets.
     pub fn loads(&self) -> Vec<BandLoads> {
         let count = self.len() as f64;
         let buckets = 1_usize << bucket_bits(self.head.distinct);
@@ -530,7 +531,7 @@ impl SketchIndexFile {
             let (mut squares, mut largest) = (0.0, 0);
             for bucket in 0..buckets {
                 let load = self.entries(band, bucket).len();
-                // Each sketch of a bucket meets all of them: the mean over sketches is the sum of squares over n.
+                // Each sketch of a bucket meets all of them, so the mean over sketches is the sum of squares divided by n.
                 squares += (load as f64).powi(2);
                 largest = largest.max(load);
             }
@@ -544,19 +545,19 @@ impl SketchIndexFile {
         self.sections.bands.iter().map(of_band).collect()
     }
 
-    /// A part of a section, after a check of its pages.
+    /// Returns a part of a section after verifying its pages.
     fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
         if part.start > part.end || part.end > section.len() {
             let (offset, what) = (section.start as u64, "ids lie outside of their section");
             return Err(FileError::Damaged { offset, what });
         }
         let at = section.start + part.start..section.start + part.end;
-        // At each reading: ids are not part of a search, and a page is checked in some ten microseconds.
+        // Verify at each reading: ids are not part of a search, and a page takes about ten microseconds.
         self.check(&at)?;
         Ok(&self.whole()[at])
     }
 
-    /// Checks the pages that a range before D touches.
+    /// Verifies the pages that overlap a range before D.
     fn check(&self, range: &Range<usize>) -> Result<(), FileError> {
         let mut pages = range.start / PAGE..range.end.div_ceil(PAGE);
         pages.try_for_each(|page| {
@@ -564,10 +565,10 @@ impl SketchIndexFile {
         })
     }
 
-    /// Checks the bytes of a page before D.
+    /// Verifies the bytes of a page before D.
     fn check_page(&self, page: usize, bytes: &[u8]) -> Result<(), FileError> {
         let checks = &self.whole()[self.sections.end..];
-        // The seed is the number of the page: a right page in the wrong place fails, too.
+        // The seed is the page number, so that a valid page in the wrong place fails too.
         match number(checks, page * 8) == xxh3_64(bytes, page as u64) {
             true => Ok(()),
             false => Err(FileError::Damaged {
@@ -577,7 +578,7 @@ impl SketchIndexFile {
         }
     }
 
-    /// The same index, in a new mapping of its file: what was touched of the old one is no memory of the process any more.
+    /// Returns the same index in a new mapping of its file. Pages of the old mapping no longer count as the process's memory.
     pub(crate) fn mapped_anew(self, file: &File) -> std::io::Result<Self> {
         Ok(Self {
             bytes: map_file(file)?,
@@ -585,16 +586,16 @@ impl SketchIndexFile {
         })
     }
 
-    /// Checks every byte.
+    /// Verifies every byte.
     ///
     /// # Errors
-    /// [`FileError::Damaged`] with the place of the first page that does not match its check.
+    /// [`FileError::Damaged`] with the place of the first page that does not match its checksum.
     pub fn verify(&self) -> Result<(), FileError> {
-        // What follows has a check of its own, which was made when the file was opened.
+        // The rest has its own checksum, which was verified when the file was opened.
         self.check(&(0..self.sections.end))
     }
 
-    /// Counts of an index that is read as a file of the name.
+    /// Returns the counts of the index as those of a file with this name.
     pub(crate) fn summary(&self, name: &str) -> CodesSummary {
         CodesSummary {
             name: name.to_owned(),
@@ -605,14 +606,14 @@ impl SketchIndexFile {
         }
     }
 
-    /// A number that follows from every byte.
+    /// Returns a number that depends on every byte.
     pub(crate) fn digest(&self) -> u64 {
         let whole = self.whole();
         xxh3_64(&whole[whole.len() - TRAILER..], 0)
     }
 }
 
-/// Number of places that two rows have in common.
+/// Returns the number of places in which two rows are equal.
 fn equal_places(shape: SketchShape, a: &[u8], b: &[u8]) -> usize {
     fn of_width<const BYTES: usize>(a: &[u8], b: &[u8]) -> usize {
         let [(a, _), (b, _)] = [a, b].map(<[u8]>::as_chunks::<BYTES>);

@@ -1,4 +1,4 @@
-//! Page sets against a slow version of themselves.
+//! Page sets, compared with a slow version of themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use super::*;
 
 type Servers = BTreeSet<u32>;
 
-/// Pages and their servers, as the definition speaks of them.
+/// Pages and their servers, evaluated directly by the definition.
 struct Definition<'a> {
     of: &'a [Servers],
     shares: SetShares,
 }
 
-/// Servers of both lists, and of either.
+/// Returns the number of servers in both lists, and in either.
 fn fit(a: &Servers, b: &Servers) -> (usize, usize) {
     (a.intersection(b).count(), a.union(b).count())
 }
@@ -24,7 +24,7 @@ fn fits(a: &Servers, b: &Servers, share: f64) -> bool {
     shared > 0 && shared as f64 >= share * a.len().max(b.len()) as f64
 }
 
-/// The place of the best fit among lists, the first of several.
+/// Returns the place of the best fit among lists; the first of ties.
 fn best<'a>(list: &Servers, among: impl Iterator<Item = (usize, &'a Servers)>) -> Option<usize> {
     let mut found: Option<(usize, (usize, usize))> = None;
     for (place, other) in among {
@@ -105,7 +105,7 @@ impl Definition<'_> {
         }
     }
 
-    /// The sets, every list compared with every other.
+    /// Computes the sets by comparing every list with every other.
     fn sets(&self) -> Vec<PageSet> {
         let mut equal: BTreeMap<&Servers, Vec<u32>> = BTreeMap::new();
         for (page, servers) in self
@@ -217,7 +217,7 @@ fn found(of: &[Servers], shares: SetShares) -> Vec<PageSet> {
     page_sets(PageHoldings::new(&held), shares)
 }
 
-/// Collections of pages on servers of which some lack some, and pages that are anywhere.
+/// Generates collections of pages on servers, some of which lack pages, and pages on arbitrary servers.
 fn incidences() -> impl Strategy<Value = Vec<Servers>> {
     let page = (
         0_u32..4,
@@ -250,7 +250,7 @@ proptest! {
         prop_assert_eq!(found(&of, shares), Definition { of: &of, shares }.sets());
     }
 
-    /// Every page of two servers or more is in one set, and everything in a set has its share of it.
+    /// Every page on two or more servers is in one set, and all pages and servers of a set have their shares.
     #[test]
     fn pages_and_servers_of_a_set_have_their_shares(of in incidences()) {
         let sets = found(&of, SetShares { page: 0.8, server: 0.8 });
@@ -269,7 +269,7 @@ proptest! {
     }
 }
 
-/// The planted collections of the issue: so many servers each, of which every one lacks a share of the pages.
+/// Makes planted collections: each on the given servers, of which every one lacks a share of the pages.
 fn planted(servers: [Vec<u32>; 4], missing: f64) -> Vec<Servers> {
     let mut state = 7_u64;
     let mut of = Vec::new();
@@ -296,7 +296,7 @@ fn four_manuals_are_four_sets_with_pages_missing_anywhere() {
     let sizes = [100_u32, 75, 55, 50];
     let apart =
         |manual: u32| (1000 * manual..1000 * manual + sizes[manual as usize]).collect::<Vec<u32>>();
-    // Every server of a smaller one is one of all larger ones.
+    // Every server of a smaller collection also has all larger ones.
     let nested = |manual: u32| (0..sizes[manual as usize]).collect::<Vec<u32>>();
     let scattered = |manual: u32| {
         let mut servers: Vec<u32> = (0..200).collect();
@@ -318,7 +318,7 @@ fn four_manuals_are_four_sets_with_pages_missing_anywhere() {
     }
 }
 
-/// Servers and pages of each set, of which every page is on .8 of the servers.
+/// Returns the numbers of servers and pages of each set whose pages are on at least 0.8 of the servers.
 fn set_sizes(of: &[Servers], server: f64) -> Vec<(usize, usize)> {
     let sets = found(of, SetShares { page: 0.8, server });
     let sizes = sets.iter();
@@ -327,7 +327,7 @@ fn set_sizes(of: &[Servers], server: f64) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Five servers that lack a small manual hold 300 of 360 pages, more than their share, and its pages stand on 50 of 55 servers.
+/// Five servers without a small manual hold 300 of 360 pages, more than their share; its pages are on 50 of 55 servers.
 #[test]
 fn a_small_manual_joins_a_large_one_if_all_shares_are_kept() {
     let of: Vec<Servers> = (0..360)
@@ -337,8 +337,7 @@ fn a_small_manual_joins_a_large_one_if_all_shares_are_kept() {
     assert_eq!(set_sizes(&of, 0.9), [(55, 300), (50, 60)]);
 }
 
-/// Of seven servers, pages that two lack are too few of them for the set. They leave it alone, and do not take along those that one
-/// of the two lacks.
+/// On seven servers, pages that two servers lack are on too few for the set. They leave it alone, without those that one of the two lacks.
 #[test]
 fn pages_that_too_few_servers_hold_take_no_others_along() {
     let lacking = |page: u32| match page {
@@ -357,14 +356,14 @@ fn pages_that_too_few_servers_hold_take_no_others_along() {
     assert_eq!(set_sizes(&of, 0.8)[0], (7, 292));
 }
 
-/// A server that fetched half of a manual does not break it in two.
+/// A server that fetched half of a manual does not split it in two.
 #[test]
 fn a_partial_mirror_leaves_the_set_whole() {
     let of: Vec<Servers> = (0..200).map(|page| (0..50 + page % 2).collect()).collect();
     assert_eq!(set_sizes(&of, 0.8), [(50, 200)]);
 }
 
-/// The page of an empty server stands everywhere, and is no page of a collection.
+/// The page of an empty server is on all servers and belongs to no collection.
 #[test]
 fn a_page_of_all_servers_is_no_page_of_a_set() {
     let of: Vec<Servers> = (0..40)

@@ -1,21 +1,20 @@
-//! The longest common run of two sequences of numbers, nearly, in bounded time.
+//! Aligns two sequences of numbers: finds an approximately longest common subsequence in bounded time.
 //!
-//! Numbers that occur once on either side are anchors (the patience diff of Bram Cohen); between
-//! anchors that are near each other Myers' algorithm finds the shortest edit script; a stretch
-//! that stays too large without an anchor counts as different. So the work is bounded by the
-//! sizes alone, and repetitive or crafted texts cost no more than others.
+//! Numbers that occur once on each side are anchors (the patience diff of Bram Cohen). Between anchors that are close together, Myers' algorithm
+//! finds the shortest edit script. A stretch that stays too large and has no anchor counts as different. The work is therefore bounded by the sizes
+//! alone: repetitive or crafted texts cost no more than others.
 
 use similar::DiffOp;
 use similar::algorithms::{Capture, Compact, Replace, myers};
 
-/// Steps that all leaves together may take in the worst case.
+/// Maximum number of steps of all leaves together.
 const BUDGET: usize = 1 << 28;
-/// The largest leaf, in elements of both sides together.
+/// Maximum size of a leaf, in elements of both sides together.
 const MAX_LEAF: usize = 2048;
-/// Nested levels of anchors.
+/// Maximum nesting depth of anchors.
 const MAX_DEPTH: u32 = 16;
 
-/// `a[self.a..][..len]` equals `b[self.b..][..len]`.
+/// A common run: `a[self.a..][..len]` equals `b[self.b..][..len]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AlignedRange {
     pub(super) a: usize,
@@ -23,7 +22,7 @@ pub(super) struct AlignedRange {
     pub(super) len: usize,
 }
 
-/// Common runs of both sequences, ascending in both and not overlapping.
+/// Returns common runs of both sequences, ascending in both and not overlapping.
 pub(super) fn align(a: &[u32], b: &[u32]) -> Vec<AlignedRange> {
     let total = (a.len() + b.len()).max(1);
     // A leaf of n elements costs at most n * n steps, and there are at most total / n of them.
@@ -42,7 +41,7 @@ struct DiffAligner {
 }
 
 impl DiffAligner {
-    /// Aligns two slices that begin at `at` in the whole sequences.
+    /// Aligns two slices that start at `at` in the whole sequences.
     fn range(&mut self, a: &[u32], b: &[u32], at: (usize, usize), depth: u32) {
         let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
         let (a, b, at) = (&a[head..], &b[head..], (at.0 + head, at.1 + head));
@@ -67,7 +66,7 @@ impl DiffAligner {
         }
     }
 
-    /// Aligns the gaps between anchors; without any, nothing is common.
+    /// Aligns the gaps between anchors. Without anchors nothing is common.
     fn split(&mut self, a: &[u32], b: &[u32], at: (usize, usize), depth: u32) {
         let anchors = anchors(a, b);
         if anchors.is_empty() {
@@ -75,7 +74,7 @@ impl DiffAligner {
         }
         let (mut i, mut j) = (0, 0);
         for &(x, y) in anchors.iter().chain([&(a.len(), b.len())]) {
-            // The gap before the anchor, and at the end of the chain the rest of both.
+            // The gap before the anchor or, at the end of the chain, the rest of both.
             self.range(&a[i..x], &b[j..y], (at.0 + i, at.1 + j), depth + 1);
             if x < a.len() {
                 self.push(at.0 + x, at.1 + y, 1);
@@ -104,14 +103,14 @@ impl DiffAligner {
     }
 }
 
-/// The shortest edit script. `similar::capture_diff_slices` does the same, and compiles six algorithms to choose from.
+/// Returns the shortest edit script. `similar::capture_diff_slices` does the same but compiles six algorithms to choose from.
 fn shortest_edits(a: &[u32], b: &[u32]) -> Vec<DiffOp> {
     let mut hook = Compact::new(Replace::new(Capture::new()), a, b);
     let Ok(()) = myers::diff(&mut hook, a, 0..a.len(), b, 0..b.len());
     hook.into_inner().into_inner().into_ops()
 }
 
-/// Joins runs that touch on both sides.
+/// Joins runs that are adjacent on both sides.
 fn join(matches: Vec<AlignedRange>) -> Vec<AlignedRange> {
     let mut joined: Vec<AlignedRange> = Vec::with_capacity(matches.len());
     for run in matches {
@@ -125,7 +124,7 @@ fn join(matches: Vec<AlignedRange>) -> Vec<AlignedRange> {
     joined
 }
 
-/// Positions of numbers that occur once in each slice, the longest chain ascending in both.
+/// Returns the positions of numbers that occur once in each slice, reduced to the longest chain that ascends in both.
 fn anchors(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let (once_a, once_b) = (once(a), once(b));
     let mut pairs = Vec::new();
@@ -140,7 +139,7 @@ fn anchors(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     longest_ascending(&pairs)
 }
 
-/// Numbers that occur once, ascending, with their positions.
+/// Returns the numbers that occur once, ascending, with their positions.
 fn once(slice: &[u32]) -> Vec<(u32, usize)> {
     let mut sorted: Vec<(u32, usize)> = slice.iter().copied().zip(0..).collect();
     sorted.sort_unstable();
@@ -151,9 +150,9 @@ fn once(slice: &[u32]) -> Vec<(u32, usize)> {
         .collect()
 }
 
-/// The longest chain of pairs, sorted by the first place, that ascends in the second.
+/// Returns the longest chain of pairs, sorted by the first position, that ascends in the second.
 fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // `ends[n]` is the pair with the least second place that ends a chain of n + 1 pairs.
+    // `ends[n]` is the pair with the smallest second position that ends a chain of n + 1 pairs.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![usize::MAX; pairs.len()];
     for (index, pair) in pairs.iter().enumerate() {
@@ -183,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Length of the longest common subsequence by the textbook table: slow and obvious.
+    /// Returns the length of the longest common subsequence by the textbook table, as a slow reference.
     fn longest_common(a: &[u32], b: &[u32]) -> usize {
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
         for i in 0..a.len() {
@@ -247,7 +246,7 @@ mod tests {
 
     #[test]
     fn two_numbers_in_different_order_end_in_bounded_work() {
-        // Nothing occurs once, and no leaf is small enough: all is different but head and tail.
+        // No number occurs once and no leaf is small enough, so everything except head and tail is different.
         let a: Vec<u32> = (0..200_000).map(|i| i % 2).collect();
         let b: Vec<u32> = (0..200_000).map(|i| (i / 2) % 2).collect();
         assert_common(&a, &b, &align(&a, &b));

@@ -1,4 +1,4 @@
-//! From two texts to rows: equal units first, then the words between them, then pairs of units.
+//! Turns two texts into rows: aligns equal units, then the words between them, then pairs units.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,24 +7,24 @@ use super::align::{AlignedRange, align};
 use super::text::{DiffText, DiffUnit, cut};
 use super::{DiffLine, DiffRow, DiffSpan};
 
-/// A common run of fewer characters between two changes is chance, and marked as changed.
+/// A common run of fewer characters between two changes is considered chance and marked as changed.
 const CHANCE: usize = 4;
 
-/// Both texts and which of their words are common.
+/// Both texts, with marks on the words that they do not share.
 struct TextComparison<'t> {
     a: DiffText<'t>,
     b: DiffText<'t>,
-    /// For each word of `a`, whether it is marked.
+    /// For each word of `a`, whether it is changed.
     marked_a: Vec<bool>,
     marked_b: Vec<bool>,
     rows: Vec<(Option<usize>, Option<usize>)>,
 }
 
-/// See [`super::side_by_side`].
+/// Does the work of [`super::side_by_side`].
 pub(super) fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
     let (a, b) = cut(a, b);
     let mut units = align_units(&a, &b);
-    // Blank lines are alike everywhere: alone they would tear apart what belongs together.
+    // Blank lines match anywhere, so on their own they would split what belongs together.
     units.retain(|run| {
         a.units[run.a..run.a + run.len]
             .iter()
@@ -79,7 +79,7 @@ impl TextComparison<'_> {
         }
     }
 
-    /// Compares the words of units that lie between equal ones, and pairs the units.
+    /// Compares the words of the units between equal ones, and pairs these units.
     fn gap(&mut self, a: Range<usize>, b: Range<usize>) {
         let words_a = words_of(&self.a.units[a.clone()]);
         let words_b = words_of(&self.b.units[b.clone()]);
@@ -102,7 +102,7 @@ impl TextComparison<'_> {
         self.push_gap_rows(a, b, &pairs);
     }
 
-    /// Removes runs of a few characters that stand between changes on both sides.
+    /// Removes runs of a few characters between changes on both sides.
     fn drop_chance(&self, runs: &mut Vec<AlignedRange>, a: &Range<usize>, b: &Range<usize>) {
         let ends: Vec<(usize, usize)> = std::iter::once((a.start, b.start))
             .chain(runs.iter().map(|run| (run.a + run.len, run.b + run.len)))
@@ -126,7 +126,7 @@ impl TextComparison<'_> {
         });
     }
 
-    /// The chain of unit pairs, ascending on both sides, that share the most text.
+    /// Returns the chain of unit pairs, ascending on both sides, that shares the most text.
     fn pair_units(&self, runs: &[AlignedRange], a: usize, b: usize) -> Vec<(usize, usize)> {
         let mut shared: Vec<(usize, usize, usize)> = Vec::new();
         let (mut i, mut j) = (a, b);
@@ -145,7 +145,7 @@ impl TextComparison<'_> {
         heaviest_chain(&shared)
     }
 
-    /// Appends the rows of a gap: pairs as given, the units between them beside each other.
+    /// Appends the rows of a gap: the given pairs, and the units between them side by side.
     fn push_gap_rows(&mut self, a: Range<usize>, b: Range<usize>, pairs: &[(usize, usize)]) {
         let (mut i, mut j) = (a.start, b.start);
         for &(x, y) in pairs {
@@ -156,7 +156,7 @@ impl TextComparison<'_> {
         self.push_unpaired(i..a.end, j..b.end);
     }
 
-    /// Puts units beside each other in order; a blank line stands beside a blank one or alone.
+    /// Puts units side by side in order. A blank line only stands next to a blank one, or alone.
     fn push_unpaired(&mut self, mut a: Range<usize>, mut b: Range<usize>) {
         loop {
             let blank = |units: &[DiffUnit], at: usize| units[at].words.is_empty();
@@ -184,7 +184,7 @@ impl TextComparison<'_> {
     }
 }
 
-/// The words of adjoining units.
+/// Returns the words of adjacent units.
 fn words_of(units: &[DiffUnit]) -> Range<usize> {
     match (units.first(), units.last()) {
         (Some(first), Some(last)) => first.words.start..last.words.end,
@@ -192,7 +192,7 @@ fn words_of(units: &[DiffUnit]) -> Range<usize> {
     }
 }
 
-/// The unit at or after `from` that holds a word.
+/// Returns the unit at or after `from` that contains a word.
 fn unit_of(units: &[DiffUnit], mut from: usize, word: usize) -> usize {
     while units[from].words.end <= word {
         from += 1;
@@ -200,15 +200,14 @@ fn unit_of(units: &[DiffUnit], mut from: usize, word: usize) -> usize {
     from
 }
 
-/// Of pairs that ascend weakly on both sides, the chain ascending strictly with most weight.
+/// Returns the chain with the largest weight that ascends strictly on both sides. The pairs ascend weakly.
 fn heaviest_chain(shared: &[(usize, usize, usize)]) -> Vec<(usize, usize)> {
     // `best[k]` is the weight of the best chain among the first k pairs.
     let mut best = vec![0; shared.len() + 1];
     let mut before = vec![0; shared.len()];
     let mut free = 0;
     for (k, &(i, j, weight)) in shared.iter().enumerate() {
-        // Pairs before `free` share neither place with this one. Both places ascend, so `free`
-        // only moves forward.
+        // Pairs before `free` share neither position with this one. Both positions ascend, so `free` only moves forward.
         while shared[free].0 < i && shared[free].1 < j {
             free += 1;
         }
@@ -229,7 +228,7 @@ fn heaviest_chain(shared: &[(usize, usize, usize)]) -> Vec<(usize, usize)> {
     chain
 }
 
-/// One unit with the marks of its words; white space between two marked words is marked too.
+/// Returns a unit with the marks of its words. White space between two marked words is marked too.
 fn diff_line(text: &DiffText<'_>, marked: &[bool], unit: &DiffUnit) -> DiffLine {
     let mut spans: Vec<DiffSpan> = Vec::new();
     let mut push = |bytes: Range<usize>, changed: bool| {

@@ -1,12 +1,12 @@
-//! A difference as lines of a terminal.
+//! Formats differences for a terminal.
 
 use super::{DiffLine, DiffPiece, DiffRow, fold, side_by_side};
 use crate::report::visible;
 
-/// Equal lines shown around a change.
+/// Number of equal lines shown before and after a change.
 const CONTEXT: usize = 2;
 
-/// Style of a side: its sign, and what stands before and after marked words.
+/// Style of a side: its sign, and the text before and after marked words.
 struct SideStyle {
     sign: &'static str,
     open: &'static str,
@@ -44,12 +44,10 @@ const COLORED: [SideStyle; 2] = [
     },
 ];
 
-/// The difference of two texts, one line a row: `-` for `a`, `+` for `b`, marked words in
-/// `[-...-]` and `{+...+}`, or in colour.
+/// Formats the differences of two texts, one row a line: `-` for `a`, `+` for `b`, with marked words in `[-...-]` and `{+...+}`, or in colour.
 ///
-/// Blank lines are left out, equal lines far from a change are folded into one that counts them. Control characters of the
-/// texts are written as `[U+001B]`, so nothing in them reaches the terminal. Each line ends in a
-/// line feed. Time and memory as [`side_by_side`].
+/// Blank lines are left out. Equal lines far from a change are folded into one line with their number. Control characters of the texts are written as
+/// `[U+001B]`, so none reaches the terminal. Every line ends in a line feed. Time and memory are those of [`side_by_side`].
 #[must_use]
 pub fn unified_terminal(a: &str, b: &str, color: bool) -> String {
     let rows = side_by_side(a, b);

@@ -1,4 +1,4 @@
-//! Differences against their laws, in the worst case, and in a terminal.
+//! Differences: their properties, the worst case, and the output for a terminal.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who came late.\n\nNobody knew who lit it.";
 const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";
 
-/// The text of a side of all rows, lines joined again.
+/// Joins the lines of one side of all rows into its text.
 fn rejoined(rows: &[DiffRow], side: impl Fn(&DiffRow) -> Option<&DiffLine>) -> String {
     let mut text = String::new();
     for (index, line) in rows.iter().filter_map(side).enumerate() {
@@ -19,7 +19,7 @@ fn rejoined(rows: &[DiffRow], side: impl Fn(&DiffRow) -> Option<&DiffLine>) -> S
     text
 }
 
-/// The words of a side that are not marked.
+/// Returns the unmarked words of one side.
 fn unmarked(rows: &[DiffRow], side: impl Fn(&DiffRow) -> Option<&DiffLine>) -> String {
     let spans = rows.iter().filter_map(side).flat_map(|line| &line.spans);
     spans
@@ -120,7 +120,7 @@ fn large_texts_are_compared_by_units() {
 
 #[test]
 fn crafted_texts_end_in_bounded_work() {
-    // Two words in ever different order: the worst for shortest edit scripts, without anchors.
+    // Two words in ever-changing order, without anchors: the worst case for shortest edit scripts.
     let word = |bit: bool| if bit { "on " } else { "off " };
     let old: String = (0..40_000_u32)
         .map(|n| word(n.wrapping_mul(2_654_435_761) >> 31 == 0))

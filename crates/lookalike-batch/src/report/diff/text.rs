@@ -1,42 +1,42 @@
-//! A text cut into units and words, the words numbered so that equal words have equal numbers.
+//! Splits a text into units and words, and numbers words so that equal words have equal numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Above this many bytes in both texts together, a whole unit is one word.
+/// Size of both texts together, in bytes, above which a whole unit counts as one word.
 const MAX_WORD_BYTES: usize = 1 << 20;
-/// Lines longer than this are cut at the ends of sentences.
+/// Lines longer than this are split after sentences.
 const LONG_LINE: usize = 160;
-/// A sentence shorter than this is not cut off.
+/// Minimum length of a unit that is split off after a sentence.
 const SHORT_SENTENCE: usize = 32;
-/// Pieces never grow much beyond this, whatever is in them.
+/// Length at which a unit ends at the next white space; at twice this it ends anywhere.
 const MAX_UNIT: usize = 480;
 
 /// A word that is not white space.
 #[derive(Clone, Debug)]
 pub(super) struct DiffWord {
-    /// Bytes in the text.
+    /// Byte range in the text.
     pub(super) bytes: Range<usize>,
-    /// Equal for equal words.
+    /// Number of the word, the same for equal words.
     pub(super) id: u32,
 }
 
-/// A line or a part of one.
+/// A line, or a part of a long one.
 #[derive(Clone, Debug)]
 pub(super) struct DiffUnit {
-    /// Bytes in the text, without the line end.
+    /// Byte range in the text, without the line end.
     pub(super) bytes: Range<usize>,
     /// Its words, as indices into [`DiffText::words`].
     pub(super) words: Range<usize>,
     /// Number of the line, from 1.
     pub(super) line: usize,
-    /// True if the line began in an earlier unit.
+    /// True if the line started in an earlier unit.
     pub(super) continued: bool,
 }
 
-/// A text in units and words.
+/// A text split into units and words.
 #[derive(Debug)]
 pub(super) struct DiffText<'t> {
     pub(super) source: &'t str,
@@ -44,7 +44,7 @@ pub(super) struct DiffText<'t> {
     pub(super) words: Vec<DiffWord>,
 }
 
-/// Gives numbers to words in the order they are first met.
+/// Numbers words in the order in which they first occur.
 #[derive(Default)]
 struct WordNumbering<'t>(HashMap<&'t str, u32>);
 
@@ -55,7 +55,7 @@ impl<'t> WordNumbering<'t> {
     }
 }
 
-/// Cuts both texts with one numbering.
+/// Splits both texts with one numbering.
 pub(super) fn cut<'t>(a: &'t str, b: &'t str) -> (DiffText<'t>, DiffText<'t>) {
     let whole_units = a.len() + b.len() > MAX_WORD_BYTES;
     let mut numbering = WordNumbering::default();
@@ -86,7 +86,7 @@ impl<'t> DiffText<'t> {
         }
     }
 
-    /// Appends a line whose units are words themselves.
+    /// Appends a line whose units count as words.
     fn push_coarse(
         &mut self,
         line: Range<usize>,
@@ -94,7 +94,7 @@ impl<'t> DiffText<'t> {
         numbering: &mut WordNumbering<'t>,
     ) {
         let mut start = line.start;
-        // Once at least: an empty line is a unit, too.
+        // At least once: an empty line is a unit too.
         loop {
             let end = self
                 .source
@@ -115,7 +115,7 @@ impl<'t> DiffText<'t> {
         }
     }
 
-    /// Appends a line, in parts when it is long.
+    /// Appends a line, split into parts if it is long.
     fn push_line(&mut self, line: Range<usize>, number: usize, numbering: &mut WordNumbering<'t>) {
         let content = &self.source[line.clone()];
         let long = content.len() > LONG_LINE;
@@ -152,9 +152,9 @@ impl<'t> DiffText<'t> {
     }
 }
 
-/// True if a unit that holds `done` so far ends before the segment `next`.
+/// Tells whether a unit that holds `done` ends before the segment `next`.
 ///
-/// The white space after a sentence stays with it, so a unit begins with a word.
+/// The white space after a sentence stays with it, so that units start with a word.
 fn ends_unit(done: &str, next: &str) -> bool {
     if done.len() < SHORT_SENTENCE || next.chars().all(char::is_whitespace) {
         return false;
@@ -165,7 +165,7 @@ fn ends_unit(done: &str, next: &str) -> bool {
         || ends_sentence(done, spaced, next)
 }
 
-/// True if a sentence ends here. Ideographic stops need no space after them.
+/// Tells whether a sentence ends here. Ideographic full stops need no space after them.
 fn ends_sentence(done: &str, spaced: bool, next: &str) -> bool {
     const STOPS: [char; 7] = ['.', '!', '?', '\u{61f}', '\u{6d4}', '\u{964}', '\u{2026}'];
     const WIDE_STOPS: [char; 3] = ['\u{3002}', '\u{ff01}', '\u{ff1f}'];
