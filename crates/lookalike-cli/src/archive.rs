@@ -1,4 +1,4 @@
-//! `lookalike archive`: a collection in one file, near-copies beside their survivor, every record back byte for byte.
+//! `lookalike archive`: stores a collection in one file, near-copies next to their survivor, and restores every record byte for byte.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -112,7 +112,7 @@ struct ArchiveInfoArguments {
     json: bool,
 }
 
-/// Share of the machine that reading all of an archive takes.
+/// Use of the machine for reading a whole archive.
 #[derive(clap::Args)]
 struct ArchiveReadingArguments {
     /// Worker threads [default: all processors]
@@ -149,7 +149,7 @@ impl ArchiveBuildArguments {
     }
 
     fn run(&self) -> Result<(), Failure> {
-        // Before anything is read; `put_file` looks again, since hours may lie between.
+        // Checked before anything is read; `put_file` checks again, since hours may pass in between.
         refuse_existing(&self.output)?;
         let console = Console::new(self.run.quiet);
         let summary = self.build(&console)?;
@@ -169,7 +169,7 @@ impl ArchiveBuildArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
-        // Not before: it would be found as an input where the archive goes to a directory that is read.
+        // Not created earlier: if the archive goes to an input directory, it would be found as an input.
         let place = PlaceBeside::new(&self.output)?;
         let job = DedupJob::new(&inputs, spool.path())
             .settings(settings)
@@ -197,8 +197,7 @@ impl ArchiveExtractArguments {
                 refuse_existing(file)?;
                 let place = PlaceBeside::new(file)?;
                 let failed = |error| unwritable(file, &error);
-                // In a folder of its own beside the output: on the same file system, so that the name can be
-                // given by a rename.
+                // In a folder of its own next to the output, so that it is on the same file system and can be renamed.
                 let mut out = File::create_new(place.path()).map_err(failed)?;
                 self.extract_chosen(&archive, &mut |bytes| out.write_all(bytes).map_err(failed))?;
                 out.sync_all().map_err(failed)?;
@@ -212,14 +211,14 @@ impl ArchiveExtractArguments {
         }
     }
 
-    /// Hands the documents to `write`, once all of them are found.
+    /// Calls `write` with the documents, once all of them have been found.
     fn extract_chosen(
         &self,
         archive: &CollectionArchive,
         write: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let found = self.id.iter().map(|id| archive.find(id));
-        // All ids before the first byte: a misspelt one must not leave half of the documents in a pipe.
+        // Find all ids before writing the first byte: a misspelt one must not leave half of the documents in a pipe.
         let found: Vec<usize> = found.collect::<Result<_, _>>()?;
         let memory = self.reading.limits().memory;
         for record in found {
@@ -239,7 +238,7 @@ impl ArchiveExtractArguments {
         fs::create_dir(place.path()).map_err(failed)?;
         let console = Console::new(self.quiet);
         console.ended(archive.extract(&place.path(), &self.reading.limits(), &console))?;
-        // A directory takes the place of an empty one only.
+        // A directory can only replace an empty one.
         fs::rename(place.path(), folder).map_err(failed)?;
         sync_directory(parent_directory(folder)).map_err(failed)
     }
@@ -261,7 +260,7 @@ impl ArchiveInfoArguments {
     }
 }
 
-/// Reads the size of blocks.
+/// Parses a block size.
 fn parse_block(text: &str) -> Result<ArchiveBlockSize, String> {
     let size = ArchiveBlockSize::try_from(size::parse(text)?);
     size.map_err(|error| error.to_string())
@@ -294,7 +293,7 @@ fn print(info: &CollectionArchiveInfo) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A place in the directory of an output, from which it gets its name when it is whole; it vanishes with the command.
+/// A temporary path in the directory of an output, which gets its name when it is complete. It is removed with the command.
 struct PlaceBeside {
     folder: Spool,
     output: PathBuf,
@@ -314,12 +313,11 @@ impl PlaceBeside {
         self.folder.path().join("output")
     }
 
-    /// Gives the file its name, unless there is one of that name meanwhile.
+    /// Gives the file its name, unless the name has been taken meanwhile.
     fn put_file(self) -> Result<(), Failure> {
         let failed = |error| unwritable(&self.output, &error);
         let file = TempPath::try_from_path(self.path()).map_err(failed)?;
-        // A hard link or a rename that replaces nothing, so no race can overwrite what somebody put there
-        // meanwhile.
+        // A hard link or a rename that does not replace, so that no race can overwrite a file created meanwhile.
         let put = file.persist_noclobber(&self.output);
         put.map_err(|error| failed(error.error))?;
         sync_directory(parent_directory(&self.output)).map_err(failed)
@@ -337,8 +335,7 @@ fn unwritable(output: &Path, error: &io::Error) -> Failure {
 
 fn refuse_existing(output: &Path) -> Result<(), Failure> {
     match output.symlink_metadata() {
-        // `symlink_metadata`, so that a link to nothing counts as being there. Other errors come up when the
-        // file is made.
+        // `symlink_metadata`, so that a dangling link counts as existing. Other errors occur when the file is created.
         Err(_) => Ok(()),
         Ok(_) => Err(Failure::Usage(format!(
             "{}: already exists, and nothing is overwritten: choose another place with -o, or remove it",

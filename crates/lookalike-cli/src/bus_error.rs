@@ -1,5 +1,4 @@
-//! A mapped file that is cut short while it is searched: the system tells of it by a signal, which would end the process
-//! without a word.
+//! Handling of a mapped file that is truncated during a search: the system reports it by a signal, which would end the process without a message.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -7,23 +6,23 @@ use std::sync::OnceLock;
 /// Message for that case.
 static MESSAGE: OnceLock<String> = OnceLock::new();
 
-/// From now on, a page that is not there any more is an error that names this file.
+/// Makes access to a missing page of a mapped file an error that names this file.
 #[expect(unsafe_code, reason = "a handler for a signal")]
 pub(crate) fn name_file(path: &Path) {
     let shown = path.display();
     let message = format!(
         "lookalike: error: {shown}: the file was truncated or became unreadable during the search: rebuild it, or give --in-memory\n"
     );
-    // The first file stays: the handler reads without a lock, so the message may not change any more.
+    // The first file is kept: the handler reads the message without a lock, so it must not change.
     if MESSAGE.set(message).is_err() {
         return;
     }
     let handler: extern "C" fn(libc::c_int) = tell_and_end;
-    // SAFETY: all zeros are a valid `sigaction`: no flags and an empty mask. The handler makes only calls that are allowed in
-    // one (`write` and `_exit`) and reads a value that was set before.
+    // SAFETY: all zeros are a valid `sigaction`: no flags and an empty mask. The handler makes only calls that are allowed in one (`write` and
+    // `_exit`) and reads a value that was set before.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        // Without SA_SIGINFO the field holds a handler of one argument, which is what this one is.
+        // Without SA_SIGINFO, the field holds a handler with one argument, like this one.
         action.sa_sigaction = handler as libc::sighandler_t;
         libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut());
     }

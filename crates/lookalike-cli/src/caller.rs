@@ -1,7 +1,7 @@
-//! Callers of a command: the process of the program, or another program that has this library in it.
+//! The caller of a command: the process of the program, or another program that embeds this library.
 //!
-//! A job in another program installs no handlers for signals and prints nothing: its warnings are kept for the caller. Both are
-//! known for the thread that runs the command, where all warnings arise.
+//! A job in another program installs no signal handlers and prints nothing: its warnings are kept for the caller. Both facts are stored for the
+//! thread that runs the command, on which all warnings occur.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -12,9 +12,9 @@ thread_local! {
 
 /// The command that this thread runs.
 struct CommandCall {
-    /// Its words after the name of the program; else those of the process.
+    /// The words of its command line, without the name of the program; `None` means those of the process.
     words: Option<Vec<OsString>>,
-    /// Warnings for another program; none where they are printed.
+    /// Warnings for another program; `None` if they are printed.
     warnings: Option<Vec<String>>,
 }
 
@@ -29,12 +29,12 @@ pub(crate) fn words() -> Vec<OsString> {
     words.unwrap_or_else(|| std::env::args_os().skip(1).collect())
 }
 
-/// True if another program runs the command.
+/// Returns true if another program runs the command.
 pub(crate) fn is_program() -> bool {
     CALL.with_borrow(|call| call.warnings.is_some())
 }
 
-/// Keeps a warning for the program that runs the command; false if it is to be printed.
+/// Keeps a warning for the program that runs the command. Returns false if it is to be printed.
 pub(crate) fn keep_warning(text: &str) -> bool {
     CALL.with_borrow_mut(|call| match &mut call.warnings {
         Some(warnings) => {
@@ -45,22 +45,22 @@ pub(crate) fn keep_warning(text: &str) -> bool {
     })
 }
 
-/// Runs `job` for another program, with the words of its command, and returns its warnings too.
+/// Runs `job` for another program, with the words of its command line. Returns its result and its warnings.
 pub(crate) fn for_program<T>(words: &[OsString], job: impl FnOnce() -> T) -> (T, Vec<String>) {
     let call = CommandCall {
         words: Some(words.to_vec()),
         warnings: Some(Vec::new()),
     };
-    // A command of another program may run one of ours from within its callbacks: calls nest.
+    // Calls nest: a command of another program may run another command from within its callbacks.
     let before = RestoredCall(CALL.replace(call));
     let done = job();
-    // Before the old call comes back, which has warnings of its own.
+    // Before the previous call is restored, which has its own warnings.
     let warnings = CALL.with_borrow_mut(|call| call.warnings.take());
     drop(before);
     (done, warnings.unwrap_or_default())
 }
 
-/// The call before this one, which comes back even if the job panics.
+/// The previous call, which is restored even if the job panics.
 struct RestoredCall(CommandCall);
 
 impl Drop for RestoredCall {

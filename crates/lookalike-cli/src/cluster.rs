@@ -1,4 +1,4 @@
-//! `lookalike cluster`: from fingerprints, or pairs of them, to what is kept and what is removed.
+//! `lookalike cluster`: decides from fingerprints, or pairs of them, which documents are kept and which removed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -114,12 +114,12 @@ pub(crate) struct ClusterArguments {
 
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
-    // Before the job makes it, for temporary files.
+    // Checked before the job creates it for temporary files.
     let is_ours = !arguments.output.exists();
     let done = console.ended(arguments.cluster(&console, is_ours));
-    // `remove_dir` refuses a folder with something in it, so no result can be lost here.
+    // `remove_dir` refuses a folder that is not empty, so no result can be lost here.
     if is_ours && done.is_err() {
-        // A job that failed leaves no empty folder.
+        // A failed job leaves no empty folder.
         let _ = std::fs::remove_dir(&arguments.output);
     }
     let summary = done?;
@@ -160,11 +160,11 @@ impl ClusterArguments {
                 "{shown}: {error}: name a writable directory with -o"
             ))
         })?;
-        // Beside the results by default: temporary files are about as large.
+        // In the output directory by default, because temporary files are about as large as the results.
         let spool = self.run.spool(self.output.clone())?;
-        // After the spool, which is removed first.
+        // After the spool, so that an interruption removes the spool first and then finds the folder empty.
         interrupt::remove_results(&self.output, is_new);
-        // Discovered before the join: a wrong path must not show after hours.
+        // Discovered before the join, so that a wrong path is not noticed only after hours.
         let texts = match self.verify.is_empty() {
             true => None,
             false => Some(self.texts(spool.path())?),
@@ -225,8 +225,7 @@ impl ClusterArguments {
         limits: &JobLimits,
     ) -> Result<TextVerification<'t>, Failure> {
         let VerifiedTexts { inputs, options } = texts;
-        // Verification is by exact resemblance, of sets: sketch and weight of the fingerprints play no part in
-        // it.
+        // Verification computes exact resemblances of sets, so the sketch and the weight of the fingerprints do not matter.
         let (scheme, terms) = self.scheme.scheme(Weight::Set, Sketch::None, options)?;
         ensure_documents_fit(limits, DocumentUse::Features(&scheme), inputs, options)?;
         Ok(TextVerification::new(inputs)

@@ -1,4 +1,4 @@
-//! `lookalike collection`: documents that later jobs are compared with and need not read again.
+//! `lookalike collection`: documents that later jobs are compared with, without reading them again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ impl CollectArguments {
             .losses(self.input.losses.policy()))
     }
 
-    /// Reads the documents and adds them. A new collection is built, or an old one extended, never the other.
+    /// Reads the documents and adds them. With `build`, creates a new collection; otherwise extends an existing one.
     fn run(&self, build: Option<&BuildLogArguments>) -> Result<(), Failure> {
         let console = Console::new(self.run.quiet);
         let collected = self.collect(build, &console);
@@ -152,7 +152,7 @@ impl CollectArguments {
         let input = self.input.options(order_field(&self.keep)?);
         let options = self.similarity.options(input);
         let settings = self.settings(&options)?;
-        // Before the lock, which would make the folder of a misspelt name.
+        // Before taking the lock, which would create a folder even for a misspelt name.
         match (DocumentCollection::is_in(&self.folder), build) {
             (true, Some(build)) if build.resume => return Err(complete(&self.folder)),
             (true, Some(_)) => return Err(exists(&self.folder)),
@@ -161,7 +161,7 @@ impl CollectArguments {
         }
         let was_there = self.folder.exists();
         let collected = self.collect_with(&settings, &options, build, console);
-        // What was there before is never touched, whatever came of this job.
+        // An existing collection is never touched, whatever the outcome of this job.
         if !was_there && collected.is_err() {
             remove_unless_used(&self.folder);
         }
@@ -177,7 +177,7 @@ impl CollectArguments {
     ) -> Result<CollectionSummary, Failure> {
         let limits = self.run.limits();
         let writer = CollectionWriter::lock(&self.folder)?;
-        // What is opened under the lock stays as it is.
+        // A collection opened under the lock cannot change.
         let old = match build {
             None => Some(DocumentCollection::open(&self.folder)?),
             Some(_) => None,
@@ -192,7 +192,7 @@ impl CollectArguments {
         let spool = self.run.spool(self.folder.clone())?;
         let paths = self.input.inputs.iter().map(kept_documents);
         let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
-        // Behind `kept_documents`, which turns folders of results into the files in them.
+        // After `kept_documents`, which replaces folders of results by the files in them.
         refuse_collections(&paths)?;
         let inputs =
             self.input
@@ -245,7 +245,7 @@ fn print(info: &CollectionInfo) -> Result<(), Failure> {
     use std::io::Write as _;
 
     let mut out = std::io::stdout().lock();
-    // None for a collection without documents.
+    // `None` for a collection without documents.
     let each = match info.bytes.checked_div(info.documents) {
         Some(each) => format!(", {each} bytes a document"),
         None => String::new(),
@@ -277,9 +277,9 @@ fn exists(folder: &Path) -> Failure {
     ))
 }
 
-/// For a build that was interrupted after its last step, and is resumed.
+/// Returns the failure for a build that was interrupted after its last step, and is resumed.
 fn complete(folder: &Path) -> Failure {
-    // The lock removes what is left of the build's checkpoints. Another job that has it does the same.
+    // Taking the lock removes the remaining checkpoints of the build. Another job that holds it does the same.
     let _ = CollectionWriter::lock(folder);
     let folder = folder.display();
     Failure::Failed(format!(
@@ -288,7 +288,7 @@ fn complete(folder: &Path) -> Failure {
     ))
 }
 
-/// Refuses collections as inputs: nothing in them is a document that can be read.
+/// Refuses collections as inputs, because they contain no documents that can be read.
 pub(crate) fn refuse_collections(paths: &[OsString]) -> Result<(), Failure> {
     let mut collections = paths
         .iter()
@@ -304,12 +304,12 @@ pub(crate) fn refuse_collections(paths: &[OsString]) -> Result<(), Failure> {
     }
 }
 
-/// Removes a directory that was made for a collection in which nothing came to be.
+/// Removes a directory that was created for a collection but stayed empty.
 pub(crate) fn remove_unless_used(folder: &Path) {
     if DocumentCollection::is_in(folder) || !folder.exists() {
         return;
     }
-    // Removed under the lock: another job may have begun a collection there since ours failed.
+    // Removed under the lock: another job may have begun a collection there after this one failed.
     let Ok(_lock) = CollectionWriter::lock(folder) else {
         return;
     };
@@ -318,13 +318,13 @@ pub(crate) fn remove_unless_used(folder: &Path) {
     };
     let is_lock = |name: OsString| name == lookalike_batch::COLLECTION_LOCK;
     if entries.flatten().all(|entry| is_lock(entry.file_name())) {
-        // The failure at hand is what the user should hear of.
+        // Ignore errors: the user should see the original failure.
         let _ = std::fs::remove_file(folder.join(lookalike_batch::COLLECTION_LOCK));
         let _ = std::fs::remove_dir(folder);
     }
 }
 
-/// Collections of a `dedup`: the one that is compared with, and the one that is added to.
+/// The collections of a `dedup`: the one that is compared with, and the one that is added to.
 #[derive(Default)]
 pub(crate) struct JobCollections {
     pub(crate) against: Option<DocumentCollection>,
@@ -332,8 +332,8 @@ pub(crate) struct JobCollections {
 }
 
 impl JobCollections {
-    /// Opens what `--against` and `--into` name; the latter is locked before anything is looked at. `resumed` is the folder of the job
-    /// that goes on.
+    /// Opens the collections that `--against` and `--into` name. The latter is locked before anything is read. `resumed` is the folder of the job to
+    /// resume.
     pub(crate) fn open(
         against: &[OsString],
         into: Option<&Path>,
@@ -343,8 +343,7 @@ impl JobCollections {
         let collections: Vec<&Path> = collections
             .filter(|path| DocumentCollection::is_in(path))
             .collect();
-        // A collection was decided upon as a whole; other documents beside it may be near-duplicates of what is
-        // in it.
+        // A collection was decided as a whole; other documents beside it may be near-duplicates of its documents.
         if let (Some(path), 2..) = (collections.first(), against.len()) {
             return Err(Failure::Usage(format!(
                 "--against {}: a collection must be the only --against: add the other documents to it with `lookalike collection add`",
@@ -359,7 +358,7 @@ impl JobCollections {
             against: against.transpose()?,
             into: writer,
         };
-        // What is in the collection may be the addition of this very job, which looks at it itself.
+        // The collection may contain the addition of this very job, which the job itself checks.
         let may_be_its_own = |folder| {
             is_addition_staged(folder)
                 || matches!(JobProgress::of(folder), Ok(Some(JobProgress::Finished)))
@@ -372,10 +371,10 @@ impl JobCollections {
         Ok(opened)
     }
 
-    /// Refuses to add to a collection that the job is not compared with: it would get near-duplicates of what it has.
+    /// Refuses to add to a collection that the job is not compared with, because it would get near-duplicates of its documents.
     fn refuse_unread(&self, into: &Path, against: Option<&Path>) -> Result<(), Failure> {
         let is_same =
-            // Both are there at this point, so that two errors are never taken for the same path.
+            // Both paths exist here, so two errors are never taken for the same path.
             against.is_some_and(|path| path.canonicalize().ok() == into.canonicalize().ok());
         match DocumentCollection::is_in(into) && !is_same {
             false => Ok(()),

@@ -1,4 +1,4 @@
-//! Files of the sketches that a collection of the service holds: fingerprints of any width, super-shingles or minima.
+//! Files with sketches for a collection of the service: fingerprints of any width, super-shingles or minima.
 
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,19 @@ use lookalike_store::{DocumentSketch, check_id};
 use crate::failure::Failure;
 use crate::remedy;
 
-/// An open file; see the module's header.
+/// An open file with the sketches of a collection.
 pub(crate) struct CollectionFile {
     path: PathBuf,
     sketch: Sketch,
     content: FileContent,
-    /// The first id that no collection takes is an error.
+    /// True if the first id that collections refuse is an error.
     strict: bool,
-    /// Documents so far, those with such ids among them.
+    /// Number of documents so far, including those with such ids.
     read: u64,
     refused: SkippedRows,
 }
 
-/// A file, and what was read of it last.
+/// A file and the rows that were read last.
 enum FileContent {
     Bits32(CodeFile, FingerprintFile<u32>),
     Bits64(CodeFile, FingerprintFile<u64>),
@@ -37,7 +37,7 @@ enum FileContent {
 }
 
 impl CollectionFile {
-    /// Opens a file for a collection of these sketches.
+    /// Opens a file for a collection with this sketch.
     pub(crate) fn open(path: &Path, sketch: Sketch, strict: bool) -> Result<Self, Failure> {
         let source = path.into();
         let codes = || CodeFile::open(&source, strict);
@@ -63,7 +63,7 @@ impl CollectionFile {
         })
     }
 
-    /// The scheme, where the format keeps it.
+    /// Returns the scheme, if the format stores it.
     pub(crate) fn scheme(&self) -> Option<SchemeId> {
         match &self.content {
             FileContent::Bits32(file, _)
@@ -73,7 +73,7 @@ impl CollectionFile {
         }
     }
 
-    /// Reads the next sketches, of about so many bytes; false at the end.
+    /// Reads the next sketches, about `bytes` bytes of them. Returns false at the end.
     pub(crate) fn read(&mut self, bytes: u64) -> Result<bool, Failure> {
         fn fill<W: Word>(
             file: &mut CodeFile,
@@ -90,7 +90,7 @@ impl CollectionFile {
             FileContent::Places(file, rows, shape) => {
                 rows.clear();
                 let more = file.fill(rows, bytes);
-                // Lines and tables tell their shape by the first sketch.
+                // The shape of lines and tables is known only from their first sketch.
                 match file.shape().filter(|found| found != shape) {
                     Some(found) => Err(CodesError::Places {
                         name: file.name().to_owned(),
@@ -103,8 +103,8 @@ impl CollectionFile {
         read.map_err(|error| failed(&error, self.sketch))
     }
 
-    /// Returns the sketches that were read last, with the ids of their documents. Those with ids that no collection takes are left out
-    /// and count as skipped.
+    /// Returns the sketches that were read last, with the ids of their documents. Those whose ids collections refuse are left out and count as
+    /// skipped.
     pub(crate) fn documents(&mut self) -> Result<Vec<(String, DocumentSketch)>, Failure> {
         let mut documents = Vec::new();
         for (id, sketch) in self.content.documents() {
@@ -126,7 +126,7 @@ impl CollectionFile {
         Ok(documents)
     }
 
-    /// What was left out; to be asked after the end.
+    /// Returns what was left out. Call it at the end.
     pub(crate) fn skipped(self) -> Vec<SkippedRow> {
         let summary = match self.content {
             FileContent::Bits32(file, _)
@@ -141,7 +141,7 @@ impl CollectionFile {
 }
 
 impl FileContent {
-    /// The sketches that were read last, with the ids of their documents.
+    /// Returns the sketches that were read last, with the ids of their documents.
     fn documents(&self) -> Box<dyn Iterator<Item = (String, DocumentSketch)> + '_> {
         match self {
             FileContent::Bits32(_, codes) => Box::new(wide(codes)),
@@ -179,7 +179,7 @@ fn places(shape: SketchShape, words: &[u64]) -> DocumentSketch {
     }
 }
 
-/// Name of a fingerprint in a collection.
+/// Returns the id of a fingerprint in a collection.
 fn id_of(name: FingerprintName<'_>) -> String {
     match name {
         FingerprintName::Fingerprint(code) => code.to_string(),
@@ -188,7 +188,7 @@ fn id_of(name: FingerprintName<'_>) -> String {
     }
 }
 
-/// What to do about a file that a collection of these sketches cannot take.
+/// Adds to an error the remedy for a file that a collection with this sketch refuses.
 fn failed(error: &CodesError, sketch: Sketch) -> Failure {
     Failure::Failed(match error {
         CodesError::Places { .. }

@@ -1,4 +1,4 @@
-//! `lookalike completions` and `lookalike man`: generated from the definition of the command line itself.
+//! `lookalike completions` and `lookalike man`, generated from the definition of the command line.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The configuration file of the service: its entries are the long flags of `lookalike serve`, and count where neither a flag
-//! nor the environment says otherwise.
+//! The configuration file of the service: its entries are the long flags of `lookalike serve`, and apply unless a flag or the environment overrides
+//! them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use clap::Command;
 
 use crate::failure::Failure;
 
-/// Flags that make sense on a command line only.
+/// Flags that only make sense on a command line.
 const NOT_HERE: [&str; 5] = ["config", "make_key", "print_config", "help", "version"];
 
-/// The command line with the defaults of the file that it names, if it is one of `serve`.
+/// Returns the command with defaults from the configuration file that a `serve` command line names.
 pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Command, Failure> {
     let Some(path) = named(words) else {
         return Ok(command);
@@ -39,11 +39,10 @@ pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Comm
                 "{name:?} must be a string, a number, true or false"
             ))
         })?;
-        // The command line lives as long as the process.
+        // Leaking is fine, because the command exists as long as the process.
         let value: &'static str = Box::leak(value.into_boxed_str());
         command = command.mut_subcommand("serve", |serve| {
-            // As a default, which clap ranks below flags and the environment, and checks by the same parser as
-            // a flag.
+            // Set as a default, which clap ranks below flags and the environment, and checks with the same parser as a flag.
             serve.mut_arg(&id, |argument| argument.default_value(value))
         });
     }
@@ -60,7 +59,7 @@ fn shown(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// The file that a command line of `serve`, or the environment, names.
+/// Returns the configuration file named by a `serve` command line or the environment.
 fn named(words: &[OsString]) -> Option<PathBuf> {
     let mut words = words.iter().skip(1);
     if words.next()? != "serve" {

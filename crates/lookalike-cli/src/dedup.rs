@@ -175,7 +175,7 @@ impl DedupArguments {
         }
     }
 
-    /// Format of the results, which the sources decide if the user does not.
+    /// Returns the format of the results, which depends on the sources unless the user specified one.
     fn format(&self, sources: &[Source]) -> Result<OutputFormat, Failure> {
         let format = self
             .output_format
@@ -205,12 +205,12 @@ impl DedupArguments {
         Ok(format)
     }
 
-    /// Refuses to replace the results that new documents are compared with: they are never written, so they would be gone.
+    /// Refuses to replace results that new documents are compared with: they are not written again, so they would be lost.
     fn refuse_losing<'p>(
         &self,
         mut against: impl Iterator<Item = &'p Path>,
     ) -> Result<(), Failure> {
-        // A folder that is not there has nothing to lose.
+        // A folder that does not exist has nothing to lose.
         let Ok(output) = self.output.canonicalize() else {
             return Ok(());
         };
@@ -222,13 +222,13 @@ impl DedupArguments {
                     .iter()
                     .next()
                     .map(OsString::from);
-                // The folder itself, or something within one of its results; other files in it stay.
+                // The folder itself, or a path within one of its results; other files in it stay.
                 Some(name.is_none_or(|name| DEDUP_RESULTS.iter().any(|result| *result == name)))
             });
             below.unwrap_or(false)
         };
         match against.find(is_replaced) {
-            // Without `--overwrite` results that are there are refused anyway.
+            // Without `--overwrite`, existing results are refused anyway.
             Some(path) if self.overwrite => Err(Failure::Usage(format!(
                 "--overwrite would replace {}, whose documents are only compared with and not written again: choose another directory \
                  with -o",
@@ -238,7 +238,7 @@ impl DedupArguments {
         }
     }
 
-    /// Leaves out of the input what is given with `--against` too: it would be read twice, and be a copy of itself.
+    /// Removes inputs that are also given with `--against`: they would be read twice, and be copies of themselves.
     fn leave_out_against(&self, new: &mut Inputs, against: &Inputs) -> Result<(), Failure> {
         if against.sources.is_empty() {
             return Ok(());
@@ -266,7 +266,7 @@ impl DedupArguments {
         Ok(())
     }
 
-    /// All inputs, those of `--against` first, and the number of the latter.
+    /// Returns all inputs, those of `--against` first, and the number of those.
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
         self.refuse_losing(self.against.iter().map(Path::new))?;
         refuse_collections(&self.input.inputs)?;
@@ -278,7 +278,7 @@ impl DedupArguments {
             .map(kept_documents)
             .collect::<Result<Vec<_>, _>>()?
             .concat();
-        // Those of `--against` come first: a document of a lower number survives among equals, and theirs must.
+        // Those of `--against` come first: among equals the document with the lowest number survives, which must be one of theirs.
         let mut all = match against.is_empty() {
             true => Inputs {
                 sources: Vec::new(),
@@ -286,7 +286,7 @@ impl DedupArguments {
             },
             false => Inputs::discover(&against, options, spool)?,
         };
-        // Whatever led there: a wildcard, or a link.
+        // Also check the files found through a wildcard or a link.
         self.refuse_losing(files_of(&all))?;
         let count = all.sources.len();
         let output = OutputFolder {
@@ -297,7 +297,7 @@ impl DedupArguments {
             .input
             .discover(options, spool, Some(output), self.run.quiet)?;
         self.leave_out_against(&mut new, &all)?;
-        // Nothing of them is written.
+        // Skipped files of `--against` are not copied to the results.
         all.skips.iter_mut().for_each(|skip| skip.file = None);
         all.sources.extend(new.sources);
         all.skips.extend(new.skips);
@@ -323,14 +323,14 @@ pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
 }
 
 impl DedupArguments {
-    /// Carries out the job, with its results in the output directory, and its decisions in a file of their own if one is named.
+    /// Runs the job, with its results in the output directory, and its decisions in an additional file if one is given.
     pub(crate) fn write_results(
         &self,
         console: &Console,
         decisions: Option<&Path>,
     ) -> Result<DedupSummary, Failure> {
         let is_ours = !self.output.exists();
-        // Looked at before the job, for the lock makes the folder.
+        // Checked before the job, because the lock creates the folder.
         let has_collection = self.into.as_ref().is_none_or(|folder| folder.exists());
         let done = self.dedup(console, decisions);
         if let Some(folder) = self
@@ -341,13 +341,14 @@ impl DedupArguments {
             remove_unless_used(folder);
         }
         if is_ours && done.is_err() {
-            // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
+            // A failed job leaves no empty folder. A folder with results stays, because the job can be resumed.
             let _ = std::fs::remove_dir(&self.output);
         }
         done
     }
 
-    /// The job over documents that another program hands over. Paths of `--against` are collections; there is nothing else to read.
+    /// Creates the job for documents that another program passes in memory. Paths of `--against` must be collections, because nothing else can be
+    /// read.
     pub(crate) fn document_job(&self) -> Result<DocumentJob, Failure> {
         self.similarity.check()?;
         let options = self.input_options()?;
@@ -371,7 +372,7 @@ impl DedupArguments {
         })
     }
 
-    /// Explains two documents of the job that another program hands over again, under these names.
+    /// Explains two documents of the job, which another program passes again, under these names.
     pub(crate) fn explain_given(
         &self,
         names: [&str; 2],
@@ -397,7 +398,7 @@ impl DedupArguments {
         PairExplanation::of(&pair, &self.settings(&options)?, LISTED)
     }
 
-    /// Settings of a job over documents that another program spreads over many machines.
+    /// Returns the settings of a job over documents that another program distributes over many machines.
     pub(crate) fn dedup_kernel(&self) -> Result<DedupKernel, Failure> {
         self.similarity.check()?;
         if !self.boilerplate.is_off() {
@@ -421,7 +422,7 @@ impl DedupArguments {
     fn dedup(&self, console: &Console, decisions: Option<&Path>) -> Result<DedupSummary, Failure> {
         self.similarity.check()?;
         let mut options = self.input_options()?;
-        // Before anything is read where that can be: wrong settings should not cost time.
+        // Checked before anything is read, if possible: wrong settings should not cost time.
         let early = match self.boilerplate.is_off() {
             true => Some(self.settings(&options)?),
             false => None,
@@ -431,14 +432,13 @@ impl DedupArguments {
         }
         self.refuse_results_in_collections()?;
         self.refuse_adding_again()?;
-        // Under the lock of `--into` before anything is read, so that two jobs do not compare with the same
-        // state and then both add to it.
+        // Take the lock of `--into` before anything is read, so that two jobs do not compare with the same state and then both add to it.
         let resumed = self.resume.then_some(&*self.output);
         let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
         self.refuse_learning(&collections)?;
         let limits = self.run.limits();
         let spool = self.run.spool(self.temporary()?)?;
-        // After the spool, which takes the folder: from now on a signal has something to remove.
+        // After the spool, which creates the folder: from now on a signal has something to remove.
         interrupt::remove_unfinished(&self.output);
         if self.resume && !self.run.quiet {
             interrupt::warn_of_nothing_in(&self.output);
@@ -479,7 +479,7 @@ impl DedupArguments {
     /// Refuses to write results among the files of a collection.
     fn refuse_results_in_collections(&self) -> Result<(), Failure> {
         let place = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
-        // However it is written: `seen` and `./seen` are one directory.
+        // Compare canonical paths: `seen` and `./seen` are the same directory.
         let is_into = self.into.as_ref().is_some_and(|into| {
             matches!((place(into), place(&self.output)), (Ok(into), Ok(output)) if into == output)
         });
@@ -492,7 +492,7 @@ impl DedupArguments {
         }
     }
 
-    /// Refuses to resume a finished job whose documents are in a collection: repeated, it would find all of them there.
+    /// Refuses to resume a finished job whose documents are in a collection: when repeated, it would find all of them there.
     fn refuse_adding_again(&self) -> Result<(), Failure> {
         let progress = JobProgress::of(&self.output).ok().flatten();
         let is_finished = self.resume && progress == Some(JobProgress::Finished);
@@ -513,14 +513,14 @@ impl DedupArguments {
         }
     }
 
-    /// Refuses to repeat a job over its results when what it kept is in the collection: all of it would be removed as copies of itself,
-    /// and the list of it replaced by an empty one.
+    /// Refuses to repeat a job over its results if its kept documents are in the collection: all of them would be removed as copies of themselves,
+    /// and their list replaced by an empty one.
     fn refuse_replacing_added(&self, new: &[Source]) -> Result<(), Failure> {
         let is_repeated = |into: &&PathBuf| self.overwrite && DocumentCollection::is_in(into);
         let Some(into) = self.into.as_ref().filter(is_repeated) else {
             return Ok(());
         };
-        // A fixed directory for the results of each day is overwritten every time: only the same input is refused.
+        // A fixed directory for the results of each day is overwritten every time, so only the same input is refused.
         let bytes = new.iter().map(|source| source.bytes).sum();
         match added_of(&self.output, &self.input.inputs, bytes) {
             None => Ok(()),
@@ -536,7 +536,7 @@ impl DedupArguments {
         }
     }
 
-    /// Refuses to learn boilerplate where a collection takes part: the lines would be others every time.
+    /// Refuses to learn boilerplate if a collection is involved, because the lines would differ every time.
     fn refuse_learning(&self, collections: &JobCollections) -> Result<(), Failure> {
         let has_collection = collections.against.is_some() || collections.into.is_some();
         match has_collection && !self.boilerplate.is_off() {
@@ -560,7 +560,7 @@ impl DedupArguments {
             .command(command_line()))
     }
 
-    /// Says which options had nothing to act on.
+    /// Warns of options that had no effect.
     fn warn_of_unused(&self, inputs: &Inputs, summary: &DedupSummary) {
         let quiet = self.run.quiet;
         if !quiet {
@@ -576,7 +576,7 @@ impl DedupArguments {
                 "--link had no effect: none of the documents read is a file of its own",
             );
         }
-        // A resumed job has not read the first part: whether there was HTML in it, this run does not know.
+        // A resumed job has not read the first part, so it does not know whether that contained HTML.
         if !summary.resumed {
             self.input.warn_of_unused(inputs, quiet);
         }
@@ -584,7 +584,7 @@ impl DedupArguments {
 }
 
 impl DedupArguments {
-    /// Directory for temporary files. The output directory is made when it is that.
+    /// Returns the directory for temporary files. By default it is the output directory, which is created.
     fn temporary(&self) -> Result<PathBuf, Failure> {
         let shown = self.output.display();
         std::fs::create_dir_all(&self.output).map_err(|error| {

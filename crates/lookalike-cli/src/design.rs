@@ -1,4 +1,4 @@
-//! `lookalike design`: the ways to lay out a Hamming index, and what each would cost.
+//! `lookalike design`: compares the layouts of a Hamming index and their costs.
 
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -114,10 +114,10 @@ fn kind(text: &str) -> Result<FamilyKind, String> {
     named.ok_or_else(|| format!("unknown kind {text:?}: use blocks, budgets, cover or scan"))
 }
 
-/// The design of a name.
+/// Returns the design with this name.
 ///
 /// # Errors
-/// [`Failure::Usage`] with what names there are.
+/// Returns [`Failure::Usage`] with the valid names.
 pub(crate) fn design_of_name(name: &str, bits: u32, radius: u32) -> Result<Design, Failure> {
     let family = Family::named(name, radius).map_err(|error| Failure::Usage(error.to_string()))?;
     Design::new(family, bits, radius).map_err(|_| {
@@ -128,7 +128,7 @@ pub(crate) fn design_of_name(name: &str, bits: u32, radius: u32) -> Result<Desig
     })
 }
 
-/// [`CostConstants`] as they stand in a file, nanoseconds of one core.
+/// [`CostConstants`] as stored in a file, in nanoseconds on one core.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
 struct ConstantsFile(#[serde(with = "ConstantFields")] CostConstants);
@@ -149,7 +149,7 @@ struct ConstantFields {
     entry_ns: f64,
     scanned_code_ns: f64,
     build_entry_ns: f64,
-    /// Bytes of a working set, and the cost of a random cache line in it.
+    /// Sizes of a working set in bytes, with the cost of accessing a random cache line in it.
     line_ns: Vec<(f64, f64)>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
         .map(|name| design_of_name(name, bits, radius))
         .transpose()?;
     let (constants, origin) = constants(arguments)?;
-    // A memory limit in any case: without one the fastest design is always that of the most tables.
+    // A memory limit in any case: without one, the fastest design is always the one with the most tables.
     let limits = PlanLimits::default()
         .tables(arguments.tables)
         .memory_bytes(arguments.memory.unwrap_or_else(machine::memory))
@@ -169,7 +169,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
         .goal(arguments.prefer);
     let count = arguments.fingerprints;
     let designs = match named {
-        // One design in each of its layouts.
+        // A single design in each of its layouts.
         Some(design) => plan_of(count, vec![design], &limits, &constants),
         None => plan(count, bits, radius, &limits, &constants),
     };
@@ -188,7 +188,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
                 "prefix_bits": found.prefix_bits,
                 "levels": found.levels,
             })),
-            // With the answer, so that it can be repeated on another machine.
+            // Included in the answer, so that it can be repeated on another machine.
             "constants": ConstantsFile(constants.clone()),
             "constants_from": origin,
             "designs": designs,
@@ -200,10 +200,10 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
     Ok(stdout().lock().write_all(text.as_bytes())?)
 }
 
-/// The constants that were asked for, and where they come from.
+/// Returns the requested constants, and their origin.
 fn constants(arguments: &DesignArguments) -> Result<(CostConstants, String), Failure> {
     match (&arguments.constants, arguments.calibrate) {
-        // With both options the file is written; with the file alone it is read.
+        // With both options the file is written; with `--constants` alone it is read.
         (file, true) => {
             let measured = measured();
             if let Some(path) = file {
@@ -234,7 +234,7 @@ fn save(path: &Path, constants: &CostConstants) -> Result<(), Failure> {
 
 fn load(path: &Path) -> Result<CostConstants, Failure> {
     let text = std::fs::read(path).map_err(|error| wrong(path, &error))?;
-    // Unknown fields are refused: a file of another version has other models behind its numbers.
+    // Unknown fields are refused: the numbers in a file of another version belong to other models.
     let file: ConstantsFile = serde_json::from_slice(&text).map_err(|error| wrong(path, &error))?;
     Ok(file.0)
 }
@@ -304,7 +304,8 @@ fn table(
     text
 }
 
-/// The fewest tables of the keys that are wished, or the longest keys of so many tables, by the formula of the paper.
+/// Returns the minimum number of tables with the requested keys, or the longest keys with the requested number of tables, by the formula of the
+/// paper.
 fn nested_blocks(arguments: &DesignArguments) -> Option<lookalike_hamming::Nesting> {
     let (bits, radius) = (arguments.bits, arguments.distance);
     match (arguments.min_prefix, arguments.tables) {
@@ -314,9 +315,9 @@ fn nested_blocks(arguments: &DesignArguments) -> Option<lookalike_hamming::Nesti
     }
 }
 
-/// The remedy where no design keeps to the limits.
+/// Returns the remedy if no design is within the limits.
 fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String {
-    // The same limits but that of memory, for the least that would do.
+    // The same limits except that of memory, to find the least memory that would suffice.
     let other_limits = PlanLimits::default()
         .tables(arguments.tables)
         .min_prefix_bits(arguments.min_prefix)
@@ -325,14 +326,13 @@ fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String
         .memory_bytes(None);
     let all = designs.iter().map(|costed| costed.design.clone());
     let mut all: Vec<Design> = all.collect();
-    // Each design stands there once for each of its layouts, one behind the other; `plan_of` adds the layouts
-    // again.
+    // Each design occurs once for each of its layouts, consecutively; `plan_of` adds the layouts again.
     all.dedup();
     let of_any_size = plan_of(
         arguments.fingerprints,
         all,
         &other_limits,
-        // Memory does not depend on times.
+        // Memory does not depend on the cost constants.
         &CostConstants::default(),
     );
     let Some(least) = of_any_size.iter().find(|costed| costed.cheapest) else {
@@ -362,7 +362,7 @@ fn row(costed: &CostedDesign, fingerprints: u64) -> String {
         (shortest, longest) if shortest == longest => shortest.to_string(),
         (shortest, longest) => format!("{shortest}-{longest}"),
     };
-    // A scan has no tables that could be laid out.
+    // A scan has no tables, so it has no layout.
     let scan = design.family().kind() == FamilyKind::Scan;
     format!(
         "{mark} {:6}  {:26} {:7} {:6}  {key:6} {:>8} {:>10} {:>10}  {:8.1} {:>11} {:>10}\n",
@@ -379,9 +379,9 @@ fn row(costed: &CostedDesign, fingerprints: u64) -> String {
     )
 }
 
-/// A count with three digits or all of them: `0.25`, `262,144`.
+/// Formats a count with three digits, or with all of them: `0.25`, `262,144`.
 fn number(value: f64) -> String {
-    // Counts of probes are whole numbers; matches for a probe may be a millionth.
+    // Counts of probes are whole numbers; matches per probe may be a millionth.
     if value >= 10.0 || value.fract() == 0.0 {
         grouped(value.round() as u64)
     } else if value >= 0.01 {

@@ -1,4 +1,4 @@
-//! `lookalike evaluate`: which scheme to trust, with evidence from the user's own data.
+//! `lookalike evaluate`: finds out which scheme to trust, with evidence from the user's own data.
 
 mod audit;
 mod checkpoint;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     }
 }
 
-/// The answer of an evaluation as JSON, for another program.
+/// Returns the answer of an evaluation as JSON, for another program.
 pub(crate) fn for_program(
     arguments: &EvaluateArguments,
     console: &Console<'_>,
@@ -83,7 +83,7 @@ fn json(answer: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(serde_json::to_string(answer).map_err(std::io::Error::from)?)
 }
 
-/// Input of an evaluation, which can be read again and again.
+/// Input of an evaluation, which can be read repeatedly.
 struct EvaluationInput<'a> {
     input: &'a InputArguments,
     run: &'a RunArguments,
@@ -92,7 +92,7 @@ struct EvaluationInput<'a> {
     inputs: Inputs,
     /// Records that the last reading left out.
     skipped: RefCell<Vec<SkippedRow>>,
-    /// Holds what came from standard input.
+    /// Holds the copy of standard input.
     _spool: Spool,
 }
 
@@ -115,7 +115,7 @@ impl<'a> EvaluationInput<'a> {
         })
     }
 
-    /// The same with the fields that the scheme looks at, and without the lines that are to be taken out.
+    /// Creates the input with the fields that the scheme uses, and without the lines to be removed.
     fn of_scheme(
         input: &'a InputArguments,
         run: &'a RunArguments,
@@ -129,7 +129,7 @@ impl<'a> EvaluationInput<'a> {
         Ok(reading)
     }
 
-    /// Reads everything once to learn the lines that are to be taken out, if any are.
+    /// Reads everything once to learn the lines to be removed, if requested.
     fn learn(&mut self, boilerplate: &BoilerplateArguments) -> Result<(), Failure> {
         let Self {
             inputs,
@@ -144,7 +144,7 @@ impl<'a> EvaluationInput<'a> {
         Ok(())
     }
 
-    /// Refuses documents that are too long for the memory where this is made of them.
+    /// Refuses documents that are too long to be processed in this way in the available memory.
     fn ensure_documents_fit(&self, documents: DocumentUse<'_>) -> Result<(), Failure> {
         let limits = self.run.limits();
         Ok(ensure_documents_fit(
@@ -155,12 +155,12 @@ impl<'a> EvaluationInput<'a> {
         )?)
     }
 
-    /// Shows `visit` every readable record; the others are counted, see [`Self::end`], unless they are too many.
+    /// Calls `visit` with every readable record. The others are counted, see [`Self::end`]; too many are an error.
     fn visit(&self, visit: impl FnMut(&Record<'_>)) -> Result<(), Failure> {
         self.visit_under(&self.options, visit)
     }
 
-    /// The same, read with other options.
+    /// Works like `visit`, with other options.
     fn visit_under(
         &self,
         options: &InputOptions,
@@ -197,8 +197,8 @@ impl<'a> EvaluationInput<'a> {
         Ok(())
     }
 
-    /// The end of an evaluation that has told its answer: a failure if something could not be read. Another program gets its answer
-    /// all the same, and a warning.
+    /// Ends an evaluation that has printed its answer. Fails if something could not be read. Another program gets its answer in any case, and a
+    /// warning.
     fn end(&self) -> Result<(), Failure> {
         self.input.warn_of_unused(&self.inputs, self.run.quiet);
         match self.input.losses.end(&*self.skipped.borrow()) {
@@ -210,18 +210,18 @@ impl<'a> EvaluationInput<'a> {
         }
     }
 
-    /// All documents in memory.
+    /// Reads all documents into memory.
     fn collection(&self) -> Result<DocumentSet, Failure> {
         self.collection_under(&self.options)
     }
 
-    /// The same, read with other options.
+    /// Works like `collection`, with other options.
     fn collection_under(&self, options: &InputOptions) -> Result<DocumentSet, Failure> {
         let documents = self.held(options, "documents", EvaluatedDocument::bytes, document)?;
         DocumentSet::of(documents).map_err(|error| unusable_documents(&error))
     }
 
-    /// Values made of each record, as far as --memory holds all of them.
+    /// Collects a value for each record, as far as --memory allows.
     fn held<T>(
         &self,
         options: &InputOptions,
@@ -234,7 +234,7 @@ impl<'a> EvaluationInput<'a> {
         self.visit_under(options, |record| {
             let one = make(record);
             bytes += size(&one);
-            // Beyond the limit they are only counted: the failure names what all of them need.
+            // Beyond the limit they are only counted, so that the failure can state how much all of them need.
             if bytes <= limit {
                 all.push(one);
             }
@@ -245,8 +245,8 @@ impl<'a> EvaluationInput<'a> {
         }
     }
 
-    /// The sketches of all documents that have different texts, and no texts: the input is read once, or twice where the scheme needs a
-    /// table of terms.
+    /// Returns the sketches of all documents with different texts, without the texts. The input is read once, or twice if the scheme needs a table of
+    /// terms.
     fn sketches(&self, scheme: &Scheme) -> Result<SketchedSet, Failure> {
         let mut counts = None;
         if scheme.needs_terms() {
@@ -275,7 +275,7 @@ fn too_large(what: &str, bytes: u64, limit: u64) -> Failure {
     ))
 }
 
-/// Documents that cannot be evaluated, with the remedy.
+/// Adds the remedy to an error about documents that cannot be evaluated.
 fn unusable_documents(error: &DocumentSetError) -> Failure {
     let remedy = match error {
         DocumentSetError::RepeatedId { .. } => {
@@ -286,7 +286,7 @@ fn unusable_documents(error: &DocumentSetError) -> Failure {
     Failure::Failed(format!("{error}{remedy}"))
 }
 
-/// A line about exact copies, if there are any.
+/// Returns a line about exact copies, if there are any.
 fn told_copies(copies: u64) -> String {
     match copies {
         0 => String::new(),
@@ -297,7 +297,7 @@ fn told_copies(copies: u64) -> String {
     }
 }
 
-/// Labels that cannot be used, with the remedy.
+/// Adds the remedy to an error about labels that cannot be used.
 fn unusable_labels(path: &Path, error: &LabelError) -> Failure {
     let remedy = match error {
         LabelError::UnknownId { .. } => {
@@ -311,14 +311,14 @@ fn unusable_labels(path: &Path, error: &LabelError) -> Failure {
     Failure::Failed(format!("{}: {error}{remedy}", path.display()))
 }
 
-/// A record as the evaluation sees it.
+/// Converts a record to a document of the evaluation.
 fn document(record: &Record<'_>) -> EvaluatedDocument {
     EvaluatedDocument::new(&*record.id, &*record.text)
         .fields(record.fields.clone())
         .site(record.category.as_deref().map(str::to_owned))
 }
 
-/// A share and its limits: `0.950 [0.912, 0.973]`.
+/// Formats a share with its confidence limits: `0.950 [0.912, 0.973]`.
 fn shown(estimate: &ShareEstimate) -> String {
     format!(
         "{:.3} [{:.3}, {:.3}]",

@@ -1,4 +1,4 @@
-//! `lookalike explain A B`: why two documents match or do not.
+//! `lookalike explain A B`: shows why two documents match or do not.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -104,10 +104,10 @@ impl ExplainedRecord {
         }
     }
 
-    /// The document of a record that was read with these options, under this name.
+    /// Converts a record that was read with these options, under this name.
     ///
     /// # Errors
-    /// Without a text, and without fields that make features: nothing would be explained.
+    /// Fails if the record has neither a text nor fields that produce features, because there would be nothing to explain.
     fn new(name: &str, record: &Record<'_>, options: &InputOptions) -> Result<Self, Failure> {
         let lack = match record.text_state {
             TextState::Missing if record.fields.is_empty() => {
@@ -117,7 +117,7 @@ impl ExplainedRecord {
                 "it is longer than {}, and was not read: explain a part of it",
                 size::show(options.max_document_bytes)
             ),
-            // The chunk that the record borrows from is gone after the visit.
+            // Copied, because the chunk that the record borrows from is dropped after the visit.
             TextState::Present | TextState::Missing => {
                 return Ok(Self {
                     name: name.to_owned(),
@@ -134,7 +134,7 @@ impl ExplainedRecord {
         Err(Failure::Failed(format!("{name}: {lack}")))
     }
 
-    /// Two documents that a program hands over, under these names.
+    /// Converts two documents that a program passes, under these names.
     pub(crate) fn of_given(
         names: [&str; 2],
         documents: [GivenDocument<'_>; 2],
@@ -145,7 +145,7 @@ impl ExplainedRecord {
         let mut found = Vec::new();
         parser.parse_given(&Vec::from(documents), 0, 0, &mut |record| {
             let name = names[found.len()];
-            // Given documents are never bad records.
+            // Documents passed in memory are never bad records.
             found.extend(record.map(|record| Self::new(name, &record, options)));
         });
         let found: Vec<_> = found.into_iter().collect::<Result<_, _>>()?;
@@ -154,7 +154,7 @@ impl ExplainedRecord {
             .map_err(|_| Failure::Failed("two documents are needed".to_owned()))
     }
 
-    /// The two documents of these numbers, counted from 0 over all records that can be read.
+    /// Finds the two documents with these numbers, counted from 0 over all readable records.
     ///
     /// # Errors
     /// [`Failure::Failed`] if the inputs have changed since the documents were numbered.
@@ -185,7 +185,7 @@ impl ExplainedRecord {
         ])
     }
 
-    /// All that a reader sees.
+    /// Returns the visible text.
     fn seen(&self) -> &str {
         self.visible
             .as_ref()
@@ -211,15 +211,13 @@ impl ExplainArguments {
             .options()
             .html(self.html.extraction())
             .fields(self.scheme.fields)
-            // The site is read for `--distance-for site` alone: scope options are not among those of a pair
-            // that is named.
+            // The site is needed only for `--distance-for site`, because scope options do not apply to a named pair.
             .category(self.method.category());
         self.convert.apply(&mut options);
         if self.inputs.is_empty() {
             let read = [&self.a, &self.b].map(Path::new).into_iter();
             check_output(self.output.as_deref(), read.chain(self.scheme.files()))?;
-            // Each with inputs of its own: a folder or an archive in the place of a file is then told by its
-            // name.
+            // Each with its own inputs, so that a folder or an archive in place of a file is reported by its name.
             let file = |path| file(path, &options, spool.path());
             let ((a, a_is_html), (b, b_is_html)) = (file(&self.a)?, file(&self.b)?);
             self.html
@@ -256,10 +254,10 @@ impl ExplainArguments {
     }
 }
 
-/// A record that is looked for by the id that jobs give it: its own, or that with a number.
+/// A record to find by the id that jobs give it: either its own, or its own followed by a number.
 struct WantedRecord<'a> {
     own: RepeatedRecord<'a>,
-    /// The second record with an id is called `ID#2`.
+    /// Present if the id may be that of a repeated record: the second record with an id gets `ID#2`.
     numbered: Option<RepeatedRecord<'a>>,
 }
 
@@ -288,11 +286,11 @@ impl<'a> WantedRecord<'a> {
     }
 }
 
-/// The record of a number among those of one id, in the order in which jobs number them.
+/// The record with a certain number among those with the same id, in the order in which jobs number them.
 struct RepeatedRecord<'a> {
     id: &'a str,
     number: usize,
-    /// The first ones, at most as many as the number says.
+    /// The first records in that order, at most `number` of them.
     first: Vec<(ContentRank, Result<ExplainedRecord, Failure>)>,
 }
 
@@ -331,7 +329,7 @@ impl<'a> RepeatedRecord<'a> {
     }
 }
 
-/// The one document in a file, and whether it is HTML.
+/// Returns the only document in a file, and whether it is HTML.
 fn file(
     path: &OsString,
     options: &InputOptions,
@@ -345,7 +343,7 @@ fn file(
         first.get_or_insert_with(|| ExplainedRecord::new(&record.id, record, options));
         count += 1;
     })?;
-    // The reason why there is none says more than that there is none.
+    // The reason why there is no document says more than its absence.
     if let (0, Some(lost)) = (count, lost) {
         return Err(Failure::Failed(lost));
     }
@@ -358,20 +356,20 @@ fn file(
     }
 }
 
-/// The findings of a reading besides its records.
+/// The findings of a reading other than its records.
 struct VisitSummary {
-    /// A record that cannot be read, and why.
+    /// A record that cannot be read, with the reason.
     lost: Option<String>,
     has_html: bool,
 }
 
-/// Shows `visit` every record that can be read.
+/// Calls `visit` with every readable record.
 fn visit(
     inputs: &Inputs,
     options: &InputOptions,
     mut visit: impl FnMut(&Record<'_>),
 ) -> Result<VisitSummary, Failure> {
-    // Besides the main text all that a reader sees, for pages of equal main text that differ elsewhere.
+    // With the visible text, for pages that have the same main content but differ elsewhere.
     let mut parser = Parser::new(inputs, options).with_visible();
     let mut skipped = SkippedRows::default();
     inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
@@ -383,7 +381,7 @@ fn visit(
             Err(bad) => skipped.add_record(inputs, &bad),
         });
     }
-    // Rows that are left out by intention, such as files of other formats in a folder, explain nothing.
+    // Deliberately skipped rows, such as files of other formats in a folder, explain nothing.
     let mut lost = skipped.finish().into_iter().filter(SkippedRow::is_loss);
     Ok(VisitSummary {
         lost: lost.next().map(|row| row.first),
@@ -391,7 +389,7 @@ fn visit(
     })
 }
 
-/// ECMA-48 codes around marked bits, and their end.
+/// ECMA-48 codes before and after marked bits.
 const MARK: [&str; 2] = ["\x1b[7m", "\x1b[27m"];
 
 fn describe(e: &Explanation, color: bool) -> String {
@@ -432,7 +430,7 @@ fn describe(e: &Explanation, color: bool) -> String {
         ),
     ];
     for (name, value) in rows {
-        // The empty pair of the rows above makes an empty line, which must not be 26 spaces.
+        // The empty pair in the rows above makes an empty line, which must not be 26 spaces.
         let line = format!("  {name:24} {value}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
@@ -479,9 +477,9 @@ fn describe(e: &Explanation, color: bool) -> String {
     text
 }
 
-/// The first of the bands that agree, counted from 1.
+/// Lists the first of the bands that agree, counted from 1.
 fn first_of(bands: &[usize], most: usize) -> String {
-    // `--list 0` is about features; a line of bands is short in any case.
+    // `--list 0` refers to features; a line of bands is short in any case.
     let most = most.max(LISTED);
     let shown: Vec<String> = bands
         .iter()
@@ -501,7 +499,7 @@ fn describe_bits(text: &mut String, both: &FingerprintComparison, color: bool) {
         "  simhash                  {} of {} bits differ",
         both.distance, both.bits
     );
-    // Places count from the left, as the digits are written, and come in order.
+    // Positions count from the left, as digits are written, and are in order.
     let is_marked = |place: u32| both.differing.binary_search(&place).is_ok();
     for (name, digits) in [("a", &both.a), ("b", &both.b)] {
         let _ = write!(text, "    {name}  {digits}  ");
@@ -517,9 +515,9 @@ fn describe_bits(text: &mut String, both: &FingerprintComparison, color: bool) {
         }
         text.push('\n');
     }
-    // Without colour the marks stand below: in a file or a pipe, codes of a terminal would be in the way.
+    // Without colour, the marks are on the line below: terminal codes would be in the way in a file or a pipe.
     if !color && both.distance > 0 {
-        // Four spaces, the name, two spaces, the digits, two spaces: where the first bit stands.
+        // Four spaces, the name, two spaces, the digits, two spaces: the column of the first bit.
         let indent = " ".repeat(both.a.len() + 9);
         let marks: String = (0..both.bits)
             .map(|place| if is_marked(place) { '^' } else { ' ' })
@@ -552,7 +550,7 @@ impl ExplainArguments {
     fn settings(&self) -> Result<JobSettings, Failure> {
         let method = &self.method;
         method.check()?;
-        // Only what stands in the scheme: options of reading that change no text are none of a pair.
+        // Only the options that are part of the scheme: reading options that do not change a text do not apply to a pair.
         let read = InputOptions::default().html(self.html.extraction());
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), &read)?;
         let settings = method.settings(scheme, terms, &self.tests);
@@ -560,7 +558,7 @@ impl ExplainArguments {
         Ok(settings)
     }
 
-    /// Explains two texts, else the documents that the arguments name, to another program.
+    /// Explains two texts, or else the documents that the arguments name, to another program.
     pub(crate) fn explain_for_program(
         &self,
         texts: Option<[&str; 2]>,
@@ -582,7 +580,7 @@ impl ExplainArguments {
 pub struct NumberedDocument {
     /// Its id, with the number that repeated ids get.
     pub id: String,
-    /// Its number among all documents of the job, those of `--against` first.
+    /// Its number among all documents of the job; those of `--against` come first.
     pub number: u64,
 }
 
@@ -597,16 +595,16 @@ impl NumberedDocument {
 /// Explanation of a pair of documents for another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairExplanation {
-    /// Text that the command prints, without colours.
+    /// The text that the command prints, without colours.
     pub text: String,
-    /// JSON that the command prints with `--json`.
+    /// The JSON that the command prints with `--json`.
     pub json: String,
     /// The page of `--output`.
     pub page: String,
 }
 
 impl PairExplanation {
-    /// The explanation of two documents under these settings, with so many features of each kind.
+    /// Explains two documents under these settings, with up to `list` features of each kind.
     pub(crate) fn of(
         pair: &[ExplainedRecord; 2],
         settings: &JobSettings,
@@ -626,7 +624,7 @@ impl PairExplanation {
     }
 }
 
-/// The texts whose differences are shown: where the main texts are equal, the rest of the pages is what there is to see.
+/// Returns the texts whose differences are shown: if the main contents are equal, the visible texts.
 fn shown_texts<'p>(explanation: &Explanation, pair: &'p [ExplainedRecord; 2]) -> [&'p str; 2] {
     let [a, b] = pair;
     match explanation.equal_main_text {
@@ -654,7 +652,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     } else {
         describe(&explanation, color)
     };
-    // The page has the differences.
+    // The page contains the differences.
     let wants_diff = !arguments.run.json && !arguments.run.quiet && arguments.output.is_none();
     if wants_diff && !explanation.equal_text {
         text += &diff::unified_terminal(texts[0], texts[1], color);

@@ -1,4 +1,4 @@
-//! `lookalike extract`: the texts that the other commands see.
+//! `lookalike extract`: writes the texts that the other commands compare.
 
 use std::path::PathBuf;
 
@@ -45,10 +45,10 @@ pub(crate) struct ExtractArguments {
     run: RunArguments,
 }
 
-/// Tells the language of a text.
+/// A function that detects the language of a text.
 type LanguageDetector = fn(&str) -> Option<Language>;
 
-/// Language detector, if one is wanted.
+/// Returns a language detector, if requested.
 #[cfg(feature = "languages")]
 fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
     Ok(wished.then_some(lookalike::language::detect))
@@ -66,8 +66,7 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
 }
 
 /// A line with the fields that every table of texts has.
-// Columns are inferred from lines: a table of no records would have none, and readers of many files want the
-// same ones in each.
+// Columns are inferred from lines: a table without records would have none, but programs that read many files expect the same columns in each.
 const TABLE: &str = r#"{"id":"","source":"","record":0,"offset":0,"charset":"","text":""}"#;
 
 pub(crate) fn run(arguments: &ExtractArguments) -> Result<(), Failure> {
@@ -96,7 +95,7 @@ impl ExtractArguments {
             .discover(&options, spool.path(), None, self.run.quiet)?;
         check_output(self.output.as_deref(), files_of(&inputs))?;
         self.boilerplate
-            // Reads all inputs once before; those that can be read once only were put into the spool.
+            // This reads all inputs an additional time; those that can only be read once were copied to the spool.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let scan = self.input.scan(&inputs, &options, &limits, console);
         let job = TextExtraction::new(scan)
@@ -108,7 +107,7 @@ impl ExtractArguments {
         Ok(summary)
     }
 
-    /// Writes the texts for another program into the output file.
+    /// Writes the texts for another program to the output file.
     pub(crate) fn extract_for_program(
         &self,
         console: &Console<'_>,

@@ -1,4 +1,4 @@
-//! Failure of a command: one line on standard error, and the exit status.
+//! Failure of a command: a line on standard error, and the exit status.
 
 use std::fmt;
 use std::io;
@@ -13,27 +13,27 @@ use crate::remedy;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The words on the command line contradict each other: status 2.
+    /// The options contradict each other: status 2.
     Usage(String),
-    /// Something went wrong: status 1.
+    /// The command failed: status 1.
     Failed(String),
-    /// A job failed: status 1; 2 if its settings contradict each other.
+    /// A job failed: status 1, or 2 if its settings contradict each other.
     Job(BatchError),
-    /// It is done, but something that was to be read could not be: status 3.
+    /// The command is done, but some input could not be read: status 3.
     Losses {
-        /// Records and files.
+        /// Number of lost records and files.
         count: u64,
-        /// One of them, and what is wrong with it.
+        /// One of them, with the reason.
         first: String,
     },
-    /// It is done, but something is not in the results that should be, as the line says: status 3.
+    /// The command is done, but something is missing from the results, as the line says: status 3.
     Incomplete(String),
-    /// Whoever read standard output has gone, as `head` does: status 0.
+    /// The reader of standard output has closed it, as `head` does: status 0.
     ReaderGone,
 }
 
 impl Failure {
-    /// The failure of an input that cannot be skipped, so that no option mends it.
+    /// Creates the failure for an input that was explicitly named, without the remedy of skipping it.
     pub(crate) fn of_meant_file(error: InputError) -> Self {
         match error {
             InputError::Unsupported { .. } => Self::Failed(error.to_string()),
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// The failure in the words of readers who write options in this style, as far as it is one of a job.
+    /// Formats the failure for readers who write options in this style, as far as it comes from a job.
     pub fn told(&self, style: OptionStyle) -> String {
         match self {
             Self::Job(error) => remedy::told_in(error, style),
@@ -79,12 +79,12 @@ fn told_losses(count: u64, first: &str, style: OptionStyle) -> String {
     let option = style.name("max-skipped");
     match style {
         OptionStyle::Command => format!("done, but {lost}; status 3, see {option}"),
-        // A call has no status.
+        // A call has no exit status.
         OptionStyle::Keyword => format!("done, but {lost}; see {option}"),
     }
 }
 
-/// Of what cannot fail.
+/// For operations that cannot fail.
 impl From<std::convert::Infallible> for Failure {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}
@@ -94,8 +94,7 @@ impl From<std::convert::Infallible> for Failure {
 impl From<BatchError> for Failure {
     fn from(error: BatchError) -> Self {
         match error {
-            // `lookalike join … | head` is done once `head` is; a shell would show any other status as a
-            // failure.
+            // `lookalike join … | head` is done when `head` is; with any other status, a shell would report a failure.
             BatchError::File { cause, .. }
             | BatchError::Temporary { cause, .. }
             | BatchError::Result { cause, .. }
@@ -135,7 +134,7 @@ impl From<OptionError> for Failure {
     }
 }
 
-/// Errors of standard output; those of files are told with their names.
+/// Converts errors of standard output; errors of files are reported with their names.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -146,16 +145,16 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Tells of a failure and turns it into the exit status.
+/// Prints a failure and converts it to the exit status.
 pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
     match done {
-        // Nothing is printed either: whoever ran `| head` has what was wanted.
+        // Nothing is printed either: with `| head`, the user has got what was wanted.
         Ok(()) | Err(Failure::ReaderGone) => 0,
         Err(losses @ (Failure::Losses { .. } | Failure::Incomplete(_))) => {
             crate::console::losses(&losses.to_string());
             3
         }
-        // The options of the command, which are settings of the job.
+        // The settings of the job are the options of the command.
         Err(failure @ Failure::Job(BatchError::Settings(_))) => {
             crate::console::error(&failure.to_string());
             2

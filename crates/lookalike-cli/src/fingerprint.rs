@@ -1,4 +1,4 @@
-//! `lookalike fingerprint`: the simhash or another sketch of every document, and fingerprints from one format to another.
+//! `lookalike fingerprint`: computes the simhash or another sketch of every document, and converts fingerprints between formats.
 
 use std::path::{Path, PathBuf};
 
@@ -106,7 +106,7 @@ pub(crate) struct FingerprintJobArguments {
     run: RunArguments,
 }
 
-/// A sketch; the message about one that is not known names those that files hold.
+/// Parses a sketch. The error for an unknown one lists those that files can hold.
 fn stored_sketch(text: &str) -> Result<Sketch, String> {
     text.parse().map_err(|_| {
         "use simhash:64 (or 32 or 128), super-shingle:GxR (each 1 to 255, such as super-shingle:6x14) or minhash:N (1 to 65535)"
@@ -115,10 +115,10 @@ fn stored_sketch(text: &str) -> Result<Sketch, String> {
 }
 
 impl FingerprintJobArguments {
-    /// Place in which fingerprints are sorted: beside the output, which is about as large, unless told otherwise.
+    /// Returns where fingerprints are sorted: by default next to the output, which is about as large.
     fn scratch(&self) -> ArchiveScratch<'_> {
         let beside = self.output.as_deref().and_then(Path::parent);
-        // The parent of a bare name is the empty path, which no system call takes for the current folder.
+        // The parent of a bare name is the empty path, which system calls do not accept for the current folder.
         let beside = beside.filter(|folder| !folder.as_os_str().is_empty());
         let told = self.run.tmp.as_deref();
         ArchiveScratch {
@@ -127,7 +127,7 @@ impl FingerprintJobArguments {
         }
     }
 
-    /// File of the output; none if lines go to a stream.
+    /// Returns the output file, or `None` if lines go to a stream.
     fn file(&self) -> Option<&Path> {
         let lines = Some((CodeFormat::JsonLines, Compression::None));
         let takes_lines = |path: &Path| is_special(path) && CodeFormat::of(path) == lines;
@@ -155,7 +155,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
             .scheme
             .scheme(arguments.weight, arguments.sketch, options)
     };
-    // Before anything is read where that can be: wrong settings should not cost time.
+    // Checked before anything is read, if possible: wrong settings should not cost time.
     let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
@@ -189,7 +189,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     arguments.input.losses.end(&summary.skipped)
 }
 
-/// Fingerprints from one format to another.
+/// Converts fingerprints from one format to another.
 fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.input.inputs, spool.path())?;
@@ -203,7 +203,7 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         .losses(arguments.input.losses.policy())
         .observer(&console);
     let stream = arguments.output.as_deref().filter(|_| file.is_none());
-    // Also for a file: the job writes it itself and nothing to `out`, for some formats need more than a stream.
+    // This also applies to a file: the job writes it itself, and nothing to `out`, because some formats need more than a stream.
     let summary = console.ended(write_output(stream, |out| job.run(out)))?;
     if arguments.run.json {
         console::json_summary(&summary, arguments.output.as_deref())?;

@@ -1,8 +1,8 @@
-//! Cleanup after an interrupted command, which leaves results under their final names and what `--resume` goes on with, no temporary files.
+//! Cleanup after an interrupted command: final results and the state for `--resume` stay, and temporary files are removed.
 //!
-//! Temporary folders vanish with the command that made them, but a signal ends it before. So SIGINT and SIGTERM remove
-//! them first, and then end the command with the status that shells give such an end. After SIGKILL the next job in the
-//! same output folder does it, or the next command that writes the same file.
+//! Temporary folders are removed with the command that created them, but a signal would end it before that. So SIGINT and SIGTERM first remove them,
+//! and then end the command with the status that shells use for that. After SIGKILL, the next job in the same output folder removes them, or the next
+//! command that writes the same file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,21 +20,21 @@ use tempfile::TempDir;
 use crate::failure::Failure;
 use crate::remedy;
 
-/// Path that is to be removed.
+/// The paths to remove, with what to do about each.
 static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
 
 enum TemporaryPath {
-    /// A folder with all that is in it.
+    /// A folder with all its contents.
     Folder(PathBuf),
     /// A file that is being written.
     File(PathBuf),
     /// Unfinished files in a folder of results.
     Unfinished(PathBuf),
-    /// All of a job that cannot be resumed, and the folder of its results, if that is empty then and the job made it.
+    /// All files of a job that cannot be resumed, and the folder of its results if the job created it and it is then empty.
     Results { folder: PathBuf, is_new: bool },
-    /// Nothing, if the folder is what `--resume` goes on with.
+    /// A folder that is removed unless `--resume` can continue from it.
     Begun(PathBuf),
-    /// Nothing: a checkpoint that `--resume` goes on with.
+    /// A checkpoint from which `--resume` can continue; not removed.
     Checkpoint(PathBuf),
     /// The unfinished file of a collection that is being built in a folder.
     Build(PathBuf),
@@ -42,10 +42,10 @@ enum TemporaryPath {
 
 impl TemporaryPath {
     fn remove(&self) {
-        // Whoever still writes there finds out by itself, or is gone in a moment, and begins nothing new.
+        // Threads that still write there notice it themselves, or end soon, and cannot create new files.
         let _ = match self {
             Self::Folder(folder) => std::fs::remove_dir_all(folder),
-            // By its temporary name: under its own it is finished.
+            // This is its temporary name: under its own name it is finished.
             Self::File(path) => std::fs::remove_file(path),
             Self::Unfinished(folder) => lookalike_batch::remove_unfinished(folder),
             Self::Results { folder, is_new } => {
@@ -61,12 +61,12 @@ impl TemporaryPath {
             }
             Self::Checkpoint(_) => Ok(()),
             Self::Begun(folder) if can_resume(folder) => Ok(()),
-            // Nothing that a job could go on from, and nothing of anybody else's: the job would not have begun.
+            // It contains nothing to resume from, and no foreign files, otherwise the job would not have started.
             Self::Begun(folder) => std::fs::remove_dir_all(folder),
         };
     }
 
-    /// Note about it for the user.
+    /// Returns a note about the path for the user.
     fn told(&self) -> Option<String> {
         let anew = || {
             "nothing was finished that --resume could continue from: the same command starts from the beginning"
@@ -95,7 +95,7 @@ fn continues_from(path: &Path) -> String {
     format!("--resume continues from {}", path.display())
 }
 
-/// A failure of a job in `folder`, with what is left of the job where room on a disk was all that it lacked.
+/// Adds what remains of the job in `folder` to its failure, if the job failed only because a disk was full.
 pub(crate) fn told_with_what_is_left(failure: Failure, folder: &Path) -> Failure {
     let is_resumable = || {
         matches!(JobProgress::of(folder), Ok(Some(JobProgress::Resumable)))
@@ -114,10 +114,9 @@ pub(crate) fn told_with_what_is_left(failure: Failure, folder: &Path) -> Failure
     }
 }
 
-/// Makes a temporary folder, which is removed when the command is interrupted.
+/// Creates a temporary folder, which is removed if the command is interrupted.
 pub(crate) fn temporary_folder(make: impl FnOnce() -> io::Result<TempDir>) -> io::Result<TempDir> {
-    // A signal that comes meanwhile waits for the list.
-    // The folder is made while the list is locked: a signal finds it either listed or not made.
+    // The folder is created while the list is locked, and signals wait for the list: a signal finds the folder either listed or not created.
     let mut all = listening();
     let folder = make()?;
     if let Some(all) = &mut all {
@@ -126,11 +125,11 @@ pub(crate) fn temporary_folder(make: impl FnOnce() -> io::Result<TempDir>) -> io
     Ok(folder)
 }
 
-/// Begins a file, which vanishes when the command is interrupted before it has its name.
+/// Begins a file, which is removed if the command is interrupted before the file has its final name.
 pub(crate) fn unfinished_file(
     begin: impl FnOnce() -> io::Result<AtomicFile>,
 ) -> io::Result<AtomicFile> {
-    // As above: listed or not begun.
+    // As above: listed or not created.
     let mut all = listening();
     let file = begin()?;
     if let Some(all) = &mut all {
@@ -139,13 +138,13 @@ pub(crate) fn unfinished_file(
     Ok(file)
 }
 
-/// Begins what `--resume` goes on with, in a folder: an interruption then says whether it does, and removes the folder if not.
+/// Begins the state for `--resume` in a folder. After an interruption, the user is told whether it can be resumed; if not, the folder is removed.
 pub(crate) fn resumable(
     resume: bool,
     quiet: bool,
     begin: impl FnOnce() -> Result<JobFolder, BatchError>,
 ) -> Result<JobFolder, Failure> {
-    // As above: listed or not made.
+    // As above: listed or not created.
     let mut all = listening();
     let folder = begin()?;
     if let Some(all) = &mut all {
@@ -158,30 +157,30 @@ pub(crate) fn resumable(
     Ok(folder)
 }
 
-/// Has unfinished results in `folder` removed when the command is interrupted.
+/// Makes an interruption remove the unfinished results in `folder`.
 pub(crate) fn remove_unfinished(folder: &Path) {
     watch(TemporaryPath::Unfinished(folder.to_owned()));
 }
 
-/// Has the unfinished file of a collection that is built in `folder` removed when the command is interrupted, and told that it can be resumed.
+/// Makes an interruption remove the unfinished file of a collection that is built in `folder`, and tell the user that the build can be resumed.
 pub(crate) fn remove_unfinished_build(folder: &Path) {
     watch(TemporaryPath::Build(folder.to_owned()));
 }
 
-/// Has all that a job which cannot be resumed makes in `folder` removed when the command is interrupted, and the folder if it `is_new`.
+/// Makes an interruption remove everything that a job, which cannot be resumed, creates in `folder`, and the folder too if it `is_new`.
 pub(crate) fn remove_results(folder: &Path, is_new: bool) {
     let folder = folder.to_owned();
     watch(TemporaryPath::Results { folder, is_new });
 }
 
-/// Has it told, when the command is interrupted, that it can be resumed from a checkpoint.
+/// Makes an interruption tell the user that the command can be resumed from a checkpoint.
 pub(crate) fn keep_checkpoint(path: &Path) {
     watch(TemporaryPath::Checkpoint(path.to_owned()));
 }
 
-/// Says before a job that is to be resumed when there is nothing in its folder to go on from.
+/// Warns before a job with `--resume` if its folder has nothing to resume from.
 pub(crate) fn warn_of_nothing_in(folder: &Path) {
-    // A folder that cannot be looked at is an error of the job, a moment later.
+    // A folder that cannot be read is an error of the job, which soon follows.
     let progress = JobProgress::of(folder).ok().flatten();
     let is_there = matches!(
         progress,
@@ -190,7 +189,7 @@ pub(crate) fn warn_of_nothing_in(folder: &Path) {
     tell_of_progress(true, is_there);
 }
 
-/// Says before a job when it is to be resumed and there is nothing to go on from, and when there is and it is not to be resumed.
+/// Warns before a job if it should be resumed but there is nothing to resume from, or if there is but it is not resumed.
 pub(crate) fn tell_of_progress(resume: bool, is_there: bool) {
     let told = match (resume, is_there) {
         (true, false) => "there is nothing to resume: no earlier job got far enough",
@@ -208,26 +207,26 @@ fn watch(watched: TemporaryPath) {
     }
 }
 
-/// The list of what is watched, once signals are heard; none where they are another program's, which ends the job by its observer.
+/// Returns the list of watched paths, after starting to handle signals. Returns `None` if signals belong to another program, which ends the job
+/// through its observer.
 fn listening() -> Option<MutexGuard<'static, Vec<TemporaryPath>>> {
     if crate::caller::is_program() {
         return None;
     }
     let all = watched_so_far();
-    // The thread begins with the first path that is watched: commands that leave nothing behind keep the
-    // default of the system.
+    // The thread starts with the first watched path, so commands that leave nothing behind keep the system's default handling.
     if all.is_empty() {
         let (ready, listening) = channel();
-        // Without a thread to wait for signals they do what they always did.
+        // If the thread cannot be started, signals keep their default effect.
         let thread = std::thread::Builder::new().name("signals".to_owned());
         let _ = spawn_detached(thread, move || wait(&ready));
-        // Nothing is made that a signal would leave behind before signals are heard; if they cannot be, the channel is closed.
+        // Wait until signals are handled before anything is created that a signal would leave behind. If handling fails, the channel is closed.
         let _ = listening.recv();
     }
     Some(all)
 }
 
-/// True if an interruption would remove what a build or join began in `folder`.
+/// Returns true if an interruption would remove what a build or join began in `folder`.
 #[cfg(test)]
 pub(crate) fn is_to_be_removed(folder: &Path) -> bool {
     let is_begun =
@@ -239,13 +238,13 @@ fn watched_so_far() -> MutexGuard<'static, Vec<TemporaryPath>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns at once, but never in a command that was interrupted: what failed there failed for want of the files that the
-/// interruption removed, and the last word is the interruption's.
+/// Returns at once, except in an interrupted command, where it never returns: a failure there is only caused by the removal of files, and the message
+/// about the interruption is the last one.
 pub(crate) fn give_way() {
     drop(watched_so_far());
 }
 
-/// Says that it is `ready`, waits for a signal, removes what is watched and ends the process with 128 and the number of the signal.
+/// Signals that it is `ready`, waits for a signal, removes the watched paths, and ends the process with status 128 plus the number of the signal.
 fn wait(ready: &Sender<()>) {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
@@ -256,10 +255,10 @@ fn wait(ready: &Sender<()>) {
     let Some(signal) = signals.forever().next() else {
         return;
     };
-    // Taken for good: whoever wants to watch or to end from here on waits, and the process ends meanwhile.
+    // Never released: threads that want to watch a path or end wait here, and the process ends meanwhile.
     let watched = watched_so_far();
     crate::console::error(&end(&watched));
-    // Held to the end of the process: see `give_way`.
+    // Held until the process ends: see `give_way`.
     #[expect(
         clippy::exit,
         reason = "the other threads are at work and would not hear of it"
@@ -267,14 +266,14 @@ fn wait(ready: &Sender<()>) {
     std::process::exit(128 + signal);
 }
 
-/// Removes what is watched, and tells what is left.
+/// Removes the watched paths, and returns a message about what remains.
 fn end(watched: &[TemporaryPath]) -> String {
     let told = || watched.iter().find_map(TemporaryPath::told);
-    // Looked at before anything is removed, since removal changes what can be told.
+    // Determined before anything is removed, because removal changes the answer.
     let before = told();
     stop_new_files();
     watched.iter().for_each(TemporaryPath::remove);
-    // A job may have got its last file into place meanwhile; or it failed for want of its files, and forgot what it began.
+    // A job may have finished its last file meanwhile; or it failed because its files were removed, and forgot what it began.
     match told().or(before) {
         Some(told) => format!("interrupted: {told}"),
         None => "interrupted".to_owned(),

@@ -1,4 +1,4 @@
-//! `lookalike join`: every pair of two collections of fingerprints within a distance, or of longer sketches with enough in common.
+//! `lookalike join`: finds every pair of two collections of fingerprints within a distance, or of longer sketches with enough in common.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -101,11 +101,11 @@ pub(crate) struct JoinArguments {
 }
 
 impl JoinArguments {
-    /// The inputs that are F, and those that are Q.
+    /// Returns the inputs for F and those for Q.
     fn sides(&self) -> Result<(&[OsString], &[OsString]), Failure> {
         match (self.collections.as_slice(), self.queries.as_slice()) {
             (f @ [_], []) => Ok((f, &[])),
-            // Two bare arguments are F and Q, as in `join` of the shell; more would be a guess.
+            // Two bare arguments are F and Q, as in the shell's `join`; with more it would be a guess.
             ([_, _], []) => Ok(self.collections.split_at(1)),
             (_, []) => Err(Failure::Usage(
                 "more than two collections, and it is unclear which of them are Q: name those with --queries; to join many files with \
@@ -116,7 +116,7 @@ impl JoinArguments {
         }
     }
 
-    /// Place where pairs are kept until the output is whole.
+    /// Enters the folder that stores pairs until the output is complete.
     fn checkpoint(&self) -> Result<Option<JobFolder>, Failure> {
         let enter = |output: &PathBuf| {
             let enter = || JobFolder::of_join(output, self.resume);
@@ -136,8 +136,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     if let Some(preset) = arguments.preset {
         ensure_preset_fits(preset, f.iter().chain(&q), arguments.run.quiet)?;
     }
-    // F may be an index, which is searched where it lies.
-    // A truncated file under a mapping kills the process by SIGBUS; the message then names it.
+    // F may be an index, which is searched in place. A truncated file under a mapping kills the process by SIGBUS; the message then names it.
     if let [one] = f.as_slice() {
         crate::bus_error::name_file(one.path());
     }

@@ -1,4 +1,4 @@
-//! Earlier results as input: their kept documents.
+//! Earlier results as input: finds their kept documents.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -8,13 +8,13 @@ use lookalike_corpus::{PROGRAM, SUMMARY_FILE, open_regular};
 
 use crate::failure::Failure;
 
-/// The folder of kept documents that are files: it is there only if one was kept.
+/// The folder of kept documents that are files; it exists only if one was kept.
 const FILES: &str = "kept";
 
-/// A larger file is no summary of ours.
+/// Maximum size of a summary; a larger file was not written by this program.
 const MOST_SUMMARY_BYTES: u64 = 64 << 20;
 
-/// Part of a folder of results that is read where its kept documents are asked for.
+/// The part of a job's summary that is needed to find its kept documents.
 #[derive(serde::Deserialize)]
 struct KeptView {
     program: String,
@@ -23,7 +23,7 @@ struct KeptView {
     kept_in: Vec<String>,
     #[serde(default)]
     decisions: KeptCount,
-    /// There only where documents were added to a collection.
+    /// Present only if documents were added to a collection.
     added: Option<AddedCount>,
     #[serde(default)]
     counts: ReadCounts,
@@ -40,13 +40,12 @@ struct ReadCounts {
     against_bytes: u64,
 }
 
-/// Returns true if the job that wrote these results added what it kept to a collection.
+/// Returns true if the job that wrote these results added its kept documents to a collection.
 pub(crate) fn has_added(folder: &Path) -> bool {
     summary(folder).is_some_and(|summary| summary.added.is_some())
 }
 
-/// Returns the number of documents that the job which wrote these results added to a collection, if it read these inputs, of so many
-/// bytes.
+/// Returns the number of documents that the job which wrote these results added to a collection, if it read these inputs, `input_bytes` bytes in all.
 pub(crate) fn added_of(folder: &Path, inputs: &[OsString], input_bytes: u64) -> Option<u64> {
     let summary = summary(folder)?;
     let is_named = |input: &OsString| summary.command.contains(&*input.to_string_lossy());
@@ -66,10 +65,10 @@ struct KeptCount {
     kept: u64,
 }
 
-/// The kept documents of an earlier result, or the path itself.
+/// Returns the kept documents of an earlier result, or the path itself.
 pub(crate) fn kept_documents(path: &OsString) -> Result<Vec<OsString>, Failure> {
     let folder = Path::new(path);
-    // A path that is no folder of results is an input like any other, and errors come up when it is read.
+    // A path that is not a results folder is an ordinary input; errors occur when it is read.
     match summary(folder).filter(|summary| summary.program == PROGRAM) {
         Some(summary) => summary.documents(folder),
         None => Ok(vec![path.clone()]),
@@ -96,7 +95,7 @@ impl KeptView {
             .kept_in
             .iter()
             .partition(|name| folder.join(name).exists());
-        // Compared with nothing, a job would keep what it was to remove, and say nothing.
+        // Otherwise a job would be compared with nothing, and silently keep what it should remove.
         let may_be_gone =
             |name: &&&String| **name == FILES && (self.decisions.kept == 0 || !there.is_empty());
         match gone.iter().find(|name| !may_be_gone(name)) {
@@ -149,7 +148,7 @@ mod tests {
                 .contains("kept.jsonl is not there")
         );
         let both = lines.replace(r#""kept.jsonl""#, r#""kept.jsonl","kept""#);
-        // Whether a file was among what was kept, nobody knows.
+        // It is unknown whether a file was among the kept documents.
         assert_eq!(found(&both, &["kept.jsonl"]).unwrap(), ["kept.jsonl"]);
         assert!(found(&both, &["kept"]).unwrap_err().contains("kept.jsonl"));
         let files = lines.replace("kept.jsonl", "kept");

@@ -1,12 +1,12 @@
 //! The `lookalike` command: near-duplicate detection for collections of any size.
 //!
-//! [`run`] is the whole program; [`program`] has the jobs for other programs, which take the options of the command and get
-//! results and errors instead of text.
+//! [`run`] is the whole program. [`program`] runs jobs for other programs, which pass the options of the command and get results and errors instead
+//! of text.
 //!
-//! One file a subcommand; `arguments` holds what they share, `console` everything that is printed. Results go to
-//! standard output or into the directory given with `-o`, all else to standard error. `failure` has the exit statuses.
+//! Each subcommand is a file; `arguments` contains their shared options, and `console` prints all messages. Results go to standard output or to the
+//! directory given with `-o`, everything else to standard error. `failure` defines the exit statuses.
 
-// What only the commands of a feature use is looked for in builds that have them all.
+// Dead code is reported only in builds with all features, because other builds do not use the helpers of missing commands.
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
 mod archive;
@@ -142,7 +142,7 @@ enum CliCommand {
     Man(completions::ManArguments),
 }
 
-/// Damaged files make libraries panic now and then: that is told with the file, and is no error of the program.
+/// Silences panics of libraries that damaged files cause: they are reported with the file, and are not errors of the program.
 fn mute_handled_panics() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -152,26 +152,25 @@ fn mute_handled_panics() {
     }));
 }
 
-/// The command line, with what a configuration file says where it says nothing.
+/// Parses the command line, with defaults from the configuration file.
 fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     #[cfg(feature = "service")]
     let command = config::with_defaults(Cli::command(), &words)?;
     #[cfg(not(feature = "service"))]
     let command = Cli::command();
-    // Help, version and usage errors end the process in here.
+    // Help, version and usage errors end the process here.
     let read = short_help::shorten(command).get_matches_from(words);
-    // On what clap has matched, since only it knows which values stand on the command line and which are
-    // defaults.
+    // Checked on the matches of clap, which distinguish values on the command line from defaults.
     option_uses::check(&read)?;
     Cli::from_arg_matches(&read).map_err(|error| error.exit())
 }
 
-/// Runs the command with these words, the first of which is the name of the program, and returns its exit status.
+/// Runs the command with these words, which begin with the name of the program, and returns its exit status.
 ///
-/// It prints, handles signals and may end the process, as the program does: a command that cannot be understood ends it with status 2.
+/// It prints, handles signals and may end the process, like the program: invalid usage ends the process with status 2.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     mute_handled_panics();
-    // A file beyond the limit of the shell is an error of its write, as a full disk is; by default it ends the process without a word.
+    // A file beyond the shell's size limit then fails in its write, like a full disk; by default the process ends without a message.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = words.into_iter().collect();
     caller::set_words(words.iter().skip(1).cloned().collect());
@@ -179,7 +178,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => cli,
         Err(failure) => return failure::exit_status(Err(failure)),
     };
-    // Collections of many additions, joins of many indexes, services: what else is there may be too few.
+    // Collections of many additions, joins of many indexes, and services may need more open files than the soft limit.
     open_files::raise_limit();
     let done = match cli.command {
         CliCommand::Dedup(arguments) => dedup::run(&arguments),
@@ -204,12 +203,12 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         CliCommand::Completions(arguments) => completions::run(&arguments),
         CliCommand::Man(arguments) => completions::manual(&arguments),
     };
-    // Before anything is said of a failure: after a signal it would be about files that the signal removed.
+    // Before a failure is reported: after a signal it would be about files that the signal removed.
     interrupt::give_way();
     failure::exit_status(done)
 }
 
-/// The programs of the guide, as tests.
+/// The programs in the guide, compiled as tests.
 #[cfg(all(doctest, feature = "full"))]
 #[doc = include_str!("../../../docs/reference/rust.md")]
 pub struct RustGuide;

@@ -1,4 +1,4 @@
-//! `lookalike links`: links inverted into fields of the pages that they lead to.
+//! `lookalike links`: inverts links into fields of the pages to which they lead.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ impl LinksArguments {
             .id_field(self.id.clone())
             .max_document_bytes(self.max_document)
             .store(store_settings())
-            // Texts are not looked at: the quickest way to them.
+            // Texts are not needed, so use the fastest mode.
             .html(Extraction {
                 mode: HtmlMode::Visible,
                 ..Extraction::default()
@@ -105,7 +105,7 @@ impl LinksArguments {
         let options = self.options(self.format);
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())
             .map_err(Failure::of_meant_file)?;
-        // `--id` names a field of INPUT; files of links go by their URLs.
+        // `--id` names a field of INPUT; files of links are identified by their URLs.
         let from_options = self.options(self.from_format).id_field(None);
         let from = match self.from.is_empty() {
             true => None,
@@ -128,7 +128,7 @@ impl LinksArguments {
             .from(from)
             .window(self.window.into())
             .most(self.most as usize);
-        // No table: records differ in their other fields, which stay as they came.
+        // Not a table: records differ in their other fields, which stay unchanged.
         console.ended(write_output(self.output.as_deref(), |out| job.write(out)))
     }
 }

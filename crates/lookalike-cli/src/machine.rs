@@ -1,15 +1,14 @@
-//! Resources of the machine, and the share that this process took. Linux tells through `/proc`; elsewhere the answers are
-//! cautious guesses.
+//! Resources of the machine, and their use by this process. On Linux they come from `/proc`; elsewhere they are cautious guesses.
 
 use std::fs;
 use std::path::Path;
 
-/// Memory limit when none is given: half of the memory.
+/// Returns the default memory limit: half of the memory.
 pub(crate) fn default_memory() -> u64 {
     memory() / 2
 }
 
-/// The machine's memory, or the control group's.
+/// Returns the memory of the machine, or the limit of its control group if that is lower.
 pub(crate) fn memory() -> u64 {
     const UNKNOWN: u64 = 8 << 30;
     let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
@@ -18,7 +17,7 @@ pub(crate) fn memory() -> u64 {
     group.map_or(machine, |group| group.min(machine))
 }
 
-/// The smallest limit of the control groups that a process is in, and of those above them, of both versions (cgroups(7)).
+/// Returns the smallest limit of the control groups of a process and their parents, for both versions (cgroups(7)).
 fn group_memory(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let limits = groups.lines().flat_map(|line| {
         let mut parts = line.splitn(3, ':');
@@ -31,25 +30,25 @@ fn group_memory(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u
             _ => return Vec::new(),
         };
         let group = Path::new(parts.next().unwrap_or_default());
-        // Up to the root, which in a container is the group of the container, whatever it is called outside.
+        // Up to the root, which in a container is the container's group, whatever its name outside.
         let files = group.ancestors().map(|group| {
             let group = group.display().to_string();
             format!("{root}{}/{file}", group.trim_end_matches('/'))
         });
         files.collect()
     });
-    // `max` where there is no limit, which is no number.
+    // Without a limit the file contains `max`, which does not parse as a number.
     limits
         .filter_map(|path| read(&path)?.trim().parse().ok())
         .min()
 }
 
-/// Processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub(crate) fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Largest resident size of this process so far, in bytes; 0 where the system does not tell.
+/// Returns the peak resident size of this process in bytes, or 0 if the system does not report it.
 pub(crate) fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     field(&status, "VmHWM:").unwrap_or(0)
@@ -59,7 +58,7 @@ fn meminfo(name: &str) -> Option<u64> {
     field(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
-/// The value of a line `NAME  123 kB`, in bytes.
+/// Returns the value of a line `NAME  123 kB`, in bytes.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! The `lookalike` program: all of it is in the library.
+//! The `lookalike` program. All its code except the allocator is in the library.
 
 mod allocator;
 

@@ -1,4 +1,4 @@
-//! `lookalike merge`: lists of pairs put together.
+//! `lookalike merge`: merges lists of pairs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

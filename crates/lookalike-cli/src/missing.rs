@@ -1,8 +1,8 @@
-//! Commands that this build lacks: each says how to get it.
+//! Commands that this build lacks: each reports how to get it.
 
 use crate::failure::Failure;
 
-/// Any arguments: none of them is looked at.
+/// Accepts any arguments, which are ignored.
 #[derive(clap::Args)]
 #[command(
     disable_help_flag = true,

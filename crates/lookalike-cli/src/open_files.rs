@@ -1,12 +1,12 @@
-//! The limit on open files: raised as far as the system lets it, and compared with what the settings need.
+//! The limit on open files: raised as far as the system allows, and compared with the needs of the settings.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
-/// Files of the runtime, the store itself and its reserve, and the log.
+/// Number of files for the runtime, the store itself with its reserve, and the log.
 const ALWAYS: u64 = 64;
-/// Files of a collection: runs before and after a merge, logs, folders.
+/// Number of files per collection: runs before and after a merge, logs, folders.
 const COLLECTION: u64 = 40;
 
 /// Raises the soft limit to the hard one.
@@ -16,13 +16,13 @@ pub(crate) fn raise_limit() {
         current: maximum,
         maximum,
     };
-    // Where it cannot be raised, what there is may be enough.
+    // If it cannot be raised, the current limit may suffice.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
 /// Refuses settings that need more files than the process may open.
 pub(crate) fn ensure_enough(connections: usize, collections: usize) -> Result<(), Failure> {
-    // None stands for "unlimited".
+    // `None` means unlimited.
     let Some(most) = getrlimit(Resource::Nofile).current else {
         return Ok(());
     };

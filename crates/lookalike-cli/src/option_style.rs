@@ -12,17 +12,17 @@ pub enum OptionStyle {
 }
 
 impl OptionStyle {
-    /// The name of an option.
+    /// Returns the name of an option.
     pub(crate) fn name(self, option: &str) -> String {
         match self {
             Self::Command => format!("--{option}"),
-            // Words of Python.
+            // These are keywords of Python.
             Self::Keyword if matches!(option, "and" | "in") => format!("{option}_"),
             Self::Keyword => option.replace('-', "_"),
         }
     }
 
-    /// An option with its value: a number, a text, or in capitals what stands for one.
+    /// Formats an option with its value: a number, a text, or a placeholder in capitals.
     pub(crate) fn with(self, option: &str, value: impl Display) -> String {
         let (name, value) = (self.name(option), value.to_string());
         let is_bare = value.parse::<f64>().is_ok() || value.bytes().all(|b| b.is_ascii_uppercase());
@@ -33,7 +33,7 @@ impl OptionStyle {
         }
     }
 
-    /// An option that is on or off, turned on.
+    /// Formats a boolean option that is turned on.
     pub(crate) fn flag(self, option: &str) -> String {
         match self {
             Self::Command => self.name(option),

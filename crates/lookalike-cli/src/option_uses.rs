@@ -1,6 +1,6 @@
-//! Options that would do nothing beside the others: they are refused, for whoever names one expects something of it.
+//! Options that would have no effect in combination with others: they are refused, because a user who gives one expects an effect.
 //!
-//! What the value of an option alone decides is checked where it is read; here stands which options belong together.
+//! Values of options are checked where they are parsed; this module checks which options belong together.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -14,7 +14,7 @@ use lookalike_corpus::Format;
 
 use crate::failure::Failure;
 
-/// Every method that compares features.
+/// All methods that compare features.
 const NEAR: &[Method] = &[
     AllPairs,
     MinHash,
@@ -29,7 +29,7 @@ const NEAR: &[Method] = &[
     Buckets,
 ];
 
-/// Table of the options that go with some methods only; all others go with each.
+/// Options that apply only to some methods; all others apply to each.
 const OF_METHODS: [(&str, &[Method]); 10] = [
     ("threshold", NEAR),
     ("lengths", NEAR),
@@ -46,10 +46,10 @@ const OF_METHODS: [(&str, &[Method]); 10] = [
     ("functions", &[MinHash, BBit, Oph]),
 ];
 
-/// The same, of the bands of signatures.
+/// A further such option, for bands of signatures.
 const RECALL: (&str, &[Method]) = ("recall", &[MinHash, BBit, Oph]);
 
-/// Steps from texts to features; `explain` shows these whatever the method.
+/// Options that define the features of texts; `explain` shows features whatever the method.
 const FEATURES: [&str; 14] = [
     "shingle",
     "short",
@@ -67,7 +67,7 @@ const FEATURES: [&str; 14] = [
     "terms",
 ];
 
-/// Other options that decide how documents are read.
+/// Other options that affect how documents are read.
 const READING: [&str; 13] = [
     "format",
     "id",
@@ -84,7 +84,7 @@ const READING: [&str; 13] = [
     "boilerplate",
 ];
 
-/// The rest of those.
+/// Further such options, for files.
 const READING_FILES: [&str; 6] = [
     "delimiter",
     "no_header",
@@ -94,7 +94,7 @@ const READING_FILES: [&str; 6] = [
     "skip_unreadable",
 ];
 
-/// Options of evaluations that only documents have a use for.
+/// Options of evaluations that apply only to documents.
 const OF_DOCUMENTS: [&str; 13] = [
     "sketch",
     "measure",
@@ -110,18 +110,18 @@ const OF_DOCUMENTS: [&str; 13] = [
     "functions",
     "sample",
 ];
-/// Those of long measurements.
+/// Options of long measurements.
 const OF_CHECKPOINTS: [&str; 2] = ["checkpoint", "resume"];
 
-/// True if an option stands on the command line.
+/// Returns true if an option is on the command line.
 fn is_given(read: &ArgMatches, id: &str) -> bool {
-    // clap panics when it is asked for an option that the command does not have.
+    // clap panics if it is asked for an option that the command does not have.
     let is_known = read.try_contains_id(id).is_ok();
-    // Defaults and the environment do not count: nobody named those for this command.
+    // Defaults and the environment do not count, because the user did not give them for this command.
     is_known && read.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// The value of an option that a command has.
+/// Returns the value of an option, if the command has that option.
 fn value<'r, T: Clone + Send + Sync + 'static>(read: &'r ArgMatches, id: &str) -> Option<&'r T> {
     read.try_get_one(id).ok().flatten()
 }
@@ -142,7 +142,7 @@ fn refused<T>(id: &str, why: &str) -> Result<T, Failure> {
     )))
 }
 
-/// Refuses what the command line names in vain.
+/// Refuses options on the command line that have no effect.
 pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
     let Some((name, read)) = read.subcommand() else {
         return Ok(());
@@ -177,7 +177,7 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// Options that every such command has.
+/// Checks options that several commands share.
 fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
     for id in ["boilerplate_share", "boilerplate_lines"] {
         if is_given(read, id) && !is_given(read, "boilerplate") {
@@ -190,10 +190,10 @@ fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
     of_html(read)
 }
 
-/// Refuses options for HTML beside a format that never holds any; of all others only reading tells.
+/// Refuses options for HTML with a format that never contains any; for others this is known only after reading.
 fn of_html(read: &ArgMatches) -> Result<(), Failure> {
     let format = value::<Format>(read, "format").copied();
-    // Records of all other formats may have a field of HTML.
+    // Records of all other formats may have a field with HTML.
     let Some(format @ (Format::Text | Format::Pdf)) = format else {
         return Ok(());
     };
@@ -241,7 +241,7 @@ fn of_explained_files(read: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// Refuses what says how texts are read and compared where none are.
+/// Refuses options for reading and comparing texts if there are no texts.
 fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
     let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
     let mut ids = texts.chain(&["threshold"]);

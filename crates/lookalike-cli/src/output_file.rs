@@ -1,4 +1,4 @@
-//! Output of a command that is one stream: a file, which is there whole or not at all, or standard output.
+//! Output of a command as one stream: a file, which appears complete or not at all, or standard output.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,13 +14,13 @@ use crate::arguments::output_format;
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// Bytes that are gathered before they go to standard output.
+/// Size of the buffer before standard output.
 const BUFFER: usize = 1 << 18;
 
-/// Compression of a file of this name.
+/// Returns the compression of a file with this name.
 fn compression(path: &Path) -> Compression {
     let name = path.to_string_lossy().to_ascii_lowercase();
-    // The last two are only read: a file of such a name is refused.
+    // The last two are supported for reading only: a file with such a name is refused.
     use Compression::{Bzip2, Gzip, Xz, Zstd};
     [Gzip, Zstd, Bzip2, Xz]
         .into_iter()
@@ -28,7 +28,7 @@ fn compression(path: &Path) -> Compression {
         .unwrap_or(Compression::None)
 }
 
-/// For `map_err`: a file that cannot be written.
+/// Creates the failure for a file that cannot be written, for `map_err`.
 fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     move |error| {
         let shown = path.display();
@@ -36,7 +36,7 @@ fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     }
 }
 
-/// Refuses an output that cannot or must not be written, before the work begins: a directory, or a file that is read and would be lost.
+/// Refuses an output that cannot or must not be written, before the work begins: a directory, or an input file that would be lost.
 pub(crate) fn check_output<'a>(
     output: Option<&Path>,
     inputs: impl IntoIterator<Item = &'a Path>,
@@ -44,7 +44,7 @@ pub(crate) fn check_output<'a>(
     if let Some(output) = output.filter(|output| output.is_dir()) {
         return Err(is_directory(output));
     }
-    // Canonical paths: the same file may be named from another directory, or by a link.
+    // Canonical paths, because the same file may be named from another directory, or by a link.
     let Some((output, Ok(place))) = output.map(|path| (path, path.canonicalize())) else {
         return Ok(());
     };
@@ -65,12 +65,12 @@ fn is_directory(output: &Path) -> Failure {
     ))
 }
 
-/// The files of inputs.
+/// Returns the files of inputs.
 pub(crate) fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
     inputs.sources.iter().filter_map(Source::path)
 }
 
-/// Writes lines to a file, packed if its name says so, or to standard output.
+/// Writes lines to a file, compressed if its name says so, or to standard output.
 pub(crate) fn write_output<T>(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
@@ -89,15 +89,14 @@ pub(crate) fn write_output<T>(
     }
 }
 
-/// True if a file of this name is a table of Parquet.
+/// Returns true if a file with this name is a Parquet table.
 pub(crate) fn is_table(path: &Path) -> bool {
     path.extension()
-        // By the name, as with .gz and .zst: a table is no other content but another container.
+        // Decided by name, as for .gz and .zst: a table is not different content but another container.
         .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
-/// Writes lines of JSON to a file, packed or as a table if its name says so, or to standard output. A table has the fields of `example`
-/// even where no line has them.
+/// Writes lines of JSON to a file, compressed or as a table if its name says so, or to standard output. A table always has the fields of `example`.
 pub(crate) fn write_rows<T>(
     path: Option<&Path>,
     example: &str,
@@ -116,29 +115,29 @@ pub(crate) fn write_rows<T>(
     }
 }
 
-/// Begins a file, behind a link if the path is one; it vanishes when the command is interrupted.
+/// Begins a file, or the target of a link. It is removed if the command is interrupted.
 fn begin(
     path: &Path,
     create: impl FnOnce(&Path) -> io::Result<AtomicFile>,
 ) -> io::Result<AtomicFile> {
     let target = behind_links(path);
-    // What a killed command left of this file. A directory that cannot be listed can be written to all the same.
+    // Remove the leftovers of a killed command. Ignore errors: a directory that cannot be listed may still be writable.
     let _ = remove_leftovers_of(&target);
     interrupt::unfinished_file(|| create(&target))
 }
 
-/// As [`AtomicFile::create`], for jobs that write files in formats of their own.
+/// Works like [`AtomicFile::create`], for jobs that write files in their own formats.
 pub(crate) fn begin_file(path: &Path, compression: Compression) -> io::Result<AtomicFile> {
     begin(path, |target| AtomicFile::create(target, compression))
 }
 
-/// True if a path leads to a pipe or a device: a file in its place would reach nobody.
+/// Returns true if a path leads to a pipe or a device: replacing it by a file would reach no reader.
 pub(crate) fn is_special(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// A stream to a pipe or a device, if that has this name; what is written passes through the compression.
+/// Opens a stream to the pipe or device with this name, if it is one. Written data is compressed.
 fn special_file(
     path: &Path,
     compression: Compression,
@@ -162,7 +161,7 @@ fn finish_stream(stream: CompressedStream<BufWriter<File>>) -> io::Result<()> {
     stream.finish()?.flush()
 }
 
-/// Target of a path: a link stays, and the file behind it is replaced.
+/// Returns the target of a path: a link stays, and the file behind it is replaced.
 pub(crate) fn behind_links(path: &Path) -> Cow<'_, Path> {
     match path.is_symlink().then(|| path.canonicalize()) {
         Some(Ok(target)) => Cow::Owned(target),
@@ -170,7 +169,7 @@ pub(crate) fn behind_links(path: &Path) -> Cow<'_, Path> {
     }
 }
 
-/// Writes to a file that `create` begins; it vanishes when the command is interrupted.
+/// Writes to a file that `create` begins. It is removed if the command is interrupted.
 fn write_created<T>(
     path: &Path,
     create: impl FnOnce(&Path) -> io::Result<AtomicFile>,
@@ -182,7 +181,7 @@ fn write_created<T>(
         return Ok(written);
     }
     let mut file = begin(path, create).map_err(unwritable(path))?;
-    // An error drops the file, which vanishes: what was there before stays.
+    // An error drops and thereby removes the new file; an existing file stays.
     let written = write(&mut file).map_err(|error| error.of_output(path))?;
     file.commit().map_err(unwritable(path))?;
     Ok(written)
@@ -192,10 +191,10 @@ fn write_created<T>(
 fn write_standard_output<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, BatchError> {
-    // Standard output is flushed at each line by itself, which would be a system call for each pair.
+    // Standard output flushes at each line by itself, which would cost a system call for each pair.
     let mut out = BufWriter::with_capacity(BUFFER, stdout().lock());
     let written = write(&mut out)?;
-    // Not left to the drop, which would lose the error: a full disk behind a redirection must be a failure.
+    // Flushed explicitly, because dropping would lose the error: a full disk behind a redirection must be a failure.
     out.flush().map_err(|cause| BatchError::File {
         path: "standard output".into(),
         cause,
@@ -204,7 +203,7 @@ fn write_standard_output<T>(
     Ok(written)
 }
 
-/// Writes bytes to a file as they are.
+/// Writes bytes to a file, uncompressed.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if let Some(mut stream) = special_file(path, Compression::None)? {
         let written = stream.write_all(bytes);

@@ -1,4 +1,4 @@
-//! `lookalike overlap`: how many chunks every two documents, or servers, share.
+//! `lookalike overlap`: counts the chunks that each pair of documents, or servers, shares.
 
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ fn bits(text: &str) -> Result<ChunkBits, String> {
     }
 }
 
-/// A share that most have.
+/// Parses a share for page sets, from 0.5 to 1.
 fn set_share(text: &str) -> Result<f64, String> {
     let share = crate::arguments::share(text)
         .ok()
@@ -212,8 +212,8 @@ fn set_share(text: &str) -> Result<f64, String> {
 
 impl OverlapArguments {
     fn settings(&self) -> OverlapSettings {
-        // n documents of equal text are n (n - 1) / 2 rows. A list is asked for by somebody who wants
-        // pairs; the atlas has the sets in a file of their own.
+        // n documents with equal text give n (n - 1) / 2 rows. A list on standard output is requested by users who want pairs; the atlas has the sets
+        // in a separate file.
         let copies = self.copies.unwrap_or(match self.output {
             Some(_) => ExactCopies::Apart,
             None => ExactCopies::Listed,
@@ -234,7 +234,7 @@ impl OverlapArguments {
     }
 }
 
-/// Purpose of a run.
+/// The task of a run.
 enum OverlapTask {
     Rows,
     Atlas(PathBuf),
@@ -260,7 +260,7 @@ impl OverlapArguments {
         }
     }
 
-    /// Directory for temporary files. The output directory is made when it is that.
+    /// Returns the directory for temporary files. By default it is the output directory, which is created.
     fn temporary(&self) -> Result<PathBuf, Failure> {
         let Some(output) = &self.output else {
             return Ok(std::env::temp_dir());
@@ -275,12 +275,12 @@ impl OverlapArguments {
     }
 }
 
-/// Ids, one a line; or JSON objects with an `id` or `url`, one a line.
+/// Reads a list of ids, one per line, or of JSON objects with an `id` or `url`, one per line.
 pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path)
         .map_err(|error| failed(format!("{error}: give a file of ids, one per line")))?;
-    // Numbers before the filter, so that messages name the line of the file.
+    // Numbered before the filter, so that messages name the line in the file.
     let lines = text.lines().map(str::trim).enumerate();
     lines
         .filter(|(_, line)| !line.is_empty())
@@ -305,11 +305,11 @@ pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
 
 pub(crate) fn run(arguments: &OverlapArguments) -> Result<(), Failure> {
     let output = arguments.output.as_ref();
-    // Before the job makes it, for temporary files.
+    // Checked before the job creates it for temporary files.
     let is_ours = output.filter(|output| !output.exists());
     let done = overlap(arguments);
     if let Some(output) = is_ours.filter(|_| failed(&done)) {
-        // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
+        // A failed job leaves no empty folder. A folder with results stays, because the job can be resumed.
         let _ = std::fs::remove_dir(output);
     }
     done
@@ -317,7 +317,7 @@ pub(crate) fn run(arguments: &OverlapArguments) -> Result<(), Failure> {
 
 /// Returns true if a job ended without its results.
 fn failed(done: &Result<(), Failure>) -> bool {
-    // After losses the results are there.
+    // After losses the results exist.
     !matches!(done, Ok(()) | Err(Failure::Losses { .. }))
 }
 
@@ -334,14 +334,14 @@ fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
         return arguments.input.losses.end(&summary.overlap.skipped);
     }
     let summary = arguments.with_job(&console, |job| {
-        // Locked once: nothing else writes there, and each write would lock it anew.
+        // Locked once, because nothing else writes there and each write would lock it again.
         let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
         let summary = match &task {
             OverlapTask::Rerank(ids) => job.rerank(ids, &mut out),
             OverlapTask::CopiesOf(url) => job.copies_of(url, &mut out),
             OverlapTask::Rows | OverlapTask::Atlas(_) => job.write_rows(&mut out),
         }?;
-        // An error at the end, such as a full disk, is lost when the writer is dropped.
+        // Dropping the writer would lose an error at the end, such as a full disk.
         out.flush()?;
         Ok(summary)
     })?;
@@ -362,10 +362,10 @@ impl OverlapArguments {
     ) -> Result<T, Failure> {
         let limits = self.run.limits();
         let mut options = self.input.options(None);
-        // Before inputs are discovered: those that come from a store or from standard input are put there.
+        // Created before inputs are discovered, because inputs from a store or from standard input are copied there.
         let spool = self.run.spool(self.temporary()?)?;
         if let Some(output) = &self.output {
-            // At Ctrl-C, unless there is something in it to go on with.
+            // On an interruption, unless the job can be resumed from them.
             interrupt::remove_unfinished(output);
             if self.resume && !self.run.quiet {
                 interrupt::warn_of_nothing_in(output);
@@ -378,9 +378,9 @@ impl OverlapArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), output, self.run.quiet)?;
-        // A reading of its own: which lines recur must be known before the first chunk is made.
+        // This needs its own reading: the recurring lines must be known before the first chunk is cut.
         self.boilerplate
-            // The options change by it: from here on, texts are without these lines.
+            // This changes the options: from here on, texts lack these lines.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let job = OverlapJob::new(&inputs, spool.path())
             .settings(self.settings())
@@ -388,14 +388,14 @@ impl OverlapArguments {
             .options(options)
             .observer(console);
         let done = console.ended(task(&job))?;
-        // What was read before the interruption is not read again: whether there was HTML is not known.
+        // A resumed job does not read again what was read before, so it is unknown whether that contained HTML.
         if !self.resume {
             self.input.warn_of_unused(&inputs, self.run.quiet);
         }
         Ok(done)
     }
 
-    /// Carries out the job, with the atlas in `folder`.
+    /// Runs the job, with the atlas in `folder`.
     fn write_atlas(&self, folder: &Path, console: &Console<'_>) -> Result<AtlasSummary, Failure> {
         let options = AtlasOptions {
             format: self.output_format,
@@ -411,12 +411,12 @@ impl OverlapArguments {
         self.with_job(console, |job| Ok(job.atlas(folder, &options)?))
     }
 
-    /// Chunks of single texts for another program.
+    /// Returns the chunking of single texts, for another program.
     pub(crate) fn text_chunks(&self) -> Result<TextChunks, Failure> {
         Ok(TextChunks::new(self.settings(), &self.input.options(None))?)
     }
 
-    /// Carries out the job for another program, with the atlas in the output directory.
+    /// Runs the job for another program, with the atlas in the output directory.
     pub(crate) fn atlas_for_program(&self, console: &Console<'_>) -> Result<AtlasSummary, Failure> {
         match &self.output {
             Some(folder) => self.write_atlas(folder, console),

@@ -1,4 +1,4 @@
-//! `lookalike pairs`: all verified pairs.
+//! `lookalike pairs`: lists all verified pairs.
 
 use std::path::PathBuf;
 
@@ -91,7 +91,7 @@ pub(crate) struct PairsArguments {
     run: RunArguments,
 }
 
-/// Things that are compared.
+/// The unit of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum PairUnit {
     Documents,
@@ -99,7 +99,7 @@ enum PairUnit {
 }
 
 impl PairsArguments {
-    /// Refuses options that say nothing of what is compared.
+    /// Refuses options that do not apply to the unit of comparison.
     fn check(&self) -> Result<(), Failure> {
         let refuse = |what: &str| Err(Failure::Usage(what.to_owned()));
         if self.unit == PairUnit::Documents {
@@ -118,7 +118,7 @@ impl PairsArguments {
         Ok(())
     }
 
-    /// Divides the documents, where paragraphs are compared.
+    /// Divides the documents if paragraphs are compared.
     fn divide(
         &self,
         inputs: &Inputs,
@@ -136,13 +136,13 @@ impl PairsArguments {
         Ok(Some(split.write(&spool.join("paragraphs.jsonl"))?))
     }
 
-    /// Place where what was read and found is kept until the output is whole.
+    /// Enters the folder that stores what was read and found until the output is complete.
     fn checkpoint(&self) -> Result<Option<JobFolder>, Failure> {
         let enter = |output: &PathBuf| {
             let enter = || JobFolder::of_pairs(output, self.resume);
             interrupt::resumable(self.resume, self.run.quiet, enter)
         };
-        // A program puts the output into a folder of its own, to which it does not come back.
+        // Another program writes the output into a folder of its own, which it does not use again.
         let output = self.output.as_ref().filter(|_| !is_program());
         output.map(enter).transpose()
     }
@@ -151,7 +151,7 @@ impl PairsArguments {
         let settings = self.similarity.settings(read)?;
         let scope = match self.unit {
             PairUnit::Documents => settings.scope,
-            // The category of a paragraph is its document: none is compared within its own.
+            // The category of a paragraph is its document, so paragraphs of the same document are never compared.
             PairUnit::Paragraphs => PairScope::Across,
         };
         Ok(settings
@@ -160,7 +160,7 @@ impl PairsArguments {
             .losses(self.input.losses.policy()))
     }
 
-    /// A line with the fields that every table of such pairs has.
+    /// Returns a line with the fields that every table of such pairs has.
     fn example(&self, settings: &JobSettings) -> String {
         let positions = self.unit == PairUnit::Paragraphs;
         let mut line = json!({"a": "", "b": "", "similarity": 0.5});
@@ -180,7 +180,7 @@ impl PairsArguments {
         self.similarity.check()?;
         self.check()?;
         let mut options = self.similarity.options(self.input.options(None));
-        // Before anything is read where that can be: wrong settings should not cost time.
+        // Checked before anything is read, if possible: wrong settings should not cost time.
         let early = match self.boilerplate.is_off() {
             true => Some(self.settings(&options)?),
             false => None,
@@ -206,10 +206,9 @@ impl PairsArguments {
         let mut job = DedupJob::new(&inputs, spool.path()).options(options);
         if let Some(divided) = &divided {
             let options = divided.options();
-            // Paragraphs are records of a file of their own, so the job that compares documents compares them
-            // unchanged.
+            // Paragraphs are records in a file of their own, so the job for documents compares them unchanged.
             records = Inputs::discover(&[divided.path.clone().into()], &options, spool.path())?;
-            // Its own reading options: what is there are our own lines of JSON, whose texts are extracted already.
+            // With its own reading options, because the file consists of JSON lines with extracted texts.
             job = DedupJob::new(&records, spool.path())
                 .options(options)
                 .paragraphs(divided);
@@ -232,7 +231,7 @@ impl PairsArguments {
         })
     }
 
-    /// Writes the pairs for another program into the output file.
+    /// Writes the pairs for another program to the output file.
     pub(crate) fn pairs_for_program(&self, console: &Console<'_>) -> Result<(), Failure> {
         match self.output {
             Some(_) => {
@@ -255,7 +254,7 @@ impl PairsArguments {
     }
 }
 
-/// Counts of a run, of documents or of paragraphs.
+/// Counts of a run, for documents or for paragraphs.
 struct PairsFound {
     summary: PairsSummary,
     divided: Option<ParagraphCounts>,
@@ -263,7 +262,7 @@ struct PairsFound {
 
 impl PairsFound {
     fn skipped(&self) -> &[SkippedRow] {
-        // Losses are those of the first reading; the second is of a file that was just written.
+        // Losses are those of the first reading; the second one reads a file that was just written.
         let divided = self.divided.as_ref();
         divided.map_or(&self.summary.skipped, |divided| &divided.skipped)
     }

@@ -1,7 +1,7 @@
 //! Jobs for other programs: the options of the command as words, results and errors as values.
 //!
-//! Nothing is printed and no signal handled: warnings come back, and the observer hears of progress. The calls may stand beside
-//! each other in several threads.
+//! Nothing is printed and no signals are handled: warnings are returned, and the observer gets the progress. Calls may run at the same time in
+//! several threads.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,17 +24,16 @@ use crate::evaluate;
 use crate::failure::Failure;
 use crate::{Cli, CliCommand, caller, option_uses};
 
-/// Result of a job, and what to know about it.
+/// The result of a job, with its warnings.
 #[derive(Debug)]
 pub struct ProgramJob<T> {
     /// The result.
     pub done: Result<T, Failure>,
-    /// Warnings, a line each.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Runs `lookalike dedup` with these words after the name of the program, `dedup` first, and writes its results into the directory
-/// that they name.
+/// Runs `lookalike dedup` with these words, which begin with `dedup`, and writes its results to the directory that they name.
 ///
 /// ```
 /// use lookalike_batch::NoProgress;
@@ -56,7 +55,7 @@ pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Dedup
     })
 }
 
-/// Does the same, and leaves the decisions on all documents in a file, for
+/// Works like [`dedup()`], and also writes the decisions on all documents to a file, for
 /// [`SavedDecisions::open`](lookalike_batch::SavedDecisions::open).
 pub fn dedup_leaving(
     words: &[OsString],
@@ -71,14 +70,14 @@ pub fn dedup_leaving(
     })
 }
 
-/// Deduplication of documents that the program hands over itself.
+/// Deduplication of documents that the program passes in memory.
 #[derive(Debug)]
 pub struct DocumentJob {
     /// Settings that decide the result.
     pub settings: JobSettings,
     /// Limits on the resources of the machine.
     pub limits: JobLimits,
-    /// Ways to read that count for documents in memory, too.
+    /// Reading options that also apply to documents in memory.
     pub options: InputOptions,
     /// The collection that `--against` names.
     pub against: Option<DocumentCollection>,
@@ -86,8 +85,8 @@ pub struct DocumentJob {
     pub into: Option<CollectionWriter>,
 }
 
-/// Reads what the options of `lookalike dedup` say about documents that the program hands over itself, and opens the collections that
-/// they name. The inputs and the output directory among the words are not looked at.
+/// Parses options of `lookalike dedup` for documents that the program passes in memory, and opens the collections that they name. The inputs and the
+/// output directory among the words are ignored.
 pub fn document_job(words: &[OsString]) -> ProgramJob<DocumentJob> {
     for_program(words, |command| match command {
         CliCommand::Dedup(arguments) => arguments.document_job(),
@@ -95,8 +94,8 @@ pub fn document_job(words: &[OsString]) -> ProgramJob<DocumentJob> {
     })
 }
 
-/// Reads what the options of `lookalike dedup` say about documents that an engine of its own spreads over many machines. The inputs and the
-/// output directory among the words are not looked at.
+/// Parses options of `lookalike dedup` for documents that the program's own engine distributes over many machines. The inputs and the output
+/// directory among the words are ignored.
 pub fn dedup_kernel(words: &[OsString]) -> ProgramJob<DedupKernel> {
     for_program(words, |command| match command {
         CliCommand::Dedup(arguments) => arguments.dedup_kernel(),
@@ -112,7 +111,7 @@ pub fn explain(words: &[OsString], texts: Option<[&str; 2]>) -> ProgramJob<PairE
     })
 }
 
-/// Explains two documents of the job that these words of `lookalike dedup` are, which the program hands over again, under these names.
+/// Explains two documents of the job with these words of `lookalike dedup`. The program passes the documents again, under these names.
 pub fn explain_given(
     words: &[OsString],
     names: [&str; 2],
@@ -124,7 +123,7 @@ pub fn explain_given(
     })
 }
 
-/// Explains two documents of the job that these words of `lookalike dedup` are. Its inputs are read again.
+/// Explains two documents of the job with these words of `lookalike dedup`. Its inputs are read again.
 pub fn explain_numbered(
     words: &[OsString],
     documents: [&NumberedDocument; 2],
@@ -135,7 +134,7 @@ pub fn explain_numbered(
     })
 }
 
-/// Runs `lookalike overlap` with these words, `overlap` first, and writes the atlas into the directory that they name.
+/// Runs `lookalike overlap` with these words, which begin with `overlap`, and writes the atlas to the directory that they name.
 pub fn overlap(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<AtlasSummary> {
     for_program(words, |command| match command {
         CliCommand::Overlap(arguments) => {
@@ -145,8 +144,7 @@ pub fn overlap(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Atl
     })
 }
 
-/// Reads what the options of `lookalike overlap` say about texts whose chunks an engine of its own counts. The inputs among the words are not
-/// looked at.
+/// Parses options of `lookalike overlap` for texts whose chunks the program's own engine counts. The inputs among the words are ignored.
 pub fn text_chunks(words: &[OsString]) -> ProgramJob<TextChunks> {
     for_program(words, |command| match command {
         CliCommand::Overlap(arguments) => arguments.text_chunks(),
@@ -154,7 +152,7 @@ pub fn text_chunks(words: &[OsString]) -> ProgramJob<TextChunks> {
     })
 }
 
-/// Runs `lookalike evaluate audit`, `labels` or `sweep` with these words, `evaluate` first, and returns what `--json` prints.
+/// Runs `lookalike evaluate audit`, `labels` or `sweep` with these words, which begin with `evaluate`, and returns what `--json` prints.
 #[cfg(feature = "evaluation")]
 pub fn evaluate(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<String> {
     for_program(words, |command| match command {
@@ -165,7 +163,7 @@ pub fn evaluate(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<St
     })
 }
 
-/// Runs `lookalike pairs` with these words, `pairs` first, and writes the pairs into the file that they name with `--output`.
+/// Runs `lookalike pairs` with these words, which begin with `pairs`, and writes the pairs to the file that they name with `--output`.
 pub fn pairs(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<()> {
     for_program(words, |command| match command {
         CliCommand::Pairs(arguments) => {
@@ -175,7 +173,7 @@ pub fn pairs(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<()> {
     })
 }
 
-/// Runs `lookalike extract` with these words, `extract` first, and writes the texts into the file that they name with `--output`.
+/// Runs `lookalike extract` with these words, which begin with `extract`, and writes the texts to the file that they name with `--output`.
 pub fn extract(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<ExtractionSummary> {
     for_program(words, |command| match command {
         CliCommand::Extract(arguments) => {
@@ -185,7 +183,7 @@ pub fn extract(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Ext
     })
 }
 
-/// The URLs of the objects that an argument names in a store, which it can be asked for one by one: see
+/// Returns the URLs of the objects that an argument names in a store, so that they can be requested one by one: see
 /// [`object_urls`](lookalike_corpus::object_urls). Settings come from the environment.
 pub fn object_urls(argument: &str) -> Result<Vec<String>, Failure> {
     Ok(lookalike_corpus::object_urls(argument, &store_settings())?)
@@ -203,22 +201,22 @@ fn for_program<T>(
     ProgramJob { done, warnings }
 }
 
-/// The command that the words name.
+/// Parses the command.
 fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
     let all = std::iter::once(OsString::from("lookalike")).chain(words.iter().cloned());
     let unknown = |error: clap::Error| Failure::Usage(first_paragraph(&error));
-    // `try_`: clap would end the process, which is another program's.
+    // `try_`: otherwise clap would end the process, which belongs to another program.
     let read = Cli::command().try_get_matches_from(all).map_err(unknown)?;
-    // Options without effect are refused here as on the command line.
+    // Options without effect are refused, as on the command line.
     option_uses::check(&read)?;
     Ok(Cli::from_arg_matches(&read).map_err(unknown)?.command)
 }
 
-/// Message of an error without usage and hints, which speak of a command line.
+/// Returns the message of an error without usage and hints, which refer to a command line.
 fn first_paragraph(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    // clap sets usage and tips off by an empty line.
+    // clap separates usage and tips by an empty line.
     let paragraph: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
     paragraph.join(" ")
 }

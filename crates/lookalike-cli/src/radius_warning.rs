@@ -1,6 +1,6 @@
-//! A warning where a small radius meets features that overlap: most pages with a small change are then missed.
+//! A warning if a small radius is combined with features that overlap: most pages with a small change are then missed.
 //!
-//! A changed word changes each run of words that it is in, and so the more bits of a fingerprint, the longer the runs are.
+//! A changed word changes each shingle that contains it, so longer shingles change more bits of a fingerprint.
 
 use lookalike::scheme::{Scheme, SchemeId, Shingle, Sketch};
 use lookalike::sketch::{one_changed_word, simhash_recall};
@@ -8,17 +8,17 @@ use lookalike::sketch::{one_changed_word, simhash_recall};
 use crate::console;
 use crate::known_schemes::shingle_of;
 
-/// Most bits in which the fingerprints of a pair differ where no --distance is named.
+/// Default maximum number of bits in which the fingerprints of a pair differ.
 pub(crate) const DEFAULT_DISTANCE: u32 = 3;
-/// Words of the pages that the warning speaks of.
+/// Number of words of the pages in the warning.
 const WORDS: u32 = 100;
-/// Share of them below which there is one.
+/// Share of found pages below which the warning is printed.
 const ENOUGH: f64 = 0.5;
 
-/// Kind of what the radius belongs to.
+/// The use of the radius.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RadiusOf {
-    /// Fingerprints that are not compared yet: the radius is what is taken unless told otherwise.
+    /// Fingerprints that are not compared yet: the radius is the default of later commands.
     Fingerprints,
     /// Fingerprints that were joined, or are indexed.
     Files,
@@ -26,21 +26,21 @@ pub(crate) enum RadiusOf {
     Collection,
 }
 
-/// Fingerprints that a radius is held against.
+/// Features for which a radius is checked.
 #[derive(Clone, Copy)]
 pub(crate) struct WarnedFeatures {
-    /// Words of each feature.
+    /// Number of words in each feature.
     width: u32,
     /// Bits of a fingerprint.
     bits: u32,
 }
 
 impl WarnedFeatures {
-    /// Those of a scheme; none of other sketches, and of features that are no runs of words of one length: there is no rule of thumb for
-    /// them.
+    /// Returns the features of a scheme. Returns `None` for other sketches, and for features that are not shingles of words of a single length,
+    /// because there is no rule of thumb for them.
     pub(crate) fn of(scheme: &Scheme) -> Option<Self> {
         let width = match scheme.shingle {
-            // The rule is for texts that are shorter than those that the warning speaks of.
+            // The rule for short texts does not apply to the pages in the warning, which are longer.
             Shingle::WordsByLength { width, .. } => width.get() as u32,
             shingle => shingle.words_each()?,
         };
@@ -49,14 +49,14 @@ impl WarnedFeatures {
     }
 }
 
-/// Says that fingerprints of runs of so many words miss most of what a small change makes, if it is so.
+/// Warns if fingerprints with these features would miss most pages with a small change.
 pub(crate) fn warn(features: WarnedFeatures, radius: u32, of: RadiusOf) {
     if let Some(text) = warning(features, radius, of) {
         console::warning(&text);
     }
 }
 
-/// The same of files, whose schemes are known by their ids.
+/// Works like `warn`, for files whose schemes are known by their ids.
 pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius: u32) {
     let width = |id: &str| {
         let id = SchemeId(u64::from_str_radix(id, 16).ok()?);
@@ -70,8 +70,7 @@ pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius
 
 fn warning(features: WarnedFeatures, radius: u32, of: RadiusOf) -> Option<String> {
     let WarnedFeatures { width, bits } = features;
-    // A model, not a measurement: the share of features that one word changes, and the chance that so many bits
-    // turn.
+    // A model, not a measurement: the share of features that one word changes, and the probability that more than the radius of bits change.
     let found = |width| {
         Some(simhash_recall(
             one_changed_word(WORDS, width)?,

@@ -1,4 +1,4 @@
-//! Remedies in the words of the command line: the libraries report causes, and know of no options.
+//! Remedies in terms of the command line: the libraries report causes, but do not know options.
 
 use lookalike_batch::fingerprints::FingerprintSettingsError;
 use lookalike_batch::fingerprints::cluster::ClusterError;
@@ -12,23 +12,23 @@ use lookalike_corpus::InputError;
 
 use crate::option_style::OptionStyle;
 
-/// An error with its remedy behind it, if there is one, for readers of the command line.
+/// Formats an error followed by its remedy, if there is one, for users of the command line.
 pub(crate) fn told(error: &BatchError) -> String {
     told_in(error, OptionStyle::Command)
 }
 
-/// The same, for readers who write options in this style.
+/// Works like `told`, for readers who write options in this style.
 pub(crate) fn told_in(error: &BatchError, style: OptionStyle) -> String {
     with(error, of_job(error, style))
 }
 
-/// The same of a file of fingerprints.
+/// Works like `told`, for errors of a file of fingerprints.
 #[cfg(feature = "service")]
 pub(crate) fn told_of_codes(error: &CodesError) -> String {
     with(error, of_codes(error, OptionStyle::Command))
 }
 
-/// The option of `lookalike client` that sends a setting of a collection.
+/// Returns the option of `lookalike client` that sets a field of a collection.
 #[cfg(feature = "service")]
 pub(crate) fn of_service_field(field: &str) -> Option<&'static str> {
     Some(match field {
@@ -42,7 +42,7 @@ pub(crate) fn of_service_field(field: &str) -> Option<&'static str> {
     })
 }
 
-/// Remedy for what was passed over, by the name of its kind.
+/// Returns the remedy for skipped parts, by the name of their kind.
 pub(crate) fn of_skipped(kind: &str) -> Option<&'static str> {
     (kind == "outside").then_some("--follow-links reads them")
 }
@@ -54,7 +54,7 @@ fn with(error: &dyn std::error::Error, remedy: Option<String>) -> String {
     }
 }
 
-/// A size as options take it, rounded up.
+/// Formats a size as options accept it, rounded up.
 fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
@@ -128,7 +128,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
         BatchError::ResumedInput { .. } => again(style),
         BatchError::Memory { least, .. } => {
             let least = mebibytes(*least);
-            // Whatever the command: not all of them have a way to compare the parts.
+            // The same for all commands, because not all of them can compare the parts afterwards.
             format!("raise {memory} to at least {least}, or split the input")
         }
         BatchError::LongDocuments { least, fitting, .. } => {

@@ -191,7 +191,7 @@ enum LogLevelOption {
     Debug,
 }
 
-/// Reads a number of seconds, above 0 and up to a day.
+/// Parses a number of seconds, above 0 and up to a day.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     const DAY: f64 = 86_400.0;
     match text.parse() {
@@ -211,8 +211,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let (Some(wanted), Some(file)) = (&arguments.make_key, &arguments.keys) {
         return keys::make(wanted, file);
     }
-    // Files of keys and certificates before anything that lasts: a wrong one must not show after a store of
-    // hours was opened.
+    // Read the files of keys and certificates first: an error in one must not be noticed only after opening a store for hours.
     let keys = keys::read(arguments.keys.as_deref())?;
     let limits = arguments.limits();
     let pem = arguments.pem()?;
@@ -228,15 +227,15 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         )
     })?;
     let tls = pem.map(tls).transpose()?;
-    // A thread of its own writes: a full pipe on standard error must not hold up requests.
+    // A separate thread writes the log, so that a full pipe on standard error does not delay requests.
     let queue = LogQueue::start().map_err(failed("threads"))?;
     let log = arguments.log(&queue);
-    // Before threads begin. From here on every panic is a line of the log.
+    // Before threads start. From here on, every panic is a line of the log.
     tell_of_panics(&log);
     if keys.are_required() && keys.is_empty() {
         log.record(&nobody_may_ask());
     }
-    // Canonical, for `::ffff:127.0.0.1` is this machine, too.
+    // Canonical, because `::ffff:127.0.0.1` is this machine, too.
     if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() {
         let entry = LogEntry::new(LogLevel::Warn, "no-tls");
         let remedy =
@@ -244,7 +243,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         log.record(&entry.with("remedy", remedy));
     }
     let connections = limits.connections + arguments.health_connections();
-    // Twice: without the store first, since opening it takes files, too, and may take long.
+    // Checked twice: first without the store, since opening it needs files, too, and may take long.
     open_files::ensure_enough(connections, 0)?;
     let options = StoreOptions::default()
         .create(!arguments.require_existing)
@@ -267,7 +266,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         .snapshots(arguments.snapshots.clone());
     let app = AppState::new(store, config).map_err(failed("threads"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // As many again as the threads that search: these wait for the network alone.
+        // As many as the threads that search; these only wait for the network.
         .worker_threads(limits.workers)
         .enable_all()
         .build()
@@ -276,40 +275,40 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         log,
         queue: queue.clone(),
     };
-    // Shared: a reload replaces the certificates while connections are made with it.
+    // Shared: a reload replaces the certificates while it is used for connections.
     let tls = tls.map(Arc::new);
     let served = serve(&runtime, arguments, Arc::new(app), tls, &output);
-    // Does not wait for blocking tasks: the store is closed by now, or its closing was given up.
+    // Does not wait for blocking tasks: the store is already closed, or closing it was given up.
     runtime.shutdown_background();
     queue.flush(LOG_FLUSH_TIMEOUT);
     served
 }
 
-/// Time limit on writing the last lines of the log.
+/// Time limit for writing the last lines of the log.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time limit on closing the store after a second signal.
+/// Time limit for closing the store after a second signal.
 const FORCED_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A file of keys without a key: all were revoked.
+/// Returns the log entry for a file without keys, from which all were revoked.
 fn nobody_may_ask() -> LogEntry {
     let remedy = "nobody has access: add a key with --make-key ROLE:NAME and send SIGHUP";
     LogEntry::new(LogLevel::Warn, "no-keys").with("remedy", remedy)
 }
 
-/// Makes a folder that only its owner may look into, and those above it.
+/// Creates a folder that only its owner can read, and its parents.
 fn private_folder(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder)
 }
 
-/// Connections that the system completes before they are accepted, where its own limit allows as many. A client beyond them believes that
-/// it is connected and sends again and again, for ten seconds and more.
+/// Number of connections that the system completes before they are accepted, if its own limit allows. A client beyond that believes that it is
+/// connected, and retransmits for ten seconds or more.
 const ACCEPT_BACKLOG: u32 = 4096;
 /// Interval at which the collections record the time.
 const TIME_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The log, and the queue that writes it.
+/// The log, and the queue from which it is written.
 struct LogOutput {
     log: EventLog,
     queue: LogQueue,
@@ -326,17 +325,15 @@ fn serve(
     let LogOutput { log, queue } = output;
     runtime.block_on(async {
         let address = arguments.listen;
-        // All sockets before the first request: a wrong second address must not show when clients are served
-        // already.
+        // Open all sockets before the first request: a wrong second address must not be noticed while clients are already served.
         let main = listen(address, "--listen")?;
         let health = match arguments.health_listen {
             Some(address) => Some(listen(address, "--health-listen")?),
             None => None,
         };
-        // The one that the system chose, where the port was 0.
+        // The actual address: if the port was 0, the system chose one.
         let address = main.local_addr().map_err(failed(address))?;
-        // Handlers stand before the service says that it listens: who waits for that line may send a signal at
-        // once.
+        // Handlers are set before the service reports that it listens: a program that waits for that line may send a signal at once.
         let mut signals = Signals::new().map_err(failed("signals"))?;
         let mut hangups = Hangups::new().map_err(failed("signals"))?;
         let entry = LogEntry::new(LogLevel::Info, "listening").with("address", address.to_string());
@@ -353,24 +350,24 @@ fn serve(
         let (force_shutdown, forced) = tokio::sync::oneshot::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (watching, lines) = (log.clone(), queue.clone());
-        // A task of its own, for the one that serves may wait for requests when the second signal comes.
+        // A separate task, because the one that serves may be waiting for requests when the second signal arrives.
         tokio::spawn(async move {
             let signal = signals.next().await;
             watching.record(&LogEntry::new(LogLevel::Info, "stopping").with("signal", signal));
             let _ = stop.send(());
             signals.next().await;
             let _ = force_shutdown.send(());
-            // Closing the store may wait for a merge of hours; what was acknowledged is safe without it.
+            // Closing the store may wait for a merge that takes hours; acknowledged writes are safe without it.
             tokio::select! {
                 () = tokio::time::sleep(FORCED_CLOSE_TIMEOUT) => {}
                 _ = signals.next() => {}
             }
             end_at_once(&watching, &lines);
         });
-        // Of either outcome: when the watching task is gone, the service must end as well.
+        // In either case: if the watching task is gone, the service must end as well.
         let first = async { drop(stopped.await) };
         let second = async {
-            // A dropped sender has forced nothing.
+            // A dropped sender means that no second signal came.
             if forced.await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -388,7 +385,7 @@ fn serve(
             }
         };
         tokio::select! {
-            // The other two never end; they stop when this one does, at their next await.
+            // The other two never complete; they are dropped when this one does, at their next await.
             () = lookalike_server::serve(listeners, &app, tls.as_ref(), first, second) => {}
             () = reloading => {}
             () = telling_time => {}
@@ -410,7 +407,7 @@ fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // A restarted service gets its port back at once. On Windows the flag would let another process take it.
+        // A restarted service then gets its port at once. On Windows, the flag would let another process take it.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
@@ -435,14 +432,14 @@ fn end_at_once(log: &EventLog, lines: &LogQueue) {
     std::process::exit(1);
 }
 
-/// An address that other machines can reach without a key.
+/// Returns the failure for an address that other machines can reach without a key.
 fn open_to_others(error: ConfigError) -> Failure {
     Failure::Usage(format!(
         "{error}: listen on 127.0.0.1, or make a key with `lookalike serve --keys FILE --make-key admin:NAME` and start with --keys FILE"
     ))
 }
 
-/// The failure to open the store.
+/// Returns the failure to open the store, with a remedy.
 fn not_opened(error: StoreError) -> Failure {
     let remedy = match error {
         StoreError::NoStore { .. } => {
@@ -457,7 +454,7 @@ fn store_failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// Messages of panics may quote texts: the log gets the place only.
+/// Logs only the location of panics, because their messages may quote texts.
 fn tell_of_panics(log: &EventLog) {
     let log = log.clone();
     std::panic::set_hook(Box::new(move |panic| {
@@ -474,7 +471,7 @@ fn tell_of_panics(log: &EventLog) {
     }));
 }
 
-/// Certificates and the key of the first.
+/// A certificate chain, and the key of the first certificate.
 struct PemFiles {
     chain: Vec<u8>,
     key: Vec<u8>,
@@ -484,13 +481,13 @@ fn unusable(error: TlsError) -> Failure {
     Failure::Failed(format!("--tls-cert, --tls-key: {error}"))
 }
 
-/// Certificates and keys that secure connections.
+/// Creates the TLS configuration of connections.
 fn tls(pem: PemFiles) -> Result<ServerTls, Failure> {
     ServerTls::new(&pem.chain, &pem.key).map_err(unusable)
 }
 
 impl ServeArguments {
-    /// Certificates and their key, as they are in their files. One of the two alone is a mistake, wherever it is set.
+    /// Reads the certificates and their key. Only one of the two is an error, wherever it is set.
     fn pem(&self) -> Result<Option<PemFiles>, Failure> {
         let half = |set: &str, missing: &str, what: &str| {
             Err(Failure::Usage(format!(
@@ -509,10 +506,10 @@ impl ServeArguments {
         Ok(Some(PemFiles { chain, key }))
     }
 
-    /// Reads the files of keys and TLS again. What is wrong with one of them leaves that one as it is, and keeps no change of the
-    /// other back.
+    /// Reads the files of keys and TLS again. An error in one of them leaves its old contents in effect, but does not hold back a change of the
+    /// other.
     fn reload(&self, app: &AppState, tls: Option<&ServerTls>, log: &EventLog) {
-        // Both are tried before either is told: the mark that monitoring looks at speaks of both.
+        // Both are tried before either result is logged, because the flag for monitoring covers both.
         let keys = self.reload_keys(app);
         let tls = tls.map_or(Ok(()), |tls| self.reload_tls(tls));
         app.set_reload_failed(keys.is_err() || tls.is_err());
@@ -534,7 +531,7 @@ impl ServeArguments {
         }
     }
 
-    /// Number of keys; none where no key is asked for.
+    /// Reloads the keys. Returns their number, or `None` if no keys are required.
     fn reload_keys(&self, app: &AppState) -> Result<Option<usize>, Failure> {
         let keys = keys::read(self.keys.as_deref())?;
         let count = keys.are_required().then_some(keys.len());
@@ -549,7 +546,7 @@ impl ServeArguments {
         }
     }
 
-    /// Connections that --health-listen takes.
+    /// Returns the number of connections that --health-listen accepts.
     fn health_connections(&self) -> usize {
         self.health_listen
             .map_or(0, |_| lookalike_server::HEALTH_CONNECTIONS)
@@ -557,7 +554,7 @@ impl ServeArguments {
 
     fn limits(&self) -> ServiceLimits {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        // One address alone cannot take all connections from the others.
+        // A single address cannot take all connections from the others.
         let half = self.max_connections.div_ceil(2);
         let threads = self
             .threads

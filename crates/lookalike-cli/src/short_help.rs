@@ -1,8 +1,8 @@
-//! `-h` fits a screen: of a command with many options it shows those that most jobs need. `--help` shows all.
+//! Short help that fits a screen: for a command with many options, `-h` shows those that most jobs need, and `--help` shows all.
 
 use clap::{Arg, Command};
 
-/// Options that `-h` shows of a command with more.
+/// Maximum number of options that `-h` shows without hiding some.
 const MOST: usize = 25;
 
 /// Headings of the options that many commands share.
@@ -36,13 +36,13 @@ const COMMON: [&str; 24] = [
     "quiet",
 ];
 
-/// Hides the less common options of all commands below this one from `-h`.
+/// Hides the less common options of all subcommands from `-h`.
 pub(crate) fn shorten(command: Command) -> Command {
-    // Help is an option too, which clap adds later.
+    // The help option counts too; clap adds it later.
     shorten_with(command, 1)
 }
 
-/// Does so for a command that inherits so many options.
+/// Works like `shorten`, for a command that inherits this many options.
 fn shorten_with(command: Command, inherited: usize) -> Command {
     let globals = command.get_arguments().filter(|arg| arg.is_global_set());
     let inherited_below = inherited + globals.count();
@@ -72,14 +72,14 @@ mod tests {
     use super::*;
     use crate::Cli;
 
-    /// All commands as `-h` sees them.
+    /// Returns all commands as `-h` shows them.
     fn shortened() -> Vec<(String, Command)> {
         let mut command = shorten(Cli::command());
         command.build();
         commands(&command, "lookalike")
     }
 
-    /// The commands that do something, each with its name as it is typed.
+    /// Returns the commands without subcommands, each with its full name.
     fn commands(command: &Command, name: &str) -> Vec<(String, Command)> {
         let below = command.get_subcommands();
         let mut found: Vec<(String, Command)> = below
@@ -127,7 +127,7 @@ mod tests {
         assert!(long.is_empty(), "{long:#?}");
     }
 
-    /// Wider lines are broken by clap where it likes.
+    /// clap breaks wider lines anywhere.
     #[test]
     fn texts_below_the_options_fit_the_width_of_help() {
         for (name, command) in shortened() {

@@ -1,6 +1,6 @@
-//! Sizes in bytes as people write them.
+//! Sizes in bytes in a human-readable form.
 
-/// Reads `4096`, `512K`, `64M`, `1.5GiB`: powers of 1024, with or without `B` or `iB`.
+/// Parses `4096`, `512K`, `64M`, `1.5GiB`: powers of 1024, with or without `B` or `iB`.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size: use a value such as 512M or 4G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -13,7 +13,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
         "t" => 4,
         _ => return Err(wrong()),
     };
-    // A double holds every size up to 2^53 bytes exactly; beyond that nobody counts bytes.
+    // A double represents every size up to 2^53 bytes exactly; beyond that, single bytes do not matter.
     let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
     let bytes = number * 1024_f64.powi(power);
     // `inf` and `NaN` parse as numbers.
@@ -24,11 +24,11 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a count as people write it: `1000000`, `8e9`, `2^34`, up to 2^63.
+/// Parses a count: `1000000`, `8e9`, `2^34`, up to 2^63.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     const MOST: f64 = (1_u64 << 63) as f64;
     let wrong = || format!("{text:?} is not a count: use a value such as 1000000, 8e9 or 2^34");
-    // First as an integer, so that counts beyond 2^53 keep every digit.
+    // Parsed as an integer first, so that counts beyond 2^53 keep every digit.
     if let Ok(count) = text.parse() {
         return if count <= MOST as u64 {
             Ok(count)
@@ -50,11 +50,11 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Writes a size with three digits: `1.24 GiB`.
+/// Formats a size with three digits: `1.24 GiB`.
 pub(crate) fn show(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        // By 1000, not 1024: three digits are all that is shown, and 1,010 KiB would have four.
+        // 1000, not 1024, because only three digits are shown, and 1,010 KiB would have four.
         if value < 1000.0 || unit == "TiB" {
             let decimals = if unit == "B" || value >= 100.0 {
                 0

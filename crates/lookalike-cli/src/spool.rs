@@ -1,8 +1,7 @@
-//! The folder of a command's temporary files.
+//! The folder for the temporary files of a command.
 //!
-//! A killed command cannot remove its folder; the next one in the same place does. Each holds a lock on a file in its own
-//! folder, which the system lets go of when the process ends, however it ends: a folder whose lock can be had belongs to
-//! nobody.
+//! A killed command cannot remove its folder, so the next one in the same place does. Each command locks a file in its own folder. The system
+//! releases the lock when the process ends, however it ends, so a folder whose lock can be acquired is abandoned.
 
 use std::fs::{File, read_dir, remove_dir_all};
 use std::io;
@@ -16,17 +15,17 @@ use crate::interrupt;
 /// The file that is locked.
 const LOCK: &str = "in-use";
 
-/// A folder for temporary files, which vanishes with the command.
+/// A folder for temporary files, which is removed with the command.
 pub(crate) struct Spool {
     folder: TempDir,
-    /// Locked as long as it is open.
+    /// Locked while it is open.
     _lock: Option<File>,
 }
 
 impl Spool {
-    /// A folder in `parent`; those of killed commands there are removed.
+    /// Creates a folder in `parent`, and removes those of killed commands there.
     pub(crate) fn new(parent: &Path) -> io::Result<Self> {
-        // Before the new folder is made: its own must not be looked at while it has no lock.
+        // Before the new folder is created, which must not be examined while it has no lock.
         remove_abandoned(parent);
         let folder =
             interrupt::temporary_folder(|| Builder::new().prefix(SPOOL).tempdir_in(parent))?;
@@ -41,9 +40,9 @@ impl Spool {
     }
 }
 
-/// The lock of a new folder. Without one, on file systems that have none, the folder is nobody's to remove: it has no file.
+/// Locks a new folder. On file systems without locks, there is no lock file, so no other command removes the folder.
 fn lock(folder: &Path) -> Option<File> {
-    // Under another name until it is locked: nobody may find it unlocked.
+    // Under another name until it is locked, so that no other command finds it unlocked.
     let (waiting, path) = (folder.join("new"), folder.join(LOCK));
     let file = File::create(&waiting).ok()?;
     file.try_lock().ok()?;
@@ -51,14 +50,14 @@ fn lock(folder: &Path) -> Option<File> {
     Some(file)
 }
 
-/// Removes folders whose commands are gone. What cannot be looked at or removed belongs to somebody else, and stays.
+/// Removes folders whose commands have ended. Folders that cannot be read or removed belong to other users, and stay.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = read_dir(parent) else {
         return;
     };
     for entry in entries.flatten() {
         let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
-        // Not a link to one.
+        // This excludes links to folders.
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_spool && is_folder && is_abandoned(&entry.path()) {
             let _ = remove_dir_all(entry.path());
@@ -68,8 +67,8 @@ fn remove_abandoned(parent: &Path) {
 
 fn is_abandoned(folder: &Path) -> bool {
     let lock = File::open(folder.join(LOCK));
-    // Locks of this kind belong to the open file, so a second attempt of the same process fails, too: several
-    // jobs of one program do not remove each other's folders.
+    // Locks of this kind belong to the open file, so a second attempt in the same process fails, too: several jobs of one program do not remove each
+    // other's folders.
     lock.is_ok_and(|file| file.try_lock().is_ok())
 }
 

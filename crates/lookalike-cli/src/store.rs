@@ -1,4 +1,4 @@
-//! `lookalike store`: checks, copies, salvages or fills a data directory that no service has open.
+//! `lookalike store`: checks, copies, salvages or fills a data directory that is not open in a service.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -115,21 +115,20 @@ struct LoadArguments {
     no_compact: bool,
 }
 
-/// Documents that are written at once.
+/// Number of documents that are written at once.
 const BATCH: usize = 4096;
-/// Documents in memory before they become a run: four times as many as in a service, since nobody asks for anything meanwhile.
+/// Number of documents in memory before they become a run: four times as many as in a service, because there are no requests meanwhile.
 const IN_MEMORY: usize = 1 << 20;
-/// Runs that are merged into one: so many that each document of a hundred million is written three times, the last compaction
-/// included.
+/// Number of runs that are merged into one: with this, each document of a hundred million is written three times, including the last compaction.
 const FAN_OUT: usize = 16;
-/// Bytes of fingerprints and ids that are read at once.
+/// Number of bytes of fingerprints and ids that are read at once.
 const READ: u64 = 16 << 20;
 
 fn failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// Refuses a snapshot within the data: a collection of its name would replace its files.
+/// Refuses a snapshot within the data directory, where a collection with its name would replace its files.
 pub(crate) fn refuse_within(data: &Path, target: &Path) -> Result<(), Failure> {
     let folder = match target.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -137,7 +136,7 @@ pub(crate) fn refuse_within(data: &Path, target: &Path) -> Result<(), Failure> {
         _ => target,
     };
     let is_within = |(folder, data): (PathBuf, PathBuf)| folder.starts_with(data);
-    // What cannot be found is told by whoever uses it.
+    // The code that uses a missing path reports it.
     let places = folder.canonicalize().ok().zip(data.canonicalize().ok());
     match places.is_some_and(is_within) {
         true => Err(Failure::Usage(format!(
@@ -182,8 +181,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
     for (name, found) in &found {
         let line = match found {
             Ok(recovery) => {
-                // The last bytes of a log, without a valid sum: a write that was cut off before it was
-                // acknowledged.
+                // The last bytes of a log, without a valid checksum, are a write that was cut off before it was acknowledged.
                 torn += u64::from(recovery.torn_bytes > 0);
                 json!({
                     "collection": name, "state": if recovery.torn_bytes > 0 { "torn" } else { "whole" },
@@ -231,7 +229,7 @@ fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Refuses schemes whose sketches no file holds.
+/// Refuses schemes whose sketches cannot be stored in files.
 fn ensure_loadable(scheme: &Scheme) -> Result<(), Failure> {
     let sketch = scheme.sketch;
     if sketch.fingerprint_bits() > 0 || SketchShape::of(sketch).is_some() {
@@ -243,7 +241,7 @@ fn ensure_loadable(scheme: &Scheme) -> Result<(), Failure> {
 }
 
 impl LoadArguments {
-    /// Refuses settings that the collection, which is there already, does not have.
+    /// Refuses settings that differ from those of an existing collection.
     fn check_settings(&self, collection: &Collection) -> Result<(), Failure> {
         let own = collection.settings();
         let refused = |option: &str, why: String| {
@@ -291,13 +289,13 @@ impl LoadArguments {
         }
     }
 
-    /// The scheme of a collection that is created.
+    /// Returns the scheme for a new collection.
     fn scheme(&self) -> Scheme {
         let scheme = self.scheme;
         self.sketches.scheme(scheme.unwrap_or_else(default_scheme))
     }
 
-    /// The number of places that may differ where so many are equal.
+    /// Converts a minimum number of equal places to the number of places that may differ.
     fn radius_of(&self, scheme: Option<Scheme>, equal: LeastEqual) -> Result<u32, Failure> {
         let shape = scheme.and_then(|scheme| SketchShape::of(scheme.sketch));
         let shape = shape.ok_or_else(|| {
@@ -311,9 +309,9 @@ impl LoadArguments {
         Ok((shape.places - least) as u32)
     }
 
-    /// Refuses files of another scheme before a collection is created for them.
+    /// Refuses files with another scheme before a collection is created for them.
     fn ensure_files(&self, scheme: &Scheme) -> Result<(), Failure> {
-        // A pipe that is opened is read.
+        // Opening a pipe would read from it.
         for path in self.files.iter().filter(|path| path.is_file()) {
             let file = CollectionFile::open(path, scheme.sketch, false)?;
             let other = file.scheme().filter(|found| *found != scheme.id());
@@ -329,7 +327,7 @@ impl LoadArguments {
         Ok(())
     }
 
-    /// Settings of a collection that is created.
+    /// Returns the settings for a new collection.
     fn settings(&self) -> Result<CollectionSettings, Failure> {
         let scheme = self.scheme();
         ensure_loadable(&scheme)?;
@@ -350,7 +348,7 @@ impl LoadArguments {
 
 fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     ensure_loadable(&arguments.scheme())?;
-    // Before a store or a collection is made for them.
+    // Before a store or a collection is created for them.
     for path in arguments
         .files
         .iter()
@@ -359,7 +357,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         let found = path.metadata();
         let found =
             found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-        // A pipe that is opened is read.
+        // Opening a pipe would read from it.
         if found.is_file() && is_export(path)? {
             return Err(Failure::Failed(format!(
                 "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
@@ -387,7 +385,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             collection
         }
     };
-    // A scheme that this program cannot read was made by a newer one, whose sketches it does not know.
+    // If this program cannot parse the scheme, a newer one created the collection, with sketches that are unknown here.
     let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
     let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
     let last = store.collections().into_iter();
@@ -404,8 +402,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         let mut more = true;
         while more {
             more = file.read(READ)?;
-            // From now, for each piece that is read: loading may take hours, and documents live as long as is
-            // said from when they are there.
+            // Computed for each piece that is read: loading may take hours, and the lifetime of documents starts when they are inserted.
             let expires = arguments
                 .ttl
                 .map(|seconds| now().max(last).after(Duration::from_secs(seconds)));
@@ -438,7 +435,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
     if arguments.no_compact {
-        // What is in memory becomes a run, so that the next start reads no long log.
+        // Documents in memory become a run, so that the next start need not read a long log.
         collection.flush().map_err(failed)?;
     } else {
         collection.compact().map_err(failed)?;
@@ -451,20 +448,20 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
         "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),
     }))?;
-    // After the store is closed and the summary is printed: what was loaded stays loaded.
+    // After the store is closed and the summary is printed, because loaded documents stay.
     too_many_losses?;
     arguments.losses.end(&skipped)
 }
 
-/// The time of writes to a store that knows a last one. If the clock is far ahead of that, it may be wrong: nothing expires here by it, as in
-/// a service that was not told to trust it.
+/// Returns the time for writes to a store whose last write was at `last`. If the clock is far ahead of that, it may be wrong, so nothing expires by
+/// it here, as in a service that does not trust the clock.
 fn write_time(last: UnixMillis) -> WriteTime {
     let now = now().max(last);
     let is_held = last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
     WriteTime::from(if is_held { last } else { now }).lives_from(now)
 }
 
-/// The wall clock.
+/// Returns the time of the wall clock.
 pub(crate) fn now() -> UnixMillis {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     UnixMillis(since.map_or(0, |since| since.as_millis() as u64))

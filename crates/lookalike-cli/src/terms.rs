@@ -1,4 +1,4 @@
-//! `lookalike terms`: in how many documents each feature occurs, and tables that follow a collection.
+//! `lookalike terms`: counts the documents that contain each feature, and keeps such tables up to date with a collection.
 
 use std::path::{Path, PathBuf};
 
@@ -84,7 +84,7 @@ struct ReadingArguments {
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    // Whatever follows in a command has no heading.
+    // Flattened last, because arguments after it have no heading.
     #[command(flatten, next_help_heading = None::<&str>)]
     run: RunArguments,
 }
@@ -155,7 +155,7 @@ struct TermsDecayArguments {
     output: TermsOutputArguments,
 }
 
-/// Output of a table made of tables.
+/// Output of a table that is made from tables.
 #[derive(clap::Args)]
 struct TermsOutputArguments {
     /// File for the new table, which may be an old one
@@ -224,13 +224,13 @@ impl TermsAddArguments {
             table: Box::new(table),
         };
         let (mut table, mut summary) = reading.count(start, &self.output, &console)?;
-        // Weights are those of all counts, compared with the ones that fingerprints were made with.
+        // The new weights come from all counts, and are compared with those with which fingerprints were made.
         summary.drift = Some(DriftSummary::follow(&mut table, self.tolerance));
         reading.finish(table, summary, &self.output, &console)
     }
 }
 
-/// The table that documents are added to.
+/// The table to which documents are added.
 enum TableStart<'a> {
     Empty {
         singles: bool,
@@ -265,7 +265,7 @@ impl TableStart<'_> {
 }
 
 impl ReadingArguments {
-    /// Counts what is read, and adds it to a table. That has its weights of before.
+    /// Counts the documents that are read, and adds the counts to a table, whose weights do not change yet.
     fn count(
         &self,
         start: TableStart<'_>,
@@ -279,7 +279,7 @@ impl ReadingArguments {
             start.check(&scheme)?;
             Ok::<_, Failure>(scheme)
         };
-        // Before anything is read where that can be: wrong settings should not cost time.
+        // Checked before anything is read, if possible: wrong settings should not cost time.
         let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
         let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
@@ -301,7 +301,7 @@ impl ReadingArguments {
         Ok((table, summary))
     }
 
-    /// Writes the table and says what was done.
+    /// Writes the table and prints the summary.
     fn finish(
         &self,
         table: GrowingTerms,
@@ -311,7 +311,7 @@ impl ReadingArguments {
     ) -> Result<(), Failure> {
         let skipped = summary.skipped.clone();
         let summary = TermsSummary {
-            // Only where a table was added to: else all documents are new.
+            // Only if a table was added to; otherwise all documents are new.
             read: summary.read.filter(|_| summary.drift.is_some()),
             boilerplate: summary.boilerplate,
             bytes_on_disk: summary.bytes_on_disk,
@@ -319,7 +319,7 @@ impl ReadingArguments {
             skipped: summary.skipped,
             ..TermsSummary::of(&table)
         };
-        // By way of another name, for the output may be the table itself.
+        // Written under a temporary name, because the output may be the table itself.
         write_bytes(output, &table.to_bytes())?;
         if self.run.json {
             console::json(&summary)?;
@@ -349,7 +349,7 @@ impl TermsDecayArguments {
     fn run(&self) -> Result<(), Failure> {
         let key = hash_key(self.output.hash_key.as_deref())?;
         let mut table = read(&self.table, key, self.output.memory())?;
-        // Counts only: weights follow by the same rule as after documents were added.
+        // Changes only the counts; weights follow by the same rule as after adding documents.
         table.counts_mut().decay(self.factor);
         self.output.finish(table, self.tolerance)
     }
@@ -367,7 +367,7 @@ impl TermsOutputArguments {
             drift: Some(drift),
             ..TermsSummary::of(&table)
         };
-        // Beside its place and renamed: the output may be one of the tables.
+        // Written next to its place and renamed, because the output may be one of the tables.
         write_bytes(&self.output, &table.to_bytes())?;
         if self.json {
             console::json(&summary)?;

@@ -1,8 +1,8 @@
-//! How fast web archives are read and HTML becomes text, on one core: the one side of `bench/pages.py`.
+//! Measures how fast web archives are read and HTML is converted to text, on one core; one of the programs that `bench/pages.py` compares.
 //!
-//! `cargo run --release -p lookalike-corpus --example page_speed -- PAGES.jsonl[.gz] [ARCHIVE.warc.gz]`: the field
-//! `html` of the first file in each mode that is built in, then all records of the archive with their bodies, by
-//! the time that the thread ran. One line of JSON each.
+//! `cargo run --release -p lookalike-corpus --example page_speed -- PAGES.jsonl[.gz] [ARCHIVE.warc.gz]`: converts the field `html` of the first file
+//! in each mode of this build, then reads all records of the archive with their bodies. Measures the CPU time of the thread. Prints one line of JSON
+//! for each measurement.
 
 #![expect(clippy::print_stdout, reason = "an example that reports figures")]
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 use lookalike::HtmlMode;
 use lookalike_corpus::{HtmlText, InputOptions, Inputs, raw_records};
 
-/// Each measurement goes on for so long, in seconds.
+/// Minimum duration of each measurement, in seconds.
 const LONG_ENOUGH: f64 = 2.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -59,7 +59,7 @@ fn pages(path: OsString) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(pages)
 }
 
-/// Repeats `work`, which tells how many bytes it took, and prints its speed.
+/// Repeats `work`, which returns the number of bytes that it processed, and prints its speed.
 fn measure(
     name: &str,
     mut work: impl FnMut() -> Result<u64, Box<dyn Error>>,
@@ -79,7 +79,7 @@ fn measure(
     Ok(())
 }
 
-/// Seconds that this thread has run, where the system tells, for the machine may be busy; else by the clock.
+/// CPU time of this thread, because the machine may be busy, or elapsed time if the system does not report that.
 struct Clock(Instant, Option<f64>);
 
 impl Clock {

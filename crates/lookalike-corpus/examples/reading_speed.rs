@@ -1,7 +1,7 @@
-//! How fast documents come in: megabytes a second for reading, JSON parsing and HTML stripping.
+//! Measures how fast documents are read, in megabytes per second: reading, JSON parsing and HTML stripping.
 //!
-//! `cargo run --release -p lookalike-corpus --example reading_speed -- FILE...`: reads all of it several
-//! times and goes by the time that the thread ran. Without arguments it makes 32 MiB of its own.
+//! `cargo run --release -p lookalike-corpus --example reading_speed -- FILE...`: reads all files several times and measures the CPU time of the
+//! thread. Without arguments it generates 32 MiB of input.
 
 #![expect(clippy::print_stdout, reason = "an example that reports figures")]
 
@@ -82,8 +82,7 @@ fn strip() {
     );
 }
 
-/// Seconds that this thread has run, where the system tells, for the machine may be busy; else by
-/// the clock.
+/// CPU time of this thread, because the machine may be busy, or elapsed time if the system does not report that.
 struct Clock(Instant, Option<f64>);
 
 impl Clock {

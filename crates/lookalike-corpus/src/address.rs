@@ -1,17 +1,17 @@
-//! Addresses of pages in one form, so that a link and the page that it leads to are written alike.
+//! Normalizes the addresses of pages, so that a link and the page that it leads to are written alike.
 //!
 //! An address is a URL of `http` or `https`, or the path of a file:
 //!
-//! - a link is resolved against the address of its page as RFC 3986, section 5.2, says, dots included;
-//! - scheme and host are in lower case; a default port and the part behind `#` are left out; an empty path is `/`;
-//! - characters that no URL holds are written as `%` and two digits, as browsers do. What is written so already stays.
+//! - a link is resolved against the address of its page as in RFC 3986, section 5.2, including `.` and `..`;
+//! - scheme and host are in lower case; a default port and the fragment (from `#` on) are left out; an empty path is `/`;
+//! - characters that a URL cannot contain are percent-encoded, as in browsers. Existing escapes stay as they are.
 
 use std::fmt::Write as _;
 
-/// Longest address, in bytes: all links of a page are resolved against its own, and with a longer one would take the square of its length.
+/// Maximum length of an address, in bytes. All links of a page are resolved against its address, so a longer one could cost quadratic time.
 const LONGEST: usize = 4096;
 
-/// The address of a page that is known by this URL or path; none for other URLs, such as `urn:`, and for more than 4,096 bytes.
+/// Returns the address of the page with this URL or path, or `None` for other URLs, such as `urn:`, and for names of more than 4,096 bytes.
 ///
 /// ```
 /// use lookalike_corpus::page_address;
@@ -25,16 +25,16 @@ pub fn page_address(name: &str) -> Option<String> {
         None if name.len() > LONGEST => None,
         None => {
             let mut path = String::new();
-            // The name of a file is no URL: a `%`, `#` or `?` in it is a character of the name, and must not be
-            // taken for an escape, a fragment or a query when a link to it is compared.
+            // A file name is not a URL: a `%`, `#` or `?` in it is an ordinary character, and must not be taken for an escape, a fragment or a query
+            // when a link to the file is compared.
             encode(name, |c| " \"#%<>?`{}".contains(c), &mut path);
             Some(without_dots(&path))
         }
     }
 }
 
-/// The address that a link leads to on the page of an address; none where no page can be meant, such as `mailto:`, and for more than 4,096
-/// bytes.
+/// Resolves a link found on the page with address `page`. Returns `None` if the link cannot lead to a page, such as `mailto:`, or if either has more
+/// than 4,096 bytes.
 ///
 /// ```
 /// use lookalike_corpus::linked_address;
@@ -51,11 +51,10 @@ pub fn linked_address(page: &str, link: &str) -> Option<String> {
 }
 
 fn resolved(page: &str, link: &str) -> Option<String> {
-    // As browsers do: blanks around a URL, and tabs and line ends within, are no part of it (WHATWG URL, basic
-    // URL parser).
+    // As in browsers: blanks around a URL, and tabs and line ends within it, are dropped (WHATWG URL, basic URL parser).
     let link = link.trim_matches(|c: char| c <= ' ');
     let link: String = link.chars().filter(|c| !"\t\n\r".contains(*c)).collect();
-    // Before the query: a `?` behind the `#` belongs to the fragment (RFC 3986, section 3.5).
+    // Cut the fragment before the query: a `?` after the `#` belongs to the fragment (RFC 3986, section 3.5).
     let link = link.split('#').next().unwrap_or_default();
     let (path, query) = match link.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -64,7 +63,7 @@ fn resolved(page: &str, link: &str) -> Option<String> {
     if let Some(name) = scheme(path) {
         // In URLs of the web a backslash is a slash (WHATWG URL).
         let rest = path[name.len() + 1..].replace('\\', "/");
-        // `http:path` without `//` is a link that browsers repair in different ways; it names no page here.
+        // `http:path` without `//` is a malformed link that browsers repair in different ways, so it has no address here.
         return url(&name.to_ascii_lowercase(), rest.strip_prefix("//")?, query);
     }
     let Some((name, place)) = page.split_once("://").filter(|_| scheme(page).is_some()) else {
@@ -90,7 +89,7 @@ fn resolved(page: &str, link: &str) -> Option<String> {
     url(name, &whole, query)
 }
 
-/// The address that a link in a file leads to.
+/// Resolves a link found in a file.
 fn linked_file(page: &str, path: &str, query: Option<&str>) -> Option<String> {
     // `//host/path` takes its scheme from the page, and a file has none.
     if path.starts_with("//") {
@@ -111,12 +110,12 @@ fn linked_file(page: &str, path: &str, query: Option<&str>) -> Option<String> {
     Some(address)
 }
 
-/// Path up to its last slash.
+/// Returns the path up to and including its last slash, or `none` if it has no slash.
 fn folder_of<'p>(path: &'p str, none: &'p str) -> &'p str {
     path.rfind('/').map_or(none, |slash| &path[..=slash])
 }
 
-/// The scheme that a URL begins with.
+/// Returns the scheme of a URL, without the colon.
 fn scheme(url: &str) -> Option<&str> {
     let (name, _) = url.split_once(':')?;
     let is_scheme = name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -126,7 +125,7 @@ fn scheme(url: &str) -> Option<&str> {
     is_scheme.then_some(name)
 }
 
-/// The URL of host, path and query.
+/// Builds the normalized URL from scheme, host, path and query.
 fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     let default_port = match scheme {
         "http" => ":80",
@@ -135,13 +134,12 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     };
     let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let host = host.to_lowercase();
-    // An empty port stands for the default one (RFC 3986, section 3.2.3), so a colon may be left before and
-    // behind `:80`.
+    // An empty port stands for the default one (RFC 3986, section 3.2.3), so a colon may remain before and after `:80`.
     let host = host.trim_end_matches(':');
     let host = host.strip_suffix(default_port).unwrap_or(host);
     let host = host.trim_end_matches(':');
-    // Characters that no host holds (WHATWG URL, forbidden host code points). Hosts beyond ASCII stay as they
-    // are: Punycode would need the tables of IDNA, and a link and its page are mostly written alike.
+    // Characters that a host cannot contain (WHATWG URL, forbidden host code points). Non-ASCII hosts stay as they are: Punycode would need the IDNA
+    // tables, and a link and its page usually write the host alike.
     if host.is_empty() || host.contains(|c: char| c <= ' ' || "<>\"%^`{|}".contains(c)) {
         return None;
     }
@@ -159,11 +157,11 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     Some(address)
 }
 
-/// Path without `.` and `..`, but for those that lead out of where a relative path begins.
+/// Removes the `.` and `..` segments of a path, except a `..` that leads above the start of a relative path.
 fn without_dots(path: &str) -> String {
     let is_rooted = path.starts_with('/');
     let relative = path.strip_prefix('/').unwrap_or(path);
-    // RFC 3986, section 5.2.4, save that what leads out of a relative path stays.
+    // RFC 3986, section 5.2.4, except that a `..` above the start of a relative path stays.
     let mut kept: Vec<&str> = Vec::new();
     let mut parts = relative.split('/').peekable();
     while let Some(part) = parts.next() {
@@ -179,7 +177,7 @@ fn without_dots(path: &str) -> String {
                 continue;
             }
         }
-        // A last `.` or `..` means a directory: its address ends with a slash, as that of `a/` does.
+        // A last `.` or `..` means a directory, so the address ends with a slash, like that of `a/`.
         if parts.peek().is_none() {
             kept.push("");
         }
@@ -196,7 +194,7 @@ fn is_foreign_in_query(c: char) -> bool {
     " \"#<>'".contains(c)
 }
 
-/// Appends a text, with what `is_foreign`, controls and what is beyond ASCII as `%` and two digits a byte.
+/// Appends `text`, percent-encoding every byte of control characters, non-ASCII characters and those for which `is_foreign` is true.
 fn encode(text: &str, is_foreign: impl Fn(char) -> bool, out: &mut String) {
     for c in text.chars() {
         if c > ' ' && c < '\u{7f}' && !is_foreign(c) {
@@ -217,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 3986, section 5.4: the examples that are links to pages.
+    /// Checks those examples of RFC 3986, section 5.4, that are links to pages.
     #[test]
     fn the_examples_of_the_rfc() {
         let page = "http://a/b/c/d;p?q";
@@ -315,7 +313,7 @@ mod tests {
             }
         }
 
-        /// The browsers' own definition, for what both take.
+        /// Compares with the URL crate that follows the browsers' standard, for links that both accept.
         #[cfg(feature = "cloud")]
         #[test]
         fn links_are_resolved_as_browsers_do(
@@ -324,11 +322,11 @@ mod tests {
         ) {
             let ours = linked_address(&page_address(&page).unwrap(), &link);
             let expected = Url::parse(&page).unwrap().join(&link);
-            // A scheme without a host takes that of the page or of the path in browsers; nobody means that.
+            // Browsers give a scheme without a host the host of the page or of the path; nobody writes such links on purpose.
             prop_assume!(ours.is_some() && expected.is_ok());
             let mut expected = expected.unwrap();
             expected.set_fragment(None);
-            // Hosts in other scripts stay as they are written.
+            // Hosts in other scripts stay as written here.
             prop_assume!(!expected.as_str().contains("xn--"));
             prop_assert_eq!(ours.unwrap(), expected.to_string());
         }

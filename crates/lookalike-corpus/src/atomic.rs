@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files that appear complete or not at all.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -24,21 +24,21 @@ use crate::write_behind::WriteBehindFile;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Infix between a final name and the random end of a temporary one.
+/// Infix between the final name and the random suffix of a temporary file.
 const TEMPORARY: &str = ".tmp-";
 
-/// Letters and digits at that end.
+/// Number of letters and digits in the random suffix.
 const RANDOM_BYTES: usize = 6;
 
-/// Of what is read again at once.
+/// Compression level of data that is soon read again.
 #[cfg(feature = "parquet")]
 const SPOOL_LEVEL: i32 = 1;
 
-/// Held for reading while a temporary file is begun, and while results change places.
+/// Locked for reading while a temporary file is created, and while results change places.
 static BEGINNING: RwLock<()> = RwLock::new(());
 
-/// A file in the making. It is written beside its final place as `NAME.tmp-XXXXXX` and gets its
-/// name in [`AtomicFile::commit`]; dropped before, it vanishes.
+/// A file that is being written. It is written next to its final place as `NAME.tmp-XXXXXX` and gets its name in [`AtomicFile::commit`]. If dropped
+/// before that, it is removed.
 pub struct AtomicFile {
     encoder: FileEncoder,
     temporary: TempPath,
@@ -51,8 +51,7 @@ enum FileEncoder {
     Table(PendingTable),
 }
 
-/// A stream that compresses what is written to it as [`AtomicFile::create`] does: the same bytes give the same stream. It is complete
-/// after [`CompressedStream::finish`].
+/// A stream that compresses like [`AtomicFile::create`]: the same bytes give the same stream. It is complete after [`CompressedStream::finish`].
 pub struct CompressedStream<W>(StreamEncoder<W>);
 
 enum StreamEncoder<W> {
@@ -60,10 +59,10 @@ enum StreamEncoder<W> {
     Frames(FrameWriter<W>),
 }
 
-/// Lines that wait for all of them to be known before they become a table.
+/// Lines that are collected until all of them are known and can become a table.
 #[cfg(feature = "parquet")]
 struct PendingTable {
-    /// Without a name, compressed fast.
+    /// A nameless file, lightly compressed.
     lines: zstd::stream::write::Encoder<'static, BufWriter<File>>,
     columns: InferredColumns,
     file: File,
@@ -72,10 +71,10 @@ struct PendingTable {
 /// The format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// A JSON object a line.
+    /// One JSON object per line.
     #[default]
     JsonLines,
-    /// Parquet: the columns are the fields of the lines.
+    /// Parquet, whose columns are the fields of the lines.
     Parquet,
 }
 
@@ -86,8 +85,7 @@ impl std::fmt::Display for OutputFormat {
 }
 
 impl OutputFormat {
-    /// The default for results of these sources: Parquet when all of them are tables whose
-    /// columns have types, else lines.
+    /// Returns the default format for results of these sources: Parquet if all of them are tables with typed columns, otherwise lines.
     pub fn natural(sources: &[Source]) -> OutputFormat {
         match !sources.is_empty() && sources.iter().all(Source::is_typed_table) {
             true => OutputFormat::Parquet,
@@ -95,7 +93,7 @@ impl OutputFormat {
         }
     }
 
-    /// The suffix of such files: `.jsonl`, `.parquet`.
+    /// Returns the suffix of files in this format: `.jsonl` or `.parquet`.
     pub fn suffix(self) -> &'static str {
         match self {
             OutputFormat::JsonLines => ".jsonl",
@@ -112,22 +110,22 @@ impl fmt::Debug for AtomicFile {
 }
 
 impl AtomicFile {
-    /// The path at which it is written: whoever ends the process removes it.
+    /// Returns the path of the temporary file, for code that ends the process and removes it first.
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// Begins the file that will be `path`, whose directory must exist. What is written passes
-    /// through the compression; the same bytes always compress to the same file.
+    /// Creates the temporary file that will become `path`, whose directory must exist. Written data is compressed; the same bytes always give the
+    /// same file.
     ///
     /// # Errors
-    /// When the directory cannot be written to.
+    /// Fails if the directory cannot be written to.
     pub fn create(path: &Path, compression: Compression) -> io::Result<AtomicFile> {
         AtomicFile::create_on(path, compression, 1, 0)
     }
 
-    /// As [`AtomicFile::create`]; so many threads compress, beside the caller's, or as many of them as `memory` bytes are enough for. The
-    /// file is the same for any number.
+    /// Works like [`AtomicFile::create`], but compresses on up to `threads` additional threads, as many as `memory` bytes suffice for. The file is
+    /// the same for any number of threads.
     ///
     /// # Errors
     /// See [`AtomicFile::create`].
@@ -139,7 +137,7 @@ impl AtomicFile {
     ) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_beside(path)?.into_parts();
         let file = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
-        // By now the temporary file exists; dropping it after an error removes it.
+        // The temporary file already exists; dropping it after an error removes it.
         let stream = CompressedStream::on_threads(file, compression, threads, memory)?;
         Ok(AtomicFile {
             encoder: FileEncoder::Stream(stream),
@@ -148,15 +146,15 @@ impl AtomicFile {
         })
     }
 
-    /// Begins the file of lines of JSON, one object each, in the format given: what is written are lines in any case,
-    /// and a table is made of them in [`AtomicFile::commit`], in some 40 MiB of memory and four times the longest line.
-    /// `example` is a line whose fields the table has even where no line does, with values of their types.
+    /// Creates a file of JSON lines, one object each, in the given format. The caller always writes lines; [`AtomicFile::commit`] converts them to a
+    /// table if needed, in some 40 MiB of memory plus four times the longest line. `example` is a line with fields that the table gets even if no
+    /// line has them; its values determine their types.
     ///
-    /// Columns have the types of the values, in the order of first appearance: booleans, integers of 64 bits, floats, text, lists, structs;
-    /// what is none of these throughout is the JSON text of the values. The same lines give the same bytes.
+    /// Columns come in order of first appearance and have the types of their values: booleans, 64-bit integers, floats, text, lists, structs. A
+    /// column whose values have no such common type holds their JSON text. The same lines give the same bytes.
     ///
     /// # Errors
-    /// When the directory cannot be written to; [`io::ErrorKind::Unsupported`] for Parquet without the feature `parquet`.
+    /// Fails if the directory cannot be written to, and with [`io::ErrorKind::Unsupported`] for Parquet without the feature `parquet`.
     pub fn lines(path: &Path, format: OutputFormat, example: &str) -> io::Result<AtomicFile> {
         match format {
             OutputFormat::JsonLines => AtomicFile::create(path, Compression::None),
@@ -169,11 +167,11 @@ impl AtomicFile {
         let (file, temporary) = temporary_beside(path)?.into_parts();
         let mut columns = InferredColumns::default();
         if !example.is_empty() {
-            // First, so that its fields have their columns, and their places, in any case.
+            // Learned first, so that its fields always have their columns, in their places.
             columns.learn(example)?;
         }
-        // On the disk of the result, where there is room for it, rather than in a /tmp that may be memory. It
-        // has no name: nothing is left of it after a kill.
+        // On the disk of the result, which has room for it, rather than in a /tmp that may be in memory. The file has no name, so nothing remains of
+        // it after a kill.
         let lines = tempfile::tempfile_in(parent_directory(path))?;
         let lines = BufWriter::with_capacity(BUFFER_BYTES, lines);
         Ok(AtomicFile {
@@ -194,31 +192,31 @@ impl AtomicFile {
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
-    /// As [`AtomicFile::commit`] for several; tables get the columns of all of them.
+    /// Commits several files like [`AtomicFile::commit`]. Each table gets the columns of all of them.
     ///
     /// # Errors
-    /// See [`AtomicFile::commit`]; the files before the one that fails have their names.
+    /// See [`AtomicFile::commit`]. Files before the one that fails are already committed.
     pub fn commit_together(files: Vec<AtomicFile>) -> io::Result<()> {
         #[cfg(feature = "parquet")]
         let files = alike(files)?;
         files.into_iter().try_for_each(AtomicFile::commit)
     }
 
-    /// Completes the file, forces it to the disk and gives it its name, replacing any other.
+    /// Completes the file, syncs it to disk and renames it to its final name, replacing any existing file.
     ///
     /// # Errors
-    /// When the system fails; then nothing has changed under the final name.
+    /// Returns errors of the system; the file with the final name is then unchanged.
     pub fn commit(self) -> io::Result<()> {
         let file = self.encoder.finish()?;
-        // The bytes before the name: after a power cut the name never stands for a part of them.
+        // Sync the contents before the rename: after a power cut, the name never stands for a partial file.
         file.sync_all()?;
-        // The file stays open and locked until it has its name: who clears leftovers would take it for one. `persist` is rename(2), which replaces the old file at once; readers see the old bytes or the new
-        // ones.
+        // The file stays open and locked until it has its name, otherwise another process that removes leftovers would take it for one. `persist` is
+        // rename(2), which replaces the old file atomically; readers see the old bytes or the new ones.
         self.temporary
             .persist(&self.path)
             .map_err(|error| error.error)?;
         drop(file);
-        // The name itself is data of the directory.
+        // The name itself is part of the directory's data.
         sync_directory(parent_directory(&self.path))
     }
 }
@@ -227,7 +225,7 @@ impl<W: Write> CompressedStream<W> {
     /// Begins a stream on `out`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] for bzip2 and xz, which are only read.
+    /// Returns [`io::ErrorKind::Unsupported`] for bzip2 and xz, which are supported for reading only.
     pub fn new(out: W, compression: Compression) -> io::Result<Self> {
         Self::on_threads(out, compression, 1, 0)
     }
@@ -254,10 +252,10 @@ impl<W: Write> CompressedStream<W> {
         ))))
     }
 
-    /// Writes what is left and returns `out`, which is not flushed.
+    /// Writes the remaining data and returns `out`, which is not flushed.
     ///
     /// # Errors
-    /// When `out` cannot be written to.
+    /// Fails if `out` cannot be written to.
     pub fn finish(self) -> io::Result<W> {
         match self.0 {
             StreamEncoder::Plain(out) => Ok(out),
@@ -318,7 +316,7 @@ impl Write for AtomicFile {
 
 #[cfg(feature = "parquet")]
 impl PendingTable {
-    /// The lines, from the first one on.
+    /// Completes the lines and returns them, positioned at the first one.
     fn into_lines(self) -> io::Result<(File, InferredColumns, File)> {
         let lines = self.lines.finish()?.into_inner();
         let mut lines = lines.map_err(io::IntoInnerError::into_error)?;
@@ -334,16 +332,16 @@ impl PendingTable {
     }
 }
 
-/// Writes lines, from the first one on, whose columns were learned.
+/// Converts the lines to a table. `lines` is positioned at the first one, and `columns` were learned from them.
 #[cfg(feature = "parquet")]
 fn write_table(columns: &mut InferredColumns, lines: &mut File, file: File) -> io::Result<File> {
-    // Types widen with every line; only after the last one is it known what each column is.
+    // Types widen with every line, so the type of a column is known only after the last one.
     columns.settle();
     let out = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
     into_file(writer::write_parquet(columns, lines, out)?)
 }
 
-/// Completes the tables among the files, all with the columns of all.
+/// Completes those files that are tables, each with the columns of all.
 #[cfg(feature = "parquet")]
 fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     let mut columns = InferredColumns::default();
@@ -372,7 +370,7 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     for (mut lines, out, temporary, path) in waiting {
         let file = write_table(&mut columns, &mut lines, out)?;
         done.push(AtomicFile {
-            // Complete by now: `commit` has nothing to do but to sync and to rename it.
+            // The file is complete: `commit` only syncs and renames it.
             encoder: FileEncoder::Stream(CompressedStream(StreamEncoder::Plain(BufWriter::new(
                 WriteBehindFile::new(file),
             )))),
@@ -383,17 +381,16 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     Ok(done)
 }
 
-/// Removes temporary files that a killed job left in a directory that the caller has for itself, of the files whose names `is_ours`
-/// knows; returns how many. One that gets its name or vanishes meanwhile is no leftover.
+/// Removes the temporary files that a killed job left in `directory` and for whose final names `is_ours` returns true. No other job may use the
+/// directory. Returns the number of removed files. Files that are renamed or removed meanwhile are not leftovers.
 ///
-/// # Errors
-/// When the directory cannot be listed or a file not be removed.
+/// # Errors Fails if the directory cannot be listed or a file cannot be removed.
 pub fn remove_leftovers(directory: &Path, is_ours: impl Fn(&OsStr) -> bool) -> io::Result<usize> {
     remove_temporary(directory, |_, name| is_ours(name).then_some(()))
 }
 
-/// Removes temporary files that killed jobs left of the file `path`; returns how many. What a running process writes stays, and so does
-/// everything where the file system has no locks to tell it by.
+/// Removes temporary files that killed jobs left for the file `path`, and returns their number. Files that a running process writes stay. On a file
+/// system without locks, where they cannot be told apart, all files stay.
 ///
 /// # Errors
 /// See [`remove_leftovers`].
@@ -401,12 +398,12 @@ pub fn remove_leftovers_of(path: &Path) -> io::Result<usize> {
     remove_temporary(parent_directory(path), |entry, name| {
         path.file_name().filter(|ours| shortened(ours) == name)?;
         let file = File::options().write(true).open(entry.path()).ok()?;
-        // Held until the file is removed, so that nobody begins to write it meanwhile.
+        // Held until the file is removed, so that no other process begins to write it meanwhile.
         file.try_lock().ok().map(|()| file)
     })
 }
 
-/// Removes the temporary files of a directory for which `claim` gives something; it gets the name of the file they would have become.
+/// Removes each temporary file of a directory for which `claim` returns `Some`. `claim` gets the final name of the file.
 fn remove_temporary<T>(
     directory: &Path,
     claim: impl Fn(&DirEntry, &OsStr) -> Option<T>,
@@ -414,7 +411,7 @@ fn remove_temporary<T>(
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        // Not links: what they lead to was not made here.
+        // Skip links, because their targets were not created here.
         if let Some(name) = final_name(&entry.file_name())
             && entry.file_type()?.is_file()
             && let Some(_claimed) = claim(&entry, name)
@@ -429,37 +426,36 @@ fn remove_temporary<T>(
     Ok(removed)
 }
 
-/// No [`AtomicFile`] is begun in this process from now on: whoever tries waits until the process has ended. For a process that
-/// ends while its threads are at work, and would leave behind what they begin after it looked for leftovers.
+/// Blocks the creation of further [`AtomicFile`]s: threads that try wait until the process has ended. Call it before ending a process whose threads
+/// are still working, so that they leave no temporary files behind.
 pub fn stop_new_files() {
-    // The lock is never given back. Taking it waits for those who are just making a file, so the list of
-    // leftovers that is made next is complete.
+    // The lock is never released. Taking it waits for threads that are creating a file, so the list of leftovers that is made next is complete.
     std::mem::forget(BEGINNING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Runs `work` whole or not at all: [`stop_new_files`] waits for it, and keeps it from beginning. It must not begin
-/// an [`AtomicFile`] itself.
+/// Runs `work` without interruption: [`stop_new_files`] waits until it has ended, and once called, prevents it from starting. `work` must not create
+/// an [`AtomicFile`].
 pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
     let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
     work()
 }
 
-/// As much of a name as leaves room for what temporary files have behind it.
+/// Returns as much of a name as leaves room for the suffix of temporary files.
 fn shortened(name: &OsStr) -> &OsStr {
-    /// Bytes of a name that file systems take.
+    /// Maximum length of a name, in bytes.
     const LONGEST_NAME: usize = 255;
     let bytes = name.as_bytes();
     let mut end = bytes
         .len()
         .min(LONGEST_NAME - TEMPORARY.len() - RANDOM_BYTES);
-    // Some file systems take whole characters only.
+    // Some file systems accept whole characters only.
     while end < bytes.len() && bytes[end] & 0xc0 == 0x80 {
         end -= 1;
     }
     OsStr::from_bytes(&bytes[..end])
 }
 
-/// Returns `NAME`, [`shortened`], of `NAME.tmp-` with six letters or digits behind it.
+/// Returns the [`shortened`] `NAME` of a temporary name `NAME.tmp-` followed by six letters or digits.
 fn final_name(temporary: &OsStr) -> Option<&OsStr> {
     let (rest, end) = temporary.as_bytes().split_last_chunk::<RANDOM_BYTES>()?;
     let is_random = end.iter().all(u8::is_ascii_alphanumeric);
@@ -467,12 +463,12 @@ fn final_name(temporary: &OsStr) -> Option<&OsStr> {
     is_random.then(|| OsStr::from_bytes(name))
 }
 
-/// A new file in the directory of `path`, open to whom the umask allows, and locked while it is open.
+/// Creates a file in the directory of `path`, with the permissions of the umask, locked while it is open.
 pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
-    // A file in its place would reach nobody, and `/dev/null` is missed by every program.
+    // Replacing a special file would reach no reader, and a missing `/dev/null` breaks every program.
     let is_special = fs::symlink_metadata(path)
         .is_ok_and(|found| !(found.is_file() || found.is_dir() || found.is_symlink()));
     if is_special {
@@ -483,23 +479,22 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
     prefix.push(TEMPORARY);
     let mut builder = Builder::new();
     builder.prefix(&prefix).rand_bytes(RANDOM_BYTES);
-    // The default of `tempfile` is 0600, which the final file would keep: results could be read by nobody
-    // else.
+    // The default of `tempfile` is 0600, which the final file would keep, so other users could not read results.
     builder.permissions(fs::Permissions::from_mode(0o666));
-    // Not while a process ends: it could not remove this file any more.
+    // Waits forever while the process ends, since it could no longer remove this file.
     let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
     loop {
         let temporary = builder.tempfile_in(parent_directory(path))?;
-        // Where there are no locks, `remove_leftovers_of` can take none either, and removes nothing.
+        // Without locks, `remove_leftovers_of` cannot take one either, and removes nothing.
         let is_locked = temporary.as_file().lock().is_ok();
-        // Between the two steps it may have taken the file for a leftover.
+        // Between the two steps `remove_leftovers_of` may have removed the file.
         if !is_locked || temporary.as_file().metadata()?.nlink() > 0 {
             return Ok(temporary);
         }
     }
 }
 
-/// The directory that holds a path: `.` for a bare name.
+/// Returns the directory of a path: `.` for a bare name.
 pub fn parent_directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -507,11 +502,11 @@ pub fn parent_directory(path: &Path) -> &Path {
     }
 }
 
-/// Makes all that was written to the file system of a directory survive a power cut. For many files: a sync of each takes longer than
-/// copying them.
+/// Syncs the file system of a directory, so that everything written to it survives a power cut. Meant for many files: syncing each would take longer
+/// than copying them.
 ///
 /// # Errors
-/// When the system fails.
+/// Returns errors of the system.
 pub fn sync_file_system(directory: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(File::open(directory)?)?;
@@ -523,10 +518,10 @@ pub fn sync_file_system(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes new names in a directory survive a power cut.
+/// Syncs a directory, so that new names in it survive a power cut.
 ///
 /// # Errors
-/// When the system fails.
+/// Returns errors of the system.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -1,7 +1,7 @@
-//! Sixteen bytes looked at together: the step of the loops over JSON strings and HTML text.
+//! Blocks of sixteen bytes that are examined together: the step of the loops over JSON strings and HTML text.
 //!
-//! A mask has bit i set when byte i passes. SSE2, which every x86-64 has, is chosen when compiling;
-//! elsewhere the portable twin does the same, and a test compares the two.
+//! A mask has bit i set if byte i matches. SSE2, which every x86-64 processor has, is selected at compile time; other targets use the portable twin,
+//! and a test compares the two.
 
 #[cfg(not(target_feature = "sse2"))]
 pub(crate) use portable::ByteBlock;
@@ -30,13 +30,12 @@ mod sse2 {
     pub(crate) struct ByteBlock(__m128i);
 
     impl ByteBlock {
-        /// One unaligned load, once compiled.
+        /// Loads the block. Compiles to one unaligned load.
         #[inline]
         pub(crate) fn new(bytes: &[u8; BLOCK]) -> ByteBlock {
             let all = u128::from_le_bytes(*bytes);
             // SAFETY: needs SSE2, without which this module is not compiled.
-            // By way of the halves, since the intrinsic that loads takes a raw pointer; the compiler makes one
-            // `movdqu` of it.
+            // Built from two halves, because the load intrinsic takes a raw pointer; the compiler turns this into one `movdqu`.
             ByteBlock(unsafe { _mm_set_epi64x((all >> 64) as i64, all as i64) })
         }
 
@@ -53,8 +52,7 @@ mod sse2 {
         pub(crate) fn at_most(self, byte: u8) -> u32 {
             // SAFETY: needs SSE2, without which this module is not compiled.
             unsafe {
-                // SSE2 compares signed bytes only, in which those beyond ASCII are the smallest. The minimum is
-                // unsigned: x <= b is min(x, b) == x.
+                // SSE2 compares only signed bytes, where non-ASCII bytes are the smallest. The minimum is unsigned: x <= b is min(x, b) == x.
                 let least = _mm_min_epu8(self.0, _mm_set1_epi8(byte as i8));
                 _mm_movemask_epi8(_mm_cmpeq_epi8(least, self.0)) as u32
             }

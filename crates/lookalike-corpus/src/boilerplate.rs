@@ -1,9 +1,8 @@
-//! Lines that recur on many pages of one site, taken out of texts (Manku et al. 2007, section 6).
+//! Removal of lines that recur on many pages of a site (Manku et al. 2007, section 6).
 //!
-//! Menus, footers and notices of a template make different pages look alike and the same page on two
-//! sites look different. Which lines are a template's is learned from the collection: `learn` in
-//! `lookalike-batch` counts on how many pages each stands. Here is what a line is, and how learned
-//! lines leave a text. A line is one of the text as extracted, without characters that nobody sees and white space at its ends.
+//! Menus, footers and notices of a template make different pages look alike, and the same page on two sites look different. Which lines belong to a
+//! template is learned from the collection: `learn` in `lookalike-batch` counts the pages with each line. This module defines a line and removes
+//! learned lines from texts. A line is a line of the extracted text, without invisible characters and without white space at its ends.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,14 +17,13 @@ use crate::html::Fallback;
 use crate::record::{Record, RemovedBoilerplate, VisibleText};
 use crate::site::server_of;
 
-/// A text of which less than so many bytes would be left keeps all its lines: what little is its own
-/// would make it equal to others that have as little. The main content of a page of which so little would be left is a
-/// template; what is visible of the page takes its place.
+/// Minimum number of bytes that removal must leave; a text with fewer keeps all its lines, because the little that is its own would make it equal to
+/// others with as little. If the main content of a page would keep less, it is template text, and the visible text of the page replaces it.
 const LEAST_LEFT: usize = 100;
 
-/// The lines that were learned, by hash.
+/// The set of learned lines, as hashes.
 ///
-/// Memory: some 18 bytes a line.
+/// Memory: some 18 bytes per line.
 #[derive(Clone)]
 pub struct BoilerplateLines {
     scope: BoilerplateScope,
@@ -33,7 +31,7 @@ pub struct BoilerplateLines {
     id: u64,
 }
 
-/// Keys are hashes already.
+/// Passes keys through, because they are already hashes.
 #[derive(Clone, Copy, Default)]
 struct IdentityHasher(u64);
 
@@ -59,10 +57,10 @@ impl std::hash::BuildHasher for IdentityHasher {
     }
 }
 
-/// The site of a record as a number; none if it belongs to none.
+/// Returns the site of a record as a number, or `None` if it belongs to none.
 pub fn site_key(scope: BoilerplateScope, record: &Record<'_>, format: Format) -> Option<u64> {
     match scope {
-        // As the seed of all keys, so the same line has the same key everywhere.
+        // Used as the seed of all keys, so the same line has the same key everywhere.
         BoilerplateScope::Collection => Some(0),
         BoilerplateScope::Site => server_of(record, format).map(|host| host_key(&host)),
     }
@@ -75,19 +73,19 @@ fn host_key(host: &str) -> u64 {
 /// The first bytes of a file of lines.
 const MAGIC: &[u8; 16] = b"lookalike lines\n";
 
-/// Bytes that are no learned lines.
+/// The reason why bytes are not a valid file of learned lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BoilerplateFileError {
-    /// They begin in another way.
+    /// They do not start with the magic bytes.
     #[error("not a file of learned lines")]
     NotLines,
-    /// They are cut off, or changed.
+    /// They are truncated or altered.
     #[error("the file of learned lines does not match its checksum: make it again")]
     Damaged,
 }
 
-/// The keys of the distinct lines of a text on a site, ascending. Blank lines have none.
+/// Sets `keys` to the keys of the distinct lines of a text on a site, ascending. Blank lines have none.
 pub fn line_keys(site: u64, text: &str, keys: &mut Vec<u64>) {
     keys.clear();
     keys.extend(text.lines().filter_map(|line| line_key(site, line)));
@@ -98,17 +96,17 @@ pub fn line_keys(site: u64, text: &str, keys: &mut Vec<u64>) {
 fn line_key(site: u64, line: &str) -> Option<u64> {
     let line = without_ignorable(line);
     let line = line.trim();
-    // The site is the seed: one set of numbers serves all sites, at 8 bytes a line. Among ten million learned
-    // lines another one is taken for learned with a probability of 10^7 / 2^64, which is 5e-13.
+    // The site is the seed, so one set of numbers serves all sites, at 8 bytes per line. With ten million learned lines, another line is taken for a
+    // learned one with probability 10^7 / 2^64, which is 5e-13.
     (!line.is_empty()).then(|| xxh3_64_with_seed(line.as_bytes(), site))
 }
 
 impl BoilerplateLines {
-    /// The lines with these keys, see [`line_keys`].
+    /// Creates the set of lines with these keys; see [`line_keys`].
     pub fn new(scope: BoilerplateScope, mut keys: Vec<u64>) -> Self {
         keys.sort_unstable();
         keys.dedup();
-        // Over sorted keys: the id is that of the set, in whatever order it was learned.
+        // Hashed in sorted order: the id belongs to the set, in whatever order it was learned.
         let mut hash = Xxh3::new();
         hash.update(scope.to_string().as_bytes());
         for key in &keys {
@@ -121,7 +119,7 @@ impl BoilerplateLines {
         }
     }
 
-    /// The field of the scheme for texts without these lines.
+    /// Returns the field of the scheme for texts without these lines.
     pub fn scheme(&self) -> Boilerplate {
         Boilerplate::Removed {
             scope: self.scope,
@@ -129,7 +127,7 @@ impl BoilerplateLines {
         }
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
@@ -139,8 +137,8 @@ impl BoilerplateLines {
         self.keys.is_empty()
     }
 
-    /// Bytes for a file: `lookalike lines` and a line end (16), 1 if the lines recur on all pages of the collection and 0 if on those of a
-    /// site (1), the keys, ascending (8 each), and XXH3-64 of everything before (8); numbers are little-endian.
+    /// Serializes the lines: `lookalike lines` and a line end (16 bytes), 1 if the lines recur on all pages of the collection or 0 if on those of a
+    /// site (1), the keys, ascending (8 each), and XXH3-64 of everything before (8). Numbers are little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut keys: Vec<u64> = self.keys.iter().copied().collect();
         keys.sort_unstable();
@@ -152,10 +150,10 @@ impl BoilerplateLines {
         bytes
     }
 
-    /// The lines of these bytes.
+    /// Reads the lines from the bytes of [`BoilerplateLines::to_bytes`].
     ///
     /// # Errors
-    /// [`BoilerplateFileError`]; nothing is read from damaged bytes.
+    /// Returns a [`BoilerplateFileError`] if the bytes are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BoilerplateFileError> {
         if !bytes.starts_with(MAGIC) {
             return Err(BoilerplateFileError::NotLines);
@@ -175,13 +173,13 @@ impl BoilerplateLines {
         Ok(Self::new(scope, keys))
     }
 
-    /// Among which pages the lines recur.
+    /// Returns the scope: whether the lines recur on the pages of a site or of the collection.
     pub fn scope(&self) -> BoilerplateScope {
         self.scope
     }
 
-    /// The text of a page without the lines, as jobs compare it: of all that a reader sees, where `visible` tells that and the text is
-    /// all template. `host` is the server of the page.
+    /// Returns the text of a page without the lines, as jobs compare it. If all of the text is template text and `visible` is given, `visible`
+    /// without the lines takes its place. `host` is the server of the page.
     pub fn own_text<'t>(
         &self,
         host: Option<&str>,
@@ -202,7 +200,7 @@ impl BoilerplateLines {
         }
     }
 
-    /// Takes the lines out of a record's text. With `wants_visible` what a reader sees goes with it.
+    /// Removes the lines from the text of a record. With `wants_visible`, the visible text is kept as well.
     pub(crate) fn strip(&self, record: &mut Record<'_>, format: Format, wants_visible: bool) {
         let Some(site) = site_key(self.scope, record, format) else {
             record.removed.without_site = true;
@@ -210,28 +208,27 @@ impl BoilerplateLines {
         };
         let (left, removed) = self.split(site, &record.text);
         record.removed = removed;
-        // Borrowed means that nothing was taken out, or that all would have been: both keep the text as it is.
+        // Borrowed means that nothing was removed, or that all would have been: both keep the text as it is.
         let left = match left {
             Cow::Owned(left) => Some(left),
             Cow::Borrowed(_) => None,
         };
         match &mut record.visible {
             Some(visible) => {
-                // What a reader sees holds the template's lines as well, and is what the main content falls
-                // back to.
+                // The visible text contains the template's lines as well, and is the fallback of the main content.
                 let (own, of_page) = self.split(site, &visible.whole);
                 visible.own = match own {
                     Cow::Owned(own) => Some(Cow::Owned(own)),
                     Cow::Borrowed(_) => None,
                 };
-                // All main content was a template's: what a reader sees takes its place.
+                // All main content was template text, so the visible text takes its place.
                 if removed.kept_whole {
                     record.removed = of_page;
                     record.fallback = Fallback::Template;
                     record.text = Cow::Owned(visible.own().to_owned());
                 }
             }
-            // Before the lines go: plain texts have no other copy of what a reader sees.
+            // Save the text before lines are removed: plain texts have no other copy of the visible text.
             None if wants_visible && left.is_some() => {
                 let whole = std::mem::take(&mut record.text);
                 let (own, page) = (None, None);
@@ -244,12 +241,12 @@ impl BoilerplateLines {
         }
     }
 
-    /// Splits a text into what is left of it and counts of what is removed.
+    /// Removes the learned lines from a text. Returns the remaining text, and counts of what was removed.
     fn split<'t>(&self, site: u64, text: &'t str) -> (Cow<'t, str>, RemovedBoilerplate) {
         let is_learned =
             |line: &str| line_key(site, line).is_some_and(|key| self.keys.contains(&key));
         let mut removed = RemovedBoilerplate::default();
-        // A pass that only counts. Most texts lose nothing, and are not copied then.
+        // A first pass only counts. Most texts lose nothing, and are then not copied.
         for line in text.split_inclusive('\n').filter(|line| is_learned(line)) {
             removed.lines += 1;
             removed.bytes += line.len() as u64;
@@ -259,7 +256,7 @@ impl BoilerplateLines {
         }
         let mut left = String::with_capacity(text.len() - removed.bytes as usize);
         for line in text.split_inclusive('\n').filter(|line| !is_learned(line)) {
-            // No more than one blank line between others, and none in front.
+            // At most one blank line between others, and none at the start.
             let doubled = line.trim().is_empty() && (left.is_empty() || left.ends_with("\n\n"));
             if !doubled {
                 left.push_str(line);

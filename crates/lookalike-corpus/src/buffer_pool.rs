@@ -1,22 +1,22 @@
-//! Buffers that are used again.
+//! Reusable buffers.
 //!
-//! A chunk is as long as what allocators take from the system and give back to it each time: every page of it would be cleared by the
-//! system and mapped anew, by many threads at once, which costs more than to read into it.
+//! Chunks are so large that allocators request their memory from the system and return it each time: the system would clear and map every page again,
+//! for many threads at once, which costs more than reading into it.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Longer buffers are not kept: they held a document that is no ordinary one.
+/// Maximum capacity of buffers that are kept. Larger ones held an unusually long document.
 const LONGEST: usize = 2 << 20;
 
-/// Buffers that wait to be used again. Cheap to clone; clones share the buffers, which are freed with the last of them.
+/// A pool of reusable buffers. Cheap to clone; clones share the buffers, which are freed with the last clone.
 ///
-/// Memory: no more buffers wait than were in use at once.
+/// Memory: the pool holds at most as many buffers as were in use at once.
 #[derive(Clone, Debug, Default)]
 pub struct BufferPool(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl BufferPool {
-    /// An empty buffer, which comes back when it is dropped.
+    /// Takes an empty buffer, which returns to the pool when dropped.
     pub fn take(&self) -> PooledBytes {
         PooledBytes {
             bytes: self.waiting().pop().unwrap_or_default(),
@@ -29,7 +29,7 @@ impl BufferPool {
     }
 }
 
-/// Bytes in a buffer of a [`BufferPool`]; by default in one of no pool.
+/// Bytes in a buffer of a [`BufferPool`]. The default buffer belongs to no pool.
 #[derive(Debug, Default)]
 pub struct PooledBytes {
     bytes: Vec<u8>,

@@ -1,17 +1,16 @@
 //! Detection of the character set of a file, and decoding: byte order mark, declaration, UTF-8, guess.
 //!
-//! The order is that of the WHATWG "encoding sniffing" algorithm, save that bytes which speak against
-//! a declaration win:
+//! The order is that of the WHATWG "encoding sniffing" algorithm, except that bytes that contradict a declaration win:
 //!
 //! 1. a byte order mark (UTF-8, UTF-16);
-//! 2. the `Content-Type` header of the HTTP response, where there is one, else for HTML
-//!    `<meta charset>` or `http-equiv` within the first 1024 bytes; unless it is a wrong one: another
-//!    set than UTF-8 for what is UTF-8 beyond ASCII, or UTF-8 for what is nowhere near;
-//! 3. UTF-8 if the bytes are valid, or nearly: at least four well-formed sequences beyond ASCII
+//! 2. the `Content-Type` header of the HTTP response, if there is one, otherwise for HTML
+//!    `<meta charset>` or `http-equiv` within the first 1024 bytes, unless the bytes contradict it:
+//!    another set than UTF-8 for valid non-ASCII UTF-8, or UTF-8 for text that is far from it;
+//! 3. UTF-8 if the bytes are valid, or nearly: at least four well-formed non-ASCII sequences
 //!    for each broken one;
-//! 4. what chardetng makes of the first 64 KiB.
+//! 4. the guess of chardetng from the first 64 KiB.
 //!
-//! Rows of CSV have steps 3 and 4, lines of JSON step 3 and windows-1252: short lines are guessed too badly.
+//! For rows of CSV steps 3 and 4 apply, for lines of JSON step 3 and windows-1252: guesses from short lines are too unreliable.
 
 use std::borrow::Cow;
 
@@ -25,35 +24,35 @@ const PRESCAN_BYTES: usize = 1024;
 /// Bytes of a file that the detector sees.
 const GUESS_BYTES: usize = 64 << 10;
 
-/// Well-formed sequences beyond ASCII for each broken one that make text "nearly UTF-8".
+/// Minimum number of well-formed non-ASCII sequences for each broken one in text that is "nearly UTF-8".
 const UTF8_BENEFIT: usize = 4;
 
 /// A decoded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecodedText<'a> {
-    /// The text without byte order mark; borrowed when it was UTF-8 all along.
+    /// The text without byte order mark; borrowed if it was UTF-8 throughout.
     pub text: Cow<'a, str>,
     /// The WHATWG name of the character set.
     pub charset: &'static str,
     /// True if something could not be decoded and became U+FFFD.
     pub replaced: bool,
-    /// True if a header or the page declared another character set than the bytes are in.
+    /// True if a header or the page declared a character set that the bytes contradict.
     pub wrong_declaration: bool,
 }
 
-/// Finds the character set of a file and decodes it. Never fails; linear in the length.
+/// Detects the character set of a file and decodes it. Never fails. Linear in the length.
 pub fn decode(bytes: &[u8], html: bool) -> DecodedText<'_> {
     decode_declared(bytes, html, None)
 }
 
-/// As [`decode`], with the character set that an HTTP header declares.
+/// Works like [`decode`], with the character set that an HTTP header declares.
 pub fn decode_declared<'a>(
     bytes: &'a [u8],
     html: bool,
     header: Option<&'static Encoding>,
 ) -> DecodedText<'a> {
-    // Above every declaration, as in browsers (WHATWG Encoding, section 6, "decode").
+    // A byte order mark overrides every declaration, as in browsers (WHATWG Encoding, section 6, "decode").
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return decode_as(encoding, &bytes[mark..]);
     }
@@ -70,8 +69,7 @@ pub fn decode_declared<'a>(
             wrong_declaration: false,
         },
         Err(_) if is_nearly_utf8(bytes) => decode_as(UTF_8, bytes),
-        // Only now, since the detector never says UTF-8 here (`Utf8Detection::Deny`): valid and nearly valid
-        // bytes do not get to it.
+        // Last, because the detector never returns UTF-8 here (`Utf8Detection::Deny`): valid and nearly valid bytes do not get to it.
         Err(_) => decode_as(guess(bytes, html), bytes),
     };
     DecodedText {
@@ -80,11 +78,11 @@ pub fn decode_declared<'a>(
     }
 }
 
-/// Decodes a line of JSON or a value of a table, which nothing declares: UTF-8, and what is far from it as windows-1252, which has a character
-/// for each byte. Borrowed when it was UTF-8 all along. Linear in the length.
+/// Decodes a line of JSON or a value of a table, whose character set is not declared: as UTF-8, or as windows-1252 if it is far from UTF-8, since
+/// that has a character for each byte. Borrowed if it was UTF-8 throughout. Linear in the length.
 ///
-/// Not U+FFFD for each byte: all words of as many letters would be equal, and texts that are different copies of each other. No guess
-/// either: lines are short, and one that is guessed otherwise than its neighbour would be no copy of it.
+/// U+FFFD for each byte would make all words of the same length equal, and different texts copies of each other. A guess from a single line could
+/// differ from that for its neighbour, which would then not be a copy of it.
 pub(crate) fn decode_line(bytes: &[u8]) -> Cow<'_, str> {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -92,7 +90,7 @@ pub(crate) fn decode_line(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The character set of rows that are far from UTF-8.
+/// The character set of those rows of a table that are far from UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableCharset(&'static Encoding);
 
@@ -103,7 +101,7 @@ impl Default for TableCharset {
 }
 
 impl TableCharset {
-    /// The one that the beginning of a table suggests.
+    /// Guesses the character set from the beginning of a table.
     pub(crate) fn of_table(bytes: &[u8]) -> Self {
         let head = &bytes[..bytes.len().min(GUESS_BYTES)];
         match simdutf8::basic::from_utf8(head).is_ok() || is_nearly_utf8(head) {
@@ -112,7 +110,7 @@ impl TableCharset {
         }
     }
 
-    /// The one of a row: UTF-8 if it is nearly that, or windows-1252 if the set of the table does not fit.
+    /// Returns the character set of a row: UTF-8 if it is nearly that, or windows-1252 if the set of the table does not fit.
     pub(crate) fn of_row(self, bytes: &[u8]) -> Self {
         if simdutf8::basic::from_utf8(bytes).is_ok() || is_nearly_utf8(bytes) {
             return Self(UTF_8);
@@ -132,25 +130,25 @@ impl TableCharset {
     }
 }
 
-/// Returns true if the bytes contradict the declaration: UTF-8 beyond ASCII hardly comes about by
-/// chance, and what is far from UTF-8 is something else.
+/// Returns true if the bytes contradict the declaration: bytes are hardly valid non-ASCII UTF-8 by chance, and bytes far from UTF-8 are something
+/// else.
 fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
     if declared == UTF_8 {
         return simdutf8::basic::from_utf8(bytes).is_err() && !is_nearly_utf8(bytes);
     }
     if declared == encoding_rs::ISO_2022_JP {
-        // It is ASCII with escapes, and decoding makes nothing of other bytes.
+        // ISO-2022-JP is ASCII with escapes, and other bytes do not decode.
         return memchr(0x1b, bytes).is_none() && !bytes.is_ascii();
     }
     if declared == UTF_16LE || declared == UTF_16BE {
-        // A page has tags, or blanks.
+        // UTF-16 of a page contains NUL bytes, from its tags or blanks.
         return memchr(0, bytes).is_none() && simdutf8::basic::from_utf8(bytes).is_ok();
     }
-    // Four sequences: one or two may be a word of another set that is UTF-8 by chance.
+    // Require four sequences: one or two may be a word in another character set that is valid UTF-8 by chance.
     bytes
         .iter()
-        // Bytes from 0xC0 on begin a sequence; the rest of it is below. So sequences are counted, not
-        // bytes. The count comes first: it ends soon, or leaves nothing to validate.
+        // Bytes from 0xC0 on start a sequence and its other bytes are below, so this counts sequences, not bytes. The count comes first: it ends
+        // early, or leaves nothing to validate.
         .filter(|byte| **byte >= 0xc0)
         .take(UTF8_BENEFIT)
         .count()
@@ -158,9 +156,9 @@ fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
         && simdutf8::basic::from_utf8(bytes).is_ok()
 }
 
-/// The character set that the value of a `Content-Type` header names.
+/// Returns the character set that the value of a `Content-Type` header names.
 pub fn in_content_type(value: &str) -> Option<&'static Encoding> {
-    // A header stands beside the bytes, and may well say UTF-16.
+    // Unlike a declaration within the bytes, a header may name UTF-16.
     charset_in(value.as_bytes(), decodable)
 }
 
@@ -177,8 +175,7 @@ fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> DecodedText<'a
 fn is_nearly_utf8(bytes: &[u8]) -> bool {
     let (mut good, mut broken) = (0, 0);
     for piece in bytes.utf8_chunks() {
-        // `utf8_chunks` ends a piece at each broken sequence, which makes it one break for each replacement
-        // character that decoding puts there.
+        // `utf8_chunks` ends a piece at each broken sequence, so this counts one for each replacement character that decoding would produce.
         good += piece.valid().bytes().filter(|byte| *byte >= 0xc0).count();
         broken += usize::from(!piece.invalid().is_empty());
     }
@@ -187,8 +184,8 @@ fn is_nearly_utf8(bytes: &[u8]) -> bool {
 
 fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
     let iso_2022_jp = if html {
-        // An escape sequence in a page could hide markup from whoever reads it as ASCII; chardetng asks not to
-        // guess it for what comes from the web.
+        // An escape sequence in a page could hide markup from programs that read it as ASCII; chardetng recommends not guessing this set for web
+        // content.
         Iso2022JpDetection::Deny
     } else {
         Iso2022JpDetection::Allow
@@ -198,10 +195,10 @@ fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// The character set that a page declares of itself in its first 1024 bytes.
+/// Returns the character set that a page declares in its first 1024 bytes.
 ///
-/// The WHATWG prescan: comments are passed over; in the first `meta` that has one, `charset` or,
-/// with `http-equiv=content-type`, the charset within `content` counts, else that of an XML declaration. UTF-16 means UTF-8 there.
+/// Follows the WHATWG prescan: comments are skipped, and the first `meta` with a `charset`, or with `http-equiv=content-type` and a charset in its
+/// `content`, decides. If there is none, an XML declaration does. UTF-16 means UTF-8 here.
 pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
     let head = &html[..html.len().min(PRESCAN_BYTES)];
     let mut at = 0;
@@ -209,9 +206,8 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
         at += found;
         let rest = &head[at..];
         if rest.starts_with(b"<!--") {
-            // The two hyphens may be those that begin the comment (WHATWG HTML, "prescan a byte stream").
-            // 2 bytes that were passed over, and 3 of the end itself. A comment without an end hides what
-            // follows.
+            // The two hyphens that start the comment may also end it (WHATWG HTML, "prescan a byte stream"). The 5 bytes are the 2 that were skipped
+            // and the 3 of the end itself. A comment without an end hides the rest.
             at += memchr::memmem::find(&rest[2..], b"-->")? + 5;
         } else if starts_with_word(&rest[1..], b"meta") {
             let (encoding, length) = meta(&rest[5..]);
@@ -226,7 +222,7 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
     in_xml_declaration(head)
 }
 
-/// The character set of an XML declaration (XML 1.0, section 4.3.3) at the start.
+/// Returns the character set of an XML declaration (XML 1.0, section 4.3.3) at the start.
 fn in_xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
     let declaration = head.strip_prefix(b"<?xml")?;
     let end = memchr(b'>', declaration)?;
@@ -238,7 +234,7 @@ fn in_xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
-    // Strictly more: a byte must follow, or `<meta` may go on to `<metadata`.
+    // Strictly longer: a byte must follow, otherwise `<meta` could continue as `<metadata`.
     bytes.len() > word.len()
         && bytes[..word.len()].eq_ignore_ascii_case(word)
         && matches!(
@@ -247,7 +243,7 @@ fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
         )
 }
 
-/// Reads the attributes of a `meta` tag; says how long they are.
+/// Reads the attributes of a `meta` tag. Returns the character set and the length of the attributes.
 fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
     let mut attributes = MetaAttributes { tag, at: 0 };
     let (mut charset, mut pragma, mut content) = (None, false, None);
@@ -260,24 +256,24 @@ fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
             content = content.or_else(|| charset_in(value, label));
         }
     }
-    // `charset` wins over the pragma, whatever their order in the tag.
+    // `charset` takes precedence over the pragma, whatever their order in the tag.
     let encoding = charset.or(content.filter(|_| pragma));
     (encoding, attributes.at)
 }
 
-/// The character set of a label, but for those of which decoders make one replacement character, whatever the text.
+/// Returns the character set of a label, except those that decode any text to a single replacement character.
 fn decodable(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != encoding_rs::REPLACEMENT)
 }
 
 fn label(name: &[u8]) -> Option<&'static Encoding> {
     let encoding = decodable(name)?;
-    // A declaration that could be read byte by byte is not in UTF-16 (WHATWG HTML, "prescan a byte stream").
+    // A declaration that can be read byte by byte is not in UTF-16 (WHATWG HTML, "prescan a byte stream").
     let is_utf16 = encoding == UTF_16LE || encoding == UTF_16BE;
     Some(if is_utf16 { UTF_8 } else { encoding })
 }
 
-/// The character set of the label after `charset=` in the value of a `content` attribute.
+/// Returns the character set of the label after `charset=` in the value of a `content` attribute.
 fn charset_in(
     content: &[u8],
     of_label: fn(&[u8]) -> Option<&'static Encoding>,
@@ -297,7 +293,7 @@ fn charset_in(
     of_label(name)
 }
 
-/// Attributes of a tag up to its `>`.
+/// Iterates over the attributes of a tag, up to its `>`.
 struct MetaAttributes<'a> {
     tag: &'a [u8],
     at: usize,
@@ -310,8 +306,7 @@ impl<'a> MetaAttributes<'a> {
             return None;
         }
         let start = self.at;
-        // The first byte of a name may be `=` (WHATWG HTML, "get an attribute"). Taking it unseen also makes
-        // the loop move on in any case.
+        // The first byte of a name may be `=` (WHATWG HTML, "get an attribute"). Skipping it unseen also ensures that the loop advances.
         self.at += 1;
         self.skip(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'>' | b'='));
         let name = &self.tag[start..self.at];
@@ -333,7 +328,7 @@ impl<'a> MetaAttributes<'a> {
             self.at = start;
             self.skip(|byte| byte != first);
             let value = &self.tag[start..self.at];
-            // A quote that is not closed runs to the end of the 1024 bytes.
+            // An unclosed quote extends to the end of the 1024 bytes.
             self.at = (self.at + 1).min(self.tag.len());
             return value;
         }

@@ -1,8 +1,8 @@
-//! The ordered stream of chunks: sources decompressed and cut between records, in bounded memory.
+//! The ordered stream of chunks: decompresses sources and cuts them between records, in bounded memory.
 //!
-//! A chunk is made of pieces: lines of one JSONL source, rows of an archive or table, or one whole file. Small files share a
-//! chunk. A line longer than the limit is never held: the parser's reader hashes its bytes and drops them, the raw
-//! reader passes them on part by part; both count it as one record.
+//! A chunk consists of pieces: lines of one JSONL source, rows of an archive or table, or one whole file. Small files share a chunk. A line longer
+//! than the limit is never held as a whole: the reader of the parser hashes its bytes and drops them, and the raw reader passes them on in parts.
+//! Both count it as one record.
 
 mod array;
 mod cutter;
@@ -23,17 +23,17 @@ use array::ArrayCutter;
 use cutter::LineCutter;
 use rows::RowCutter;
 
-/// Pieces in a chunk at most, so that a million empty files do not make one chunk.
+/// Maximum number of pieces in a chunk, so that a million empty files do not make one chunk.
 const MAX_PIECES: usize = 4096;
 
-/// Whole files are decompressed in steps of this size; the ratio is looked at after each.
+/// Step in which whole files are decompressed; the compression ratio is checked after each.
 pub(crate) const FILE_STEP_BYTES: usize = 1 << 20;
 
-/// Below this output no ratio is held against a file.
+/// Output size below which the compression ratio is not checked.
 const BOMB_FLOOR_BYTES: u64 = 16 << 20;
 
 impl Inputs {
-    /// Reads all sources once, in order. The reader may be moved to a thread of its own.
+    /// Reads all sources once, in order. The reader may be moved to another thread.
     pub fn chunks(&self, options: &InputOptions) -> ChunkReader<'_> {
         ChunkReader::new(self, options)
     }
@@ -52,7 +52,7 @@ pub struct ChunkReader<'a> {
     failed: bool,
 }
 
-/// A source of many records that is being read.
+/// An open source of many records.
 enum OpenSource<'a> {
     Lines(LineCutter<'a>),
     Array(Box<ArrayCutter<'a>>),
@@ -84,7 +84,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Adds to the chunk until it is large enough or the inputs end.
     fn fill(&mut self, chunk: &mut RecordChunk) -> Result<(), ReadError> {
-        // Looked at between records: a chunk passes its size by one document at most.
+        // Checked between records, so a chunk exceeds its size by at most one document.
         while chunk.held() < self.limits.chunk_bytes
             && chunk.pieces.len() < MAX_PIECES
             && chunk.records < MAX_RECORDS
@@ -95,7 +95,7 @@ impl<'a> ChunkReader<'a> {
                 match open.fill(chunk, self.limits, self.mode) {
                     Ok(true) => {}
                     Ok(false) => self.open = Some(open),
-                    // `open` is dropped: a source that failed once is not read on.
+                    // Drop `open`: a source that failed once is not read further.
                     Err(error) => self.lose_rest(open.records(), error, chunk)?,
                 }
             } else if self.next_source < self.inputs.sources.len() {
@@ -107,22 +107,21 @@ impl<'a> ChunkReader<'a> {
         Ok(())
     }
 
-    /// Opens a source of records. One that is gone, or another than was found, is lost with all of its records, and nothing else is.
+    /// Opens a source of records. If it is gone, or is not the file that was found, all its records are lost, but nothing else.
     fn begin(
         &self,
         number: u32,
         source: &'a Source,
         chunk: &mut RecordChunk,
     ) -> Result<Option<OpenSource<'a>>, ReadError> {
-        // Raw readings are for output, after decisions were made on what was parsed: a source that is gone by
-        // then is an error of the job.
+        // Raw readings are for output, after decisions were made on the parsed records: a source that is gone by then is an error of the job.
         if self.mode != ReadMode::Parse {
             return self.open(number, source).map(Some);
         }
         if source.loss().is_none() {
             match self.open(number, source) {
-                // Kept in the source, not in the reader: a second reading of the inputs must skip the same one,
-                // or the numbers of records would shift.
+                // Stored in the source, not in the reader: a second reading of the inputs must skip the same source, or the numbers of records would
+                // shift.
                 Err(error) if error.is_of_file() => source.lose(error.reason()),
                 opened => return opened.map(Some),
             }
@@ -132,8 +131,8 @@ impl<'a> ChunkReader<'a> {
         Ok(None)
     }
 
-    /// Goes on without the rest of the source at hand, if it changed while it was read. A reading for output must not: it would
-    /// lack records of which something was decided.
+    /// Continues without the rest of the open source if it changed while it was read. A reading for output fails instead: it would lack records for
+    /// which decisions were made.
     fn lose_rest(
         &self,
         records: u64,
@@ -143,7 +142,7 @@ impl<'a> ChunkReader<'a> {
         if self.mode != ReadMode::Parse || !error.is_of_file() {
             return Err(error);
         }
-        // The open one is that which was begun last.
+        // The open source is the one that was started last.
         let source = &self.inputs.sources[self.next_source - 1];
         let reason = error.reason();
         source.lose(reason.clone());
@@ -159,7 +158,7 @@ impl<'a> ChunkReader<'a> {
         Ok(match source.format {
             Format::Jsonl => OpenSource::Lines(LineCutter::new(number, source)?),
             Format::Json => OpenSource::Array(Box::new(ArrayCutter::new(number, source)?)),
-            // What is too long to be compared is kept all the same, so results need rows with everything in them.
+            // Records that are too long to be compared are kept all the same, so results need rows with all their contents.
             _ => OpenSource::Rows(RowCutter::new(
                 number,
                 source,
@@ -174,7 +173,7 @@ impl<'a> ChunkReader<'a> {
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
         let is_apart = self.mode == ReadMode::CopyBesideTables && source.is_typed_table();
-        // Lost while it was parsed: it has no records to copy.
+        // Lost while it was parsed, so it has no records to copy.
         if !source.is_document() && self.mode != ReadMode::Parse && source.is_lost() {
             return Ok(());
         }
@@ -187,8 +186,7 @@ impl<'a> ChunkReader<'a> {
             ReadMode::Copy | ReadMode::CopyBesideTables => FileState::Unread,
             ReadMode::Parse => read_file(source, self.limits, chunk),
         };
-        // A file that is lost keeps its number, since it is a document; only sources of many records vanish as
-        // a whole.
+        // A lost file keeps its number, since it is a document; only sources of many records vanish as a whole.
         chunk.records += 1;
         chunk.pieces.push(ChunkPiece {
             source: number,
@@ -203,7 +201,7 @@ impl<'a> ChunkReader<'a> {
 }
 
 impl OpenSource<'_> {
-    /// Adds records to the chunk; says whether the source is at its end.
+    /// Adds records to the chunk. Returns true if the source has ended.
     fn fill(
         &mut self,
         chunk: &mut RecordChunk,
@@ -217,7 +215,7 @@ impl OpenSource<'_> {
         }
     }
 
-    /// The number of its records that chunks were given.
+    /// Returns the number of records of this source that were added to chunks.
     fn records(&self) -> u64 {
         match self {
             OpenSource::Lines(lines) => lines.records(),
@@ -227,7 +225,7 @@ impl OpenSource<'_> {
     }
 }
 
-/// A source of records that is lost, or the rest of one.
+/// Reports a source of records that is lost, or the rest of one.
 fn unreadable(source: &Source, reason: String) -> SkippedPart {
     SkippedPart {
         kind: SkipKind::Unreadable,
@@ -252,7 +250,7 @@ impl Iterator for ChunkReader<'_> {
             self.failed = true;
             return Some(Err(error));
         }
-        // Bytes that nothing came of are told, too: over all chunks they add up to the size of the inputs.
+        // Bytes without records are reported, too: over all chunks they add up to the size of the inputs.
         if chunk.pieces.is_empty() && chunk.skips.is_empty() && chunk.disk_bytes == 0 {
             return None;
         }
@@ -261,8 +259,8 @@ impl Iterator for ChunkReader<'_> {
     }
 }
 
-/// Appends a whole file to the chunk, or says why its bytes are not there. A file that cannot be read, or changed since it
-/// was found, is one document that is lost; the others are unharmed.
+/// Appends a whole file to the chunk, or returns why its bytes are missing. A file that cannot be read, or changed since it was found, is one lost
+/// document; the others are not affected.
 fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> FileState {
     let start = chunk.bytes.len();
     if let Some(reason) = source.loss() {
@@ -271,10 +269,9 @@ fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> Fi
     match try_read_file(source, limits, chunk) {
         Ok(state) => state,
         Err(error) => {
-            // Several small files share the buffer: the part of a broken one must not end up in the text of the
-            // next.
+            // Several small files share the buffer: part of a broken one must not end up in the text of the next.
             chunk.bytes.truncate(start);
-            // A later reading must skip it as well, whatever the file is by then.
+            // A later reading must skip it as well, whatever its contents by then.
             source.lose(error.reason());
             FileState::Bad(BadKind::Unreadable, error.reason())
         }
@@ -290,11 +287,10 @@ fn try_read_file(
     let mut decoder = SourceDecoder::open(source)?;
     let step = file_step(source, limits);
     let state = loop {
-        // Nothing is reserved by what the file claims of its size; the ratio is looked at after each step, so a
-        // bomb costs one step too many.
+        // Nothing is reserved by the claimed size of a file. The ratio is checked after each step, so a bomb costs one step too many.
         let outcome = decoder.append(&mut chunk.bytes, step)?;
         let length = chunk.bytes.len() - start;
-        // The ratio comes first: a file that grows without end is a bomb, not a long document.
+        // Check the ratio first: a file that grows without end is a bomb, not a long document.
         if is_bomb(source, length as u64, limits) {
             break bomb(source, length, limits);
         }
@@ -318,7 +314,7 @@ fn try_read_file(
     Ok(state)
 }
 
-/// Reads on to the end of a file that is too long and has `begun` so. One that grows beyond the ratio on the way has no hash.
+/// Reads a file that is too long to its end, to complete the hash `begun` with its first bytes. A file that exceeds the ratio on the way has no hash.
 fn hash_long_file(
     source: &Source,
     limits: ReadLimits,
@@ -346,18 +342,17 @@ fn hash_long_file(
     }
 }
 
-/// Returns true if a compressed file grows beyond all reason.
+/// Returns true if the compression ratio of a file exceeds the limit.
 pub(crate) fn is_bomb(source: &Source, length: u64, limits: ReadLimits) -> bool {
     source.compression != Compression::None
         && length > BOMB_FLOOR_BYTES
-        // Against the size on disk of the whole file, not of what was read: in the middle of a file the two are
-        // no measure of each other.
+        // Compared with the size of the whole file on disk, not of the part read so far, which says little in the middle of a file.
         && length > source.bytes.saturating_mul(limits.decoded_ratio)
 }
 
-/// Bytes to request at once: a plain file whole, with one byte more to see its end.
+/// Returns the number of bytes to request at once: for a plain file all of it, and one more byte to see its end.
 fn file_step(source: &Source, limits: ReadLimits) -> usize {
-    // One byte beyond the limit tells that the text is too long.
+    // One byte beyond the limit shows that the text is too long.
     let most = limits.document_bytes.saturating_add(1);
     match source.compression {
         Compression::None => usize::try_from(source.bytes)

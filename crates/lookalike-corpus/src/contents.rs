@@ -1,4 +1,4 @@
-//! Sources that change: sums of their bytes, by which a resumed job knows, and what a job loses while it reads.
+//! Sources that change: checksums of their bytes, by which a resumed job notices it, and sources that a job loses while it reads them.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,14 +11,14 @@ use crate::regular::open_regular;
 use crate::source::{Inputs, Source};
 
 impl Inputs {
-    /// A sum of the bytes of each source, as they lie on disk; zero for one that was lost because it changed or is gone. Free for those that were read from the first byte to the
-    /// last; tables, of which parts are read, are read once more.
+    /// Returns a checksum of the bytes of each source as stored on disk, or zero for a source that was lost because it changed or is gone. Costs
+    /// nothing for sources that were read from the first byte to the last. Tables, which are read in parts, are read once more.
     ///
     /// # Errors
-    /// When a source cannot be read.
+    /// Fails if a source cannot be read.
     pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
         let sum = |source: &Source| match source.learned.sum.get() {
-            // What of a lost source was read depends on when it was lost; zero says that nothing of it counts.
+            // How much of a lost source was read depends on when it was lost; zero means that none of it counts.
             _ if source.is_lost() => Ok(0),
             Some(sum) => Ok(*sum),
             None => content_sum(source),
@@ -26,14 +26,12 @@ impl Inputs {
         self.sources.iter().map(sum).collect()
     }
 
-    /// The first source whose bytes are not those of which [`Inputs::content_sums`] told. Reads all of them.
+    /// Returns the first source whose bytes do not match `sums`, the checksums that [`Inputs::content_sums`] returned earlier. Reads all sources.
     ///
-    /// # Errors
-    /// When a source cannot be read.
+    /// # Errors Fails if a source cannot be read.
     pub fn changed_since(&self, sums: &[u64]) -> Result<Option<&Source>, ReadError> {
         for (at, source) in self.sources.iter().enumerate() {
-            // Read anew, never from `learned`: size and time may be the same although the bytes are not, which
-            // is why the sum is asked for.
+            // Read again, never taken from `learned`: size and time may be the same although the bytes differ, which is the purpose of the checksum.
             if sums.get(at) != Some(&content_sum(source)?) {
                 return Ok(Some(source));
             }
@@ -41,16 +39,15 @@ impl Inputs {
         Ok(None)
     }
 
-    /// Loses the sources of records that changed since they were discovered; the next reading leaves them out. `records` counts what
-    /// was read of each source. Returns the first lost one of which something was read, or that is found only here.
+    /// Marks as lost all sources of records that changed since they were discovered; the next reading leaves them out. `records` holds the number of
+    /// records read of each source. Returns the first lost source of which something was read, or that was not yet known as lost.
     pub fn lose_changed(&self, records: &[u64]) -> Option<&Source> {
         let mut first = None;
         let sources = self.sources.iter().zip(records);
         for (source, &records) in sources.filter(|(source, _)| !source.is_document()) {
             let was_lost = source.is_lost();
             let metadata = fs::metadata(source.file());
-            // Errors of the machine (too many open files, a disk that fails) are no property of the source, and
-            // come up again when it is read.
+            // Errors of the machine (too many open files, a failing disk) do not concern the source, and recur when it is read.
             if let Err(error) = decode::check_metadata(source, metadata)
                 && error.is_of_file()
             {
@@ -64,7 +61,7 @@ impl Inputs {
     }
 }
 
-/// The sum of the bytes of a source, read for it.
+/// Reads a source to compute the checksum of its bytes.
 fn content_sum(source: &Source) -> Result<u64, ReadError> {
     let read = || {
         let mut file = open_regular(source.file())?;

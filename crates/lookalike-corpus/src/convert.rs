@@ -1,8 +1,8 @@
-//! Files of other formats, turned into text by a command that the user names.
+//! Conversion of files of other formats to text, by a command that the user specifies.
 //!
-//! The command gets the file on standard input, or as a path where one of its words holds `{}`, and writes the text to
-//! standard output. There is no shell, unless the command is one. What it writes, how long it takes and what it
-//! leaves running are bounded; what goes wrong costs this one document, with the reason.
+//! The command gets the file on standard input, or as a path if one of its words contains `{}`, and writes the text to standard output. No shell is
+//! involved, unless the command is one. The output, the run time and the processes left running are limited; a failure costs this one document, with
+//! a reason.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use crate::detached::spawn_detached;
 use crate::error::OptionError;
 
-/// Stands for the path of the file.
+/// Placeholder for the path of the file.
 const PATH: &str = "{}";
 
-/// Bytes of a command's standard error that are read.
+/// Maximum number of bytes of a command's standard error that are kept.
 const COMPLAINT_BYTES: usize = 4096;
 
 /// Interval at which a command that has closed its output is polled.
@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(2);
 /// Time to wait for standard error once the command has ended: a process that it left running may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// A command that turns files with names of some ending into text: `.ps=ps2ascii`.
+/// A command that converts files whose names have a given suffix to text: `.ps=ps2ascii`.
 ///
 /// ```
 /// use lookalike_corpus::Converter;
@@ -52,7 +52,7 @@ impl fmt::Display for Converter {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConvertedText {
     Whole(Vec<u8>),
-    /// More than the longest document.
+    /// The output is longer than the longest document.
     TooLong,
 }
 
@@ -74,7 +74,7 @@ impl FromStr for Converter {
             return Err(wrong("no command"));
         }
         Ok(Converter {
-            // Names are compared in lower case: `.PS` and `.ps` are one format.
+            // Names are compared in lower case, so `.PS` and `.ps` are the same format.
             suffix: suffix.to_lowercase(),
             words,
         })
@@ -82,21 +82,21 @@ impl FromStr for Converter {
 }
 
 impl Converter {
-    /// Endings of the names of files that are converted, in lower case.
+    /// Returns the suffix, in lower case, of the names of files to convert.
     pub fn suffix(&self) -> &str {
         &self.suffix
     }
 
-    /// The program and its arguments; never empty.
+    /// Returns the program and its arguments; never empty.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// Runs the command on a file. At most `most` bytes are taken of what it writes, and it may run for `limit`.
+    /// Runs the command on a file, for at most `limit`. Reads at most `most` bytes of its output.
     ///
     /// # Errors
-    /// The reason, to be read after the name of the file: the command is not there, took too long, or ended with
-    /// another status than success.
+    /// Returns the reason, to be read after the name of the file: the command does not exist, took too long, or ended with a status other than
+    /// success.
     pub(crate) fn convert(
         &self,
         bytes: &[u8],
@@ -110,19 +110,18 @@ impl Converter {
             ),
             false => None,
         };
-        // The name is made here, of TMPDIR and the ending. A TMPDIR that is not UTF-8 would make the command
-        // miss the file, with an error that names it.
+        // The name is generated here, from TMPDIR and the suffix. With a TMPDIR that is not UTF-8, the command would not find the file, and its error
+        // would name it.
         let path = copy.as_ref().map(|copy| copy.path().to_string_lossy());
         let words = self.words.iter().map(|word| match &path {
-            // Within one word: no path becomes two arguments, however it is called.
+            // Replaced within one word: a path never becomes two arguments, whatever its characters.
             Some(path) => word.replace(PATH, path),
             None => word.clone(),
         });
         let words: Vec<String> = words.collect();
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
-        // The thread that writes it may outlive this call, when the command neither reads nor ends, so it
-        // cannot borrow.
+        // The thread that writes the input may outlive this call if the command neither reads nor ends, so it cannot borrow.
         let input = copy.is_none().then(|| bytes.to_vec());
         let mut running = RunningCommand::start(command, input, most)
             .map_err(|error| format!("{} cannot be started: {error}", self.name()))?;
@@ -131,7 +130,7 @@ impl Converter {
             .map_err(|error| self.reason(error, limit))
     }
 
-    /// The file where the command can find it, with the ending that it may go by.
+    /// Writes the file to a temporary path for the command, with the suffix that the command may depend on.
     fn copy(&self, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
         let mut file = tempfile::Builder::new().suffix(&self.suffix).tempfile()?;
         file.write_all(bytes)?;
@@ -159,26 +158,26 @@ impl Converter {
     }
 }
 
-/// The converter for a name without the suffix of its compression, in lower case: of those that fit the longest
-/// ending, and of equal ones the last.
+/// Returns the converter for a file name, given in lower case and without the suffix of its compression: the one with the longest matching suffix,
+/// and of several with the same suffix the last.
 pub(crate) fn converter_of<'c>(converters: &'c [Converter], name: &str) -> Option<&'c Converter> {
     let fitting = converters
         .iter()
         .filter(|converter| name.ends_with(&converter.suffix));
-    // Of equal ones `max_by_key` gives the last, by which a later option overrides an earlier one.
+    // `max_by_key` returns the last of equal ones, so a later option overrides an earlier one.
     fitting.max_by_key(|converter| converter.suffix.len())
 }
 
 enum ConversionFailure {
-    /// It took too long.
+    /// The command took too long.
     Late,
-    /// It ended so, with this complaint.
+    /// The command ended with this status and this complaint.
     Status(ExitStatus, String),
     Io(io::Error),
 }
 
-/// A command that runs. Its pipes are served by threads of their own, for it may stop anywhere; what it leaves
-/// running may hold the pipes for ever, so these threads are not waited for.
+/// A running command. Its pipes are served by separate threads, because it may stall anywhere. Processes that it leaves running may hold the pipes
+/// open forever, so nobody waits for these threads.
 struct RunningCommand {
     child: Child,
     output: PipeContents,
@@ -186,7 +185,7 @@ struct RunningCommand {
     most: usize,
 }
 
-/// Hears what came out of a pipe, once it is closed or as much was read as is wanted.
+/// Receives the contents of a pipe, once it is closed or the wanted number of bytes was read.
 type PipeContents = Receiver<io::Result<Vec<u8>>>;
 
 impl RunningCommand {
@@ -221,18 +220,18 @@ impl RunningCommand {
         }
     }
 
-    /// Begins threads that write the input, and read the output and the complaints.
+    /// Starts threads that write the input and read the output and the complaints.
     fn serve_pipes(
         child: &mut Child,
         input: Option<Vec<u8>>,
         most: usize,
     ) -> io::Result<(PipeContents, PipeContents)> {
         if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
-            // A command need not read all of its input.
+            // A command may end without reading all of its input.
             let write = move || drop(pipe.write_all(&input));
             spawn_detached(thread::Builder::new(), write)?;
         }
-        // Dropping the pipe after so many bytes ends a command that writes on, by SIGPIPE.
+        // Dropping the pipe after this many bytes ends a command that continues to write, by SIGPIPE.
         let output = read(child.stdout.take(), most.saturating_add(1))?;
         Ok((output, read(child.stderr.take(), COMPLAINT_BYTES)?))
     }
@@ -240,8 +239,8 @@ impl RunningCommand {
     fn finish(&mut self, limit: Duration) -> Result<ConvertedText, ConversionFailure> {
         let start = Instant::now();
         let finished = self.output(start, limit);
-        // Whatever came of it, nothing that it started may go on running. Before it is reaped, for then the number of
-        // its group may be another's.
+        // In any case, no process that the command started may continue to run. Kill them before the command is reaped, because then its group id may
+        // be reused.
         end_group(&mut self.child);
         let status = self.child.wait();
         let output = match finished? {
@@ -265,7 +264,7 @@ impl RunningCommand {
         ))
     }
 
-    /// The output of a command that has ended and is not reaped.
+    /// Waits for the command to end and returns its output. Does not reap it.
     fn output(
         &mut self,
         start: Instant,
@@ -273,16 +272,15 @@ impl RunningCommand {
     ) -> Result<ConvertedText, ConversionFailure> {
         let output = self
             .output
-            // One wait for all of it: the thread sends when the pipe closes or `most` is reached. A thread that
-            // ended without a word counts as late, which cannot happen but by a panic.
+            // One wait for all of the output: the thread sends when the pipe closes or `most` is reached. A thread that ended without sending counts
+            // as late; that happens only if it panicked.
             .recv_timeout(limit)
             .map_err(|_| ConversionFailure::Late)?;
         let output = output.map_err(ConversionFailure::Io)?;
         if output.len() > self.most {
             return Ok(ConvertedText::TooLong);
         }
-        // The output is closed, so the end is near in nearly all cases. `wait` would wait for ever where it is
-        // not.
+        // The output is closed, so the command nearly always ends soon. If it does not, `wait` would block forever.
         while !has_ended(&self.child).map_err(ConversionFailure::Io)? {
             if start.elapsed() > limit {
                 return Err(ConversionFailure::Late);
@@ -293,7 +291,7 @@ impl RunningCommand {
     }
 }
 
-/// Reads up to `most` bytes of a pipe on a thread; complaints beyond are passed over, so that the command goes on.
+/// Reads up to `most` bytes of a pipe on a thread. Further complaints are read and dropped, so that the command can continue.
 fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> io::Result<PipeContents> {
     let (send, receive) = channel();
     if let Some(mut pipe) = pipe {
@@ -301,10 +299,9 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> io::Result<Pip
             let mut bytes = Vec::new();
             let read = (&mut pipe).take(most as u64).read_to_end(&mut bytes);
             let full = bytes.len() >= most;
-            // Nobody listens any more once the command was given up.
+            // Nothing receives once the command was given up.
             let _ = send.send(read.map(|_| bytes));
-            // A command that writes much to standard error would stop at a full pipe, and never finish its
-            // output.
+            // A command that writes much to standard error would block on a full pipe, and never finish its output.
             if full && most == COMPLAINT_BYTES {
                 let _ = io::copy(&mut pipe, &mut io::sink());
             }
@@ -313,24 +310,24 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> io::Result<Pip
     Ok(receive)
 }
 
-/// Puts the command into a process group of its own, so that all it starts can be ended with it.
+/// Puts the command into its own process group, so that all its child processes can be killed with it.
 fn own_group(command: &mut Command) {
     use std::os::unix::process::CommandExt;
-    // Also keeps Ctrl-C of the terminal from it: the job decides what becomes of a document under way.
+    // This also shields it from Ctrl-C in the terminal: the job decides what happens to a document in progress.
     command.process_group(0);
 }
 
-/// Returns true if the command has ended, which is left to be reaped.
+/// Returns true if the command has ended, without reaping it.
 fn has_ended(child: &Child) -> io::Result<bool> {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     Ok(waitid(WaitId::Pid(Pid::from_child(child)), options)?.is_some())
 }
 
-/// Ends the command and what it started.
+/// Kills the command and all processes that it started.
 fn end_group(child: &mut Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
-    // Fails when nothing of it is left.
+    // Fails if none of them is left.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
@@ -363,7 +360,7 @@ mod tests {
         let number = String::from_utf8(number).unwrap();
         let stat = format!("/proc/{}/stat", number.trim());
         let start = Instant::now();
-        // Gone, or dead and not reaped by whoever got it.
+        // Gone, or a zombie that its new parent has not reaped.
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
             assert!(start.elapsed() < LONG, "{number} runs on");
             thread::sleep(POLL);
@@ -378,10 +375,10 @@ mod tests {
             convert("sh -c 'tr a b | tr b c'", b"a", 100, LONG),
             text(b"c")
         );
-        // More than a pipe holds, both ways.
+        // More than fits into a pipe, in both directions.
         let long = b"0123456789abcdef".repeat(1 << 16);
         assert_eq!(convert("cat", &long, 1 << 21, LONG), text(&long));
-        // It need not read what it is given.
+        // The command may ignore its input.
         assert_eq!(convert("echo no", &long, 100, LONG), text(b"no\n"));
     }
 
@@ -396,7 +393,7 @@ mod tests {
             failed("no-such-program-here").contains("`no-such-program-here` cannot be started")
         );
         assert!(failed("sh -c 'kill -9 $$'").contains("signal: 9"));
-        // Complaints without end hold nothing up.
+        // Endless complaints do not block anything.
         assert!(
             failed("sh -c 'yes 2>/dev/null | head -c 300000 >&2; exit 1'")
                 .ends_with("exit status: 1: y")

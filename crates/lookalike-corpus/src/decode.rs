@@ -1,4 +1,4 @@
-//! One open source: its bytes, decompressed, and the proof that it did not change meanwhile.
+//! Reading of one open source: decompresses its bytes, and checks that it did not change meanwhile.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -17,24 +17,24 @@ use crate::source::{LearnedFacts, Source, SourceOrigin};
 /// Compressed bytes that are read at once.
 const READ_BYTES: usize = 128 << 10;
 
-/// Largest zstd window that is accepted, as a power of two: 128 MiB. It bounds the decoder.
+/// Largest accepted zstd window, as a power of two: 128 MiB. It limits the memory of the decoder.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
-/// Memory that an xz decoder may take: the dictionary of `xz -9` needs half of it.
+/// Memory limit of an xz decoder: the dictionary of `xz -9` needs half of it.
 const XZ_MEMORY_BYTES: u64 = 128 << 20;
 
-/// Decompressed bytes of one call of a library. If it meets damage, it drops what it decompressed in that call: how much that is must not
-/// depend on how much the caller asked for.
+/// Decompressed bytes requested per call of a library. On damage, a library drops what it decompressed in that call, and that amount must not depend
+/// on how much the caller asked for.
 const STEP_BYTES: usize = 32 << 10;
 
 /// The result of one read. Bytes may have been appended in any case.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DecodeStep {
-    /// As much as was asked for.
+    /// The requested number of bytes was appended.
     More,
-    /// The source is at its end.
+    /// The source has ended.
     End,
-    /// The compressed data is at the end of what makes sense.
+    /// The compressed data is damaged from here on, for this reason.
     Damaged(String),
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct SourceDecoder<'a> {
     stream: SteppedStream,
 }
 
-/// A stream that is decompressed in steps of one length.
+/// A stream that is decompressed in steps of fixed length.
 struct SteppedStream {
     stream: DecodedStream,
-    /// A step of which the caller took a part.
+    /// A step that the caller has taken in part.
     step: Vec<u8>,
-    /// Offset of the rest of it.
+    /// Offset of the remaining part of the step.
     at: usize,
 }
 
@@ -62,15 +62,15 @@ impl SteppedStream {
         }
     }
 
-    /// Appends up to `want` bytes; says whether the stream ends behind them.
+    /// Appends up to `want` bytes. Returns true if the stream ends after them.
     fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
-        // Files as they are need no steps: they cannot be damaged.
+        // Uncompressed files need no steps, because they cannot be damaged.
         if let DecodedStream::Plain(file) = &mut self.stream {
             return file.append(out, want);
         }
         let start = out.len();
-        // Zeros first, since `Read` takes initialised memory only. They are written once per byte read, at a
-        // small part of the cost of decompression.
+        // Zero the buffer first, since `Read` needs initialised memory. This writes one byte per byte read, at a small part of the cost of
+        // decompression.
         out.resize(start + want, 0);
         let (filled, end) = fill(self, &mut out[start..]);
         out.truncate(start + filled);
@@ -81,14 +81,14 @@ impl SteppedStream {
 impl Read for SteppedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at == self.step.len() {
-            // Room for a whole step: the caller's buffer takes it without a copy.
+            // There is room for a whole step, so decompress into the caller's buffer without a copy.
             if let Some(out) = out.get_mut(..STEP_BYTES) {
                 return self.stream.read(out);
             }
             self.at = 0;
             self.step.resize(STEP_BYTES, 0);
             let read = self.stream.read(&mut self.step);
-            // Before the error goes up: a step of zeros must not be given out at the next call.
+            // Truncate before returning the error: the next call must not return a step of zeros.
             self.step.truncate(*read.as_ref().unwrap_or(&0));
             read?;
         }
@@ -109,7 +109,7 @@ enum DecodedStream {
 }
 
 impl<'a> SourceDecoder<'a> {
-    /// Opens the source and checks that it is the one that was discovered.
+    /// Opens the source and checks that it is still the one that was discovered.
     pub(crate) fn open(source: &'a Source) -> Result<SourceDecoder<'a>, ReadError> {
         let counted = CountedFile::of(open_source(source)?, source);
         let stream = DecodedStream::new(counted, source.compression)
@@ -118,13 +118,12 @@ impl<'a> SourceDecoder<'a> {
             source,
             stream: SteppedStream::new(stream),
         };
-        // After opening: what is checked is the open file, so another one that takes its name later does not
-        // matter.
+        // Checked after opening: this checks the open file, so another file that takes its name later does not matter.
         decoder.check_unchanged()?;
         Ok(decoder)
     }
 
-    /// Appends up to `want` decompressed bytes, fewer only at an end.
+    /// Appends up to `want` decompressed bytes. Appends fewer only at the end or before damage.
     pub(crate) fn append(
         &mut self,
         out: &mut Vec<u8>,
@@ -133,21 +132,21 @@ impl<'a> SourceDecoder<'a> {
         match self.stream.append(out, want) {
             Ok(false) => Ok(DecodeStep::More),
             Ok(true) => {
-                // A file that changed while it was read gave a mixture of two.
+                // A file that changed while it was read would be a mixture of two.
                 self.check_unchanged()?;
                 Ok(DecodeStep::End)
             }
-            // Errors of the system have numbers. What has none is a library's word on the data.
+            // Errors of the system have numbers. An error without one is a library's report about the data.
             Err(error) if error.raw_os_error().is_some() => Err(io_error(self.source, error)),
             Err(error) => {
-                // What changed looks damaged, and is not.
+                // A file that changed may look damaged without being so.
                 self.check_unchanged()?;
                 Ok(DecodeStep::Damaged(error.to_string()))
             }
         }
     }
 
-    /// Bytes of the file that were consumed so far, before decompression.
+    /// Returns the number of bytes of the file that were consumed so far, before decompression.
     pub(crate) fn disk_bytes(&self) -> u64 {
         let stream = &self.stream.stream;
         stream.counted().at - stream.waiting() as u64
@@ -158,7 +157,7 @@ impl<'a> SourceDecoder<'a> {
     }
 }
 
-/// Opens the file of a source. One that is no regular file any more changed.
+/// Opens the file of a source. If it is no longer a regular file, it counts as changed.
 pub(crate) fn open_source(source: &Source) -> Result<File, ReadError> {
     open_regular(source.file()).map_err(|error| match is_not_regular(&error) {
         true => changed(source),
@@ -172,24 +171,23 @@ fn changed(source: &Source) -> ReadError {
     }
 }
 
-/// Checks that the open file still is the one that was discovered.
+/// Checks that the open file is still the one that was discovered.
 pub(crate) fn check_unchanged(source: &Source, counted: &CountedFile) -> Result<(), ReadError> {
     check_metadata(source, counted.file.metadata())
 }
 
-/// Checks what the system says of the file of a source: that it is the one that was discovered.
+/// Checks by the metadata of a source's file that it is still the one that was discovered.
 pub(crate) fn check_metadata(
     source: &Source,
     metadata: io::Result<Metadata>,
 ) -> Result<(), ReadError> {
     let now = metadata.map_err(|error| io_error(source, error))?;
     let same_time = match source.origin {
-        // Times of copies in the spool directory are those of the job itself; nobody else writes there.
+        // Copies in the spool directory have times of the job itself; no other process writes there.
         SourceOrigin::File(_) => now.modified().ok() == source.modified,
         SourceOrigin::Spool { .. } | SourceOrigin::Given(_) => true,
     };
-    // As make and rsync do it: cheap, and enough for files that are appended to. Jobs that resume compare sums
-    // in addition.
+    // Like make and rsync: cheap, and sufficient for files that are appended to. Jobs that resume compare checksums as well.
     if now.len() == source.bytes && same_time {
         return Ok(());
     }
@@ -225,7 +223,7 @@ impl DecodedStream {
 }
 
 impl DecodedStream {
-    /// Bytes that were read and not yet decompressed.
+    /// Returns the number of bytes that were read and not yet decompressed.
     fn waiting(&self) -> usize {
         match self {
             DecodedStream::Plain(_) => 0,
@@ -249,11 +247,11 @@ impl Read for DecodedStream {
     }
 }
 
-/// Decompresses the beginning of a file, as far as `bytes` go; damage just ends it.
+/// Decompresses the beginning of a file to at most `bytes` bytes, from the available `head`. Damage ends the result early.
 pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u8> {
     let mut out = vec![0; bytes];
     let filled = match compression {
-        // A slice, not a copy of all of the head filled up with zeros.
+        // Copy only the slice, rather than the whole head padded with zeros.
         Compression::None => return head[..head.len().min(bytes)].to_vec(),
         Compression::Gzip => fill(&mut GzipDecoder::new(head), &mut out).0,
         Compression::Zstd => match zstd_decoder(head) {
@@ -270,10 +268,10 @@ pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u
     out
 }
 
-/// Members of gzip, one after another. Zeros between them and behind the last are padding, as of blocks of a tape: gzip(1) passes over the
-/// latter in silence, Python over both.
+/// A decoder of consecutive gzip members. Zeros between them and after the last are padding, as in blocks of a tape: gzip(1) ignores the latter, and
+/// Python both.
 struct GzipDecoder<R> {
-    /// None only while the next member is begun.
+    /// `None` only while the next member is opened.
     member: Option<GzDecoder<R>>,
 }
 
@@ -306,7 +304,7 @@ impl<R: BufRead> Read for GzipDecoder<R> {
     }
 }
 
-/// Passes over zeros; true at the end.
+/// Skips zeros. Returns true at the end.
 fn pass_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = packed.fill_buf()?;
@@ -326,19 +324,19 @@ pub(crate) fn zstd_decoder<R: io::BufRead>(
     reader: R,
 ) -> io::Result<zstd::stream::read::Decoder<'static, R>> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
-    // Frames with larger windows (`zstd --ultra --long=31`) would take 2 GiB each: they are refused.
+    // Frames with larger windows (`zstd --ultra --long=31`) would take 2 GiB each, so they are refused.
     decoder.window_log_max(ZSTD_WINDOW_LOG)?;
     Ok(decoder)
 }
 
 fn xz_decoder<R: io::BufRead>(reader: R) -> io::Result<XzDecoder<R>> {
-    // Without it decoding ends after the first stream, in silence: `cat a.xz b.xz` would lose b.
+    // Without this flag decoding ends silently after the first stream: `cat a.xz b.xz` would lose b.
     let flags = liblzma::stream::CONCATENATED;
     let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, flags)?;
     Ok(XzDecoder::new_stream(reader, stream))
 }
 
-/// Reads until `out` is full, the end (`true`) or an error; says how much was read in any case.
+/// Reads until `out` is full, the end (`true`) or an error. Always returns the number of bytes read.
 pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result<bool>) {
     let mut filled = 0;
     while filled < out.len() {
@@ -352,7 +350,7 @@ pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result
     (filled, Ok(false))
 }
 
-/// A file that knows where it is read, and sums what is read from its first byte to its last.
+/// A file that tracks its reading position, and computes a checksum if it is read from its first byte to its last.
 pub(crate) struct CountedFile {
     file: File,
     /// Offset of the next byte to read.
@@ -361,9 +359,9 @@ pub(crate) struct CountedFile {
 }
 
 impl CountedFile {
-    /// Of the file of a source.
+    /// Wraps the open file of a source.
     pub(crate) fn of(file: File, source: &Source) -> CountedFile {
-        // A second reading of the same source sums nothing: one sum per byte on disk is all that it costs.
+        // A further reading of the same source computes no checksum, so it costs one pass of hashing in all.
         let unknown = source.learned.sum.get().is_none();
         CountedFile {
             file,
@@ -374,11 +372,11 @@ impl CountedFile {
 }
 
 impl CountedFile {
-    /// Appends up to `want` bytes; says whether the file ends behind them.
+    /// Appends up to `want` bytes. Returns true if the file ends after them.
     fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
         let start = out.len();
         out.reserve(want);
-        // Reads into memory that nobody has cleared before.
+        // Reads into uninitialised memory, without zeroing it first.
         let read = (&self.file).take(want as u64).read_to_end(out);
         self.note(&out[start..]);
         let is_end = read? < want;
@@ -397,7 +395,7 @@ impl CountedFile {
 
     fn note_end(&mut self) {
         if let Some(summing) = self.summing.take() {
-            // Another reader may have been the first.
+            // Another reader may have set it already.
             let _ = summing.1.sum.set(summing.0.digest());
         }
     }
@@ -407,7 +405,7 @@ impl Read for CountedFile {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(out)?;
         self.note(&out[..n]);
-        // A read of nothing into an empty buffer is no end of the file.
+        // Reading nothing into an empty buffer does not mean the end of the file.
         if n == 0 && !out.is_empty() {
             self.note_end();
         }
@@ -417,7 +415,7 @@ impl Read for CountedFile {
 
 impl Seek for CountedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        // A sum needs every byte once, in order.
+        // A checksum needs every byte once, in order.
         self.summing = None;
         self.at = self.file.seek(to)?;
         Ok(self.at)

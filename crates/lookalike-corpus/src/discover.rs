@@ -1,4 +1,4 @@
-//! From arguments to sources: files, directories, globs and standard input, in a stable order.
+//! Discovery of the sources that arguments name: files, directories, globs and standard input, in a stable order.
 
 use std::collections::BTreeSet;
 #[cfg(feature = "cloud")]
@@ -27,22 +27,18 @@ use crate::source::{Inputs, SkipKind, SkippedPart, Source, SourceOrigin};
 const SPOOL_NAME: &str = "standard-input";
 
 impl Inputs {
-    /// Finds everything that the arguments name.
+    /// Finds all sources that the arguments name.
     ///
-    /// An argument is a file, a directory (walked; links that lead out of it are followed when
-    /// [`InputOptions::follow_links`] says so), `-` for standard input, or,
-    /// when no such file exists, a glob. Order: arguments as given; directories and globs by name,
-    /// bytewise, component by component. A file met again is read once.
+    /// An argument is a file, a directory (walked recursively; links that lead out of it are followed only with [`InputOptions::follow_links`]), `-`
+    /// for standard input, or, if no such file exists, a glob. Order: arguments as given; within directories and globs by name, bytewise, component
+    /// by component. A file found several times is read once.
     ///
-    /// Standard input is copied to `spool_dir`, for it is read twice; the caller removes the copy
-    /// with the directory.
+    /// Standard input is copied to `spool_dir`, because it is read twice; the caller removes the directory with the copy.
     ///
-    /// Within directories and globs, what cannot be read becomes a [`SkippedPart`]; entries that begin
-    /// with a dot are skipped too, and folders with results of a job. One that is an argument
-    /// itself is read.
+    /// Within directories and globs, files that cannot be read become a [`SkippedPart`]; entries whose names begin with a dot and folders with
+    /// results of a job are skipped too. An entry whose name begins with a dot is read if it is itself an argument.
     ///
-    /// # Errors
-    /// When an argument names nothing, or a file that cannot be read.
+    /// # Errors Fails if an argument names nothing, or a file that cannot be read.
     pub fn discover(
         arguments: &[OsString],
         options: &InputOptions,
@@ -52,11 +48,11 @@ impl Inputs {
         InputDiscovery::new(options, spool_dir, None).run(arguments, input)
     }
 
-    /// As [`Inputs::discover`], for a job that writes results: its own folder is left out of every
-    /// walk, and of a walk that begins in it the results.
+    /// Works like [`Inputs::discover`], for a job that writes results: walks skip its output folder, and a walk that begins in that folder skips the
+    /// results.
     ///
     /// # Errors
-    /// As there.
+    /// See [`Inputs::discover`].
     pub fn discover_beside(
         arguments: &[OsString],
         options: &InputOptions,
@@ -67,10 +63,10 @@ impl Inputs {
         InputDiscovery::new(options, spool_dir, Some(output)).run(arguments, input)
     }
 
-    /// As [`Inputs::discover`], with something else in place of standard input.
+    /// Works like [`Inputs::discover`], but reads `-` from another stream than standard input.
     ///
     /// # Errors
-    /// As there.
+    /// See [`Inputs::discover`].
     pub fn discover_with(
         arguments: &[OsString],
         options: &InputOptions,
@@ -87,12 +83,12 @@ struct InputDiscovery<'o> {
     output: Option<OutputFolder<'o>>,
     sources: Vec<Source>,
     skips: Vec<SkippedPart>,
-    /// Canonical paths of what was taken.
+    /// Canonical paths of the files taken so far.
     seen: BTreeSet<PathBuf>,
-    /// URLs of objects that were taken.
+    /// URLs of the objects taken so far.
     #[cfg(feature = "cloud")]
     urls: HashSet<String>,
-    /// Canonical paths of the spool directory and of folders of results that were told of.
+    /// Canonical paths of the spool directory, and of folders of results that were already reported.
     left_out: BTreeSet<PathBuf>,
 }
 
@@ -120,8 +116,7 @@ impl<'o> InputDiscovery<'o> {
         arguments: &[OsString],
         standard_input: &mut dyn Read,
     ) -> Result<Inputs, InputError> {
-        // First of all: a mode that this build lacks would otherwise show up after hours of walking and
-        // copying.
+        // Check this first: a mode that this build lacks would otherwise be noticed after hours of walking and copying.
         html::check(self.options.html)?;
         for argument in arguments {
             if argument == "-" {
@@ -132,7 +127,7 @@ impl<'o> InputDiscovery<'o> {
                 self.argument(argument)?;
             }
         }
-        // Numbers of sources are stored in 32 bits in records and files of state.
+        // Records and state files store numbers of sources in 32 bits.
         if u32::try_from(self.sources.len()).is_err() {
             return Err(InputError::TooMany);
         }
@@ -149,11 +144,11 @@ impl<'o> InputDiscovery<'o> {
                 self.refuse_results(path)?;
                 self.many(argument, vec![path.to_owned()])
             }
-            // A file that is really called `a[1].txt` wins over the glob.
+            // A file that is really named `a[1].txt` takes precedence over the glob.
             Err(error) if error.kind() == io::ErrorKind::NotFound && glob::is_glob(argument) => {
                 self.glob(argument)
             }
-            // As if it had been found in a folder.
+            // Treat it as if it had been found in a folder.
             _ if self.options.skip_unreadable => {
                 self.entry(path, &[]);
                 Ok(())
@@ -164,8 +159,8 @@ impl<'o> InputDiscovery<'o> {
         }
     }
 
-    /// Refuses a directory of results that the user names: only some of its files are documents. One that is also the output is read
-    /// without its results.
+    /// Refuses a directory of results that the user named, because only some of its files are documents. If it is also the output directory, it is
+    /// read without its results.
     fn refuse_results(&self, path: &Path) -> Result<(), InputError> {
         let is_output = || fs::canonicalize(path).is_ok_and(|path| self.is_output(&path));
         let name = || name::display(path).into_owned();
@@ -209,7 +204,7 @@ impl<'o> InputDiscovery<'o> {
         }
     }
 
-    /// A glob without a match, since whose beginning there are more skips than `before`.
+    /// Returns the error of a glob without a match. `before` is the number of skips before the glob was expanded.
     fn no_match(&self, name: String, before: usize) -> Result<(), InputError> {
         let mut new = self.skips[before..].iter();
         let is_told = |skip: &&SkippedPart| {
@@ -225,7 +220,7 @@ impl<'o> InputDiscovery<'o> {
         }
     }
 
-    /// A file that the user named: what is wrong with it is an error.
+    /// Takes a file that the user named, so any problem with it is an error.
     fn named(&mut self, path: &Path, meta: &Metadata) -> Result<(), InputError> {
         if let Some(kind) = special(meta) {
             return Err(InputError::NotAFile {
@@ -250,14 +245,14 @@ impl<'o> InputDiscovery<'o> {
         Ok(())
     }
 
-    /// Files that were found, not named: what is wrong with them is skipped.
+    /// Takes files that were found, not named, so any problem with one only skips it.
     fn many(&mut self, argument: &OsStr, paths: Vec<PathBuf>) -> Result<(), InputError> {
         let (sources, skips) = (self.sources.len(), self.skips.len());
         for path in paths {
             self.walk(path);
         }
         let new = &self.skips[skips..];
-        // A folder whose files were all named before is not empty: it names what is read already.
+        // A folder whose files were all named before is not empty: it names files that are read already.
         let duplicates = new.iter().any(|skip| skip.kind == SkipKind::Duplicate);
         if self.sources.len() > sources || duplicates {
             return Ok(());
@@ -271,7 +266,7 @@ impl<'o> InputDiscovery<'o> {
         })
     }
 
-    /// Visits a path and all below it, depth first, by name.
+    /// Visits a path and everything below it, depth first, by name.
     fn walk(&mut self, root: PathBuf) {
         let first = self.sources.len();
         let mut stack = vec![EntryKind::Entry(root)];
@@ -295,8 +290,8 @@ impl<'o> InputDiscovery<'o> {
                             top = vec![below.directory.clone()];
                         }
                         above.push(below.directory);
-                        // Comes up again behind the last entry. A stack of our own, since directories nest
-                        // deeper than that of a thread.
+                        // Popped after the last entry of the directory. An explicit stack, because directories can nest deeper than the stack of a
+                        // thread allows.
                         stack.push(EntryKind::Leave);
                         stack.extend(below.entries.into_iter().rev().map(EntryKind::Entry));
                     }
@@ -306,8 +301,8 @@ impl<'o> InputDiscovery<'o> {
         self.take_links(first, links, &top);
     }
 
-    /// Takes the files that links of a walk lead to, in the places of the links, unless the walk found them under their own names. The walk
-    /// began with the source `first`, in the directory `top`.
+    /// Takes the files to which links of a walk lead, in the places of the links, unless the walk found them under their own names. The walk began
+    /// with source number `first`, in the directory `top`.
     fn take_links(&mut self, first: usize, links: Vec<FileLink>, top: &[PathBuf]) {
         if links.is_empty() {
             return;
@@ -323,7 +318,7 @@ impl<'o> InputDiscovery<'o> {
         self.sources.extend(walked);
     }
 
-    /// One path: a file is taken or skipped, a directory's entries are returned.
+    /// Takes or skips a file, or returns the entries of a directory.
     fn entry(&mut self, path: &Path, above: &[PathBuf]) -> Option<PendingDirectory> {
         let meta = match fs::metadata(path) {
             Ok(meta) => meta,
@@ -337,7 +332,7 @@ impl<'o> InputDiscovery<'o> {
                 return None;
             }
         };
-        // After `metadata`, so that a link to nothing is told as unreadable, not as one that leads out.
+        // After `metadata`, so that a dangling link is reported as unreadable, not as one that leads out.
         if self.leads_out(path, above) {
             let reason = "a link that leads out of the folder, which is not followed".to_owned();
             self.skip(path, SkipKind::Outside, reason);
@@ -371,24 +366,24 @@ impl<'o> InputDiscovery<'o> {
     /// Returns true if an entry of a walked directory is a link to something outside of it that must not be followed.
     fn leads_out(&self, path: &Path, above: &[PathBuf]) -> bool {
         let Some(root) = above.first() else {
-            // It was named.
+            // The user named it.
             return false;
         };
         !self.options.follow_links
             && path.is_symlink()
-            // Against the root of the walk, with all links of the target resolved: a chain of links, or `..` in
-            // one, does not get around it.
+            // Compared with the root of the walk after resolving all links of the target, so that a chain of links, or `..` in one, cannot get around
+            // the check.
             && fs::canonicalize(path).is_ok_and(|target| !target.starts_with(root))
     }
 
     fn directory(&mut self, path: &Path, above: &[PathBuf]) -> Option<PendingDirectory> {
         let listed = fs::canonicalize(path).and_then(|directory| {
-            // Only directories above count: two links to one directory side by side are walked twice, and its
-            // files are duplicates then. The list is as long as the walk is deep.
+            // Only the directories above count: two links to one directory side by side are both walked, and its files are then duplicates. The list
+            // is as long as the walk is deep.
             if above.contains(&directory) {
                 return Ok(None);
             }
-            // Whole or not at all: half a listing would look like a smaller folder.
+            // All or nothing: half a listing would look like a smaller folder.
             let entries: Vec<_> = fs::read_dir(path)?.collect::<Result<_, _>>()?;
             Ok(Some((directory, entries)))
         });
@@ -410,7 +405,7 @@ impl<'o> InputDiscovery<'o> {
             return None;
         }
         let mut names: Vec<OsString> = entries.iter().map(fs::DirEntry::file_name).collect();
-        // The system's order differs between file systems and runs; numbers of documents must not.
+        // The order of the system differs between file systems and runs, but numbers of documents must not.
         names.sort();
         let (hidden, names): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| glob::is_hidden(name));
@@ -441,7 +436,7 @@ impl<'o> InputDiscovery<'o> {
         } else {
             return false;
         };
-        // Globs meet a folder once for each pattern that matches; it is told of once.
+        // Globs meet a folder once for each pattern that matches, but it is reported once.
         self.left_out.insert(directory);
         self.skip(path, kind, reason.to_owned());
         true
@@ -452,7 +447,7 @@ impl<'o> InputDiscovery<'o> {
         output.is_some_and(|output| output.is_ok_and(|output| output == directory))
     }
 
-    /// Leaves out the results in a directory that is both input and output.
+    /// Skips the results in a directory that is both input and output.
     fn leave_out_results(
         &mut self,
         path: &Path,
@@ -474,22 +469,22 @@ impl<'o> InputDiscovery<'o> {
         }
     }
 
-    /// Looks at a regular file.
+    /// Examines a regular file.
     fn examine(&mut self, path: &Path, meta: &Metadata) -> io::Result<FoundPath> {
-        // Two names of one file by links are one; hard links are two, as no name tells of them, and are found
-        // as duplicates by their text.
+        // Two paths that lead to one file through links count as one. Hard links count as two files, because no path tells, and are found as
+        // duplicates by their text.
         let canonical = fs::canonicalize(path)?;
         if self.seen.contains(&canonical) {
             return Ok(FoundPath::Again);
         }
-        // Opened and read once while searching: a file without permission is told now, by name, not in the
-        // middle of the job.
+        // Each file is opened and read once during discovery, so that a missing permission is reported now, by name, and not in the middle of the
+        // job.
         let head = head_of(path)?;
         let format = match sniff::sniff(path, &head, self.options) {
             SniffedFormat::Read(format) => format,
             SniffedFormat::Refuse(refusal) => return Ok(FoundPath::Refused(refusal)),
         };
-        // Behind the refusals: a file that is not read is refused by whatever name it is met.
+        // After the refusals: a file that is not read is refused under each name.
         self.seen.insert(canonical);
         let origin = SourceOrigin::File(path.to_owned());
         let mut source = Source::new(origin, format, meta.len());
@@ -503,7 +498,7 @@ impl<'o> InputDiscovery<'o> {
             return Ok(());
         }
         let copy = self.spool_dir.join(SPOOL_NAME);
-        // By an input of the same job that was discovered before, such as that of `--against`.
+        // Copied for an input of the same job that was discovered before, such as that of `--against`.
         if copy.exists() {
             return Err(InputError::StandardInputAgain);
         }
@@ -523,7 +518,7 @@ impl<'o> InputDiscovery<'o> {
                     url: None,
                 };
                 let mut source = Source::new(origin, format, bytes);
-                // A command that had nothing to write: no records, rather than an empty text.
+                // Empty output of a command means no records, rather than an empty text.
                 if bytes == 0 && self.options.format.is_none() {
                     source.format = Format::Jsonl;
                 }
@@ -533,19 +528,17 @@ impl<'o> InputDiscovery<'o> {
         }
     }
 
-    /// One object of a store, or several.
+    /// Fetches and adds one object of a store, or several.
     #[cfg(feature = "cloud")]
     fn remote(&mut self, url: &str) -> Result<(), InputError> {
         let name = || url.to_owned();
         let number = self.sources.len() + self.skips.len();
-        // The number makes names of copies unique among several arguments; skips count, too, since refused
-        // copies had names.
+        // The number makes the names of copies unique among several arguments. Skips count too, since refused copies had names.
         let objects = remote::fetch(url, &self.options.store, self.spool_dir, number)?;
         if objects.is_empty() {
             return Err(InputError::NoMatch { name: name() });
         }
-        // One object under exactly this name, not a prefix or a pattern: what is wrong with it is an error, as
-        // for a file.
+        // One object with exactly this name, not a prefix or a pattern: a problem with it is an error, as for a file.
         let is_named = !self.options.skip_unreadable
             && objects.iter().all(|object| match object {
                 Ok(object) => object.url == url,
@@ -579,7 +572,7 @@ impl<'o> InputDiscovery<'o> {
         Err(remote::not_in_this_build(url))
     }
 
-    /// An object that was copied; the reason if it is not read, which is listed too.
+    /// Adds an object that was copied. Returns the reason if it is not read; the reason is also listed as a skip.
     #[cfg(feature = "cloud")]
     fn object(
         &mut self,
@@ -599,7 +592,7 @@ impl<'o> InputDiscovery<'o> {
         match sniff::sniff(Path::new(remote::file_name(&url)), &head, self.options) {
             SniffedFormat::Refuse(refusal) => {
                 self.skip(Path::new(&url), refusal.kind, refusal.reason.clone());
-                // Nobody reads it; what remains goes with the directory.
+                // The copy is not needed; if it remains, it is removed with the directory.
                 let _ = fs::remove_file(&copy);
                 Ok(Some(refusal))
             }
@@ -630,22 +623,22 @@ impl<'o> InputDiscovery<'o> {
 
 const AGAIN: &str = "named before; it is read once";
 
-/// Beginning of the names of results that hold what was kept.
+/// Prefix of the names of result files that hold kept documents.
 const KEPT: &str = "kept";
 const IS_COLLECTION: &str = "is a collection of lookalike, which has no documents in it";
 const HOLDS_RESULTS: &str =
     "holds results of lookalike; to read what was kept, name kept.jsonl (or the folder kept) in it";
 
-/// A link to a file in a walk.
+/// A link to a file found in a walk.
 struct FileLink {
-    /// Number of sources before it that are no links.
+    /// Number of sources found before it, not counting links.
     position: usize,
     path: PathBuf,
 }
 
 enum EntryKind {
     Entry(PathBuf),
-    /// The directory entered last has been seen whole.
+    /// The directory entered last is finished.
     Leave,
 }
 
@@ -658,7 +651,7 @@ struct PendingDirectory {
 
 enum FoundPath {
     Source(Source),
-    /// Taken before.
+    /// The file was taken before.
     Again,
     Refused(FormatRefusal),
 }
@@ -667,7 +660,7 @@ fn is_link_to_file(path: &Path) -> bool {
     path.is_symlink() && path.is_file()
 }
 
-/// Returns true if a path failed because it is a link that leads to itself.
+/// Returns true if opening a path failed because it is a link that leads to itself.
 fn is_loop(path: &Path, error: &io::Error) -> bool {
     let plain = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied];
     // ELOOP has no stable kind in the standard library.
@@ -676,14 +669,14 @@ fn is_loop(path: &Path, error: &io::Error) -> bool {
 
 fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = vec![0; sniff::HEAD_BYTES];
-    // `open_regular` does not hang at a FIFO that took the place of the file since it was looked at.
+    // `open_regular` does not block on a FIFO that replaced the file since it was examined.
     let (filled, end) = decode::fill(&mut open_regular(path)?, &mut head);
     end?;
     head.truncate(filled);
     Ok(head)
 }
 
-/// The error of a path that is not there, or of an address that is none of a store that is read.
+/// Returns the error for a path that does not exist, or for a URL of a store that is not supported.
 fn not_found(path: &Path) -> InputError {
     let name = name::display(path).into_owned();
     let is_scheme =
@@ -699,7 +692,7 @@ fn not_found(path: &Path) -> InputError {
     }
 }
 
-/// Copies standard input; returns its length and the XXH3-64 of its bytes.
+/// Copies standard input. Returns its length and the XXH3-64 of its bytes.
 fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
     let mut file = File::create(copy)?;
     let mut hasher = Xxh3::new();
@@ -708,7 +701,7 @@ fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
     loop {
         let (filled, end) = decode::fill(&mut &mut *input, &mut buffer);
         hasher.update(&buffer[..filled]);
-        // What was read before an error is written, too; the caller gives up the whole copy.
+        // Bytes before an error are written too; the caller then gives up the whole copy.
         file.write_all(&buffer[..filled])?;
         bytes += filled as u64;
         if end? {
@@ -717,7 +710,7 @@ fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
     }
 }
 
-/// Names the type of a file that is neither regular nor a directory.
+/// Returns the type of a file that is neither regular nor a directory.
 fn special(meta: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt;
     let kind = meta.file_type();

@@ -1,30 +1,30 @@
 //! Errors before reading ([`InputError`]) and while reading ([`ReadError`]).
-//! A bad record is neither: it is a [`crate::BadRecord`] and the others go on.
+//! A bad record is neither: it becomes a [`crate::BadRecord`], and reading continues.
 
 use std::io;
 
 use crate::regular::is_of_file;
 
-/// Reason why the arguments cannot be read as asked. Each names the argument.
+/// Reason why the arguments cannot be read as requested. Each variant names the argument.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
     /// An HTML mode that this build lacks.
     #[error(transparent)]
     Html(#[from] crate::html::UnsupportedHtml),
-    /// There is no such file, and it is no glob either.
+    /// The argument is neither an existing file nor a glob.
     #[error("{name}: no such file or directory: check the name, and quote globs")]
     NotFound {
         /// The argument.
         name: String,
     },
-    /// A glob that no file matches.
+    /// No file matches a glob.
     #[error("{name}: no file matches")]
     NoMatch {
         /// The argument.
         name: String,
     },
-    /// A glob that cannot be understood.
+    /// A glob is malformed.
     #[error("{name}: not a valid glob: {reason}")]
     Pattern {
         /// The argument.
@@ -32,7 +32,7 @@ pub enum InputError {
         /// The reason.
         reason: String,
     },
-    /// A directory or glob with files, none of which can be read as a document.
+    /// A directory or glob has files, but none of them can be read as a document.
     #[error("{name}: no document in it{}", first_skip(*skipped, first.as_deref()))]
     Empty {
         /// The argument.
@@ -42,16 +42,15 @@ pub enum InputError {
         /// The reason of the first skip.
         first: Option<String>,
     },
-    /// A directory named by the user whose files are results of a job: most of them are no documents, and the same document may be
-    /// in two of them.
+    /// The user named a directory whose files are results of a job: most of them are not documents, and the same document may be in two of them.
     #[error("{name}: holds results of an earlier job: name what is to be read in it{kept}")]
     Results {
         /// The argument.
         name: String,
-        /// The names of the kept documents, to be read after the rest; empty where there are none.
+        /// The names of the files of kept documents, to be read after the rest; empty if there are none.
         kept: String,
     },
-    /// The directory of a collection, named by the user.
+    /// The user named the directory of a collection.
     #[error(
         "{name}: is a collection, which has no documents that can be read: name the documents that it was made of"
     )]
@@ -59,7 +58,7 @@ pub enum InputError {
         /// The argument.
         name: String,
     },
-    /// A file named by the user in a format that is not read.
+    /// The user named a file in a format that is not supported.
     #[error("{name}: {reason}; {remedy}")]
     Unsupported {
         /// The argument.
@@ -69,20 +68,20 @@ pub enum InputError {
         /// The remedy.
         remedy: String,
     },
-    /// A store that refuses, or an object that is not there.
+    /// A store refused access, or an object does not exist.
     #[error("{name}: {reason}: {remedy}")]
     Remote {
-        /// The argument, or the object among those that it stands for.
+        /// The argument, or one of the objects that it stands for.
         name: String,
-        /// The store's word.
+        /// The message of the store.
         reason: String,
         /// The remedy.
         remedy: &'static str,
     },
-    /// Standard input named as one input and as another.
+    /// Two inputs of one job are standard input.
     #[error("standard input is named more than once, and can be read only once: save it to a file")]
     StandardInputAgain,
-    /// A FIFO, socket or device named by the user.
+    /// The user named a FIFO, socket or device.
     #[error("{name}: a {kind}, not a regular file; pass its content through `-`")]
     NotAFile {
         /// The argument.
@@ -90,20 +89,20 @@ pub enum InputError {
         /// The type of the file.
         kind: &'static str,
     },
-    /// The system refused.
+    /// The system returned an error.
     #[error("{name}: {cause}")]
     Io {
         /// The file.
         name: String,
-        /// The system's word.
+        /// The error of the system.
         cause: io::Error,
     },
-    /// More than 2^32 - 1 files.
+    /// There are more than 2^32 - 1 files.
     #[error("more than 4294967295 input files")]
     TooMany,
 }
 
-/// The end of the sentence about a directory without documents.
+/// Returns the end of the sentence about a directory without documents.
 fn first_skip(skipped: usize, first: Option<&str>) -> String {
     match first {
         Some(first) => format!(" ({skipped} entries skipped; the first: {first})"),
@@ -115,12 +114,12 @@ fn first_skip(skipped: usize, first: Option<&str>) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The system refused.
+    /// The system returned an error.
     #[error("{name}: {cause}")]
     Io {
         /// The file.
         name: String,
-        /// The system's word.
+        /// The error of the system.
         cause: io::Error,
     },
     /// The file is not the one that was discovered: its size or modification time differs.
@@ -134,7 +133,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Tells whether the cause is this one file, not the machine that reads it.
+    /// Returns true if the cause is this one file, not the machine that reads it.
     pub(crate) fn is_of_file(&self) -> bool {
         match self {
             ReadError::Io { cause, .. } => is_of_file(cause),
@@ -142,7 +141,7 @@ impl ReadError {
         }
     }
 
-    /// The reason, to be read after the name of the file.
+    /// Returns the reason, to be read after the name of the file.
     pub(crate) fn reason(&self) -> String {
         match self {
             ReadError::Io { cause, .. } => cause.to_string(),
@@ -151,14 +150,14 @@ impl ReadError {
     }
 }
 
-/// A word of the user that is no format, field path or order field; the message says what would be.
+/// A value of an option that is not a format, field path or order field; the message lists valid values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(pub(crate) String);
 
-/// Reason why compressed data is not read on, from the reason of the library. `place` follows what is damaged.
+/// Translates a library's reason why compressed data cannot be read further. `place` says where the damage is.
 pub(crate) fn damage(place: &str, reason: &str) -> String {
-    // Whole data, which these decoders are told not to take.
+    // The data is intact, but these decoders are configured to refuse it.
     match reason {
         "Frame requires too much memory for decoding" => {
             "its zstd window is larger than 128 MiB: compress it again with a smaller one"

@@ -1,7 +1,7 @@
-//! The reading for archives: every byte of sources that are lines or files, in order, as records and as what stands between them.
+//! Byte-exact reading for archives: visits every byte of sources that are lines or files, in order, both records and the bytes between them.
 //!
-//! Records are numbered as a [`crate::Parser`] numbers them. Blank lines and byte order marks are no records; they are visited too, so
-//! that a source can be put together again from what was visited.
+//! Records are numbered as by a [`crate::Parser`]. Blank lines and byte order marks are not records; they are visited too, so that a source can be
+//! rebuilt from the visited bytes.
 
 use crate::chunk::{ChunkReader, FILE_STEP_BYTES, is_bomb};
 use crate::decode::{DecodeStep, SourceDecoder};
@@ -16,33 +16,33 @@ use crate::source::{Inputs, Source};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Some bytes of a source, decompressed.
+/// A piece of a source, decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactPiece<'a> {
     /// Index into [`Inputs::sources`].
     pub source: u32,
-    /// Number of the record that the bytes are of, the same as in [`crate::Record::number`]; none between records.
+    /// Number of the record that the bytes belong to, the same as in [`crate::Record::number`]; `None` between records.
     pub record: Option<u64>,
     /// True if the record begins here.
     pub begins: bool,
     /// Offset of the first byte in the decompressed source.
     pub offset: u64,
-    /// The bytes; of a line with its terminator.
+    /// The bytes; for a line, including its terminator.
     pub bytes: &'a [u8],
 }
 
 impl Source {
-    /// Returns true if [`exact_pieces`] visits every byte of the source: it is lines of JSON, or one document.
+    /// Returns true if [`exact_pieces`] visits every byte of the source, because it is lines of JSON or one document.
     pub fn is_exact(&self) -> bool {
         self.is_document() || self.format == Format::Jsonl
     }
 }
 
-/// Visits every byte of every source in order: of lines and of documents, decompressed. Of a compressed source that is damaged it visits what
-/// comes before the damage; nothing of sources that are lost, and of those that are not [exact](Source::is_exact). Holds one chunk.
+/// Visits every byte of every source in order: of lines and of documents, decompressed. In a damaged compressed source it visits the bytes before the
+/// damage. It skips sources that are lost or not [exact](Source::is_exact). Holds one chunk in memory.
 ///
 /// # Errors
-/// What reading or the visitor brings up, which ends the visit.
+/// Returns the first error of reading or of the visitor, which ends the visit.
 pub fn exact_pieces<E: From<ReadError>>(
     inputs: &Inputs,
     options: &InputOptions,
@@ -54,8 +54,7 @@ pub fn exact_pieces<E: From<ReadError>>(
         let chunk = chunk?;
         for piece in &chunk.pieces {
             let source = &inputs.sources[piece.source as usize];
-            // Archives and tables hold bytes that belong to no row. Whoever needs those byte for byte copies
-            // the file.
+            // Archives and tables contain bytes that belong to no row. Callers that need those byte for byte copy the file.
             if !source.is_exact() || source.is_lost() {
                 continue;
             }
@@ -63,7 +62,7 @@ pub fn exact_pieces<E: From<ReadError>>(
             match piece.span {
                 PieceContent::File(_) => visit_file(piece.source, source, options, visit)?,
                 _ => {
-                    // The reader has passed over a byte order mark: nothing else stands before the first line.
+                    // The reader skipped a byte order mark: nothing else can come before the first line.
                     if is_first && piece.offset > 0 {
                         visit(mark(piece.source))?;
                     }
@@ -81,7 +80,7 @@ pub fn exact_pieces<E: From<ReadError>>(
     Ok(())
 }
 
-/// The mark before the first line of a source.
+/// Returns the piece for the byte order mark before the first line of a source.
 fn mark(source: u32) -> ExactPiece<'static> {
     ExactPiece {
         source,
@@ -92,13 +91,13 @@ fn mark(source: u32) -> ExactPiece<'static> {
     }
 }
 
-/// Returns true if a source without lines has such a mark: no chunk tells of it.
+/// Returns true if a source without lines consists of such a mark, which is in no chunk.
 fn is_lone_mark(source: &Source) -> Result<bool, ReadError> {
     if source.is_lost() || source.bytes == 0 {
         return Ok(false);
     }
     let mut bytes = Vec::new();
-    // One byte more shows that nothing follows.
+    // One more byte shows that nothing follows.
     SourceDecoder::open(source)?.append(&mut bytes, BYTE_ORDER_MARK.len() + 1)?;
     Ok(bytes == BYTE_ORDER_MARK)
 }
@@ -121,7 +120,7 @@ fn visit_lines<E>(
     }
     let mut number = piece.first_record;
     for line in TextLines::new(bytes) {
-        // The same test as in the parser and in the count of the cutter: all three must agree on numbers.
+        // The same test as in the parser and in the count of the cutter: all three must agree on record numbers.
         let is_record = line.is_record(max_bytes);
         let end = line.start + line.content.len() + line.end.len();
         visit(ExactPiece {
@@ -160,7 +159,7 @@ fn visit_file<E: From<ReadError>>(
             })?;
         }
         offset += bytes.len() as u64;
-        // A bomb is a bad record; its bytes would fill the disk of whoever stores them.
+        // A bomb is a bad record; storing its bytes would fill the caller's disk.
         if step != DecodeStep::More || is_bomb(source, offset, limits) {
             return Ok(());
         }

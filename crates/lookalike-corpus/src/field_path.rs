@@ -1,4 +1,4 @@
-//! The place of a value in a JSON object.
+//! The path of a value in a JSON object.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use crate::error::OptionError;
 
 /// The path of a value in a JSON object: names joined by dots, `meta.source.url`.
 ///
-/// A dot or backslash that belongs to a name is written after a backslash: `dc\.title`.
+/// A dot or backslash within a name is escaped by a backslash: `dc\.title`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FieldPath(Vec<String>);
 
-/// Deeper paths are refused, so that parsing needs no deep recursion.
+/// Maximum number of names in a path. Longer ones are refused, so that parsing needs no deep recursion.
 const MAX_PATH_NAMES: usize = 32;
 
 impl FieldPath {
-    /// A path of one name, taken as it is.
+    /// Creates a path of one name, taken literally.
     pub fn name(name: &str) -> FieldPath {
         FieldPath(vec![name.to_owned()])
     }
 
-    /// The names from the outermost object inwards; never empty.
+    /// Returns the names from the outermost object inwards; never empty.
     pub fn names(&self) -> &[String] {
         &self.0
     }
@@ -42,8 +42,7 @@ impl FromStr for FieldPath {
                     names.push(String::new());
                     continue;
                 }
-                // A backslash at the end stands for itself, rather than for an error that hardly anybody would
-                // understand.
+                // A backslash at the end stands for itself; an error would hardly be understood.
                 '\\' => chars.next().unwrap_or('\\'),
                 c => c,
             };
@@ -67,8 +66,7 @@ impl fmt::Display for FieldPath {
             if i > 0 {
                 f.write_str(".")?;
             }
-            // Backslashes first, or those that escape the dots would be doubled. What is shown parses to the
-            // same path.
+            // Replace backslashes first, otherwise those that escape the dots would be doubled. The output parses to the same path.
             f.write_str(&name.replace('\\', "\\\\").replace('.', "\\."))?;
         }
         Ok(())

@@ -1,19 +1,19 @@
-//! Fields of a record that hold another kind of value than they must.
+//! Errors for fields of a record whose value has the wrong type.
 
-/// A field that holds another kind of value than it must.
+/// A field whose value has the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldValueError {
-    /// The id is neither a text nor a number, but what the word says.
+    /// The id is neither a string nor a number, but a value of the named type.
     #[error("the id field holds {0}, not a string or number")]
     Id(&'static str),
-    /// The text is none, but what the word says.
+    /// The text is not a string, but a value of the named type.
     #[error("the text field holds {0}, not a string")]
     Text(&'static str),
-    /// The anchors are no anchors.
+    /// The anchors are invalid.
     #[error("the field anchors must hold texts, or objects with text, before and after")]
     Anchors,
-    /// The links in the field of this name are no addresses.
+    /// The links in the named field are invalid.
     #[error("the field {0} must hold addresses")]
     Links(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Anchors and links of a record, which become features beside those of the text.
+//! Anchors and links of a record, which become features in addition to those of the text.
 
 use lookalike::{Anchor, DocumentFields};
 use serde::Deserialize;
@@ -23,7 +23,7 @@ impl<T> From<OneOrMany<T>> for Vec<T> {
     }
 }
 
-/// An anchor as its text alone, or with what stands around it.
+/// An anchor: its text alone, or with the words around it.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum AnchorValue {
@@ -57,13 +57,12 @@ impl From<AnchorValue> for Anchor {
     }
 }
 
-/// The values of a field, which is JSON; none when it is absent or null.
+/// Parses the values of a field, given as JSON. Returns no values if the field is absent or null.
 fn values<'de, T: Deserialize<'de>>(
     json: Option<&'de str>,
     error: FieldValueError,
 ) -> Result<Vec<T>, FieldValueError> {
-    // Untagged values are tried one after the other, and the message of the last try would mislead; the error
-    // is the caller's.
+    // Untagged variants are tried in turn, so the message of the last one would mislead; the caller's error is returned instead.
     let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json.unwrap_or("null"));
     match several {
         Ok(several) => Ok(several.map_or_else(Vec::new, Vec::from)),
@@ -71,7 +70,7 @@ fn values<'de, T: Deserialize<'de>>(
     }
 }
 
-/// The fields of a record besides its text, as JSON; none that were not asked for.
+/// The fields of a record other than its text, as JSON; `None` for fields that were not requested.
 pub(crate) struct FieldValues<'r> {
     pub(crate) anchors: Option<&'r str>,
     pub(crate) in_links: Option<&'r str>,
@@ -87,10 +86,10 @@ impl<'r> FieldValues<'r> {
         }
     }
 
-    /// The anchors and links.
+    /// Parses the anchors and links.
     ///
     /// # Errors
-    /// When one of them is of another kind.
+    /// Fails if one of them has the wrong type.
     pub(crate) fn document_fields(&self) -> Result<DocumentFields, FieldValueError> {
         let anchors: Vec<AnchorValue> = values(self.anchors, FieldValueError::Anchors)?;
         let links = |json, name| values(json, FieldValueError::Links(name));

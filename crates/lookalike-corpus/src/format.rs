@@ -9,32 +9,32 @@ use crate::error::OptionError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// One JSON object a line, one record each.
+    /// One JSON object per line, one record each.
     Jsonl,
-    /// JSON objects in an array or one after another, spread over lines or not, one record each.
+    /// JSON objects in an array or one after another, possibly spread over several lines, one record each.
     Json,
-    /// One document a file: plain text or source code.
+    /// One document per file: plain text or source code.
     Text,
-    /// One document a file, of which the visible text counts.
+    /// One document per file: HTML, from which the text is extracted.
     Html,
-    /// One document a file: PDF.
+    /// One document per file: PDF.
     Pdf,
-    /// One document a file, of which a command of the user makes the text: see [`crate::InputOptions::converters`].
+    /// One document per file, converted to text by a command of the user: see [`crate::InputOptions::converters`].
     Converted,
-    /// WARC 0.17 to 1.1, WET among them: pages of a web archive, one record each.
+    /// WARC 0.17 to 1.1, including WET: pages of a web archive, one record each.
     Warc,
-    /// WAT: WARC whose metadata records are the documents, as title, description and links of a page. Never guessed: in
-    /// [`Format::Warc`] they are counted.
+    /// WAT: WARC whose metadata records are the documents: title, description and links of a page. Never guessed: with [`Format::Warc`] these records
+    /// are only counted.
     Wat,
     /// ARC 1 and 2, the older web archive.
     Arc,
-    /// Values separated by commas, semicolons, bars or tabs, with a line of names, a row a record.
+    /// Values separated by commas, semicolons, bars or tabs, with a header line, one record per row.
     Csv,
-    /// As CSV, with tabs.
+    /// Like CSV, with tabs.
     Tsv,
-    /// Apache Parquet, a row a record.
+    /// Apache Parquet, one record per row.
     Parquet,
-    /// Arrow IPC, as a file (Feather 2) or a stream, a row a record.
+    /// Arrow IPC, as a file (Feather 2) or a stream, one record per row.
     Arrow,
 }
 
@@ -86,7 +86,7 @@ impl FromStr for Format {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Compression {
-    /// As they are.
+    /// No compression.
     #[default]
     None,
     /// RFC 1952, any number of members.
@@ -95,12 +95,12 @@ pub enum Compression {
     Zstd,
     /// Any number of streams.
     Bzip2,
-    /// Any number of streams, dictionaries up to 64 MiB and somewhat more.
+    /// Any number of streams, with dictionaries up to 64 MiB and somewhat more.
     Xz,
 }
 
 impl Compression {
-    /// The suffix that a file of this kind bears: ``, `.gz`, `.zst`, `.bz2` or `.xz`.
+    /// Returns the file name suffix of this compression: ``, `.gz`, `.zst`, `.bz2` or `.xz`.
     pub fn suffix(self) -> &'static str {
         match self {
             Compression::None => "",
@@ -112,12 +112,12 @@ impl Compression {
     }
 }
 
-/// The format that a file is read in.
+/// The format in which a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadFormat {
     pub(crate) format: Format,
     pub(crate) compression: Compression,
-    /// One text is made of what begins as JSON does, without the field of a text.
+    /// True if a file that begins like JSON, but has no field with a text, is read as one text.
     pub(crate) is_json_text: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Compressed files of independent frames, made on several threads.
+//! Compressed files of independent frames, compressed on several threads.
 //!
-//! Output is cut after equal numbers of bytes, and each piece becomes a gzip member or a zstd frame of its own. Every reader of
-//! these formats takes a file of several for one stream. Where the cuts are does not depend on threads, and so no byte of the file does.
+//! Output is cut into pieces of equal length, and each piece becomes a gzip member or a zstd frame of its own. Every reader of these formats reads
+//! several of them as one stream. The cuts do not depend on the number of threads, so neither do the bytes of the file.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ pub(crate) enum FrameFormat {
 }
 
 impl FrameFormat {
-    /// Bytes in a frame. gzip looks back 32 KiB and loses nothing; zstd looks back 2 MiB.
+    /// Returns the number of bytes in a frame. gzip looks back 32 KiB, so it loses nothing; zstd looks back 2 MiB.
     fn frame_bytes(self) -> usize {
         match self {
             Self::Gzip => 1 << 20,
@@ -29,8 +29,8 @@ impl FrameFormat {
         }
     }
 
-    /// The most threads that compress within so many bytes of memory: each has a frame, what it becomes, and tables of about as much, and
-    /// one frame waits for it.
+    /// Returns the maximum number of threads that can compress in `memory` bytes: each has a frame, its compressed form and tables of about the same
+    /// size, and one more frame waits for it.
     pub(crate) fn threads_within(self, memory: u64) -> usize {
         usize::try_from(memory / (4 * self.frame_bytes() as u64)).unwrap_or(usize::MAX)
     }
@@ -49,20 +49,20 @@ impl FrameFormat {
 
 type Compressed = mpsc::Receiver<io::Result<Vec<u8>>>;
 
-/// Bytes to compress, and who waits for them.
+/// Bytes to compress, and the sender for the result.
 type Task = (Vec<u8>, mpsc::Sender<io::Result<Vec<u8>>>);
 
-/// Compresses what is written. Memory: see [`FrameFormat::threads_within`]; threads begin with the second frame.
+/// Compresses the bytes written to it. Memory: see [`FrameFormat::threads_within`]; threads start with the second frame.
 pub(crate) struct FrameWriter<W> {
     out: W,
     format: FrameFormat,
     threads: usize,
-    /// The frame at hand.
+    /// The frame being filled.
     frame: Vec<u8>,
-    /// Those that threads have, in their order.
+    /// The frames given to threads, in order.
     waiting: VecDeque<Compressed>,
     tasks: Option<mpsc::Sender<Task>>,
-    /// True once a frame was given away.
+    /// True once a frame was passed on.
     is_begun: bool,
 }
 
@@ -79,7 +79,7 @@ impl<W: Write> FrameWriter<W> {
         }
     }
 
-    /// Writes the last frame, and those that are still in the making. A file of nothing has one frame.
+    /// Writes the last frame, and those that are still being compressed. An empty file has one frame.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         if !self.frame.is_empty() || !self.is_begun {
             self.end_frame()?;
@@ -93,15 +93,15 @@ impl<W: Write> FrameWriter<W> {
     fn end_frame(&mut self) -> io::Result<()> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         let is_whole = self.frame.len() == self.format.frame_bytes();
-        // What fits one frame needs no threads.
+        // A file of a single frame needs no threads.
         if self.threads < 2 || is_first && !is_whole {
-            // `clear` keeps the buffer for the next frame. On threads it goes along with the task.
+            // `clear` keeps the buffer for the next frame. With threads it is moved into the task.
             let compressed = self.format.compress(&self.frame)?;
             self.frame.clear();
             return self.out.write_all(&compressed);
         }
-        // One frame per thread and one that waits; more would be memory without gain. Writing the oldest one
-        // keeps the order and makes the producer wait when the disk is slow.
+        // One frame per thread and one that waits; more would use memory without gain. Writing the oldest one keeps the order, and makes the producer
+        // wait for a slow disk.
         if self.waiting.len() > self.threads {
             self.write_first()?;
         }
@@ -111,7 +111,7 @@ impl<W: Write> FrameWriter<W> {
         };
         let (sender, result) = mpsc::channel();
         let frame = std::mem::take(&mut self.frame);
-        // A channel per frame: results come in any order, and are taken in that of the frames.
+        // One channel per frame: results arrive in any order, and are taken in the order of the frames.
         tasks.send((frame, sender)).map_err(|_| ended())?;
         self.waiting.push_back(result);
         Ok(())
@@ -137,13 +137,13 @@ impl<W: Write> Write for FrameWriter<W> {
         Ok(taken)
     }
 
-    /// Does nothing: a frame ends where it is full.
+    /// Does nothing, because a frame ends only when it is full.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Begins threads that compress until nobody has tasks for them.
+/// Starts threads that compress until the sender of tasks is dropped.
 fn begin(format: FrameFormat, threads: usize) -> io::Result<mpsc::Sender<Task>> {
     let (sender, tasks) = mpsc::channel::<Task>();
     let tasks = Arc::new(Mutex::new(tasks));
@@ -156,7 +156,7 @@ fn begin(format: FrameFormat, threads: usize) -> io::Result<mpsc::Sender<Task>> 
         };
         spawn_detached(std::thread::Builder::new(), move || {
             while let Some((frame, result)) = next() {
-                // A writer that failed wants no more.
+                // A writer that failed no longer receives.
                 let _ = result.send(format.compress(&frame));
             }
         })?;
@@ -179,7 +179,7 @@ mod tests {
 
     const FORMATS: [FrameFormat; 2] = [FrameFormat::Gzip, FrameFormat::Zstd];
 
-    /// Lines that differ, of so many bytes in all.
+    /// Returns distinct lines of `bytes` bytes in all.
     fn lines(bytes: usize, seed: u64) -> Vec<u8> {
         let line = |at: u64| format!("{{\"id\":{}}}\n", at.wrapping_mul(seed | 1)).into_bytes();
         let mut lines: Vec<u8> = (0..)
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// A disk that is full.
+    /// A full disk.
     struct Full;
 
     impl Write for Full {

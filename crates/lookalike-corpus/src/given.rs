@@ -1,4 +1,4 @@
-//! Documents that a caller has in memory: rows of a data frame, values of an iterator.
+//! Documents that a caller has in memory, such as rows of a data frame or values of an iterator.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::id_text::id_text;
 use crate::order_key::OrderKey;
 use crate::source::{Inputs, Source, SourceOrigin};
 
-/// One document that a caller hands over, instead of a file that it stands in.
+/// One document that a caller passes in memory, instead of a file that contains it.
 ///
 /// ```
 /// use lookalike_corpus::GivenDocument;
@@ -21,24 +21,24 @@ use crate::source::{Inputs, Source, SourceOrigin};
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GivenDocument<'a> {
-    /// The caller's id; without one it is the document's number, from 0.
+    /// The caller's id. `None` means the number of the document, counted from 0.
     pub id: Option<Cow<'a, str>>,
-    /// The text; none if the document has none, which is then equal to nothing.
+    /// The text. `None` if the document has none; it then equals no other document.
     pub text: Option<Cow<'a, str>>,
-    /// True if the text is HTML, of which [`crate::InputOptions::html`] says what is taken.
+    /// True if the text is HTML; [`crate::InputOptions::html`] selects which of it counts.
     pub is_html: bool,
-    /// The value by which survivors are chosen, where the job asks for one; see [`OrderKey::parse`].
+    /// The value by which survivors are chosen, if the job uses one; see [`OrderKey::parse`].
     pub order_key: OrderKey<'a>,
-    /// The category, where the job asks for one.
+    /// The category, if the job uses one.
     pub category: Option<Cow<'a, str>>,
-    /// Anchors and links, where the job asks for them; see [`given_fields`].
+    /// Anchors and links, if the job uses them; see [`given_fields`].
     pub fields: DocumentFields,
 }
 
-/// The id that the field of a record would give: a string's content, a number as it is written; none if it is null.
+/// Parses an id as from the field of a record: the content of a string, or a number as written. Returns `None` for null.
 ///
 /// # Errors
-/// [`FieldValueError`] if it is neither.
+/// Returns a [`FieldValueError`] for other values.
 pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, FieldValueError> {
     match json {
         "null" => Ok(None),
@@ -46,10 +46,10 @@ pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, FieldValueError> {
     }
 }
 
-/// The anchors, `in_links` and `out_links` that fields of a record would give, each as JSON, or none.
+/// Parses anchors, `in_links` and `out_links` as from the fields of a record, each given as JSON, or `None`.
 ///
 /// # Errors
-/// [`FieldValueError`] if one of them holds something else.
+/// Returns a [`FieldValueError`] if one of them has the wrong type.
 pub fn given_fields(
     anchors: Option<&str>,
     in_links: Option<&str>,
@@ -64,7 +64,7 @@ pub fn given_fields(
 }
 
 impl<'a> GivenDocument<'a> {
-    /// A document of this text, and nothing else.
+    /// Creates a document with this text and no other values.
     pub fn of_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
             text: Some(text.into()),
@@ -73,21 +73,21 @@ impl<'a> GivenDocument<'a> {
     }
 }
 
-/// Documents that are handed over at once, and that one thread works on. A good size is a mebibyte of text: of larger batches there may be too
+/// A batch of documents that is passed at once and processed by one thread. A good size is a mebibyte of text; with larger batches there may be too
 /// few for all threads.
 pub trait DocumentBatch: Send {
-    /// The number of documents.
+    /// Returns the number of documents.
     fn len(&self) -> usize;
 
-    /// True if there are none.
+    /// Returns true if there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of their texts, roughly: for progress and for the memory of what is under way.
+    /// Returns the approximate size of the texts in bytes, for progress and memory accounting.
     fn bytes(&self) -> usize;
 
-    /// Shows all documents in their order.
+    /// Calls `visit` with each document, in order.
     fn visit(&self, visit: &mut dyn FnMut(GivenDocument<'_>));
 }
 
@@ -107,14 +107,14 @@ impl DocumentBatch for Vec<GivenDocument<'_>> {
 }
 
 impl Inputs {
-    /// True if a caller hands the documents over: there are no files.
+    /// Returns true if a caller passes the documents in memory, so there are no files.
     pub fn are_given(&self) -> bool {
         let mut origins = self.sources.iter().map(|source| &source.origin);
         origins.all(|origin| matches!(origin, SourceOrigin::Given(_))) && !self.sources.is_empty()
     }
 
-    /// Inputs without files: one source for each name, of which a caller hands over the documents; see [`crate::Parser::parse_given`].
-    /// Reading them finds nothing.
+    /// Creates inputs without files: one source for each name, whose documents the caller passes in memory; see [`crate::Parser::parse_given`].
+    /// Reading them yields nothing.
     pub fn given(names: &[&str]) -> Inputs {
         let source = |name: &&str| {
             let format = ReadFormat::new(Format::Text, Compression::None);

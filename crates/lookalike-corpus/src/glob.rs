@@ -1,8 +1,7 @@
 //! Globs that the shell did not expand: `data/**/part-*.jsonl.gz`.
 //!
-//! A pattern is taken apart at `/`; each component is literal, a wildcard for one name (`*`, `?`,
-//! `[a-z]`, `{a,b}`), or `**` for any number of directories. As in a shell, a wildcard matches a
-//! name that begins with a dot only if the component does.
+//! A pattern is split at `/`. Each component is literal, a wildcard for one name (`*`, `?`, `[a-z]`, `{a,b}`), or `**` for any number of directories.
+//! As in a shell, a wildcard matches a name that begins with a dot only if the component does.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -18,24 +17,22 @@ pub(crate) fn is_glob(argument: &OsStr) -> bool {
         .any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{'))
 }
 
-/// The paths that a pattern matches, sorted by name within each directory. `**` does not enter
-/// directories that `leave_out` is true of, and they are no matches. What cannot be looked at, and may have been a
-/// match, is told to `unreadable`.
+/// Returns the paths that match a pattern, sorted by name within each directory. `**` does not enter directories for which `leave_out` returns true,
+/// and they do not match. Calls `unreadable` with paths that cannot be examined and may have matched.
 ///
 /// # Errors
-/// When the pattern is malformed.
+/// Fails if the pattern is malformed.
 pub(crate) fn expand(
     pattern: &OsStr,
     leave_out: &mut dyn FnMut(&Path) -> bool,
     unreadable: &mut dyn FnMut(&Path, io::Error),
 ) -> Result<Vec<PathBuf>, String> {
     let mut paths = vec![PathBuf::new()];
-    // Component by component over the file system, not a walk of everything against one matcher:
-    // `/data/2024/*.gz` lists one directory.
+    // Expanded component by component, rather than by walking everything and matching it: `/data/2024/*.gz` lists one directory.
     let mut was_any_depth = false;
     for component in Path::new(pattern).components() {
         let is_any_depth = component.as_os_str() == "**";
-        // `**/**` is `**`.
+        // `**/**` means the same as `**`.
         if is_any_depth && std::mem::replace(&mut was_any_depth, is_any_depth) {
             continue;
         }
@@ -46,14 +43,13 @@ pub(crate) fn expand(
             other => paths.iter().map(|path| path.join(other)).collect(),
         };
     }
-    // `**` begins where it stands.
+    // A leading `**` starts at the current directory.
     for path in &mut paths {
         if path.as_os_str().is_empty() {
             *path = PathBuf::from(".");
         }
     }
-    // Literal components were joined unseen. Not `metadata`: a link to nothing is a match, of which it is told
-    // that it cannot be read.
+    // Literal components were joined without a check. Not `metadata`: a dangling link is a match, which is then reported as unreadable.
     paths.retain(|path| match path.symlink_metadata() {
         Ok(_) => true,
         Err(error) => {
@@ -91,7 +87,7 @@ fn matching(
 
 /// Returns true if a pattern matches a name, character by character.
 pub(crate) fn matches(pattern: &str, name: &[u8]) -> bool {
-    // The library takes bytes. Of characters that have several each becomes one, in their order, so that ranges stay what they are.
+    // The library matches bytes. Map each distinct non-ASCII character to a single byte, in order, so that ranges keep their meaning.
     if let Ok(text) = str::from_utf8(name)
         && !(text.is_ascii() && pattern.is_ascii())
     {
@@ -117,19 +113,19 @@ fn pattern_of_names(name: &OsStr) -> Result<String, String> {
         .to_str()
         .ok_or("wildcards cannot be combined with bytes that are not UTF-8")?;
     fast_glob::validate(text).map_err(|error| error.to_string())?;
-    // An exclamation mark in front would mean all other names.
+    // A leading exclamation mark would negate the pattern.
     let escape = if text.starts_with('!') { r"\" } else { "" };
     Ok(format!("{escape}{text}"))
 }
 
-/// The directories themselves and all below them; links to directories are not followed.
+/// Returns the directories and all directories below them, without following links.
 fn all_below(
     paths: &[PathBuf],
     leave_out: &mut dyn FnMut(&Path) -> bool,
     unreadable: &mut dyn FnMut(&Path, io::Error),
 ) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    // A directory may be below several of the paths; what is below it is found once.
+    // A directory may be below several of the paths; its descendants are found once.
     let mut entered = HashSet::new();
     let mut stack: Vec<PathBuf> = paths.iter().rev().cloned().collect();
     while let Some(path) = stack.pop() {
@@ -140,7 +136,7 @@ fn all_below(
             .into_iter()
             .filter(|name| !is_hidden(name))
             .map(|name| path.join(name))
-            // A link to a directory above would make the walk endless.
+            // Following a link to a directory above would make the walk endless.
             .filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir()))
             .filter(|path| !leave_out(path));
         stack.extend(below.collect::<Vec<_>>().into_iter().rev());
@@ -149,7 +145,7 @@ fn all_below(
     found
 }
 
-/// The names in a directory, sorted bytewise; none if it is no directory, or cannot be listed.
+/// Returns the names in a directory, sorted bytewise; empty if it is not a directory or cannot be listed.
 fn entries(path: &Path, unreadable: &mut dyn FnMut(&Path, io::Error)) -> Vec<OsString> {
     let path = if path.as_os_str().is_empty() {
         Path::new(".")
@@ -168,7 +164,7 @@ fn entries(path: &Path, unreadable: &mut dyn FnMut(&Path, io::Error)) -> Vec<OsS
     names
 }
 
-/// Returns true if nothing is there: no file, a file in place of a directory, or a link to itself.
+/// Returns true if nothing exists at the path: no file, a file in place of a directory, or a link to itself.
 fn is_nothing(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
@@ -203,9 +199,9 @@ mod tests {
                 "{pattern} {name}"
             );
         }
-        // Bytes that are no text.
+        // Bytes that are not UTF-8.
         assert!(matches("?.txt", b"\xff.txt"));
-        // More characters than there are bytes for.
+        // More distinct characters than bytes to map them to.
         let long: String = ('一'..).take(300).collect();
         assert!(matches("*.txt", format!("{long}.txt").as_bytes()));
     }

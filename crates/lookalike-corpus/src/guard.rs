@@ -1,4 +1,4 @@
-//! Libraries on hostile bytes: where they panic, one document or file is lost, not the job.
+//! Guards around libraries that read hostile bytes: if one panics, one document or file is lost, not the job.
 
 use std::cell::Cell;
 #[cfg(any(test, feature = "parquet", feature = "quality"))]
@@ -8,14 +8,13 @@ thread_local! {
     static HANDLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns true if a panic on this thread would be caught and reported as damage to a file: for hooks that report panics, which
-/// should keep silent then.
+/// Returns true if a panic on this thread would be caught and reported as damage to a file. Panic hooks should then print nothing.
 pub fn panic_is_handled() -> bool {
     HANDLED.get()
 }
 
 #[cfg(any(test, feature = "parquet", feature = "pdf", feature = "quality"))]
-/// Marks this thread as one whose panics are handled, until the value is dropped.
+/// A guard that marks this thread as one whose panics are handled, until it is dropped.
 pub(crate) struct PanicGuard {
     before: bool,
 }
@@ -38,15 +37,14 @@ impl Drop for PanicGuard {
 }
 
 #[cfg(any(test, feature = "parquet", feature = "quality"))]
-/// Runs foreign code on hostile bytes: none when it panics.
+/// Runs foreign code on hostile bytes. Returns `None` if it panics.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _guard = PanicGuard::new();
-    // Sound as long as the closure's values are dropped after a panic, as all callers do: a reader that
-    // panicked is never asked again.
+    // Sound as long as callers drop the values of the closure after a panic, as all do: a reader that panicked is never used again.
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
-/// Runs foreign code on hostile bytes: a panic is an error like any other.
+/// Runs foreign code on hostile bytes. Returns a panic as an error.
 #[cfg(feature = "parquet")]
 pub(crate) fn guarded<T, E: std::fmt::Display>(
     work: impl FnOnce() -> Result<T, E>,

@@ -1,19 +1,18 @@
-//! Words that mix look-alike letters of Latin, Greek and Cyrillic, as `pаypal` with a Cyrillic `а`: a
-//! reader sees no difference, every comparison does. Told, never mended.
+//! Detection of words that mix look-alike letters of Latin, Greek and Cyrillic, such as `pаypal` with a Cyrillic `а`: readers see no difference, but
+//! every comparison does. They are reported, never changed.
 
-/// Shorter words mix scripts by right: `kΩ`, `μm`, `ΔT`.
+/// Minimum number of letters; shorter words mix scripts legitimately: `kΩ`, `μm`, `ΔT`.
 const LEAST_LETTERS: u32 = 3;
 
-/// Returns true if a word of three letters or more has letters of two of the three scripts, and all its letters of one
-/// of them look like letters of another. O(length); texts without Greek and Cyrillic cost a look at their bytes.
+/// Returns true if a word of three letters or more has letters of two of the three scripts, and all its letters of one of them look like letters of
+/// another. O(length); texts without Greek and Cyrillic cost a single scan of their bytes.
 pub(crate) fn has_homoglyphs(text: &str) -> bool {
     let Some(first) = first_candidate(text.as_bytes()) else {
         return false;
     };
-    // The word may have begun before its first letter of Greek or Cyrillic.
+    // The word may begin before its first Greek or Cyrillic letter.
     let start = text[..first]
-        // The byte found is a lead byte of UTF-8, so `first` is a boundary; a break before it is found by
-        // walking back over one word.
+        // The byte found is a lead byte of UTF-8, so `first` is a char boundary; walking back over one word finds the break before it.
         .rfind(|c: char| !c.is_alphabetic())
         .unwrap_or(0);
     let mut word = WordScripts::default();
@@ -27,20 +26,19 @@ pub(crate) fn has_homoglyphs(text: &str) -> bool {
     word.is_mixed()
 }
 
-/// Finds the first byte that begins a character of Greek or Cyrillic: U+0340 to U+04FF.
+/// Finds the first byte of a Greek or Cyrillic character: U+0340 to U+04FF.
 fn first_candidate(text: &[u8]) -> Option<usize> {
     const STEP: usize = 64;
-    // Lead bytes of two-byte sequences. 0xCD also begins some combining marks, which cost a closer look and
-    // nothing else.
+    // Lead bytes of two-byte sequences. 0xCD also begins some combining marks, which only cost a closer look.
     let begins = |byte: &u8| (0xcd..=0xd3).contains(byte);
-    // Without a way out of the loop a block is one comparison of vectors.
+    // Without an early exit, a block is a single vector comparison.
     let has_one = |block: &[u8]| block.iter().fold(false, |any, byte| any | begins(byte));
     let block = text.chunks(STEP).position(has_one)?;
     let at = text[block * STEP..].iter().position(begins)?;
     Some(block * STEP + at)
 }
 
-/// Counts of a word's letters of Latin, Greek and Cyrillic, and of the look-alikes among them.
+/// Numbers of letters of a word in Latin, Greek and Cyrillic, and of the look-alikes among them.
 #[derive(Default)]
 struct WordScripts {
     letters: u32,
@@ -61,24 +59,22 @@ impl WordScripts {
         let scripts = self.of_script.iter().filter(|count| **count > 0).count();
         let all_alike = |(&all, &alike): (&u32, &u32)| all > 0 && all == alike;
         self.letters >= LEAST_LETTERS
-            // Every letter of one script must have a twin: `Ωmega` mixes scripts as well, but nobody takes its
-            // first letter for a Latin one.
+            // Every letter of one script must have a look-alike: `Ωmega` mixes scripts too, but its first letter cannot be mistaken for a Latin one.
             && scripts > 1
             && self.of_script.iter().zip(&self.alike).any(all_alike)
     }
 }
 
-/// Greek capitals and letters like Latin ones; not those that end names of genes (`TNFα`, `IFNγ`).
+/// Greek letters that look like Latin ones, except those at the end of gene names (`TNFα`, `IFNγ`).
 const GREEK_ALIKE: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονι";
 const CYRILLIC_ALIKE: &str = "АВЕКМНОРСТХУІЈЅаеорсхуіјѕ";
 const LATIN_ALIKE: &str = "ABCEHIJKMNOPSTXYZaceijopsvxy";
 
-/// Script of a letter (Latin, Greek or Cyrillic), and whether it looks like one of another of them.
+/// Returns the script of a letter (Latin, Greek or Cyrillic), and whether it looks like a letter of one of the others.
 fn letter(c: char) -> Option<(usize, bool)> {
     match c {
         'A'..='Z' | 'a'..='z' => Some((0, LATIN_ALIKE.contains(c))),
-        // Latin all the same: they count against "all alike", as no Greek or Cyrillic letter bears such
-        // accents.
+        // Accented Latin letters have no Greek or Cyrillic look-alikes.
         '\u{c0}'..='\u{24f}' => Some((0, false)),
         '\u{370}'..='\u{3ff}' => Some((1, GREEK_ALIKE.contains(c))),
         '\u{400}'..='\u{52f}' => Some((2, CYRILLIC_ALIKE.contains(c))),

@@ -1,4 +1,4 @@
-//! JSON values as the texts that documents are named by.
+//! Ids as text, read from JSON values.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,7 @@ use serde_json::value::RawValue;
 use crate::field_value_error::FieldValueError;
 use crate::surrogate;
 
-/// An id that stands in JSON: a string's content, or a number with the digits that it is written with, however many. Read from text that is
-/// in memory.
+/// An id in JSON: the content of a string, or a number with its digits as written, however many. Can only be deserialized from text in memory.
 ///
 /// ```
 /// use lookalike_corpus::JsonId;
@@ -32,7 +31,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonId<'a> {
     }
 }
 
-/// An id as text: a string's content, a number as it is written.
+/// Returns an id as text: the content of a string, or a number as written; and whether lone surrogates were replaced.
 pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), FieldValueError> {
     let kind = match json.as_bytes().first() {
         Some(b'"') => return Ok(string_text(json)),
@@ -44,9 +43,9 @@ pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), FieldValueErro
     Err(FieldValueError::Id(kind))
 }
 
-/// Decodes a JSON string that is known to be well formed, save for lone surrogates.
+/// Decodes a JSON string that is known to be well formed, except for lone surrogates. Also returns whether some were replaced.
 pub(crate) fn string_text(json: &str) -> (Cow<'_, str>, bool) {
-    // Nearly all ids, which are borrowed then. The JSON was checked, so the quotes are its first and last byte.
+    // True for nearly all ids, which are then borrowed. The JSON was checked, so the quotes are its first and last byte.
     if memchr::memchr(b'\\', json.as_bytes()).is_none() {
         return (Cow::Borrowed(&json[1..json.len() - 1]), false);
     }

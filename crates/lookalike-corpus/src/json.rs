@@ -1,8 +1,8 @@
-//! The few wanted fields out of one JSON object, without building the rest.
+//! Extraction of the few wanted fields from one JSON object, without building the rest.
 //!
-//! The object is walked once, by [`flat`] if it is of the common kind, else by serde_json ([`any_line`]). Which names matter is a small tree made from the field
-//! paths; everything else is skipped at the price of finding its end. Strings without escapes are
-//! borrowed from the line, others are put into buffers that live as long as the parser.
+//! The object is walked once, by [`flat`] if it is of the common kind, otherwise by serde_json ([`any_line`]). The field paths form a small tree of
+//! wanted names; of all other values only the end is searched. Strings without escapes are borrowed from the line, others are written to buffers that
+//! live as long as the parser.
 
 mod any_line;
 mod flat;
@@ -13,18 +13,17 @@ mod unescape;
 pub(crate) use found::{FoundFields, TextBuffers, TextCapture};
 pub(crate) use selection::{FieldSelection, FieldSlot};
 
-/// Finds the wanted fields of the object that `line` holds, whose own type the caller has checked.
+/// Finds the wanted fields of the object in `line`. The caller has checked that the line holds an object.
 ///
 /// # Errors
-/// When the line is not JSON, or goes on after it.
+/// Fails if the line is not JSON, or continues after the object.
 pub(crate) fn pick<'de, 'b>(
     line: &'de str,
     selection: &FieldSelection,
     buffers: &'b mut TextBuffers,
 ) -> Result<FoundFields<'de, 'b>, serde_json::Error> {
     let mut found = FoundFields::new(buffers);
-    // A line that is given up is read a second time from its beginning, which clears what the first walk has
-    // set.
+    // If the first walk gives up, the line is read again from its start, which clears the fields that were set.
     if flat::pick(line, selection, &mut found).is_none() {
         any_line::walk(line, selection, &mut found)?;
     }

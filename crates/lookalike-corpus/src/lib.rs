@@ -1,17 +1,16 @@
-//! Documents in and out: what a job reads, record by record, and where its results go.
+//! Reading of documents, record by record, and writing of results.
 //!
-//! The way of the data, and the module that stands at each step:
+//! The steps from input to output:
 //!
-//! 1. [`Inputs::discover`] turns arguments (files, directories, globs, `-`) into an ordered list of
-//!    [`Source`]s and an honest list of [`SkippedPart`]s;
-//! 2. [`Inputs::chunks`] reads them in that order, decompressed, in [`RecordChunk`]s of about a mebibyte
-//!    (one thread);
-//! 3. a [`Parser`] (one a worker) turns a chunk into [`Record`]s: id, text, order key, raw bytes;
-//! 4. [`raw_records`] reads the same records again, numbered alike, without looking inside, for
-//!    output; [`exact_pieces`] visits the bytes between them, too;
-//! 5. [`AtomicFile`] and [`FileTree`] write results so that no half file ever bears a final name.
+//! 1. [`Inputs::discover`] turns arguments (files, directories, globs, `-`) into an ordered list of [`Source`]s and a complete list of
+//!    [`SkippedPart`]s;
+//! 2. [`Inputs::chunks`] reads them in that order, decompressed, in [`RecordChunk`]s of about a mebibyte (one thread);
+//! 3. a [`Parser`] (one per worker) turns a chunk into [`Record`]s: id, text, order key, raw bytes;
+//! 4. [`raw_records`] reads the same records again for output, with the same numbers but without parsing them; [`exact_pieces`] also visits the bytes
+//!    between them;
+//! 5. [`AtomicFile`] and [`FileTree`] write results so that an incomplete file never has its final name.
 //!
-//! HTML is reduced to text by [`HtmlText`], character sets are found by [`charset`].
+//! [`HtmlText`] converts HTML to text, and [`charset`] detects character sets.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -135,7 +134,7 @@ pub use table::{cell_json, row_line};
 pub use text_hash::{category_hash, hash_with, long_hash, seen_text_hash, text_hash};
 pub use tree::{FileTree, Transfer, TransferError, transfer_file};
 
-/// The example of the README, as a test.
+/// The example in the README, compiled as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct CorpusReadme;

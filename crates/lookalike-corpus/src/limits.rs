@@ -2,7 +2,7 @@
 
 use crate::options::InputOptions;
 
-/// The limit as a length in memory, with room to spare for the reader's arithmetic.
+/// Returns the limit as a length in memory, small enough for the arithmetic of readers.
 pub(crate) fn max_document_bytes(options: &InputOptions) -> usize {
     usize::try_from(options.max_document_bytes)
         .unwrap_or(usize::MAX)
@@ -13,11 +13,11 @@ pub(crate) fn max_document_bytes(options: &InputOptions) -> usize {
 /// Limits of chunks and of the documents in them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadLimits {
-    /// Size that a chunk aims at.
+    /// Target size of a chunk.
     pub(crate) chunk_bytes: usize,
     pub(crate) document_bytes: usize,
     pub(crate) decoded_ratio: u64,
-    /// True if longer files are read to their end, for their hash.
+    /// True if longer files are read to their end for their hash.
     pub(crate) read_long: bool,
 }
 

@@ -1,28 +1,28 @@
-//! The definition of a line: the chunk reader counts by it, the parser and the raw reader
-//! walk by it, so that a record has one number everywhere.
+//! The definition of a line, shared by the chunk reader, which counts lines, and by the parser and the raw reader, so that a record has the same
+//! number everywhere.
 
 use memchr::memchr;
 
-/// A line and its terminator: `\n`, `\r\n`, or nothing for a last line without one.
+/// A line and its terminator: `\n`, `\r\n`, or nothing for an unterminated last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedLine<'a> {
-    /// Offset of the line in the bytes that are walked.
+    /// Offset of the line in the iterated bytes.
     pub(crate) start: usize,
-    /// Without the terminator.
+    /// The line without its terminator.
     pub(crate) content: &'a [u8],
     /// The terminator.
     pub(crate) end: &'static [u8],
 }
 
 impl DecodedLine<'_> {
-    /// Returns true if the line counts as a record. Blank ones do not, unless they are too long, for an
-    /// over-long line is recognised before it is seen whole.
+    /// Returns true if the line counts as a record. Blank lines do not, unless they are too long, because an over-long line is recognized before its
+    /// end is seen.
     pub(crate) fn is_record(&self, max_bytes: usize) -> bool {
         self.content.len() > max_bytes || !is_blank(self.content)
     }
 }
 
-/// The lines of some bytes in order.
+/// An iterator over the lines of some bytes.
 pub(crate) struct TextLines<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -54,7 +54,7 @@ impl<'a> Iterator for TextLines<'a> {
     }
 }
 
-/// Parts a line from its terminator. A carriage return counts only before a line feed.
+/// Splits a line from its terminator. A carriage return counts only before a line feed.
 pub(crate) fn split_terminator(line: &[u8]) -> (&[u8], &'static [u8]) {
     match line {
         [content @ .., b'\r', b'\n'] => (content, b"\r\n"),
@@ -63,7 +63,7 @@ pub(crate) fn split_terminator(line: &[u8]) -> (&[u8], &'static [u8]) {
     }
 }
 
-/// Returns true if there is nothing but blanks, as JSON knows them.
+/// Returns true if the line contains only JSON white space.
 fn is_blank(content: &[u8]) -> bool {
     content
         .iter()
@@ -71,16 +71,16 @@ fn is_blank(content: &[u8]) -> bool {
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
 
-/// Lines at the beginning of some bytes.
+/// Counts of lines at the start of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LineCount {
     pub(crate) lines: u64,
     pub(crate) records: u64,
-    /// Offset behind them.
+    /// Offset after these lines.
     pub(crate) end: usize,
 }
 
-/// Counts the first lines of the bytes, so many at most, and the records among them.
+/// Counts up to `most` lines at the start of the bytes, and the records among them.
 pub(crate) fn count(bytes: &[u8], most: usize, max_bytes: usize) -> LineCount {
     let mut walk = TextLines::new(bytes);
     let (mut lines, mut records) = (0, 0);

@@ -1,25 +1,25 @@
-//! Hashes of documents that are too long to be held: of equal bytes one is enough, whatever they say.
+//! Hashes of documents that are too long to be held: of documents with equal bytes, one is kept.
 
 /// Hashes a document piece by piece.
 ///
-/// Whole records and mere texts never have a hash in common, nor does either with the plain BLAKE3 hash of its bytes.
+/// The hashes of whole records, the hashes of texts and plain BLAKE3 hashes are all distinct, even for equal bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct LongHasher(Box<blake3::Hasher>);
 
 impl LongHasher {
-    /// Of a record with all its fields.
+    /// Creates the hasher of a record with all its fields.
     pub(crate) fn of_record() -> LongHasher {
         Self::new("lookalike: record longer than the limit")
     }
 
-    /// Of a file, the body of a page, or the value of a column.
+    /// Creates the hasher of a file, the body of a page, or the value of a column.
     pub(crate) fn of_text() -> LongHasher {
         Self::new("lookalike: text longer than the limit")
     }
 
     fn new(context: &str) -> LongHasher {
-        // In a box: the state of BLAKE3 takes about 2 KB, and readers that hold one are moved around. The
-        // contexts must never change, or hashes in collections would match nothing any more.
+        // Boxed, because the state of BLAKE3 takes about 2 KB, and readers that hold one are moved around. The contexts must never change, or hashes
+        // stored in collections would no longer match.
         LongHasher(Box::new(blake3::Hasher::new_derive_key(context)))
     }
 
@@ -27,14 +27,14 @@ impl LongHasher {
         self.0.update(bytes);
     }
 
-    /// Adds bytes with their length, so that they are told from those before and behind them.
+    /// Adds bytes with their length, so that the border to the next bytes counts.
     pub(crate) fn update_delimited(&mut self, bytes: &[u8]) {
-        // Without lengths the encodings "ab", "c" and "a", "bc" would be one.
+        // Without lengths the encodings "ab", "c" and "a", "bc" would have the same hash.
         self.update(&(bytes.len() as u64).to_le_bytes());
         self.update(bytes);
     }
 
-    /// First 128 bits of the hash.
+    /// Returns the first 128 bits of the hash.
     pub(crate) fn finish(&self) -> u128 {
         let mut first = [0; 16];
         self.0.finalize_xof().fill(&mut first);
@@ -42,14 +42,14 @@ impl LongHasher {
     }
 }
 
-/// The hash of a record that is at hand.
+/// Hashes a record that is in memory.
 pub(crate) fn record_hash(bytes: &[u8]) -> u128 {
     let mut hasher = LongHasher::of_record();
     hasher.update(bytes);
     hasher.finish()
 }
 
-/// The hash of a text that is at hand.
+/// Hashes a text that is in memory.
 pub(crate) fn text_hash(bytes: &[u8]) -> u128 {
     let mut hasher = LongHasher::of_text();
     hasher.update(bytes);

@@ -1,8 +1,7 @@
-//! Decompression that knows the members of a file and goes on behind a broken one.
+//! Decompression that tracks the members of a file and continues after a damaged one.
 //!
-//! Web archives are gzip members or zstd frames, one a record. Where one is damaged, the next
-//! magic number is looked for behind its beginning, and reading goes on there; one read's
-//! output never crosses the border between two members.
+//! Web archives consist of gzip members or zstd frames, one per record. If one is damaged, the search for the next magic number starts after the
+//! beginning of the damaged member, and reading continues there. The output of one read never crosses the border between two members.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
@@ -15,8 +14,8 @@ use crate::source::Source;
 
 const READ_BYTES: usize = 128 << 10;
 
-/// Broken members may be read again from their second byte on for this many bytes in all; beyond
-/// it, the search goes on where they broke. So a hostile file costs linear time.
+/// Total number of bytes for which damaged members may be searched again from their second byte on. Beyond that, the search continues where decoding
+/// failed, so a hostile file costs linear time.
 const AGAIN_BYTES: u64 = 64 << 20;
 
 type MemberInput = BufReader<CountedFile>;
@@ -26,20 +25,20 @@ type MemberInput = BufReader<CountedFile>;
 pub(crate) enum MemberOutput {
     /// More bytes of the same member.
     More,
-    /// The first bytes of a member, which begins at this place of the file.
+    /// The first bytes of a member, which begins at this offset in the file.
     Member(u64),
-    /// Bytes are missing here; a member begins again with the next read, unless the end is near.
+    /// Bytes are missing here, for this reason. A member begins with the next read, unless the file ends.
     Gap(String),
     /// The end of the file.
     End,
 }
 
-/// A source as a sequence of members. A file without members is one.
+/// A source as a sequence of members. A file without members counts as a single one.
 pub(crate) struct MemberDecoder<'a> {
     source: &'a Source,
     state: MemberState<'a>,
     again: u64,
-    /// The error behind bytes that were already handed out.
+    /// The error after bytes that were already returned.
     pending: Option<io::Error>,
 }
 
@@ -48,7 +47,7 @@ enum MemberState<'a> {
     Between(MemberInput),
     Gzip(u64, Box<GzDecoder<MemberInput>>),
     Zstd(u64, Box<zstd::stream::read::Decoder<'static, MemberInput>>),
-    /// Not made of members: told whether it has begun.
+    /// A source that does not consist of members, and whether its first bytes were returned.
     Whole(SourceDecoder<'a>, bool),
     Over(u64),
 }
@@ -57,7 +56,7 @@ impl<'a> MemberDecoder<'a> {
     pub(crate) fn open(source: &'a Source) -> Result<MemberDecoder<'a>, ReadError> {
         let state = match source.compression {
             Compression::Gzip | Compression::Zstd => {
-                // Only for its check that the file is the one that was discovered.
+                // Only to check that the file is the one that was discovered.
                 decode::SourceDecoder::open(source)?;
                 let file = decode::open_source(source)?;
                 MemberState::Between(BufReader::with_capacity(
@@ -75,7 +74,7 @@ impl<'a> MemberDecoder<'a> {
         })
     }
 
-    /// Bytes of the file that were consumed so far.
+    /// Returns the number of bytes of the file that were consumed so far.
     pub(crate) fn disk_bytes(&self) -> u64 {
         match &self.state {
             MemberState::Between(input) => position(input),
@@ -86,7 +85,7 @@ impl<'a> MemberDecoder<'a> {
         }
     }
 
-    /// Appends up to `want` bytes, at least one unless the outcome is `Gap` or `End`.
+    /// Appends up to `want` bytes, and at least one unless it returns `Gap` or `End`.
     pub(crate) fn append(
         &mut self,
         out: &mut Vec<u8>,
@@ -101,7 +100,7 @@ impl<'a> MemberDecoder<'a> {
         }
     }
 
-    /// The error of a step: that of the file itself, where it is one, else the system's.
+    /// Converts the error of a step: it may contain an error of the file itself, otherwise it comes from the system.
     fn read_error(&self, error: io::Error) -> ReadError {
         match error.downcast::<ReadError>() {
             Ok(error) => error,
@@ -109,10 +108,10 @@ impl<'a> MemberDecoder<'a> {
         }
     }
 
-    /// One step; none when there is nothing to tell of it.
+    /// Takes one step. Returns `None` if there is nothing to report.
     fn step(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<Option<MemberOutput>> {
-        // The state is taken out, for the decoder must be consumed to give its input back. Each way out below
-        // puts one in; on an error it stays `Over`, which ends the source.
+        // The state is taken out, because the decoder must be consumed to return its input. Each path below sets a new one; after an error it stays
+        // `Over`, which ends the source.
         match std::mem::replace(&mut self.state, MemberState::Over(0)) {
             MemberState::Over(bytes) => {
                 self.state = MemberState::Over(bytes);
@@ -123,8 +122,7 @@ impl<'a> MemberDecoder<'a> {
             MemberState::Gzip(at, mut decoder) => {
                 let read = self.read_some(&mut decoder, out, want);
                 match read {
-                    // The decoder has read to the end of its trailer and not a byte further: it works on the
-                    // buffer of the reader (`bufread`).
+                    // The decoder has read exactly to the end of its trailer, because it works on the buffer of the reader (`bufread`).
                     Ok(0) => self.state = MemberState::Between(decoder.into_inner()),
                     Ok(_) => {
                         self.state = MemberState::Gzip(at, decoder);
@@ -166,7 +164,7 @@ impl<'a> MemberDecoder<'a> {
         let bytes = decoder.disk_bytes();
         self.state = match step {
             DecodeStep::More => MemberState::Whole(decoder, true),
-            // What was read counts first; the next step tells of the end.
+            // Return the bytes first; the next step reports the end.
             DecodeStep::End | DecodeStep::Damaged(_) if out.len() > before => {
                 MemberState::Whole(decoder, true)
             }
@@ -187,7 +185,7 @@ impl<'a> MemberDecoder<'a> {
         want: usize,
     ) -> io::Result<Option<MemberOutput>> {
         let at = position(&input);
-        // Another reader's sum needs this read of nothing, too: it is how the end of the file is seen.
+        // Checksums of other readers need this empty read too, to notice the end of the file.
         if input.fill_buf()?.is_empty() {
             let counted = input.get_ref();
             decode::check_unchanged(self.source, counted).map_err(io::Error::other)?;
@@ -195,12 +193,12 @@ impl<'a> MemberDecoder<'a> {
             return Ok(None);
         }
         if self.source.compression == Compression::Zstd {
-            // One frame at a time: a record is a frame, and offsets are told by frame.
+            // One frame at a time: a record is a frame, and offsets are reported by frame.
             let mut decoder = Box::new(decode::zstd_decoder(input)?.single_frame());
             return match self.read_some(&mut decoder, out, want) {
                 Ok(n) => {
                     self.state = MemberState::Zstd(at, decoder);
-                    // An empty member is not told of, and holds no record.
+                    // An empty member is not reported, because it contains no record.
                     Ok((n > 0).then_some(MemberOutput::Member(at)))
                 }
                 Err(error) => self.broken(at, decoder.finish(), error),
@@ -216,7 +214,7 @@ impl<'a> MemberDecoder<'a> {
         }
     }
 
-    /// Reads up to `want` bytes; an error behind some bytes is told by the next call.
+    /// Reads up to `want` bytes. An error after some bytes is returned by the next call.
     fn read_some(
         &mut self,
         reader: &mut impl Read,
@@ -231,7 +229,7 @@ impl<'a> MemberDecoder<'a> {
         let (filled, end) = decode::fill(reader, &mut out[start..]);
         out.truncate(start + filled);
         match end {
-            // Bytes before the damage are good as far as the library checked them, and may end a record.
+            // Bytes before the damage are valid as far as the library checked them, and may end a record.
             Err(error) if filled > 0 => {
                 self.pending = Some(error);
                 Ok(filled)
@@ -240,21 +238,20 @@ impl<'a> MemberDecoder<'a> {
         }
     }
 
-    /// The member that begins at `start` cannot be read on: looks for the next one.
+    /// Handles a member that begins at `start` and cannot be read further: searches the next one.
     fn broken(
         &mut self,
         start: u64,
         mut input: MemberInput,
         error: io::Error,
     ) -> io::Result<Option<MemberOutput>> {
-        // A failing disk is no damaged member: searching on would lose the rest of the file in silence.
+        // A failing disk is not a damaged member: searching further would silently lose the rest of the file.
         if error.raw_os_error().is_some() {
             return Err(error);
         }
         decode::check_unchanged(self.source, input.get_ref()).map_err(io::Error::other)?;
         let stopped = position(&input);
-        // A false magic number in front of a whole member must not cost the member: search from the second byte
-        // on, as long as the budget for reading again allows.
+        // A false magic number before an intact member must not cost the member: search from the second byte on, as long as the budget lasts.
         self.again += stopped.saturating_sub(start);
         let from = if self.again <= AGAIN_BYTES {
             start + 1
@@ -263,10 +260,9 @@ impl<'a> MemberDecoder<'a> {
         };
         input.seek(SeekFrom::Start(from))?;
         self.state = match find_magic(&mut input, magic(self.source.compression))? {
-            // Three or four bytes by chance are no member: then decoding fails at once, and the search goes on
-            // behind them.
+            // The three or four bytes may occur by chance. Then decoding fails at once, and the search continues after them.
             true => MemberState::Between(input),
-            // All bytes of the file were looked at, which is what progress counts.
+            // All bytes of the file were examined, which is what progress counts.
             false => MemberState::Over(self.source.bytes),
         };
         Ok(Some(MemberOutput::Gap(error.to_string())))
@@ -285,7 +281,7 @@ fn magic(compression: Compression) -> &'static [u8] {
     }
 }
 
-/// Moves the input to the next magic number, if there is one.
+/// Moves the input to the next magic number. Returns false if there is none.
 fn find_magic(input: &mut MemberInput, magic: &[u8]) -> io::Result<bool> {
     loop {
         let buffer = input.fill_buf()?;
@@ -293,8 +289,8 @@ fn find_magic(input: &mut MemberInput, magic: &[u8]) -> io::Result<bool> {
             input.consume(found);
             return Ok(true);
         }
-        // The number may begin in what is left of this buffer.
-        // Back by at most three bytes, to refill the buffer from there; `BufReader` has no way to keep a rest.
+        // The magic number may begin in the last bytes of this buffer. Seek back by at most three bytes to refill the buffer from there, because
+        // `BufReader` cannot keep them.
         let left = buffer.len().min(magic.len() - 1);
         let passed = buffer.len() - left;
         input.consume(passed);

@@ -1,26 +1,26 @@
-//! Text that was decoded wrongly before it came here: UTF-8 read as windows-1252 and written down so, `cafÃ©` for
-//! `café`. Told, never mended: what is meant is for the owner of the text to say.
+//! Detection of text that was wrongly decoded earlier: UTF-8 that was read as windows-1252 and stored like that, `cafÃ©` for `café`. It is reported,
+//! never changed: only the owner of the text knows what was meant.
 
 use memchr::memchr;
 
-/// Fewer places than this may be chance, or somebody who writes about it.
+/// Minimum number of places; fewer may be chance, or a text about mojibake.
 const LEAST: usize = 3;
 
-/// Returns true if the text holds characters of UTF-8 read as windows-1252 in three places or more, and in more places than
-/// it has other accented letters. O(length).
+/// Returns true if the text has UTF-8 sequences read as windows-1252 in three places or more, and in more places than it has other accented letters.
+/// O(length).
 pub(crate) fn is_mojibake(text: &str) -> bool {
-    // All first bytes of longer sequences, `Â` to `ô`, begin with this byte in UTF-8.
+    // In UTF-8, all lead bytes of longer sequences, `Â` to `ô` as characters, begin with this byte.
     const LEADS: u8 = 0xc3;
     let bytes = text.as_bytes();
     let (mut wrong, mut other, mut at) = (0, 0, 0);
-    // Texts in ASCII cost one search at the speed of memory; those in French and Spanish a look at each accent.
+    // ASCII texts cost one search at the speed of memory; French and Spanish ones a check for each accent.
     while let Some(found) = memchr(LEADS, &bytes[at..]) {
         at += found;
-        // The byte begins a character wherever it stands in valid UTF-8.
+        // In valid UTF-8, this byte always begins a character.
         match sequence(&text[at..]) {
             Some(length) => {
                 wrong += 1;
-                // Past the whole sequence: its later characters are no leads of their own.
+                // Skip the whole sequence: its later characters are not leads themselves.
                 at += length;
             }
             None => {
@@ -32,7 +32,7 @@ pub(crate) fn is_mojibake(text: &str) -> bool {
     wrong >= LEAST && wrong > other
 }
 
-/// The length of a character of UTF-8 whose bytes stand here as characters of windows-1252, if there is one.
+/// Returns the length of a UTF-8 sequence whose bytes appear here as characters of windows-1252, if there is one.
 fn sequence(text: &str) -> Option<usize> {
     let mut chars = text.chars();
     let lead = u32::from(chars.next()?);
@@ -50,18 +50,18 @@ fn sequence(text: &str) -> Option<usize> {
     (code >= shortest && char::from_u32(code).is_some()).then(|| text.len() - chars.as_str().len())
 }
 
-/// The low six bits of the byte from 0x80 to 0xbf that a character is in windows-1252.
+/// Returns the low six bits of the byte that a character is in windows-1252, if that byte is between 0x80 and 0xbf.
 fn continuation(c: char) -> Option<u8> {
     let code = u32::from(c);
     if let 0x80..=0xbf = code {
         return Some(code as u8 & 0x3f);
     }
-    // Bytes 0x80 to 0x9F are printable characters in windows-1252, elsewhere in Unicode than their numbers say.
+    // Bytes 0x80 to 0x9F are printable characters in windows-1252, with other numbers in Unicode.
     let place = WINDOWS_1252.iter().position(|known| *known == c)?;
     Some(place as u8)
 }
 
-/// Characters of windows-1252 from 0x80 to 0x9f; a space where it has none.
+/// Characters of windows-1252 from 0x80 to 0x9f; a space marks an undefined one.
 const WINDOWS_1252: [char; 32] = [
     '\u{20ac}', ' ', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
     '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', ' ', '\u{17d}', ' ', ' ', '\u{2018}',
@@ -73,7 +73,7 @@ const WINDOWS_1252: [char; 32] = [
 mod tests {
     use super::*;
 
-    /// The text as a program shows it that takes its UTF-8 for windows-1252.
+    /// Returns the text as shown by a program that reads its UTF-8 as windows-1252.
     fn misread(text: &str) -> String {
         encoding_rs::WINDOWS_1252
             .decode_without_bom_handling(text.as_bytes())

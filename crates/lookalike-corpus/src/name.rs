@@ -1,9 +1,9 @@
-//! File names as text, without loss: the names that ids, errors and results bear.
+//! File names as text, without loss, for ids, errors and results.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-/// The path as text; see [`crate::Source::name`] for the rule. Different paths, different texts.
+/// Returns the path as text; see [`crate::Source::name`] for the rule. Different paths give different texts.
 pub(crate) fn display(path: &Path) -> Cow<'_, str> {
     use std::os::unix::ffi::OsStrExt;
     match path.to_str() {
@@ -16,7 +16,7 @@ fn escape(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut name = String::with_capacity(bytes.len() + 8);
     for piece in bytes.utf8_chunks() {
-        // Doubled, so that a name with the four characters `\xff` in it is told from one with the byte.
+        // Backslashes are doubled, so that a name with the four characters `\xff` differs from one with that byte.
         name.push_str(&piece.valid().replace('\\', "\\\\"));
         for byte in piece.invalid() {
             write!(name, "\\x{byte:02x}").expect("writing to a string succeeds");

@@ -1,4 +1,4 @@
-//! From arguments to files of a caller's own formats: paths, globs, and objects of stores.
+//! Files of a caller's own formats that arguments name: paths, globs, and objects of stores.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use crate::glob;
 use crate::name;
 use crate::remote::{self, StoreSettings};
 
-/// A file, and what results and errors call it.
+/// A file, with its name in results and errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFile {
-    /// The path as it was given or found, or the address of an object.
+    /// The path as given or found, or the URL of an object.
     pub name: String,
     /// Path of its bytes; `-` is standard input.
     pub path: PathBuf,
@@ -26,13 +26,13 @@ impl From<&Path> for NamedFile {
     }
 }
 
-/// Finds the files that arguments name, in the order of the arguments, those of a glob by name.
+/// Finds the files that the arguments name, in the order of the arguments, and for a glob sorted by name.
 ///
-/// Nothing is opened and no directory is walked: what is no glob is taken as a path, whether it is there or not. Objects of
-/// stores are copied to `spool_dir`, which the caller removes.
+/// Opens no files and walks no directories: an argument that is not a glob is taken as a path, whether it exists or not. Objects of stores are copied
+/// to `spool_dir`, which the caller removes.
 ///
 /// # Errors
-/// When a glob matches nothing, or an object cannot be had.
+/// Fails if a glob matches nothing, or an object cannot be fetched.
 pub fn named_files(
     arguments: &[OsString],
     store: &StoreSettings,
@@ -42,7 +42,7 @@ pub fn named_files(
     for argument in arguments {
         if let Some(url) = remote::url(argument) {
             files.extend(objects(url, store, spool_dir)?);
-        // A file that bears the name of the glob itself wins, as in discovery.
+        // A file whose name equals the glob takes precedence, as in discovery.
         } else if glob::is_glob(argument) && Path::new(argument).symlink_metadata().is_err() {
             files.extend(matches(argument)?);
         } else {
@@ -62,7 +62,7 @@ fn matches(argument: &OsStr) -> Result<impl Iterator<Item = NamedFile> + use<>, 
         name: name(),
         reason,
     })?;
-    // Files that are missing without a word would be missing from the result.
+    // Silently skipping files would leave them out of the result.
     if let Some((path, cause)) = unreadable {
         let name = name::display(&path).into_owned();
         return Err(InputError::Io { name, cause });
@@ -74,11 +74,11 @@ fn matches(argument: &OsStr) -> Result<impl Iterator<Item = NamedFile> + use<>, 
     }
 }
 
-/// The URLs of the objects that an argument names in a store, in the order of names: one, all below a path that ends in `/`, or those that a
-/// `*` stands for. Nothing is copied, and a single object is not looked up. An argument that is no URL of a store is itself.
+/// Returns the URLs of the objects that an argument names in a store, sorted by name: a single one, all below a path that ends in `/`, or those that
+/// match a `*`. Copies nothing, and does not look up a single object. An argument that is not the URL of a store is returned unchanged.
 ///
 /// # Errors
-/// When nothing is there, or the store cannot be listed.
+/// Fails if there are no such objects, or the store cannot be listed.
 pub fn object_urls(argument: &str, store: &StoreSettings) -> Result<Vec<String>, InputError> {
     match remote::url(OsStr::new(argument)) {
         None => Ok(vec![argument.to_owned()]),
@@ -112,10 +112,10 @@ fn objects(
         name: url.to_owned(),
         cause,
     };
-    // The copies of each argument have a folder of their own.
+    // Each argument has its own folder of copies.
     let mut folder = tempfile::Builder::new();
     let folder = folder.prefix("objects-").tempdir_in(spool_dir);
-    // Kept: it goes with the spool directory, after the caller has read the copies.
+    // Kept: it is removed with the spool directory, after the caller has read the copies.
     let folder = folder.map_err(failed)?.keep();
     let objects = remote::fetch(url, store, &folder, 0)?;
     if objects.is_empty() {

@@ -15,57 +15,56 @@ use crate::format::Format;
 use crate::order_key::OrderField;
 use crate::remote::StoreSettings;
 
-/// Options of reading. Built by the caller, the same for discovery, reading and parsing.
+/// Options of reading. Discovery, reading and parsing must get the same ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InputOptions {
-    /// Overrides the format that name and content suggest, for every source.
+    /// Format of every source, overriding what its name and content suggest.
     pub format: Option<Format>,
-    /// Delimiter of [`Format::Csv`] and [`Format::Tsv`]; else tabs for TSV, and for CSV what the first
-    /// rows suggest.
+    /// Delimiter of [`Format::Csv`] and [`Format::Tsv`]. By default tabs for TSV, and for CSV the delimiter that the first rows suggest.
     pub delimiter: Option<u8>,
-    /// Such tables have no line of names: columns are called by their numbers, from 1.
+    /// True if such tables have no header: columns are then named by their numbers, from 1.
     pub no_header: bool,
-    /// Quotes in such tables are characters like others, and rows are lines.
+    /// True if quotes in such tables are ordinary characters, so that every line is a row.
     pub no_quotes: bool,
-    /// Field of the id of a JSONL record; else `id`, else `url`, else one is made.
+    /// Field of the id of a JSONL record. By default `id`, otherwise `url`, otherwise an id is generated.
     pub id_field: Option<FieldPath>,
-    /// Field of the text of a JSONL record; else `text`, else `html`. A field whose last
-    /// component is `html` is reduced to its text, as `html` says.
+    /// Field of the text of a JSONL record. By default `text`, otherwise `html`. A field whose last component is `html` is converted to text as
+    /// `html` specifies.
     pub text_field: Option<FieldPath>,
-    /// The number by which survivors are chosen, if the job asks for one.
+    /// Field of the value by which survivors are chosen, if the job uses one.
     pub order_field: Option<OrderField>,
-    /// Source of a record's category, if the job asks for one.
+    /// Source of a record's category, if the job uses one.
     pub category: Option<Category>,
-    /// Other fields of a record that are read: `anchors`, `in_links`, `out_links`.
+    /// Other fields of a record to read: `anchors`, `in_links`, `out_links`.
     pub fields: FieldWeights,
     /// Extraction of text from HTML.
     pub html: Extraction,
-    /// Commands that make text of files with names of some endings, whatever is in them.
+    /// Commands that convert files with certain name suffixes to text, whatever their content.
     pub converters: Vec<Converter>,
-    /// Time that such a command may take for one file.
+    /// Maximum time that such a command may take for one file.
     pub convert_limit: Duration,
-    /// Time that the text of a PDF may take; `None` for a time that grows with the file.
+    /// Maximum time for extracting the text of a PDF; `None` for a limit that grows with the file.
     pub pdf_limit: Option<Duration>,
-    /// Links in a walked directory that lead out of it are followed.
+    /// True if links in a walked directory that lead out of it are followed.
     pub follow_links: bool,
-    /// Named files that are missing or cannot be read as documents are skipped, as those in a folder are; else they are errors.
+    /// True if named files that are missing or cannot be read as documents are skipped, like files in a folder; otherwise they are errors.
     pub skip_unreadable: bool,
     /// Settings of object stores, for arguments such as `s3://bucket/a.jsonl`.
     pub store: StoreSettings,
-    /// Lines that are taken out of texts.
+    /// Lines to remove from texts.
     pub boilerplate: Option<Arc<BoilerplateLines>>,
-    /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
-    /// whole file. Longer ones become records without text, see [`crate::TextState::TooLong`].
+    /// Maximum size of a document in bytes after decompression: a JSONL line without its terminator, or a whole file. Longer ones become records
+    /// without text, see [`crate::TextState::TooLong`].
     pub max_document_bytes: u64,
-    /// True if longer files are read to their end, so that they too have a [`crate::Record::long_hash`].
+    /// True if longer files are read to their end, so that they also get a [`crate::Record::long_hash`].
     pub read_long: bool,
-    /// Largest ratio of decompressed to compressed bytes of a whole-file document, applied above
-    /// 16 MiB of output. Beyond it the document is [`crate::BadKind::Bomb`].
+    /// Maximum ratio of decompressed to compressed bytes of a whole-file document, applied above 16 MiB of output. Beyond it the document is a
+    /// [`crate::BadKind::Bomb`].
     pub max_decoded_ratio: u64,
-    /// Largest batch of an Arrow file in bytes, unpacked: a batch is read whole.
+    /// Maximum size of a batch of an Arrow file in bytes, unpacked: a batch is read as a whole.
     pub max_batch_bytes: u64,
-    /// Size that a [`crate::RecordChunk`] aims at, in bytes.
+    /// Target size of a [`crate::RecordChunk`], in bytes.
     pub chunk_bytes: usize,
 }
 
@@ -126,12 +125,11 @@ impl Default for InputOptions {
 }
 
 impl InputOptions {
-    /// The options that decide how inputs are read, in one line: each by its name on the command line, where it is not the
-    /// default. A resumed job must agree on it.
+    /// Returns the options that affect how inputs are read, in one line: the name on the command line of each that is not the default. A resumed job
+    /// must have the same line.
     #[must_use]
     pub fn canonical(&self) -> String {
-        // Taken apart without `..`, so that a new option does not compile until somebody has decided whether it
-        // belongs here.
+        // Destructured without `..`, so that a new option does not compile until it is decided whether it belongs here.
         let InputOptions {
             format,
             delimiter,
@@ -146,12 +144,12 @@ impl InputOptions {
             converters,
             convert_limit,
             pdf_limit,
-            // Which files are found says the list of inputs.
+            // The list of inputs shows which files were found.
             follow_links: _,
             skip_unreadable: _,
-            // Jobs that compare always do.
+            // Jobs that compare always do this.
             read_long: _,
-            // Where the bytes come from and how many are held at once decide nothing.
+            // The origin of the bytes and the number of bytes held at once do not affect the result.
             store: _,
             boilerplate,
             max_document_bytes,
@@ -196,15 +194,14 @@ impl InputOptions {
 /// The source of a record's category: the server of its URL, or a field such as a language.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// The host of the URL: of the field `url`, else of the id. Written `site`.
+    /// The host of the URL, from the field `url`, otherwise from the id. Written `site`.
     Site,
-    /// The value of a field, a string, number, true or false. A field of the name `site` is written
-    /// `\\site`.
+    /// The value of a field: a string, number, true or false. A field named `site` is written `\\site`.
     Field(FieldPath),
 }
 
 impl Category {
-    /// The field that is read.
+    /// Returns the field to read.
     pub(crate) fn path(&self) -> FieldPath {
         match self {
             Category::Site => FieldPath::name("url"),

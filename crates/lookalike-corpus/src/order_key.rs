@@ -1,4 +1,4 @@
-//! The value by which survivors are chosen, out of one JSON value.
+//! The value by which survivors are chosen, parsed from one JSON value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,15 +19,15 @@ pub enum OrderField {
     Max(FieldPath),
     /// The smallest number wins.
     Min(FieldPath),
-    /// The latest time wins: seconds, milliseconds, ... since 1970, a date with its year first, or one
-    /// as RFC 2822 writes it (without an offset: UTC).
+    /// The latest time wins: seconds, milliseconds, ... since 1970, a date that begins with its year, or a date in the format of RFC 2822. Times
+    /// without an offset are UTC.
     Newest(FieldPath),
-    /// The text that is last in the order of its bytes wins.
+    /// The text that is last in byte order wins.
     Latest(FieldPath),
 }
 
 impl OrderField {
-    /// The field that is read.
+    /// Returns the field to read.
     pub fn path(&self) -> &FieldPath {
         match self {
             OrderField::Max(path)
@@ -73,10 +73,10 @@ impl fmt::Display for OrderField {
 /// The key by which survivors are chosen.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum OrderKey<'a> {
-    /// No order is asked for, or the record has no such field, or it is null or empty.
+    /// No order is requested, or the field is absent, null or empty.
     #[default]
     Missing,
-    /// The field holds something else than the order needs.
+    /// The field holds a value that the order cannot use.
     Unusable(UnusableOrderKey<'a>),
     /// A number, or a time in seconds since 1970.
     Number(OrderNumber),
@@ -85,7 +85,7 @@ pub enum OrderKey<'a> {
 }
 
 impl<'a> OrderKey<'a> {
-    /// Reads a JSON value as the order needs.
+    /// Parses a JSON value as the order requires.
     ///
     /// ```
     /// use lookalike_corpus::OrderKey;
@@ -98,7 +98,7 @@ impl<'a> OrderKey<'a> {
         parse(field, json)
     }
 
-    /// The number, or the double that is nearest to it, if it is one.
+    /// Returns the number, or the nearest double, if the key is a number.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(number.nearest),
@@ -107,21 +107,21 @@ impl<'a> OrderKey<'a> {
     }
 }
 
-/// A finite number. Of integers no digit is lost, and of times no nanosecond: what no double holds is the nearest double and what
-/// it lacks. Both together, in this order, are in the order of the numbers.
+/// A finite number, without loss of digits of integers or nanoseconds of times: the nearest double, and the remaining difference. Comparing both, in
+/// this order, gives the order of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OrderNumber {
-    /// The nearest double; of a time, in seconds.
+    /// The nearest double; for a time, in seconds.
     pub nearest: f64,
-    /// The difference of an integer to that; of a time in nanoseconds, to its nearest microsecond.
+    /// The remainder: for an integer the difference to `nearest`, for a time the nanoseconds beyond its nearest microsecond.
     pub rest: i64,
 }
 
 impl OrderNumber {
     fn parse(text: &str) -> Option<OrderNumber> {
         let nearest = number(text)?;
-        // Beyond 2^53 doubles skip integers: ids of messages as order keys differ in the last digits only.
-        // `nearest` was rounded from the same text, so the difference is at most half a step.
+        // Beyond 2^53 doubles skip integers, but message ids used as order keys may differ only in the last digits. `nearest` was rounded from the
+        // same text, so the difference is at most half a step.
         let rest = integer(text).map_or(0, |integer| integer - nearest as i128);
         Some(OrderNumber {
             nearest,
@@ -129,10 +129,10 @@ impl OrderNumber {
         })
     }
 
-    /// A time, as nanoseconds since 1970. Times of whole microseconds have no rest until the year 2255.
+    /// Creates a time from nanoseconds since 1970. Times of whole microseconds have no remainder until the year 2255.
     fn of_nanos(nanos: i128) -> OrderNumber {
         let nearest = nanos as f64 / 1e9;
-        // A double of seconds since 1970 has steps of 0.24 µs today: it holds microseconds, not nanoseconds.
+        // A double of seconds since 1970 currently has steps of 0.24 µs: it represents microseconds, but not nanoseconds.
         let rest = nanos - (nearest * 1e6).round() as i128 * 1000;
         OrderNumber {
             nearest,
@@ -141,7 +141,7 @@ impl OrderNumber {
     }
 }
 
-/// A value that gives no order key.
+/// A value that cannot be an order key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnusableOrderKey<'a> {
     /// The value, as JSON.
@@ -150,7 +150,7 @@ pub struct UnusableOrderKey<'a> {
     pub reason: &'static str,
 }
 
-/// Reads a raw JSON value as the order needs.
+/// Parses a raw JSON value as the order requires.
 pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
     let unusable = |reason| {
         OrderKey::Unusable(UnusableOrderKey {
@@ -159,7 +159,7 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
         })
     };
     let text = match json.as_bytes().first() {
-        // JSON of a checked line: `n` begins nothing but null.
+        // The line is valid JSON: a value that begins with `n` is null.
         None | Some(b'n') => return OrderKey::Missing,
         Some(b'"') => match serde_json::from_str::<String>(json) {
             Ok(text) => Cow::Owned(text.trim().to_owned()),
@@ -176,7 +176,7 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
         OrderField::Latest(_) => OrderKey::Text(text),
         OrderField::Max(_) | OrderField::Min(_) => match OrderNumber::parse(&text) {
             Some(number) => OrderKey::Number(number),
-            // Told apart for the sake of the message: the mend is `newest:` instead of `max:`.
+            // Distinguished for the sake of the message: the remedy is `newest:` instead of `max:`.
             None if time(&text).is_some() => unusable("a date, not a number"),
             None => unusable("not a number"),
         },
@@ -191,15 +191,15 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
 }
 
 fn number(text: &str) -> Option<f64> {
-    // Rust takes `inf` and `nan`, which must not outrank all numbers.
+    // Rust parses `inf` and `nan`, which must not outrank all numbers.
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(number)
 }
 
-/// Digits of which the nearest double lacks less than an `i64` holds.
+/// Maximum number of digits for which the difference to the nearest double fits an `i64`.
 const MOST_DIGITS: usize = 34;
 
-/// The value of an integer, if the text is one: `12`, `-12` or `12.0`.
+/// Returns the value of an integer, if the text is one: `12`, `-12` or `12.0`.
 fn integer(text: &str) -> Option<i128> {
     let text = match text.split_once('.') {
         Some((whole, zeros)) => zeros.bytes().all(|byte| byte == b'0').then_some(whole)?,
@@ -212,7 +212,7 @@ fn integer(text: &str) -> Option<i128> {
     }
 }
 
-/// The time since 1970 of a date or time; without an offset it is UTC, without a day the first of the month, without a month of the year.
+/// Parses a date or time. Without an offset it is UTC, without a day the first of the month, without a month the first of the year.
 fn time(text: &str) -> Option<OrderNumber> {
     // Before numbers: `2024.03` is a month here, not a number of seconds.
     if let Some(time) = iso(text) {
@@ -229,7 +229,7 @@ fn since_1970(stamp: Timestamp) -> OrderNumber {
     OrderNumber::of_nanos(stamp.as_nanosecond())
 }
 
-/// A time in UTC, up to the end of the year 9999, which many write for "no end": a `Timestamp` ends a day before.
+/// Converts a time in UTC, up to the end of the year 9999, which is often used for "no end": a `Timestamp` ends a day earlier.
 fn civil(time: DateTime) -> OrderNumber {
     OrderNumber::of_nanos(since_epoch(time))
 }
@@ -239,7 +239,7 @@ fn since_epoch(time: DateTime) -> i128 {
     time.duration_since(epoch).as_nanos()
 }
 
-/// A number: four digits are a year, eight a day, all others count from 1970, in the unit that their size suggests.
+/// Parses a number: four digits are a year, eight a date; all others count from 1970, in the unit that their size suggests.
 fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
     let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
     if is_whole && matches!(text.len(), 4 | 8) {
@@ -247,12 +247,12 @@ fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
         // A year alone leaves nothing to split.
         let (month, day) = rest.split_at_checked(2).unwrap_or(("01", "01"));
         let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
-        // Eight digits that are no date, such as 19991399, are seconds: some time in 1970.
+        // Eight digits that are not a date, such as 19991399, are seconds, in 1970.
         if let Ok(date) = date {
             return Some(civil(date.to_datetime(jiff::civil::Time::midnight())));
         }
     }
-    // Seconds of the year 5138, milliseconds of 1973.
+    // This is the year 5138 in seconds, or 1973 in milliseconds.
     let digits = match number.abs() {
         size if size < 1e11 => 9,
         size if size < 1e14 => 6,
@@ -266,18 +266,18 @@ fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
     Some(scaled(text, digits).map_or(nearest, OrderNumber::of_nanos))
 }
 
-/// The integer part of a decimal number with its point moved by so many digits to the right; none if it has an exponent, or too many digits.
+/// Returns the integer part of a decimal number multiplied by 10^`digits`. Returns `None` if it has an exponent or too many digits.
 fn scaled(text: &str, digits: usize) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let fraction = fraction.get(..digits).unwrap_or(fraction);
     if whole.len() + digits > MOST_DIGITS {
         return None;
     }
-    // By moving the point in the text, not by a product of doubles: no nanosecond is lost.
+    // Moves the decimal point in the text, rather than multiplying doubles, so that no nanosecond is lost.
     format!("{whole}{fraction:0<digits$}").parse().ok()
 }
 
-/// A date that begins with its year: `2024-3`, `2024/03/01`, `2024.03.01 10:30`, and all that RFC 3339 and ISO 8601 write.
+/// Parses a date that begins with its year: `2024-3`, `2024/03/01`, `2024.03.01 10:30`, and all formats of RFC 3339 and ISO 8601.
 fn iso(text: &str) -> Option<OrderNumber> {
     let year = text.get(..4)?;
     let separator = *text.as_bytes().get(4)?;
@@ -285,7 +285,7 @@ fn iso(text: &str) -> Option<OrderNumber> {
         return text.parse::<Timestamp>().ok().map(since_1970);
     }
     let separator = char::from(separator);
-    // Byte 4 is ASCII, so 5 is a boundary. jiff wants two digits each; people write one.
+    // Byte 4 is ASCII, so 5 is a char boundary. jiff requires two digits each, but people write one.
     let (month, rest) = leading_digits(&text[5..])?;
     let (day, rest) = match rest.strip_prefix(separator) {
         Some(rest) => leading_digits(rest)?,
@@ -297,8 +297,7 @@ fn iso(text: &str) -> Option<OrderNumber> {
         return Some(civil(date.to_datetime(jiff::civil::Time::midnight())));
     }
     let rest = match rest.strip_suffix("UTC").or(rest.strip_suffix("GMT")) {
-        // jiff reads `Z`, not the names of the zone. An offset may stand behind a blank in logs and databases,
-        // too.
+        // jiff parses `Z`, but not the names of the zone. Logs and databases may write a blank before an offset.
         Some(time) => format!("{}Z", time.trim_end()),
         None => rest.replacen(" +", "+", 1).replacen(" -", "-", 1),
     };
@@ -313,7 +312,7 @@ fn iso(text: &str) -> Option<OrderNumber> {
     Some(OrderNumber::of_nanos(nanos))
 }
 
-/// One or two digits and what stands behind them.
+/// Parses one or two leading digits. Returns their value and the rest.
 fn leading_digits(text: &str) -> Option<(i8, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match digits {
@@ -322,7 +321,7 @@ fn leading_digits(text: &str) -> Option<(i8, &str)> {
     }
 }
 
-/// Returns true if it looks like `01/02/2024`.
+/// Returns true if the text looks like `01/02/2024`.
 fn has_year_last(text: &str) -> bool {
     let date = text.split([' ', 'T', ',']).next().unwrap_or_default();
     let parts: Vec<&str> = date.split(['/', '.', '-']).collect();
@@ -474,7 +473,7 @@ mod tests {
             assert!(before < Some(first), "{fraction}");
             before = Some(first);
         }
-        // Most collections need no second column.
+        // Without a remainder, most collections need no second column.
         assert_eq!(key("\"2024-03-01T00:00:00.123457Z\"").1, 0);
         assert_eq!(key("-1.5"), (-1.5, 0));
         assert!(key("-1.000000002") < key("-1.000000001"));

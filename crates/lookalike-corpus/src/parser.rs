@@ -1,4 +1,4 @@
-//! From a chunk to its records. One parser a worker; it owns the buffers that records borrow.
+//! Parsing of chunks into records. There is one parser per worker; it owns the buffers that records borrow.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -35,8 +35,7 @@ use crate::sniff;
 use crate::source::{Inputs, Source};
 use crate::surrogate;
 
-/// Turns chunks into records. The result depends on the chunk and the options only, not on what
-/// was parsed before.
+/// Parses chunks into records. The result depends only on the chunk and the options, not on what was parsed before.
 pub struct Parser<'i> {
     inputs: &'i Inputs,
     selection: FieldSelection,
@@ -49,7 +48,7 @@ pub struct Parser<'i> {
     html: HtmlText,
     html_text: String,
     visible_text: String,
-    /// True if the visible text of pages is needed, by the parser or by its caller.
+    /// True if the parser or its caller needs the visible text of pages.
     reads_visible: bool,
     wants_visible: bool,
     converters: Vec<Converter>,
@@ -58,10 +57,10 @@ pub struct Parser<'i> {
     boilerplate: Option<Arc<BoilerplateLines>>,
 }
 
-/// The text that counts of a record, what a reader sees besides, and why the text is more than the main content.
+/// The text of a record that counts, its visible text, and the reason why the text is more than the main content.
 type ChosenText<'r> = (&'r str, Option<VisibleText<'r>>, Fallback);
 
-/// A visitor of records, see [`Parser::parse`].
+/// A visitor of records; see [`Parser::parse`].
 type RecordVisitor<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
 
 /// The position of a record.
@@ -115,10 +114,10 @@ impl RecordPlace {
 }
 
 impl<'i> Parser<'i> {
-    /// A parser for chunks of these inputs, read with the same options.
+    /// Creates a parser for chunks of these inputs, read with the same options.
     ///
     /// # Panics
-    /// If the options ask for an HTML mode that this build lacks, which [`Inputs::discover`] refuses.
+    /// Panics if this build lacks the HTML mode of the options, which [`Inputs::discover`] refuses.
     pub fn new(inputs: &'i Inputs, options: &InputOptions) -> Parser<'i> {
         Parser {
             inputs,
@@ -141,7 +140,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// The parser, which also hands on what a reader sees of documents whose text is a part of that. Texts stay the same.
+    /// Makes the parser also return the visible text of documents whose text is only a part of it. The texts stay the same.
     #[must_use]
     pub fn with_visible(mut self) -> Parser<'i> {
         self.wants_visible = true;
@@ -149,20 +148,19 @@ impl<'i> Parser<'i> {
         self
     }
 
-    /// Gives back the memory of buffers, which grow with the longest document.
+    /// Frees the buffers, which grow with the longest document.
     pub fn shrink(&mut self) {
         self.buffers = TextBuffers::default();
         (self.html_text, self.visible_text) = (String::new(), String::new());
         self.html.shrink();
     }
 
-    /// Visits the chunk's records in order: exactly [`RecordChunk::records`] of them.
+    /// Visits the records of the chunk in order: exactly [`RecordChunk::records`] of them.
     pub fn parse(&mut self, chunk: &RecordChunk, visit: &mut RecordVisitor<'_>) {
         self.finish_records(visit, |parser, visit| parser.pieces(chunk, visit));
     }
 
-    /// Visits the records that given documents are, the first of them with number `first` in `source`. Their raw bytes are those of the
-    /// text.
+    /// Visits the records of documents passed in memory. The first one gets the number `first` in `source`. Their raw bytes are those of the text.
     pub fn parse_given(
         &mut self,
         batch: &dyn DocumentBatch,
@@ -227,14 +225,14 @@ impl<'i> Parser<'i> {
         visit(Ok(record));
     }
 
-    /// Looks at the text of every record that `records` makes, and takes boilerplate out of it.
+    /// Checks the text of every record that `records` produces, and removes boilerplate from it.
     fn finish_records(
         &mut self,
         visit: &mut RecordVisitor<'_>,
         records: impl FnOnce(&mut Self, &mut RecordVisitor<'_>),
     ) {
-        // Outermost, so that it judges the text after boilerplate was taken out.
-        // Both are passes over the text, which run here on as many threads as there are parsers.
+        // Outermost, so that it checks the text after boilerplate was removed. Both are passes over the text, which run here on as many threads as
+        // there are parsers.
         let visit: &mut RecordVisitor<'_> = &mut |record| {
             visit(record.map(|record| Record {
                 mojibake: is_mojibake(&record.text),
@@ -249,8 +247,7 @@ impl<'i> Parser<'i> {
         records(self, &mut |record| {
             visit(record.map(|mut record| {
                 let format = inputs.sources[record.source as usize].format;
-                // In place of the visitor, so that every kind of record passes through one piece of code,
-                // whatever made it.
+                // Wraps the visitor, so that every kind of record passes through the same code.
                 lines.strip(&mut record, format, wants_visible);
                 record
             }));
@@ -272,7 +269,7 @@ impl<'i> Parser<'i> {
     fn lines(&mut self, chunk: &RecordChunk, piece: &ChunkPiece, visit: &mut RecordVisitor<'_>) {
         let bytes = &chunk.bytes[piece.range.clone()];
         let mut place = line_place(piece);
-        // Checked once for all lines; after a failure each line is looked at by itself.
+        // Checked once for all lines; only after a failure is each line checked by itself.
         let whole = simdutf8::basic::from_utf8(bytes).ok();
         for line in TextLines::new(bytes) {
             let (start, end) = (line.start, line.start + line.content.len());
@@ -291,7 +288,7 @@ impl<'i> Parser<'i> {
                 };
                 self.line(line.content, text, &place, visit);
             }
-            // The numbers must come out as the cutter gave them to the chunks behind this one.
+            // Numbers must agree with those that the cutter gave to the chunks after this one.
             place.number += u64::from(line.is_record(self.max_bytes));
             place.line += 1;
         }
@@ -305,19 +302,19 @@ impl<'i> Parser<'i> {
         visit: &mut RecordVisitor<'_>,
     ) {
         let mut place = line_place(piece);
-        // Rows have no lines; 0 makes messages say `record`.
+        // Rows have no lines; with 0, messages say `record`.
         place.line = 0;
         let mut start = piece.range.start;
         for row in rows {
             place.offset = row.offset;
             // Without the line feed; a bad row has no bytes at all.
             place.raw = start..row.end.saturating_sub(1).max(start);
-            // Rows lie one behind the other in the chunk, so that only their ends are stored.
+            // Rows follow each other in the chunk, so that only their ends are stored.
             start = row.end;
             let raw = &chunk.bytes[place.raw.clone()];
             match &row.state {
                 RowState::Bad(kind, reason) => visit(Err(place.bad(*kind, reason.clone()))),
-                // The line is valid UTF-8 where it was written from text; elements of an array are as they came.
+                // The line is valid UTF-8 if it was generated; elements of an array are as in the source.
                 state => {
                     let line = &*charset::decode_line(raw);
                     let (most, time) = (self.max_bytes, self.pdf_limit);
@@ -327,8 +324,7 @@ impl<'i> Parser<'i> {
                             record.charset = row.charset;
                             record.charset_wrong = row.charset_wrong;
                             match (&row.pdf, state) {
-                                // A row that has a text by itself needs none of its PDF, and cannot be too
-                                // long.
+                                // A row with a text of its own does not need that of its PDF, and cannot be too long.
                                 _ if record.text_state != TextState::Missing => Ok(record),
                                 (Some(pdf), _) => with_pdf(record, pdf, &place, most, time),
                                 (_, &RowState::TooLong(long_hash)) => Ok(Record {
@@ -354,9 +350,9 @@ impl<'i> Parser<'i> {
         record
     }
 
-    /// One line, whose broken UTF-8 is already replaced in `text`.
+    /// Parses one line. In `text`, invalid UTF-8 is already replaced.
     fn line(&mut self, raw: &[u8], text: &str, place: &RecordPlace, visit: &mut RecordVisitor<'_>) {
-        // Out of `self`, since the record borrows them while the extractor in `self` is at work.
+        // Taken out of `self`, because the record borrows them while the extractor in `self` is used.
         let mut buffers = std::mem::take(&mut self.buffers);
         self.object(raw, text, place, &mut buffers, visit);
         self.buffers = buffers;
@@ -370,11 +366,11 @@ impl<'i> Parser<'i> {
         buffers: &mut TextBuffers,
         visit: &mut RecordVisitor<'_>,
     ) {
-        // Replacing broken UTF-8 makes another string; untouched text is the line itself.
+        // Replacing invalid UTF-8 makes a new string; unchanged text is the line itself.
         let replaced = !std::ptr::eq(text.as_ptr(), raw.as_ptr());
-        // Files with marks may have been joined.
+        // Files with byte order marks may have been joined.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        // First, because the fast walk takes objects only, and the message should say what there is instead.
+        // Checked first, because the fast walk accepts only objects, and the message should say what was found instead.
         if !text.trim_start_matches(JSON_BLANKS).starts_with('{') {
             return visit(Err(not_an_object(text, place)));
         }
@@ -382,7 +378,7 @@ impl<'i> Parser<'i> {
             Ok(mut found) => return visit(self.record(raw, place, &mut found, replaced)),
             Err(error) => error,
         };
-        // A lone surrogate in a wanted string is the one error that is mended.
+        // A lone surrogate in a wanted string is the only error that is repaired.
         if let Cow::Owned(mended) = surrogate::replace_lone(text)
             && let Ok(mut found) = json::pick(&mended, &self.selection, buffers)
         {
@@ -398,7 +394,7 @@ impl<'i> Parser<'i> {
         found: &'r mut FoundFields<'_, '_>,
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
-        // The id before the text: a record whose id cannot be used is bad whatever it says.
+        // Check the id before the text: a record with an invalid id is bad whatever its text.
         let id = id_of(found).map_err(|error| place.bad(BadKind::WrongType, error.to_string()))?;
         let id_generated = id.is_none();
         let id_named = self.names_id && !id_generated;
@@ -439,7 +435,7 @@ impl<'i> Parser<'i> {
         })
     }
 
-    /// The text, or else that of the HTML; none when both are absent or null.
+    /// Returns the text, or else that of the HTML, or `None` if both are absent or null.
     fn text_of<'r>(
         &'r mut self,
         source: u32,
@@ -450,16 +446,16 @@ impl<'i> Parser<'i> {
             return Ok(text.map(|text| (text, None, Fallback::None)));
         }
         found.settle(FieldSlot::Html);
-        // Absent, null, or a text that is HTML; other types are errors of the record, as for `text`.
+        // The value may be absent, null, or a string of HTML; other types are errors of the record, as for `text`.
         let Some(html) = captured(found, FieldSlot::Html)? else {
             return Ok(None);
         };
         Ok(Some(self.extract(source, html)))
     }
 
-    /// The text of a page, and what a reader sees of it if that is asked for.
+    /// Extracts the text of a page, and its visible text if requested.
     fn extract(&mut self, source: u32, html: &str) -> ChosenText<'_> {
-        // For a warning when options of HTML were given and no page was met.
+        // For a warning if HTML options were given and no page was found.
         self.inputs.sources[source as usize].learned.note_html();
         self.html_text.clear();
         if !self.reads_visible {
@@ -482,7 +478,7 @@ impl<'i> Parser<'i> {
         format!("{name}:{}", place.number + 1)
     }
 
-    /// A source that is one document.
+    /// Visits the record of a source that is one document.
     fn file(
         &mut self,
         chunk: &RecordChunk,
@@ -502,7 +498,7 @@ impl<'i> Parser<'i> {
             })),
             FileState::Unread => unreachable!("for the raw reader only"),
             FileState::Whole if source.format == Format::Converted => {
-                // Too long until a text is there: the state is set by whoever makes it.
+                // Too long until there is a text: the code that sets the text also sets the state.
                 let record = place.record(raw, source.name(), TextState::TooLong);
                 match self.convert(source, raw) {
                     Ok(ConvertedText::Whole(bytes)) => {
@@ -531,15 +527,15 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Converts a file by the user's command.
+    /// Converts a file with the user's command.
     fn convert(&self, source: &Source, raw: &[u8]) -> Result<ConvertedText, String> {
         let converter = sniff::converter(source.file_name(), &self.converters);
-        // Sources are found with the same options as they are parsed with.
+        // Sources are discovered and parsed with the same options.
         let converter = converter.ok_or("no converter for it")?;
         converter.convert(raw, self.max_bytes, self.convert_limit)
     }
 
-    /// Visits a record with the text that `bytes` are, in whatever character set.
+    /// Visits a record whose text is `bytes`, decoded from any character set.
     fn decoded(
         &mut self,
         bytes: &[u8],
@@ -565,7 +561,7 @@ impl<'i> Parser<'i> {
     }
 }
 
-/// The record with the text of a PDF, or the reason why there is none.
+/// Returns the record with the text of a PDF, or the reason why there is none.
 #[cfg(feature = "pdf")]
 fn with_pdf<'r>(
     record: Record<'r>,
@@ -615,7 +611,7 @@ fn line_place(piece: &ChunkPiece) -> RecordPlace {
     }
 }
 
-/// The text in a slot; none if absent or null.
+/// Returns the text in a slot, or `None` if it is absent or null.
 fn captured<'r>(
     found: &'r FoundFields<'_, '_>,
     slot: FieldSlot,
@@ -628,7 +624,7 @@ fn captured<'r>(
     }
 }
 
-/// The user's id, else the URL; and whether lone surrogates were replaced in it.
+/// Returns the user's id, otherwise the URL, and whether lone surrogates were replaced in it.
 fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>, FieldValueError> {
     match found.raw(FieldSlot::Id) {
         None | Some("null") => {}
@@ -641,12 +637,12 @@ fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>
 }
 
 impl Category {
-    /// The category that a field's value as JSON, or the URL in it or in the id, gives.
+    /// Returns the category: the value of the field, given as JSON, or the host of the URL in the field or the id.
     pub fn value<'r>(&self, json: Option<&'r str>, id: &str) -> Option<Cow<'r, str>> {
         let json = json.filter(|json| !json.starts_with('n'));
         let value = json.map(|json| match json.as_bytes().first() {
             Some(b'"') => string_text(json).0,
-            // Lists and objects are categories as they are written: without one they would all be of one.
+            // Lists and objects count as written; without a category, all such documents would be in the same one.
             Some(b'{' | b'[' | b't' | b'f') | None => Cow::Borrowed(json),
             Some(_) => category_number(json),
         });
@@ -661,20 +657,20 @@ impl Category {
     }
 }
 
-/// A number as a category: 1, 1.0 and 1e0 are one, as they are in a column of a table.
+/// Returns a number as a category: 1, 1.0 and 1e0 are the same, as in a column of a table.
 fn category_number(json: &str) -> Cow<'_, str> {
     if json.bytes().all(|byte| byte.is_ascii_digit()) {
         return Cow::Borrowed(json);
     }
     match json.parse::<f64>() {
         Ok(0.0) => Cow::Borrowed("0"),
-        // Rust writes the shortest digits that are this number, without an exponent.
+        // Rust formats the shortest digits of this number, without an exponent.
         Ok(number) if number.is_finite() && !is_long_integer(json) => number.to_string().into(),
         _ => Cow::Borrowed(json),
     }
 }
 
-/// Returns true for an integer that may not be a double.
+/// Returns true for an integer that a double may not represent.
 fn is_long_integer(json: &str) -> bool {
     let digits = json.trim_start_matches('-');
     digits.len() > 15 && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -700,10 +696,10 @@ fn not_an_object(line: &str, place: &RecordPlace) -> BadRecord {
     )
 }
 
-/// The parser's words without its line number, which is always 1 here.
+/// Returns the message of the JSON parser without its line number, which is always 1 here.
 fn json_reason(error: &serde_json::Error) -> String {
     let words = error.to_string();
-    // serde_json gives no message without the place.
+    // serde_json returns no message without the position.
     let words = words.split(" at line ").next().unwrap_or(&words);
     format!("invalid JSON at column {}: {words}", error.column())
 }

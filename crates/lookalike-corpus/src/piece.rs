@@ -1,4 +1,4 @@
-//! Chunks, and the pieces that they consist of.
+//! Chunks and the pieces of which they consist.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::record::{BadKind, RecordPart};
 use crate::row::JsonRow;
 use crate::source::SkippedPart;
 
-/// Records in a chunk: it takes no more when it has as many, so that what is made of it is bounded, too.
+/// Number of records at which a chunk counts as full, which limits the size of its parsed form, too.
 pub(crate) const MAX_RECORDS: u64 = 1 << 13;
 
-/// A run of whole records, to be given to a [`crate::Parser`].
+/// A batch of whole records, to be parsed by a [`crate::Parser`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct RecordChunk {
@@ -20,33 +20,32 @@ pub struct RecordChunk {
     pub number: u64,
     /// The decompressed bytes.
     pub bytes: PooledBytes,
-    /// Number of records that a parser will visit, bad ones included.
+    /// Number of records that a parser will visit, including bad ones.
     pub records: u64,
-    /// Blank lines among them, which are no records.
+    /// Number of blank lines in the chunk, which are not records.
     pub blank_lines: u64,
-    /// Bytes on disk that were consumed since the chunk before; they add up to
-    /// [`crate::Inputs::total_bytes`] unless something is damaged or too long.
+    /// Number of bytes on disk that were consumed since the previous chunk. Their sum is [`crate::Inputs::total_bytes`] unless something is damaged
+    /// or too long.
     pub disk_bytes: u64,
-    /// Losses met while reading it.
+    /// Losses that occurred while reading it.
     pub skips: Vec<SkippedPart>,
     pub(crate) pieces: Vec<ChunkPiece>,
-    /// Bytes that hang on rows, beside `bytes`.
+    /// Number of bytes attached to rows, outside of `bytes`.
     pub(crate) attached: usize,
 }
 
 impl RecordChunk {
-    /// Bytes that it holds.
+    /// Returns the number of bytes that the chunk holds.
     pub(crate) fn held(&self) -> usize {
         self.bytes.len() + self.attached
     }
 
-    /// A sum of all that a parser sees: the bytes, and where they lie.
+    /// Returns a checksum of everything that a parser sees: the bytes and their positions.
     pub fn content_sum(&self) -> u64 {
         let mut sum = Xxh3::new();
         sum.update(&self.bytes);
         for piece in &self.pieces {
-            // Source and number, so that equal bytes at another place have another sum; the ranges tell where
-            // records were cut.
+            // Source and number, so that equal bytes in another place have another checksum; the ranges show where records were cut.
             let place = [
                 u64::from(piece.source),
                 piece.first_record,
@@ -69,7 +68,7 @@ impl RecordChunk {
         sum.digest()
     }
 
-    /// Source and number there, from 0, of the record that its last part begins with: the long one, if it has one.
+    /// Returns the position of the first record in the last piece. If the chunk has a part of a long record, it is that one.
     pub fn last_record(&self) -> Option<RecordPlace> {
         self.pieces.last().map(|piece| RecordPlace {
             source: piece.source,
@@ -78,7 +77,7 @@ impl RecordChunk {
     }
 }
 
-/// A record among all inputs.
+/// The position of a record in all inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordPlace {
     /// Number of the source.
@@ -104,11 +103,11 @@ pub(crate) struct ChunkPiece {
 
 #[derive(Debug)]
 pub(crate) enum PieceContent {
-    /// Whole lines.
+    /// Complete lines.
     Lines,
-    /// A part of an over-long line, for the raw reader.
+    /// Part of an over-long line, for the raw reader.
     Long(RecordPart),
-    /// An over-long line, whose bytes are not here, by its hash.
+    /// The hash of an over-long line, whose bytes were dropped.
     TooLong(u128),
     /// Records of an archive or table, each a line of JSON or the reason why there is none.
     Rows(Vec<JsonRow>),
@@ -118,23 +117,23 @@ pub(crate) enum PieceContent {
 
 #[derive(Debug)]
 pub(crate) enum FileState {
-    /// All its bytes are here.
+    /// The chunk holds all its bytes.
     Whole,
-    /// Larger than the limit; its bytes are not here, but their hash if it was read to its end.
+    /// Larger than the limit. Its bytes were dropped, but it has a hash if it was read to its end.
     TooLong(Option<u128>),
-    /// Not to be decompressed; its bytes are not here.
+    /// It cannot be decompressed, so its bytes are missing.
     Bad(BadKind, String),
-    /// Left unopened, for the raw reader.
+    /// Not opened, for the raw reader.
     Unread,
 }
 
 /// The treatment of over-long lines and of whole files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// For parsing: files are read, over-long lines dropped.
+    /// For parsing: files are read, and over-long lines are dropped.
     Parse,
-    /// For copying: files are left alone, over-long lines passed on.
+    /// For copying: files are not opened, and over-long lines are passed on.
     Copy,
-    /// For copying: as files, tables whose columns have types are left alone.
+    /// For copying: like files, tables with typed columns are not opened.
     CopyBesideTables,
 }

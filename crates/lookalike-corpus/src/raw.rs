@@ -1,4 +1,4 @@
-//! The second reading, for output: records as bytes, nothing looked at.
+//! The second reading, for output: records as bytes, without parsing them.
 
 use std::sync::Arc;
 
@@ -19,21 +19,19 @@ pub struct RawRecord<'a> {
     pub source: u32,
     /// Number of the record in its source, the same as in [`crate::Record::number`].
     pub number: u64,
-    /// The part of the record that these bytes are.
+    /// The part of the record that the bytes hold.
     pub part: RecordPart,
-    /// The line without its terminator; for a record of an archive or table the JSON line of its
-    /// fields, which is empty for a bad one. Nothing for [`RecordPart::File`].
+    /// The line without its terminator. For a record of an archive or table, the JSON line of its fields, which is empty for a bad record. Empty for
+    /// [`RecordPart::File`].
     pub bytes: &'a [u8],
-    /// The line's terminator as it stands: `\n`, `\r\n`, or nothing at the end of a source and
-    /// after a part that is not the last.
+    /// The line's terminator as in the source: `\n`, `\r\n`, or nothing at the end of a source and after a part that is not the last.
     pub end: &'static [u8],
 }
 
-/// Visits every record of every source in order, numbered as a [`crate::Parser`] numbers them,
-/// bad ones included. Holds one chunk in memory.
+/// Visits every record of every source in order, including bad ones, with the same numbers as a [`crate::Parser`]. Holds one chunk in memory.
 ///
 /// # Errors
-/// What reading or the visitor brings up, which ends the visit.
+/// Returns the first error of reading or of the visitor, which ends the visit.
 pub fn raw_records<E: From<ReadError>>(
     inputs: &Inputs,
     options: &InputOptions,
@@ -42,7 +40,7 @@ pub fn raw_records<E: From<ReadError>>(
     visit_all(raw_chunks(inputs, options, false), visit)
 }
 
-/// As [`raw_records`], but of a table whose columns have types it visits one record, [`RecordPart::File`]: its rows leave through
+/// Works like [`raw_records`], but visits a table with typed columns as one record, [`RecordPart::File`]: its rows are written by
 /// [`Inputs::split_table`].
 ///
 /// # Errors
@@ -55,7 +53,7 @@ pub fn raw_records_beside_tables<E: From<ReadError>>(
     visit_all(raw_chunks(inputs, options, true), visit)
 }
 
-/// The chunks in which [`raw_records`] reads, or, `beside_tables`, [`raw_records_beside_tables`]: for callers that look at several at
+/// Returns the chunks that [`raw_records`] reads, or with `beside_tables` those of [`raw_records_beside_tables`], for callers that process several at
 /// once.
 pub fn raw_chunks<'a>(
     inputs: &'a Inputs,
@@ -78,7 +76,7 @@ pub struct RawChunks<'a> {
     max_bytes: usize,
 }
 
-/// A run of records, or of parts of long ones, as bytes. Cheap to clone.
+/// A batch of records, or of parts of long ones, as bytes. Cheap to clone.
 #[derive(Clone)]
 pub struct RawChunk {
     chunk: Arc<RecordChunk>,
@@ -99,21 +97,21 @@ impl Iterator for RawChunks<'_> {
 }
 
 impl RawChunk {
-    /// Bytes that it holds.
+    /// Returns the number of bytes that the chunk holds.
     pub fn held_bytes(&self) -> usize {
         self.chunk.held()
     }
 
-    /// True if a record in it is a part of one that is too long to be held whole.
+    /// Returns true if it contains a part of a record that is too long to be held.
     pub fn has_long_part(&self) -> bool {
         let mut pieces = self.chunk.pieces.iter();
         pieces.any(|piece| matches!(piece.span, PieceContent::Long(_)))
     }
 
-    /// Visits its records in their order; see [`raw_records`].
+    /// Visits the records in order; see [`raw_records`].
     ///
     /// # Errors
-    /// Those of the visitor, which end the visit.
+    /// Returns the first error of the visitor, which ends the visit.
     pub fn visit<E>(&self, visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut pieces = self.chunk.pieces.iter();
         pieces.try_for_each(|piece| visit_piece(&self.chunk, piece, self.max_bytes, visit))
@@ -146,7 +144,7 @@ fn visit_piece<E>(
     };
     match &piece.span {
         PieceContent::Lines => {
-            // The numbers follow from the same rule as in the parser; they are stored nowhere.
+            // The numbers follow from the same rule as in the parser; they are not stored.
             let records = TextLines::new(bytes).filter(|line| line.is_record(max_bytes));
             for (number, line) in (piece.first_record..).zip(records) {
                 visit(record(number, RecordPart::Whole, line.content, line.end))?;
@@ -163,7 +161,7 @@ fn visit_piece<E>(
             let mut start = piece.range.start;
             for (number, row) in (piece.first_record..).zip(rows) {
                 let line = &chunk.bytes[start..row.end];
-                // A bad row has no bytes, and so no line feed to cut off.
+                // A bad row has no bytes, so there is no line feed to cut off.
                 let (content, end) = split_terminator(line);
                 visit(record(number, RecordPart::Whole, content, end))?;
                 start = row.end;

@@ -1,4 +1,4 @@
-//! Records: one document each, or the reason why a record is none.
+//! Records: one document each, or the reason why a record is not a document.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,73 +9,71 @@ use serde::{Deserialize, Serialize};
 use crate::html::{Fallback, PageIdentity};
 use crate::order_key::OrderKey;
 
-/// One document. Borrows from the chunk and from its parser; copy what must outlive the visit.
+/// One document. Borrows from the chunk and from its parser; copy the parts that must outlive the visit.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Record<'a> {
     /// Index into [`crate::Inputs::sources`].
     pub source: u32,
-    /// Number of the record in its source, from 0, counting bad records and no blank lines.
+    /// Number of the record in its source, from 0. Bad records count, but blank lines do not.
     pub number: u64,
     /// Offset of its first byte in the decompressed source.
     pub offset: u64,
-    /// The line without its terminator, or the decompressed bytes of the file. Empty when the
-    /// document is too long.
+    /// The line without its terminator, or the decompressed bytes of the file. Empty if the document is too long.
     pub raw: &'a [u8],
-    /// The user's id, else `url`, else `name:number` with the number counted from 1; for a file
-    /// its name. A number is its own text: `1` and `"1"` are the same id.
+    /// The user's id, otherwise `url`, otherwise `name:number` with the number counted from 1; for a file its name. A numeric id is its digits: `1`
+    /// and `"1"` are the same id.
     pub id: Cow<'a, str>,
-    /// True if the id was made because the JSONL record has none.
+    /// True if the id was generated because the JSONL record has none.
     pub id_generated: bool,
-    /// The text, decoded; visible text only for HTML. Empty unless the state is `Present`.
+    /// The text, decoded; for HTML, the extracted text. Empty unless the state is `Present`.
     pub text: Cow<'a, str>,
     /// The presence of a text.
     pub text_state: TextState,
-    /// Of a document that is too long: a hash of its bytes, 128 bits of BLAKE3. Of records of one line those of the line; of a file
-    /// only where [`crate::InputOptions::read_long`] asks for it, and it does not grow beyond all reason.
+    /// For a document that is too long, a hash of its bytes: 128 bits of BLAKE3. For a record of one line it covers the line; a file has one only
+    /// with [`crate::InputOptions::read_long`], and only if it does not exceed the decompression limit.
     pub long_hash: Option<u128>,
-    /// True if the id stands in the field that [`crate::InputOptions::id_field`] names.
+    /// True if the id comes from the field that [`crate::InputOptions::id_field`] names.
     pub id_named: bool,
-    /// The value of the order field, if the job asks for one.
+    /// The value of the order field, if the job uses one.
     pub order_key: OrderKey<'a>,
-    /// The category, if the job asks for one; none when the field is absent, null, or neither text
-    /// nor number nor truth value, or there is no URL.
+    /// The category, if the job uses one. `None` if the field is absent, null, or not a string, number or boolean, or if there is no URL.
     pub category: Option<Cow<'a, str>>,
-    /// Anchors and links, where the job asks for any.
+    /// Anchors and links, if the job uses any.
     pub fields: DocumentFields,
-    /// True if something was no UTF-8, malformed legacy text or a lone surrogate: read in another character set, or replaced by U+FFFD.
+    /// True if the record had invalid UTF-8, malformed legacy text or a lone surrogate, which was read in another character set or replaced by
+    /// U+FFFD.
     pub replaced: bool,
-    /// The character set that the file was decoded from; none for JSONL, which is UTF-8.
+    /// The character set from which the file was decoded; `None` for JSONL, which is UTF-8.
     pub charset: Option<&'static str>,
-    /// True if a header or the page declares another character set than the bytes are in.
+    /// True if a header or the page declares a character set that the bytes contradict.
     pub charset_wrong: bool,
-    /// True if the text was decoded wrongly before it came here: `cafÃ©` for `café` in three places or more. It is left so.
+    /// True if the text was wrongly decoded earlier: `cafÃ©` for `café` in three places or more. It is left unchanged.
     pub mojibake: bool,
-    /// True if a word mixes look-alike letters of Latin, Greek and Cyrillic. It is left so.
+    /// True if a word mixes look-alike letters of Latin, Greek and Cyrillic. It is left unchanged.
     pub homoglyphs: bool,
     /// Counts of boilerplate that was removed from the text.
     pub removed: RemovedBoilerplate,
-    /// The visible text, where the text is a part of it and the parser was asked for it: see
-    /// [`crate::Parser::with_visible`].
+    /// The visible text, if the text is only a part of it and the parser was asked for it: see [`crate::Parser::with_visible`].
     pub visible: Option<VisibleText<'a>>,
-    /// Reason why the text of a page is more than its main content, where it is.
+    /// Reason why the text of a page is more than its main content, if it is.
     pub fallback: Fallback,
 }
 
-/// The visible text of a document whose text is a part of it.
+/// The visible text of a document whose text is only a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VisibleText<'a> {
-    /// All of it.
+    /// All of the visible text.
     pub whole: Cow<'a, str>,
-    /// Without lines that were learned as boilerplate, where any were taken out.
+    /// The visible text without lines that were learned as boilerplate, if it contained any.
     pub own: Option<Cow<'a, str>>,
     /// The subject of the page, if the text was chosen from an HTML page.
     pub page: Option<PageIdentity>,
 }
 
 impl VisibleText<'_> {
-    /// A copy that borrows nothing.
+    /// Copies the texts, so that nothing is borrowed.
     #[must_use]
     pub fn to_static(&self) -> VisibleText<'static> {
         let owned = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
@@ -96,7 +94,7 @@ impl VisibleText<'_> {
 /// The presence of a text in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextState {
-    /// It has one, possibly empty.
+    /// It has a text, possibly empty.
     Present,
     /// The field is absent or null.
     Missing,
@@ -104,8 +102,7 @@ pub enum TextState {
     TooLong,
 }
 
-/// A record that cannot be read as a document. It keeps its number, and its bytes are still there
-/// for output.
+/// A record that cannot be read as a document. It keeps its number, and its bytes are still available for output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BadRecord {
@@ -113,22 +110,20 @@ pub struct BadRecord {
     pub source: u32,
     /// Number of the record in its source, from 0, as in [`Record::number`].
     pub number: u64,
-    /// Line in the decompressed source, from 1, blank lines counted; 1 for a file, 0 for a record
-    /// of a table or archive.
+    /// Line in the decompressed source, from 1, counting blank lines; 1 for a file, 0 for a record of a table or archive.
     pub line: u64,
     /// Offset of its first byte in the decompressed source.
     pub offset: u64,
     /// The line without its terminator, as a range of the chunk's bytes.
     pub raw: Range<usize>,
-    /// The reason, to be read after the source's name and the line.
+    /// The reason, to be read after the name of the source and the line.
     pub reason: String,
-    /// The kind of error, to count by.
+    /// The kind of error, for counters.
     pub kind: BadKind,
 }
 
 impl BadRecord {
-    /// Its place in its source, for a person: `line 7`, or `record 7` where there are no
-    /// lines.
+    /// Returns its position in its source, for messages: `line 7`, or `record 7` if the source has no lines.
     pub fn place(&self) -> String {
         match self.line {
             0 => format!("record {}", self.number + 1),
@@ -143,26 +138,26 @@ impl BadRecord {
 pub enum BadKind {
     /// The line is not JSON.
     InvalidJson,
-    /// The line is JSON, but no object.
+    /// The line is JSON, but not an object.
     NotAnObject,
-    /// The id or text field holds something else than expected.
+    /// The id or text field holds a value of the wrong type.
     WrongType,
     /// The file's compressed data ends early or is corrupt.
     Damaged,
-    /// The file grows beyond all reason when decompressed.
+    /// The file exceeds the decompression limit.
     Bomb,
     /// A record of an archive that ends early, or whose length is wrong.
     Broken,
-    /// A file that could not be turned into text.
+    /// A file that could not be converted to text.
     Conversion,
-    /// A row with another number of fields than the table has columns.
+    /// A row whose number of fields differs from the number of columns.
     Fields,
     /// A file that cannot be opened or read, or that changed since the job began.
     Unreadable,
 }
 
 impl BadKind {
-    /// A short name for counters: `invalid-json`, `not-an-object`, ...
+    /// Returns a short name for counters: `invalid-json`, `not-an-object`, ...
     pub fn as_str(self) -> &'static str {
         match self {
             BadKind::InvalidJson => "invalid-json",
@@ -182,28 +177,28 @@ impl BadKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RemovedBoilerplate {
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
-    /// Bytes of these lines, with their ends.
+    /// Number of bytes in these lines, including line ends.
     pub bytes: u64,
     /// True if the text kept all its lines because next to nothing would have been left.
     pub kept_whole: bool,
-    /// True if the document belongs to no site, so that no lines were known for it.
+    /// True if the document belongs to no site, so no lines were learned for it.
     pub without_site: bool,
 }
 
-/// Part of a record that a [`crate::RawRecord`] is.
+/// The part of a record that a [`crate::RawRecord`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordPart {
-    /// All of it.
+    /// The whole record.
     Whole,
-    /// The beginning of an over-long line; more parts of the same record follow at once.
+    /// The start of an over-long line; the other parts of the record follow directly.
     First,
-    /// Neither beginning nor end of one.
+    /// A middle part of an over-long line.
     Middle,
-    /// The end of one.
+    /// The end of an over-long line.
     Last,
-    /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`]. Or a table, see
+    /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`]. Also a table, see
     /// [`crate::raw_records_beside_tables`].
     File,
 }

@@ -1,4 +1,4 @@
-//! Opening of regular files, which never waits.
+//! Opening of regular files without blocking.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -7,28 +7,26 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// There is something else than a regular file.
+/// The error for a path that is not a regular file.
 #[derive(Debug, thiserror::Error)]
 #[error("not a regular file")]
 struct NotRegular;
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 ///
-/// Whoever opens a FIFO waits until somebody writes to it, which may be never: a FIFO in the place of a file that was found before
-/// would stop a job.
+/// Opening a FIFO blocks until a writer opens it, possibly forever: a FIFO that replaced a file found earlier would block a job.
 ///
 /// # Errors
-/// When the system refuses, or there is something else than a regular file.
+/// Fails if the system refuses, or the path is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // A FIFO is not even opened, for that could end the program that writes to it...
+    // A FIFO is not even opened, because that could end the program that writes to it...
     check(&path.metadata()?)?;
     let file = OpenOptions::new()
         .read(true)
-        // ...unless it comes just now; then nobody waits for it. Regular files do not know this flag.
+        // ...unless it appears just now; then the open does not block. The flag has no effect on regular files.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
-    // Between the first check and the opening another file may have taken the name; this one is of what is
-    // open.
+    // Another file may have taken the name between the first check and the open; this checks the open file.
     check(&file.metadata()?)?;
     Ok(file)
 }
@@ -40,15 +38,15 @@ fn check(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Returns true if there is something else than a regular file.
+/// Returns true if the error is that the path is not a regular file.
 pub(crate) fn is_not_regular(error: &io::Error) -> bool {
     error
         .get_ref()
         .is_some_and(|cause| cause.is::<NotRegular>())
 }
 
-/// Tells whether the cause of an error is the one file that was opened, not the machine that reads it: the file is gone, may not be
-/// read, or is something else now.
+/// Returns true if an error concerns the one file that was opened, not the machine that reads it: the file is gone, may not be read, or was replaced
+/// by something else.
 pub(crate) fn is_of_file(error: &io::Error) -> bool {
     let of_file = matches!(
         error.kind(),

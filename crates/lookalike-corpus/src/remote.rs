@@ -1,17 +1,16 @@
 //! Arguments that name objects of a store: `s3://bucket/crawl/*.warc.gz`, `gs://`, `az://`, `http(s)://`.
 //!
-//! Objects are copied to the spool directory once, as standard input is, for everything is read twice and a store
-//! charges for each. In builds with the Cargo feature `cloud`.
+//! Like standard input, objects are copied to the spool directory once, because everything is read twice and stores charge for each access. Needs the
+//! Cargo feature `cloud`.
 //!
-//! What stands behind the bucket is the name of an object as it is, as the stores' own tools have it: every object can
-//! be named, and results name it so. Special are only `*` and a `/` at the end. Web addresses are URLs, where `%20` is
-//! a blank.
+//! The part after the bucket is the literal name of an object, as in the tools of the stores: every object can be named, and results name it like
+//! that. Only `*` and a `/` at the end are special. Web addresses are URLs, where `%20` is a blank.
 
 use std::ffi::OsStr;
 use std::fmt;
 
-/// Settings of object stores, by the names of the usual environment variables in lower case: `aws_endpoint`, ... Holds
-/// secrets: shown nowhere.
+/// Settings of object stores, named like the usual environment variables in lower case: `aws_endpoint`, ... They include secrets, so they are never
+/// displayed.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct StoreSettings(pub Vec<(String, String)>);
 
@@ -24,13 +23,13 @@ impl fmt::Debug for StoreSettings {
 const WEB: [&str; 2] = ["http", "https"];
 const STORES: [&str; 8] = ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"];
 
-/// The argument as a URL of an object store, if it is one.
+/// Returns the argument as a URL of an object store, if it is one.
 pub(crate) fn url(argument: &OsStr) -> Option<&str> {
     let text = argument.to_str()?;
     (has_scheme(text, &WEB) || has_scheme(text, &STORES)).then_some(text)
 }
 
-/// The last part of a URL's path: what says the format.
+/// Returns the last part of a URL's path, which tells the format.
 pub(crate) fn file_name(url: &str) -> &str {
     let path = match has_scheme(url, &WEB) {
         true => url.split(['?', '#']).next().unwrap_or_default(),
@@ -48,7 +47,7 @@ fn has_scheme(url: &str, schemes: &[&str]) -> bool {
     })
 }
 
-/// The error of an object that is named where stores are not read.
+/// Returns the error for an object in a build that does not read stores.
 #[cfg(not(feature = "cloud"))]
 pub(crate) fn not_in_this_build(url: &str) -> crate::error::InputError {
     crate::error::InputError::Unsupported {
@@ -89,20 +88,20 @@ mod store {
         pub(crate) hash: u64,
     }
 
-    /// The address of an object, or of all below a prefix.
+    /// The address of one object, or of all objects below a prefix.
     #[derive(Debug)]
     struct StoreAddress {
         kind: StoreKind,
-        /// The URL by which the library finds the store.
+        /// The URL that identifies the store to the library.
         store: Url,
-        /// The object, or the folder around all that are meant.
+        /// The object, or the folder that contains all listed objects.
         location: Location,
-        /// None where one object is named.
+        /// `None` if a single object is named.
         listing: Option<ObjectListing>,
     }
 
     impl StoreAddress {
-        /// The URL of an object of those that `url` names.
+        /// Returns the URL of one of the objects that `url` names.
         fn url_of(&self, url: &str, location: &Location) -> String {
             match &self.listing {
                 Some(listing) => format!("{}{location}", listing.base),
@@ -111,10 +110,10 @@ mod store {
         }
     }
 
-    /// Several objects of a store.
+    /// A listing of several objects of a store.
     #[derive(Debug)]
     struct ObjectListing {
-        /// The URL before the name of an object.
+        /// The part of a URL before the name of an object.
         base: String,
         /// The pattern that names must match.
         pattern: String,
@@ -144,7 +143,7 @@ mod store {
             }
         }
 
-        /// The remedy when the store refuses.
+        /// Returns the remedy if the store refuses access.
         fn remedy(self) -> &'static str {
             match self {
                 StoreKind::S3 => {
@@ -167,7 +166,7 @@ mod store {
             }
         }
 
-        /// Describes an error with `name` in the store, or on the way to it.
+        /// Describes an error that occurred for `name` in the store, or on the way to it.
         fn refused(self, name: &str, error: impl Into<object_store::Error>) -> StoreRefusal {
             let error = error.into();
             StoreRefusal {
@@ -187,7 +186,7 @@ mod store {
     const FETCH: &str =
         "check it, or fetch it with another program and pass its content through `-`";
 
-    /// The beginning of what a server says, who may answer with a page.
+    /// Returns the start of a server's message as one line, because servers may answer with a page.
     fn one_line(words: &str) -> String {
         const ENOUGH: usize = 600;
         let words: Vec<_> = words
@@ -202,14 +201,14 @@ mod store {
         }
     }
 
-    /// Reason why there is no object.
+    /// Reason why an object could not be fetched.
     #[derive(Debug)]
     pub(crate) struct StoreRefusal {
         /// The object, or the argument.
         pub(crate) name: String,
         pub(crate) reason: String,
         pub(crate) remedy: &'static str,
-        /// True if the store answers and has no such object.
+        /// True if the store answered that there is no such object.
         pub(crate) is_missing: bool,
     }
 
@@ -234,12 +233,11 @@ mod store {
         }
     }
 
-    /// Objects that are copied at a time: stores limit the rate of a connection, not of a client.
+    /// Number of objects that are copied at a time: stores limit the rate of a connection, not of a client.
     const TRANSFERS: usize = 8;
 
-    /// Copies what a URL names into `spool`, in the order of names: one object, all below a path that ends in `/`, or
-    /// those that a `*` stands for. Objects that are missing come as refusals among the others: those of a list have been
-    /// removed since. `number` tells apart the copies of several calls.
+    /// Copies the objects that a URL names into `spool`, sorted by name: one object, all below a path that ends in `/`, or those that match a `*`. A
+    /// missing object appears as a refusal among the others: it was removed after the listing. `number` distinguishes the copies of several calls.
     pub(crate) fn fetch(
         url: &str,
         settings: &StoreSettings,
@@ -248,8 +246,7 @@ mod store {
     ) -> Result<Vec<Result<RemoteObject, StoreRefusal>>, StoreRefusal> {
         on_objects(url, settings, async |store, address, locations| {
             let copies = locations.iter().enumerate().map(|(index, location)| {
-                // Numbers, not names of objects: those may hold slashes, be longer than a file name, or differ
-                // in case only.
+                // Numbers, not object names, which may contain slashes, exceed the length of a file name, or differ only in case.
                 let copy = spool.join(format!("object-{number}-{index}"));
                 copied(
                     store,
@@ -268,7 +265,7 @@ mod store {
         })
     }
 
-    /// The URLs of the objects that [`fetch`] would copy. One that names a single object is not looked up.
+    /// Returns the URLs of the objects that [`fetch`] would copy. A URL that names a single object is not looked up.
     pub(crate) fn list(url: &str, settings: &StoreSettings) -> Result<Vec<String>, StoreRefusal> {
         on_objects(url, settings, async |_, address, locations| {
             let locations = locations.iter();
@@ -278,7 +275,7 @@ mod store {
         })
     }
 
-    /// Does some work on the store that a URL names, and the objects there that are meant.
+    /// Runs `work` on the store that a URL names and the objects selected there.
     fn on_objects<T>(
         url: &str,
         settings: &StoreSettings,
@@ -289,7 +286,7 @@ mod store {
         ) -> Result<T, StoreRefusal>,
     ) -> Result<T, StoreRefusal> {
         let address = address(url)?;
-        // TLS needs one for the process; an error says that there is one.
+        // TLS needs one provider per process; an error means that there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -319,14 +316,14 @@ mod store {
     /// A reason and a remedy.
     type Wrong = (String, &'static str);
 
-    /// A file of the web, or the web address of a store's object.
+    /// Parses the URL of a file on the web, or the web address of an object in a store.
     fn web_address(argument: &str) -> Result<StoreAddress, Wrong> {
         let url = Url::parse(argument).map_err(|error| (error.to_string(), FETCH))?;
         let refused = if argument.contains('*') || argument.ends_with('/') {
             let remedy = "name each file, or objects of a store by s3://, gs:// or az://";
             Some(("a web address cannot list files", remedy))
         } else if url.query().is_some() {
-            // Queries hold signatures of stores, which would stand in names of sources and so in all results.
+            // Queries contain signatures of stores, which would appear in names of sources and so in all results.
             Some(("an address with a query is not read", FETCH))
         } else if url.password().is_some() {
             Some(("the password in it would appear in the results", FETCH))
@@ -346,12 +343,12 @@ mod store {
         })
     }
 
-    /// `s3://BUCKET/NAME` and its like.
+    /// Parses `s3://BUCKET/NAME` and the like.
     fn object_address(argument: &str) -> Result<StoreAddress, Wrong> {
         const SHAPE: &str = "write it as s3://BUCKET/PATH";
         let (scheme, rest) = argument.split_once("://").unwrap_or_default();
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
-        // The name is none of a URL's business: `#`, `?` and `%` may stand in it.
+        // Do not parse the name as part of a URL: it may contain `#`, `?` and `%`.
         let store = Url::parse(&format!("{scheme}://{bucket}/"));
         let store = store.map_err(|error| (error.to_string(), SHAPE))?;
         if store.query().is_some() || store.fragment().is_some() || store.host_str().is_none() {
@@ -361,7 +358,7 @@ mod store {
             let reason = "the password in it would appear in the results".to_owned();
             return Err((reason, "give it in the environment"));
         }
-        // Without even a slash: nobody who forgets a name means a whole bucket.
+        // There is no slash after the bucket: a user who forgot the name does not mean the whole bucket.
         if rest == bucket {
             let reason = "names a bucket, not an object".to_owned();
             return Err((reason, "end it with / for all that is in the bucket"));
@@ -369,11 +366,11 @@ mod store {
         let parsed = ObjectStoreScheme::parse(&store).map_err(|error| (error.to_string(), SHAPE));
         let kind = StoreKind::of(&parsed?.0);
         if path.starts_with('/') {
-            // The library would take the slash away, and read another object.
+            // The library would remove the slash, and read another object.
             return Err(("its name begins with an empty folder".to_owned(), TWISTED));
         }
         let folder = match path.find('*') {
-            // Stores list by prefixes of whole folders: the nearest one before the first star.
+            // Stores list by prefixes of whole folders, so take the last one before the first star.
             Some(star) => &path[..path[..star].rfind('/').map_or(0, |slash| slash + 1)],
             None => path,
         };
@@ -393,7 +390,7 @@ mod store {
         })
     }
 
-    /// Of names in which only `*` is special, and `/` at the end stands for all below.
+    /// Converts a path to a pattern in which only `*` is special, and `/` at the end stands for everything below.
     fn pattern(path: &str) -> String {
         let mut pattern = String::with_capacity(path.len());
         for character in path.chars() {
@@ -412,20 +409,19 @@ mod store {
         address: &StoreAddress,
         settings: &StoreSettings,
     ) -> object_store::Result<Box<dyn ObjectStore>> {
-        // The library's 30 seconds are for a whole transfer, however large; what must not take long is silence. First,
-        // so that the environment can say otherwise.
+        // The default of the library, 30 seconds, applies to a whole transfer, however large, but only silence must be limited. These come first, so
+        // that the environment can override them.
         let ours = [("timeout", "1week"), ("read_timeout", "30s")];
         let ours = ours.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let mut settings: Vec<_> = ours.into_iter().chain(settings.0.clone()).collect();
         if address.kind == StoreKind::Web {
-            // Who writes `http:` means it.
-            // Behind the user's own: of two settings of one name the last counts.
+            // The user wrote `http:` deliberately. Placed after the user's settings, because the last of two settings with the same name counts.
             settings.push(("allow_http".to_owned(), "true".to_owned()));
         }
         Ok(parse_url_opts(&address.store, settings)?.0)
     }
 
-    /// The objects that are meant, by name.
+    /// Returns the selected objects, sorted by name.
     async fn locations(
         store: &dyn ObjectStore,
         address: &StoreAddress,
@@ -433,16 +429,15 @@ mod store {
         let Some(listing) = &address.listing else {
             return Ok(vec![address.location.clone()]);
         };
-        // The whole listing in memory, some hundred bytes an object: it must be sorted, for stores do not
-        // promise an order.
+        // The whole listing is in memory, some hundred bytes per object: it must be sorted, because stores do not guarantee an order.
         let listed: Vec<_> = store.list(Some(&address.location)).try_collect().await?;
         Ok(matching(listed, listing))
     }
 
-    /// The listed objects whose names match, in order.
+    /// Returns the listed objects whose names match, in order.
     fn matching(mut listed: Vec<ObjectMeta>, listing: &ObjectListing) -> Vec<Location> {
         listed.sort_by(|a, b| a.location.cmp(&b.location));
-        // Consoles make an object of size 0 where somebody makes a folder; the library cuts the slash off its name.
+        // Web consoles create an object of size 0 for a folder; the library removes the slash from its name.
         let is_folder = |meta: &ObjectMeta| {
             let below = format!("{}/", meta.location);
             let next = listed.partition_point(|other| name(other) < &*below);
@@ -473,7 +468,7 @@ mod store {
         let (size, tag) = (whole.meta.size, whole.meta.e_tag.clone());
         let mut parts = whole.into_stream();
         let mut file = File::create(&copy).map_err(local)?;
-        // The hash is what a resumed job knows the object by: it has no time of its own here.
+        // A resumed job recognizes the object by this hash, because the copy has no modification time of the original.
         let (mut hasher, mut bytes, mut resumed_at) = (Xxh3::new(), 0, 0);
         loop {
             match parts.try_next().await {
@@ -483,11 +478,11 @@ mod store {
                     file.write_all(&part).map_err(local)?;
                 }
                 Ok(None) => break,
-                // The library counts its attempts over the whole transfer: ten breaks in a large one would end it,
-                // and any after three minutes. As long as something came it is worth asking again.
+                // The library counts its attempts over the whole transfer: ten interruptions of a large transfer would end it, and any after three
+                // minutes. Asking again is worthwhile as long as bytes arrived.
                 Err(error) => {
-                    // Without a tag nobody can tell whether the rest is of the same object. Each attempt must
-                    // have brought something, so a server that only breaks off does not hold the job.
+                    // Without a tag, the rest may be of another object. Each attempt must deliver something, so that a server that only disconnects
+                    // does not hold the job.
                     let is_worth_it = tag.is_some() && bytes > resumed_at && bytes < size;
                     resumed_at = bytes;
                     let options = GetOptions {
@@ -500,11 +495,11 @@ mod store {
                     match store.get_opts(location, options).await {
                         Ok(rest) if rest.meta.e_tag == tag => parts = rest.into_stream(),
                         Err(missing @ object_store::Error::NotFound { .. }) => {
-                            // Nobody reads the half of it; what remains goes with the directory.
+                            // The partial copy is useless; if it remains, it is removed with the directory.
                             let _ = std::fs::remove_file(&copy);
                             return Err(failed(missing));
                         }
-                        // Another object by now, or a store that does not answer.
+                        // The object was replaced meanwhile, or the store does not answer.
                         _ => return Err(failed(error)),
                     }
                 }

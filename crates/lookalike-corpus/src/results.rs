@@ -1,4 +1,4 @@
-//! Folders of results, which a walk leaves out: they are not the documents that a user means.
+//! Folders of results, which walks skip, because they are not the documents that a user means.
 
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -7,27 +7,27 @@ use serde::Deserialize;
 
 use crate::regular::open_regular;
 
-/// The result that is written when all others are: what the job was, and that this program did it.
+/// The result file that is written last. It describes the job, and shows that this program ran it.
 pub const SUMMARY_FILE: &str = "run.json";
 
-/// The folder within a folder of results that holds the state of a job while it runs.
+/// The folder within a results folder that holds the state of a job while it runs.
 pub const STATE_FOLDER: &str = ".lookalike";
 
 /// The value of `program` in [`SUMMARY_FILE`].
 pub const PROGRAM: &str = "lookalike";
 
-/// The file by which the directory of a collection is known: nothing in it is a document.
+/// The file that marks the directory of a collection; the directory contains no documents.
 pub const COLLECTION_FILE: &str = "lookalike.collection";
 
-/// A larger file is no summary of ours.
+/// Maximum size of a summary; a larger file was not written by this program.
 const MAX_SUMMARY_BYTES: u64 = 64 << 20;
 
-/// The folder that a job writes its results to.
+/// The folder to which a job writes its results.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputFolder<'a> {
     /// Its path.
     pub path: &'a Path,
-    /// Names of all results in it.
+    /// Names of all its results.
     pub results: &'a [&'a str],
 }
 
@@ -43,17 +43,17 @@ pub fn holds_results(folder: &Path) -> bool {
     folder.join(STATE_FOLDER).is_dir() || summary(folder).is_some()
 }
 
-/// Returns the names of all results that the last job of this program left in the folder, none where there was no such job.
+/// Returns the names of all results that the last job of this program left in the folder, or none if there was no such job.
 pub fn results_in(folder: &Path) -> Vec<String> {
     summary(folder).map_or_else(Vec::new, |summary| summary.results)
 }
 
-/// The summary of a job; none if the file of that name is somebody else's.
+/// Reads the summary of a job. Returns `None` if the file was not written by this program.
 fn summary(folder: &Path) -> Option<SummaryHeader> {
     let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
     let mut text = String::new();
     BufReader::new(file)
-        // The text is cut, not refused: what is cut is no JSON, and the answer is no.
+        // The text is truncated, not refused: truncated JSON is invalid, which gives the same answer.
         .take(MAX_SUMMARY_BYTES)
         .read_to_string(&mut text)
         .ok()?;

@@ -1,8 +1,7 @@
-//! Records that are no lines of their file, written as the JSON line of their fields.
+//! Records that are not lines of their file, written as JSON lines of their fields.
 //!
-//! Web archives and tables go through here: the reader of a format puts each record as one line of
-//! JSON into the chunk, so that the parser, `--id`, `--text`, ranks and the output treat it as a
-//! record of a JSONL file. A [`JsonRow`] says where the line lies and what is wrong with it.
+//! Web archives and tables use this: the reader of a format appends each record as one line of JSON to the chunk, so that the parser, the options for
+//! fields, survivors and the output treat it like a record of a JSONL file. A [`JsonRow`] holds the position of the line and any problem with it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -14,24 +13,23 @@ use crate::error::ReadError;
 use crate::record::BadKind;
 use crate::source::{SkipKind, SkippedPart};
 
-/// Rows and skipped parts that one call of a reader adds at most.
+/// Maximum number of rows and skipped parts that one call of a reader adds.
 pub(crate) const MAX_ROWS: usize = 1 << 14;
 
 /// One record: a line of JSON, or the reason why there is none.
 #[derive(Debug)]
 pub(crate) struct JsonRow {
-    /// End of its line in the chunk's bytes, behind the line feed; it begins where the row
-    /// before ends.
+    /// End of its line in the chunk's bytes, after the line feed; the line begins at the end of the previous row.
     pub(crate) end: usize,
-    /// Offset of the record in the decompressed source; for tables without offsets its number.
+    /// Offset of the record in the decompressed source; its number for tables without offsets.
     pub(crate) offset: u64,
     pub(crate) state: RowState,
-    /// True if broken characters were replaced on the way into the line.
+    /// True if invalid characters were replaced when the line was written.
     pub(crate) replaced: bool,
-    /// The character set it was in, if it was decoded, and whether another one was declared.
+    /// The character set from which it was decoded, if any, and whether another one was declared.
     pub(crate) charset: Option<&'static str>,
     pub(crate) charset_wrong: bool,
-    /// A PDF whose text is that of the record; the line has none.
+    /// A PDF that contains the text of the record; the line has none.
     pub(crate) pdf: Option<Vec<u8>>,
 }
 
@@ -48,7 +46,7 @@ impl JsonRow {
         }
     }
 
-    /// Adds to a sum what is not in the bytes of the chunk.
+    /// Adds the parts that are not in the bytes of the chunk to a checksum.
     pub(crate) fn add_to(&self, sum: &mut Xxh3) {
         sum.update(&(self.end as u64).to_le_bytes());
         match &self.state {
@@ -69,7 +67,7 @@ impl JsonRow {
 pub(crate) enum RowState {
     /// The line holds the record.
     Good,
-    /// The line holds all but the text, which is longer than the limit, and of which this is the hash once it is seen whole.
+    /// The line holds everything except the text, which is longer than the limit. This is its hash, once the text has been read to its end.
     TooLong(Option<u128>),
     /// There is no line.
     Bad(BadKind, String),
@@ -77,35 +75,35 @@ pub(crate) enum RowState {
 
 /// A source whose records become rows.
 pub(crate) trait RowReader {
-    /// Adds rows until `sink` has enough or the source ends; says whether it has ended.
+    /// Adds rows until `sink` has enough or the source ends. Returns true if it has ended.
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError>;
 
-    /// Bytes of the file that were consumed so far.
+    /// Returns the number of bytes of the file that were consumed so far.
     fn disk_bytes(&self) -> u64;
 }
 
 /// The receiver of a reader's rows.
 pub(crate) struct RowSink<'c> {
-    /// The bytes of the chunk: lines are appended.
+    /// The bytes of the chunk, to which lines are appended.
     pub(crate) bytes: &'c mut Vec<u8>,
     pub(crate) rows: Vec<JsonRow>,
     pub(crate) skips: &'c mut Vec<SkippedPart>,
-    /// Bytes that hang on the rows of the chunk.
+    /// Number of bytes attached to the rows of the chunk.
     pub(crate) attached: &'c mut usize,
-    /// Length of `bytes` beyond which the chunk has enough.
+    /// Length of `bytes` at which the chunk is full.
     pub(crate) enough: usize,
 }
 
 impl RowSink<'_> {
     pub(crate) fn is_full(&self) -> bool {
-        // The second bound is for what has no bytes, such as bad rows and damage: each costs its reason in memory.
+        // The second limit is for rows without bytes, such as bad rows and damage: each holds its reason in memory.
         self.bytes.len() + *self.attached >= self.enough
             || self.rows.len() + self.skips.len() >= MAX_ROWS
     }
 
-    /// Ends the line that was appended to `bytes`.
+    /// Ends the line that was appended to `bytes`, and adds its row.
     pub(crate) fn push(&mut self, offset: u64, state: RowState, replaced: bool) {
-        // A bad row ends where the one before ends: no bytes at all.
+        // A bad row ends where the previous row ends, so it has no bytes.
         if !matches!(state, RowState::Bad(..)) {
             self.bytes.push(b'\n');
         }
@@ -113,14 +111,14 @@ impl RowSink<'_> {
         self.rows.push(JsonRow { replaced, ..row });
     }
 
-    /// Sets the hash of the text of the row that was pushed last, which is too long.
+    /// Sets the hash of the over-long text of the last row.
     pub(crate) fn set_long_hash(&mut self, hash: u128) {
         if let Some(row) = self.rows.last_mut() {
             row.state = RowState::TooLong(Some(hash));
         }
     }
 
-    /// Hangs a PDF on the row that was pushed last.
+    /// Attaches a PDF to the last row.
     pub(crate) fn attach_pdf(&mut self, bytes: Vec<u8>) {
         if let Some(row) = self.rows.last_mut() {
             *self.attached += bytes.len();
@@ -133,7 +131,7 @@ impl RowSink<'_> {
     }
 }
 
-/// A JSON object in the making.
+/// A JSON object that is being written.
 pub(crate) struct JsonObject<'b> {
     bytes: &'b mut Vec<u8>,
     is_empty: bool,
@@ -148,7 +146,7 @@ impl<'b> JsonObject<'b> {
         }
     }
 
-    /// Writes a name; the caller writes the value behind it.
+    /// Writes a name; the caller writes the value after it.
     pub(crate) fn name(&mut self, name: &str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.is_empty) {
             self.bytes.push(b',');
@@ -162,7 +160,7 @@ impl<'b> JsonObject<'b> {
         string(self.name(name), value);
     }
 
-    /// A number, which is written as it displays.
+    /// Writes a number in its `Display` form.
     pub(crate) fn number(&mut self, name: &str, value: impl Display) {
         let text = value.to_string();
         self.name(name).extend_from_slice(text.as_bytes());
@@ -179,7 +177,7 @@ impl<'b> JsonObject<'b> {
 
 /// Appends a JSON string.
 pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
-    // Enough for most texts. Escapes are rare enough for the vector to grow by itself.
+    // Enough for most texts. Escapes are rare enough to let the vector grow.
     bytes.reserve(text.len() + 2);
     bytes.push(b'"');
     let mut rest = text.as_bytes();
@@ -195,10 +193,10 @@ pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
     bytes.push(b'"');
 }
 
-/// Counts the bytes before the first that a JSON string must escape.
+/// Returns the number of bytes before the first one that must be escaped in a JSON string.
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
-    // Sixteen bytes a step. Prose has an escape each line or so, so a longer stride would not be filled.
+    // Sixteen bytes per step. Prose has about one escape per line, so a longer stride would not pay off.
     while let Some(block) = bytes[at..].first_chunk() {
         let block = ByteBlock::new(block);
         let special = block.equal(b'"') | block.equal(b'\\') | block.at_most(b' ' - 1);
@@ -207,14 +205,13 @@ fn plain_length(bytes: &[u8]) -> usize {
         }
         at += BLOCK;
     }
-    // RFC 8259, section 7: these and nothing else must be escaped. DEL and what is beyond ASCII stay as they
-    // are.
+    // Only these must be escaped (RFC 8259, section 7). DEL and non-ASCII characters stay as they are.
     let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
     let rest = &bytes[at..];
     at + rest.iter().position(special).unwrap_or(rest.len())
 }
 
-/// Appends what stands in a JSON string for a quote, a backslash or a control.
+/// Appends the escape of a quote, a backslash or a control character.
 fn escape(bytes: &mut Vec<u8>, byte: u8) {
     let letter = match byte {
         b'"' | b'\\' => byte,
@@ -232,18 +229,18 @@ fn escape(bytes: &mut Vec<u8>, byte: u8) {
     bytes.extend_from_slice(&[b'\\', letter]);
 }
 
-/// Parts of a source that are no documents, counted by kind with the first of each.
+/// Counts the parts of a source that are not documents, by kind, with the first part of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct SkipNotes(BTreeMap<SkipKind, (u64, u64, String)>);
 
 impl SkipNotes {
     pub(crate) fn add(&mut self, kind: SkipKind, offset: u64, reason: impl FnOnce() -> String) {
         let note = self.0.entry(kind);
-        // The reason of the first one only: reasons of millions of requests and images are never made.
+        // Only the reason of the first one, so that the reasons of millions of requests and images are never built.
         note.or_insert_with(|| (0, offset, reason())).0 += 1;
     }
 
-    /// One [`SkippedPart`] a kind.
+    /// Returns one [`SkippedPart`] for each kind, and clears the counts.
     pub(crate) fn drain(&mut self, name: &str) -> impl Iterator<Item = SkippedPart> {
         let notes = std::mem::take(&mut self.0);
         notes

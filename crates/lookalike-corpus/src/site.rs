@@ -9,9 +9,9 @@ use crate::field_path::FieldPath;
 use crate::format::Format;
 use crate::record::Record;
 
-/// The host of an absolute URL, lower-cased, without user, port and a final dot; none if there is none.
+/// Returns the host of an absolute URL, in lower case, without user, port and final dot, or `None` if there is none.
 ///
-/// Only the parts that name a server are looked at: what is wrong in a path harms nothing here.
+/// Only the parts that name a server are examined, so a malformed path does no harm.
 ///
 /// ```
 /// use lookalike_corpus::host;
@@ -24,14 +24,13 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
         && scheme
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    // Browsers take a backslash for a slash, and only the last `@` ends the name of a user (WHATWG URL,
-    // authority state).
+    // Browsers treat a backslash as a slash, and only the last `@` ends the user name (WHATWG URL, authority state).
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
     let host = match host.rfind(':') {
-        // Colons within brackets are those of an IPv6 address.
+        // Colons within brackets belong to an IPv6 address.
         Some(colon) if !host[colon..].contains(']') => &host[..colon],
         _ => host,
     };
@@ -45,18 +44,17 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Returns true if the records of a format are JSON objects as the parser sees them: lines, and rows of tables
-/// and archives, which are written as such.
+/// Returns true if the records of a format are JSON objects for the parser: lines, and rows of tables and archives, which are written as JSON lines.
 fn has_fields(format: Format) -> bool {
     !matches!(format, Format::Text | Format::Html)
 }
 
-/// A string or number in the fields of a record whose format has some.
+/// Returns a string or number from the fields of a record, if its format has fields.
 pub fn field_of(record: &Record<'_>, path: &FieldPath) -> Option<String> {
     field(record.raw, path)
 }
 
-/// The server of a record: the host of its id if that is a URL, else of its field `url`.
+/// Returns the server of a record: the host of its id if that is a URL, otherwise of its field `url`.
 pub fn server_of<'r>(record: &'r Record<'_>, format: Format) -> Option<Cow<'r, str>> {
     host(&record.id).or_else(|| {
         let url = has_fields(format).then(|| field_of(record, &FieldPath::name("url")))??;
@@ -64,13 +62,13 @@ pub fn server_of<'r>(record: &'r Record<'_>, format: Format) -> Option<Cow<'r, s
     })
 }
 
-/// A string or number in a JSON object.
+/// Returns a string or number from a JSON object.
 fn field(raw: &[u8], path: &FieldPath) -> Option<String> {
-    // As the text is read: a byte that is no UTF-8 in one field costs the others nothing.
+    // Decoded like texts: an invalid byte in one field does not affect the others.
     let text = String::from_utf8_lossy(raw);
     let mut object = &*text;
     for name in path.names() {
-        // Values stay unparsed, save the one that the path leads to.
+        // Values stay unparsed, except the one at the path.
         let fields: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object).ok()?;
         object = fields.get(name.as_str())?.get();
     }
@@ -118,7 +116,7 @@ mod tests {
         );
         assert_eq!(field(br#"{"meta":{"host":null}}"#, &path), None);
         assert_eq!(field(b"no json", &path), None);
-        // A record with a broken text had no site.
+        // A record with an invalid text used to have no site.
         assert_eq!(
             field(
                 b"{\"text\":\"caf\xe9\",\"meta\":{\"host\":\"h\xff\"}}",

@@ -1,4 +1,4 @@
-//! Format and compression of a file, from its name and the first bytes.
+//! Detection of the format and compression of a file, from its name and first bytes.
 
 use std::path::Path;
 use std::{fmt, iter};
@@ -12,7 +12,7 @@ use crate::options::InputOptions;
 use crate::source::SkipKind;
 use crate::table;
 
-/// Bytes of a file that are looked at, before and after decompression.
+/// Bytes of a file that are examined, before and after decompression.
 pub(crate) const HEAD_BYTES: usize = 8192;
 
 /// The format of a file, or the reason why it is not read.
@@ -30,7 +30,7 @@ pub(crate) struct FormatRefusal {
     pub(crate) remedy: &'static str,
 }
 
-/// The converter of a file of this path.
+/// Returns the converter for a file with this path.
 pub(crate) fn converter<'c>(path: &Path, converters: &'c [Converter]) -> Option<&'c Converter> {
     converter_of(converters, inner_name(&lower_name(path)))
 }
@@ -40,18 +40,16 @@ fn lower_name(path: &Path) -> String {
     name.to_string_lossy().to_lowercase()
 }
 
-/// Decides by name and head. `head` is the beginning of the file as it lies on disk.
+/// Decides by name and content. `head` is the beginning of the file as stored on disk.
 pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> SniffedFormat {
     let name = lower_name(path);
     let compression = compression(&name, head);
     let inner = inner_name(&name);
-    // Before the content is looked at: whoever names a command for an ending means these files, whatever is in
-    // them.
+    // Before examining the content: a command for a suffix applies to all files with that suffix, whatever their content.
     if converter_of(&options.converters, inner).is_some() {
         return SniffedFormat::Read(ReadFormat::new(Format::Converted, compression));
     }
-    // 8 KiB of compressed bytes give 8 KiB of text, unless a block of bzip2 is larger than that: then the head
-    // is empty, and the name decides.
+    // 8 KiB of compressed bytes give 8 KiB of text, unless a block of bzip2 is larger than that: then the head is empty, and the name decides.
     let head = decode::peek(head, compression, HEAD_BYTES);
     if let Some(format) = options.format {
         return match refusal(&head, format, compression) {
@@ -75,7 +73,7 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Sniffed
     }
 }
 
-/// Reason why a file of this format is not read, if it is not.
+/// Returns the reason why a file of this format is not read, if there is one.
 fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<FormatRefusal> {
     let no_pdf = format == Format::Pdf && cfg!(not(feature = "pdf"));
     let refusal = no_pdf.then(|| FormatRefusal {
@@ -88,7 +86,7 @@ fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Form
         .or_else(|| packed_table(format, compression))
 }
 
-/// Tables that are read by their footer cannot be compressed as a whole.
+/// Refuses tables that are compressed as a whole, because reading starts at their footer.
 fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusal> {
     let is_table = matches!(format, Format::Parquet | Format::Arrow);
     if is_table && cfg!(not(feature = "parquet")) {
@@ -100,7 +98,7 @@ fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusa
             remedy: "install lookalike with the feature `full`",
         });
     }
-    // A loss, for the format is one that is read.
+    // This counts as a loss, because the format itself is supported.
     (is_table && compression != Compression::None).then(|| FormatRefusal {
         kind: SkipKind::Unreadable,
         reason: format!("{format} that is compressed as a whole"),
@@ -108,14 +106,14 @@ fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusa
     })
 }
 
-/// By magic number; a file too short to have one is what its name says.
+/// Detects the compression by magic number. If a file is too short to have one, its name decides.
 fn compression(name: &str, head: &[u8]) -> Compression {
     match head {
         [0x1f, 0x8b, ..] => Compression::Gzip,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
-        // A skippable frame, as seekable and dictionary-less zstd files may begin with.
+        // A skippable frame, with which seekable zstd files may begin.
         [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
-        // Seven bytes, as `BZh9` alone may begin a text.
+        // Seven bytes, because `BZh9` alone may begin a text.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', ..] => Compression::Bzip2,
         // An empty stream has no block.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, ..] => Compression::Bzip2,
@@ -130,7 +128,7 @@ fn compression(name: &str, head: &[u8]) -> Compression {
     }
 }
 
-/// The name without the suffix of the compression.
+/// Returns the name without the suffix of the compression.
 fn inner_name(name: &str) -> &str {
     [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"]
         .iter()
@@ -141,10 +139,9 @@ fn inner_name(name: &str) -> &str {
 fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
     match extension {
         _ if head.starts_with(b"WARC/") => Format::Warc,
-        // The record that describes an ARC file is its first.
+        // The first record of an ARC file describes the file.
         _ if head.starts_with(b"filedesc:") => Format::Arc,
-        // WAT as such must be asked for: in a WARC its records are counted as metadata, and in both they look
-        // alike.
+        // WAT must be requested explicitly: in a WARC its records are counted as metadata, and both look alike.
         "warc" | "wet" | "wat" => Format::Warc,
         "arc" => Format::Arc,
         "csv" | "psv" => Format::Csv,
@@ -153,14 +150,14 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
         _ if head.starts_with(b"ARROW1") || is_arrow_stream(head) => Format::Arrow,
         "parquet" => Format::Parquet,
         "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
-        // Behind the magic numbers: a Parquet file that is called .jsonl is Parquet. Before the content: a
-        // first line that is broken does not make plain text of the rest.
+        // After the magic numbers: a Parquet file named .jsonl is Parquet. Before the content: an invalid first line does not turn the rest into
+        // plain text.
         "jsonl" | "ndjson" | "jl" | "jsonlines" | "ldjson" => Format::Jsonl,
         "html" | "htm" | "xhtml" => Format::Html,
         "pdf" => Format::Pdf,
         _ if head.starts_with(b"%PDF-") => Format::Pdf,
         "json" | "" => by_content(head, options),
-        // Numbered parts are called `a.jsonl.00` or `a.jsonl-00000-of-00004`.
+        // Numbered parts have names like `a.jsonl.00` or `a.jsonl-00000-of-00004`.
         _ => match json(head) {
             Some(format) if has_text_field(head, options) => format,
             _ if is_html(head) => Format::Html,
@@ -169,10 +166,10 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
     }
 }
 
-/// For names that say nothing: standard input, files without extension, `.json`.
+/// Decides by content if the name does not tell: for standard input, files without extension, `.json`.
 fn by_content(head: &[u8], options: &InputOptions) -> Format {
     match json(head) {
-        // An object that is spread over lines is a record if it has a text. Of source code, it is a file like others.
+        // An object spread over several lines is a record if it has a text. In a repository of source code, it is a file like any other.
         Some(Format::Json) if !is_array(head) && !has_text_field(head, options) => Format::Text,
         Some(format) => format,
         None if is_html(head) => Format::Html,
@@ -181,9 +178,9 @@ fn by_content(head: &[u8], options: &InputOptions) -> Format {
     }
 }
 
-/// The format of JSON objects.
+/// Returns the format of JSON objects.
 fn json(head: &[u8]) -> Option<Format> {
-    // An array first: its lines may be objects, too.
+    // Check for an array first: its lines may be objects, too.
     if is_array(head) {
         Some(Format::Json)
     } else if is_jsonl(head) {
@@ -203,7 +200,7 @@ fn begins_object(bytes: &[u8]) -> bool {
     matches!(rest.and_then(<[u8]>::first), Some(b'"' | b'}'))
 }
 
-/// Returns true if an object that begins a line, the head or its array has the field of the text, as far as it is seen.
+/// Returns true if an object at the start of a line, of the head or of its array has the text field, as far as visible.
 fn has_text_field(head: &[u8], options: &InputOptions) -> bool {
     let head = without_mark(head).trim_ascii_start();
     let first = head.strip_prefix(b"[").unwrap_or(head).trim_ascii_start();
@@ -217,13 +214,13 @@ fn has_text_field(head: &[u8], options: &InputOptions) -> bool {
                 options,
                 found: &mut found,
             };
-            // Until the head ends, if not before.
+            // Fails at the end of the head, if not before.
             let _ = wanted.deserialize(&mut serde_json::Deserializer::from_slice(bytes));
             found
         })
 }
 
-/// Goes through an object and notes whether it has the field of the text.
+/// Walks through an object and notes whether it has the text field.
 struct TextFieldSeed<'a> {
     options: &'a InputOptions,
     found: &'a mut bool,
@@ -256,8 +253,8 @@ impl<'de> Visitor<'de> for TextFieldSeed<'_> {
     }
 }
 
-/// Returns true for the first message of a stream of Arrow IPC, a schema: a mark that is no UTF-8, the length of the message, and the
-/// offset of its table.
+/// Returns true for the first message of an Arrow IPC stream, a schema: a mark that is not UTF-8, the length of the message, and the offset of its
+/// table.
 fn is_arrow_stream(head: &[u8]) -> bool {
     let Some(rest) = head.strip_prefix(b"\xff\xff\xff\xff") else {
         return false;
@@ -275,12 +272,12 @@ fn is_array(head: &[u8]) -> bool {
         return false;
     };
     let rest = rest.trim_ascii_start();
-    // A list of objects. Lists of numbers or texts are no records, and neither is `[{x` of some other language.
+    // A list of objects. Lists of numbers or strings are not records, and `[{x` is some other language.
     begins_object(rest) || matches!(rest.trim_ascii_end(), b"{" | b"]")
 }
 
-/// Returns true for lines of JSON objects, as far as they are seen. The first may be damaged where most of the others are whole: a
-/// stream that begins within a record is no plain text.
+/// Returns true for lines of JSON objects, as far as visible. The first may be damaged if most of the others are complete: a stream that begins
+/// within a record is not plain text.
 fn is_jsonl(head: &[u8]) -> bool {
     let lines = without_mark(head)
         .split(|byte| *byte == b'\n')
@@ -293,7 +290,7 @@ fn is_jsonl(head: &[u8]) -> bool {
     match (first, others) {
         (JsonLine::Object, _) | (JsonLine::Begun, []) => true,
         (_, others) => {
-            // The last one may go on beyond what is seen. Another that does not end is the first of an object that is spread over lines.
+            // The last line may continue beyond the head. Any other line that does not end is the start of an object spread over several lines.
             let is_object = |at: usize| match others[at] {
                 JsonLine::Object => true,
                 JsonLine::Begun => at + 1 == others.len(),
@@ -305,11 +302,11 @@ fn is_jsonl(head: &[u8]) -> bool {
     }
 }
 
-/// What a line is.
+/// The content of a line.
 enum JsonLine {
-    /// A JSON object.
+    /// A complete JSON object.
     Object,
-    /// One that does not end in the line.
+    /// A JSON object that does not end in the line.
     Begun,
     /// Something else.
     Other,
@@ -320,7 +317,7 @@ impl JsonLine {
         if !begins_object(line) {
             return Self::Other;
         }
-        // `IgnoredAny` takes what is broken UTF-8 in strings.
+        // `IgnoredAny` accepts invalid UTF-8 in strings.
         match serde_json::from_slice::<IgnoredAny>(line) {
             Ok(_) => Self::Object,
             Err(error) if error.is_eof() => Self::Begun,
@@ -339,7 +336,7 @@ pub(crate) fn is_html(head: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
 }
 
-/// A NUL means that this is no text, unless a byte order mark says UTF-16.
+/// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16.
 fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
     if is_utf16
@@ -349,7 +346,7 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
         )
     {
         return Some(FormatRefusal {
-            // Its name says that there are records in it, and all of them are missing.
+            // Its name indicates records, and all of them are missing.
             kind: SkipKind::Unreadable,
             reason: "records in UTF-16 or UTF-32 are not supported".to_owned(),
             remedy: "convert the file to UTF-8 first",
@@ -359,7 +356,7 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
         format,
         Format::Text | Format::Html | Format::Csv | Format::Tsv
     );
-    // The others have marks of their own, or fail by record with a better reason.
+    // The other formats have their own magic numbers, or their records fail with a better reason.
     if is_utf16 || takes_any || memchr::memchr(0, head).is_none() {
         return None;
     }
@@ -379,7 +376,7 @@ fn not_yet(what: &str) -> FormatRefusal {
     }
 }
 
-/// Formats that are recognised by their extension and not read.
+/// Describes formats that are recognized by their extension but not supported.
 fn unsupported(extension: &str) -> Option<&'static str> {
     Some(match extension {
         "lz4" | "br" | "lzma" => "this compression is",

@@ -1,4 +1,4 @@
-//! The ordered list of what will be read, and of what will not.
+//! The ordered list of everything that will be read, and the list of skipped files.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,16 +15,16 @@ use crate::format::{Compression, Format, ReadFormat};
 use crate::name;
 use crate::remote;
 
-/// Everything a job reads, in its order: arguments as given, directories by name bytewise.
+/// Everything that a job reads, in order: arguments as given, directories sorted bytewise by name.
 #[derive(Debug, Clone)]
 pub struct Inputs {
-    /// Read in this order; an index into it is a `source` number elsewhere.
+    /// The sources in reading order. A `source` number elsewhere is an index into this.
     pub sources: Vec<Source>,
-    /// Files that discovery skipped, and why. Reading adds to this in [`crate::RecordChunk::skips`].
+    /// Files that discovery skipped, with reasons. Reading reports further skips in [`crate::RecordChunk::skips`].
     pub skips: Vec<SkippedPart>,
 }
 
-/// One file, standard input, or documents that a caller hands over.
+/// One file, standard input, or documents that a caller passes in memory.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Source {
@@ -35,37 +35,37 @@ pub struct Source {
     pub compression: Compression,
     /// Its size on disk, before decompression.
     pub bytes: u64,
-    /// Its modification time, where the file system keeps one; none for standard input.
+    /// Its modification time, if the file system stores one; `None` for standard input.
     pub modified: Option<SystemTime>,
     is_json_text: bool,
-    /// Facts that are learned while it is read.
+    /// Facts learned while it is read.
     pub(crate) learned: Arc<LearnedFacts>,
 }
 
-/// Facts about a source that was read, shared by all its copies.
+/// Facts about a source, learned while reading it and shared by all its copies.
 #[derive(Debug, Default)]
 pub(crate) struct LearnedFacts {
-    /// XXH3-64 of its bytes on disk; whoever reads all of them first sets it.
+    /// XXH3-64 of its bytes on disk, set by the first reader that reads all of them.
     pub(crate) sum: OnceLock<u64>,
     has_html: AtomicBool,
-    /// The reason why it cannot be read, or not to its end. Readings that begin later leave it out.
+    /// The reason why it cannot be read, or not to its end. Later readings skip it.
     loss: OnceLock<String>,
 }
 
 impl LearnedFacts {
-    /// Notes that a text of the source was made of HTML.
+    /// Notes that a text of the source was extracted from HTML.
     pub(crate) fn note_html(&self) {
-        // Readers share the flag: most find it set and need not write.
+        // Readers share the flag: most find it already set and need not write.
         if !self.has_html.load(Relaxed) {
             self.has_html.store(true, Relaxed);
         }
     }
 }
 
-/// The place of a source's bytes.
+/// The origin of a source's bytes.
 #[derive(Debug, Clone)]
 pub(crate) enum SourceOrigin {
-    /// A file, by the path the user gave or the walk found.
+    /// A file, with the path that the user gave or the walk found.
     File(PathBuf),
     /// Standard input or an object of a store: its copy, a hash of its bytes, and the URL of the object.
     Spool {
@@ -73,7 +73,7 @@ pub(crate) enum SourceOrigin {
         hash: u64,
         url: Option<String>,
     },
-    /// Documents that a caller hands over, called so: there are no bytes.
+    /// Documents that a caller passes in memory, with the name of the source; there are no bytes.
     Given(String),
 }
 
@@ -90,10 +90,9 @@ impl Source {
         }
     }
 
-    /// The name as the user would write it: the path, or `-`.
+    /// Returns the name as the user would write it: the path, or `-`.
     ///
-    /// On Unix a backslash is doubled and a byte that is not UTF-8 is written `\xHH`, so that
-    /// different files never share a name.
+    /// On Unix a backslash is doubled and a byte that is not UTF-8 is written `\xHH`, so that different files never have the same name.
     pub fn name(&self) -> Cow<'_, str> {
         match &self.origin {
             SourceOrigin::File(path) => name::display(path),
@@ -102,7 +101,7 @@ impl Source {
         }
     }
 
-    /// The last part of its name, which may say its format; empty for standard input.
+    /// Returns the last part of its name, which may tell its format; empty for standard input.
     pub(crate) fn file_name(&self) -> &Path {
         match &self.origin {
             SourceOrigin::File(path) => path,
@@ -113,7 +112,7 @@ impl Source {
         }
     }
 
-    /// The path below which copies of it are written: its own, or that of its URL; none for standard input.
+    /// Returns the path under which copies of it are written: its own, or that of its URL. Returns `None` for standard input.
     pub(crate) fn place(&self) -> Option<PathBuf> {
         match &self.origin {
             SourceOrigin::File(path) => Some(path.clone()),
@@ -129,18 +128,18 @@ impl Source {
         self.loss().is_some()
     }
 
-    /// The reason why it is lost.
+    /// Returns the reason why it is lost.
     pub(crate) fn loss(&self) -> Option<&str> {
         self.learned.loss.get().map(String::as_str)
     }
 
-    /// Leaves the source out of all readings that begin from now on.
+    /// Marks the source as lost: all later readings skip it.
     pub(crate) fn lose(&self, reason: String) {
-        // The first reason stays.
+        // The first reason is kept.
         let _ = self.learned.loss.set(reason);
     }
 
-    /// The file itself; none for standard input and objects of stores.
+    /// Returns the path of the file, or `None` for standard input and objects of stores.
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             SourceOrigin::File(path) => Some(path),
@@ -148,8 +147,7 @@ impl Source {
         }
     }
 
-    /// Returns true if the file is JSON without the field of a text, so that the whole file, braces included, is one text. Its
-    /// first 8 KiB decide.
+    /// Returns true if the file is JSON without a text field, so that the whole file, including braces, is one text. Its first 8 KiB decide.
     pub fn is_json_read_as_text(&self) -> bool {
         self.is_json_text
     }
@@ -162,12 +160,12 @@ impl Source {
         )
     }
 
-    /// Returns true for a table whose columns have types: Parquet or Arrow.
+    /// Returns true for a table with typed columns: Parquet or Arrow.
     pub fn is_typed_table(&self) -> bool {
         matches!(self.format, Format::Parquet | Format::Arrow)
     }
 
-    /// Path or URL that tells it from all others; none for standard input and files that are gone.
+    /// Returns a path or URL that identifies it, or `None` for standard input and files that are gone.
     fn identity(&self) -> Option<PathBuf> {
         match &self.origin {
             SourceOrigin::File(path) => path.canonicalize().ok(),
@@ -176,41 +174,40 @@ impl Source {
         }
     }
 
-    /// The file that is opened: the source's own, or the copy of standard input.
+    /// Returns the path of the file to open: the source's own, or the copy of standard input.
     pub(crate) fn file(&self) -> &Path {
         match &self.origin {
             SourceOrigin::File(path) | SourceOrigin::Spool { copy: path, .. } => path,
-            // No file has this name: opening it says so.
+            // No file has this name, so opening it fails.
             SourceOrigin::Given(_) => Path::new(""),
         }
     }
 }
 
-/// Something that was not read, or not to its end, which the job must tell.
+/// A part of the inputs that was not read, or not to its end, which the job must report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedPart {
-    /// The file or directory, named as [`Source::name`] does.
+    /// The file or directory, named like [`Source::name`].
     pub name: String,
-    /// Reason, as the system or the decoder says it.
+    /// The reason given by the system or the decoder.
     pub reason: String,
-    /// Reason, as a number to count by.
+    /// The kind of reason, for counters.
     pub kind: SkipKind,
-    /// For damage: how many decompressed bytes were read before it. For records that are no
-    /// documents: where the first of them begins.
+    /// For damage, the number of decompressed bytes read before it. For records that are not documents, the offset of the first one.
     pub offset: Option<u64>,
-    /// Number of them that this stands for.
+    /// Number of parts that this entry stands for.
     pub count: u64,
-    /// The file, if it was passed over whole and can be copied: one in a format that is not read.
+    /// The path of the file, if it was skipped as a whole and can be copied, because its format is not supported.
     pub file: Option<PathBuf>,
 }
 
 impl SkippedPart {
-    /// Compressed data of a source that cannot be unpacked from `offset` on.
+    /// Reports compressed data of a source that cannot be decompressed from `offset` on.
     pub(crate) fn damaged(source: &Source, offset: u64, reason: &str) -> SkippedPart {
         SkippedPart::lost(source, offset, error::damage("", reason))
     }
 
-    /// Something of a source that cannot be read.
+    /// Reports a part of a source that cannot be read.
     pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> SkippedPart {
         SkippedPart {
             name: source.name().into_owned(),
@@ -227,11 +224,11 @@ impl SkippedPart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SkipKind {
-    /// A format that is not read.
+    /// A format that is not supported.
     Unsupported,
-    /// Neither text nor a known format: a NUL in its beginning.
+    /// Neither text nor a known format: its first bytes contain a NUL.
     Binary,
-    /// The same file again; it is read once.
+    /// A file that was already found; it is read once.
     Duplicate,
     /// A symbolic link that leads back to a directory above it.
     Loop,
@@ -241,9 +238,9 @@ pub enum SkipKind {
     Hidden,
     /// A symbolic link in a walked directory that leads out of it.
     Outside,
-    /// The system refused to open or list it, the link leads nowhere, or it changed between being found and being read.
+    /// The system refused to open or list it, the link leads nowhere, or it changed between discovery and reading.
     Unreadable,
-    /// Compressed data that ends early or is corrupt. What came before it is used.
+    /// Compressed data that ends early or is corrupt. The data before that is used.
     Damaged,
     /// Records of a web archive that describe the archive itself.
     Warcinfo,
@@ -255,25 +252,25 @@ pub enum SkipKind {
     Revisit,
     /// Records of another type.
     OtherRecord,
-    /// Responses of a server that are no page: redirections and errors.
+    /// Responses of a server that are not pages: redirections and errors.
     HttpStatus,
-    /// Images, scripts, style sheets and all else in a web archive that is not a text.
+    /// Images, scripts, style sheets and everything else in a web archive that is not text.
     NotText,
-    /// Bodies that are not encoded as their header says: taken as they are. No loss.
+    /// Bodies that are not encoded as their header says; they are taken as they are. Not a loss.
     RawBody,
-    /// Bodies of a web archive whose chunks or compression end early or are corrupt. What came before that is used. No loss here: most
-    /// were cut off when the archive was made.
+    /// Bodies of a web archive whose chunks or compression end early or are corrupt. The part before that is used. Not counted as a loss here,
+    /// because most were cut off when the archive was made.
     CutBody,
-    /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can go to one of them. No loss.
+    /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can seek to one of these records. Not a loss.
     SharedMember,
-    /// A folder with results of a job, which a walk met. No loss.
+    /// A folder with results of a job, found by a walk. Not a loss.
     ResultsFolder,
-    /// The folder that the job at hand writes its results to, which a walk met. No loss.
+    /// The folder to which the current job writes its results, found by a walk. Not a loss.
     OutputFolder,
 }
 
 impl SkipKind {
-    /// A short name for counters: `unsupported`, `binary`, `duplicate`, ...
+    /// Returns a short name for counters: `unsupported`, `binary`, `duplicate`, ...
     pub fn as_str(self) -> &'static str {
         match self {
             SkipKind::Unsupported => "unsupported",
@@ -300,19 +297,20 @@ impl SkipKind {
         }
     }
 
-    /// Returns true if documents were lost: something that is read could not be, or not to its end.
+    /// Returns true if documents were lost: a part that should have been read could not be, or not to its end.
     ///
-    /// What a walk passes over for what it is (hidden, in another format, met before, results) and records of
-    /// a web archive that are no pages are counted, and that is all.
+    /// Files that a walk skips by rule (hidden, in another format, already found, results) and records of a web archive that are not pages are only
+    /// counted.
     pub fn is_loss(self) -> bool {
         matches!(self, SkipKind::Unreadable | SkipKind::Damaged)
     }
 }
 
 impl Inputs {
-    /// Leaves out what `others` hold too: such files are told as [`SkipKind::Duplicate`], with this reason. Returns how many.
+    /// Removes the sources and skipped files that `others` also contain. They are reported as [`SkipKind::Duplicate`], with this reason. Returns
+    /// their number.
     pub fn leave_out(&mut self, others: &Inputs, reason: &str) -> usize {
-        // Canonical paths: the same file may be named from another directory, or by a link.
+        // Canonical paths, because the same file may be named from another directory, or by a link.
         let known: HashSet<PathBuf> = others.sources.iter().filter_map(Source::identity).collect();
         let passed_over = others.skips.iter().filter_map(|skip| skip.file.as_ref());
         let passed_over: HashSet<PathBuf> = passed_over
@@ -320,7 +318,7 @@ impl Inputs {
             .collect();
         let is_known =
             |source: &mut Source| source.identity().is_some_and(|it| known.contains(&it));
-        // Numbers of the sources behind move up, so this comes before anything is read.
+        // The numbers of later sources change, so this must come before anything is read.
         let again: Vec<Source> = self.sources.extract_if(.., is_known).collect();
         self.skips.retain(|skip| {
             let file = skip.file.as_ref().and_then(|file| file.canonicalize().ok());
@@ -337,13 +335,13 @@ impl Inputs {
         again.len()
     }
 
-    /// Sum of [`Source::bytes`]: what will be read from disk in one pass.
+    /// Returns the sum of [`Source::bytes`]: the number of bytes to read from disk in one pass.
     pub fn total_bytes(&self) -> u64 {
         self.sources.iter().map(|source| source.bytes).sum()
     }
 
-    /// 32 hex digits that change when a name, size, format or the order of the sources changes (standard input: its
-    /// bytes). For a resumed job to refuse other input; whether the bytes are the same, [`Inputs::changed_since`] tells.
+    /// Returns 32 hex digits that change with any name, size or format, and with the order of the sources (for standard input, with its bytes). A
+    /// resumed job uses it to refuse other input; [`Inputs::changed_since`] compares the bytes themselves.
     pub fn fingerprint(&self) -> String {
         let mut hasher = Xxh3::new();
         for source in &self.sources {
@@ -352,7 +350,7 @@ impl Inputs {
         format!("{:032x}", hasher.digest128())
     }
 
-    /// True if any text was made of HTML, once all sources were read.
+    /// Returns true if any text was extracted from HTML. Valid once all sources were read.
     pub fn have_html(&self) -> bool {
         let mut sources = self.sources.iter();
         sources.any(|source| source.learned.has_html.load(Relaxed))
@@ -362,11 +360,11 @@ impl Inputs {
 impl Source {
     fn feed(&self, hasher: &mut Xxh3) {
         let name = self.name();
-        // With its length: names and sizes next to each other must not read as others.
+        // With the length, so that adjacent names and sizes cannot be confused with others.
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
         hasher.update(&self.bytes.to_le_bytes());
-        // By the order of the variants: inserting one in front of others makes every unfinished job start anew.
+        // Uses the order of the variants: inserting one before others makes every unfinished job start anew.
         hasher.update(&[self.format as u8, self.compression as u8]);
         if let SourceOrigin::Spool { hash, .. } = &self.origin {
             hasher.update(&hash.to_le_bytes());

@@ -1,22 +1,22 @@
-//! Lone surrogates in JSON text: `\ud800` without its other half stands for no character.
+//! Lone surrogates in JSON text: `\ud800` without its other half is not a character.
 
 use std::borrow::Cow;
 
-/// The JSON text with every lone surrogate escape turned into `\ufffd`; borrowed if there is none.
+/// Replaces every lone surrogate escape in JSON text by `\ufffd`. Borrows the text if there is none.
 pub fn replace_lone(json: &str) -> Cow<'_, str> {
     let mut fixed = String::new();
     let mut copied = 0;
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &json.as_bytes()[at..]) {
         let escape = at + found;
-        // Escapes are crossed one by one: in `\\ud800` the second backslash is escaped, and begins none.
+        // Escapes are skipped one by one: in `\\ud800` the second backslash is escaped, and begins no escape.
         let (length, lone) = escape_at(&json.as_bytes()[escape..]);
         if lone {
             fixed.push_str(&json[copied..escape]);
             fixed.push_str("\\ufffd");
             copied = escape + length;
         }
-        // A backslash at the very end has nothing behind it.
+        // A backslash at the very end has no character after it.
         at = (escape + length).min(json.len());
     }
     if copied == 0 {
@@ -26,10 +26,10 @@ pub fn replace_lone(json: &str) -> Cow<'_, str> {
     Cow::Owned(fixed)
 }
 
-/// Length of the escape that the bytes begin with, and whether it is half a surrogate pair.
+/// Returns the length of the escape at the start of the bytes, and whether it is a lone surrogate.
 fn escape_at(bytes: &[u8]) -> (usize, bool) {
     match unit(bytes) {
-        // Any other escape; whether it is valid is for the parser to say.
+        // Any other escape; the parser decides whether it is valid.
         None => (2, false),
         Some(0xd800..=0xdbff) => match unit(&bytes[6..]) {
             Some(0xdc00..=0xdfff) => (12, false),
@@ -40,7 +40,7 @@ fn escape_at(bytes: &[u8]) -> (usize, bool) {
     }
 }
 
-/// The UTF-16 unit that `\uXXXX` at the beginning of the bytes stands for.
+/// Returns the UTF-16 unit of the `\uXXXX` at the start of the bytes.
 pub(crate) fn unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |value: u16, digit| {

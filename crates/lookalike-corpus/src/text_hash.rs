@@ -1,10 +1,10 @@
-//! Hashes by which equal texts are known, the same in jobs and in the service.
+//! Hashes that identify equal texts, the same in jobs and in the service.
 
 use lookalike::DocumentFields;
 
 use crate::record::Record;
 
-/// First 128 bits of the BLAKE3 hash of a text, the first byte lowest. Nobody can make two texts of one hash.
+/// Returns the first 128 bits of the BLAKE3 hash of a text, as a little-endian number. Collisions cannot be constructed.
 ///
 /// ```
 /// let hash = lookalike_corpus::text_hash("some text");
@@ -15,20 +15,20 @@ pub fn text_hash(text: &str) -> u128 {
     first_128(&blake3::hash(text.as_bytes()))
 }
 
-/// The hash of a text that was chosen from all that a reader sees, and of that: pages that differ elsewhere are no copies of each other.
+/// Hashes a text that was selected from a visible text, together with that: pages that differ elsewhere are not copies of each other.
 pub fn seen_text_hash(text: &str, visible: &str) -> u128 {
     let of_text = text_hash(text);
     if text == visible {
         return of_text;
     }
     let mut hasher = blake3::Hasher::new();
-    // Two hashes of 16 bytes, not the texts again: whoever has a hash of one at hand need not read it twice.
+    // Combines two hashes of 16 bytes rather than hashing the texts again, so that a caller who has one of the hashes need not read its text twice.
     hasher.update(&of_text.to_le_bytes());
     hasher.update(&text_hash(visible).to_le_bytes());
     first_128(&hasher.finalize())
 }
 
-/// Hash of a category, by which two are known to be the same: never 0, which stands for none.
+/// Hashes a category, for comparing categories. Never 0, which stands for none.
 ///
 /// ```
 /// assert_ne!(lookalike_corpus::category_hash("en"), lookalike_corpus::category_hash("de"));
@@ -37,7 +37,7 @@ pub fn category_hash(category: &str) -> u64 {
     (text_hash(category) as u64).max(1)
 }
 
-/// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
+/// Returns the first 128 bits of the BLAKE3 hash of a text and its fields, each preceded by its length.
 pub fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
     let mut hasher = blake3::Hasher::new();
     let mut part = |part: &str| {
@@ -51,7 +51,7 @@ pub fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
         part(&anchor.before);
         part(&anchor.after);
     }
-    // The names part the lists; each link stands behind its length, so none can pass for a name.
+    // The names separate the lists; each link is preceded by its length, so none can be taken for a name.
     for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
         part(name);
         links.iter().for_each(|link| part(link));
@@ -59,7 +59,7 @@ pub fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
     first_128(&hasher.finalize())
 }
 
-/// The hash of a text that is not there, by that of its bytes, and of its fields.
+/// Combines the hash of the bytes of an over-long text with a hash of its fields, if given.
 pub fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
     let Some(fields) = fields else {
         return of_bytes;
@@ -71,7 +71,7 @@ pub fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
 }
 
 impl Record<'_> {
-    /// The hash of its text, and of what a reader sees where the text is but a part of that.
+    /// Returns the hash of its text, and of the visible text if the text is only a part of that.
     pub fn seen_hash(&self) -> u128 {
         match &self.visible {
             None => text_hash(&self.text),

@@ -1,4 +1,4 @@
-//! Sources that are one document each, copied byte for byte into a directory of results.
+//! Copying of sources that are one document each, byte for byte, into a directory of results.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,14 +14,13 @@ use crate::source::{Inputs, Source};
 
 /// Assignment of sources to files below a results directory.
 ///
-/// The relative path is the source's own, with `.` left out, `..` written `_up`, and without the
-/// leading `/`; standard input is `standard-input`. Where two would collide (also where names
-/// differ in case only, or one is the directory of another; Arrow gets the ending of Parquet), the later one gets `~2`, `~3`, ... after
-/// its first component, before the extension if that is the file. So the paths depend on the list of sources alone.
+/// The relative path is the source's own, without `.` and the leading `/`, and with `..` written `_up`; standard input is `standard-input`. Arrow
+/// files get the extension of Parquet. If two paths collide (also if they differ only in case, or one is a directory of the other), the later one
+/// gets `~2`, `~3`, ... after its first component, before the extension if that is the file. So the paths depend only on the list of sources.
 #[derive(Debug, Clone)]
 pub struct FileTree {
     paths: Vec<PathBuf>,
-    /// Files that were not read, and where they are copied to.
+    /// Files that were not read, and the paths to which they are copied.
     skipped: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -31,11 +30,11 @@ pub enum Transfer {
     /// As a copy.
     #[default]
     Copy,
-    /// As a hard link; across file systems, and where there are none, as a symbolic link.
+    /// As a hard link, or as a symbolic link across file systems and where hard links are not supported.
     Link,
 }
 
-/// Reason why a file did not get into results.
+/// Reason why a file could not be copied into results.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The file is gone, may not be read, or is not the one that was discovered.
@@ -55,8 +54,7 @@ impl From<TransferError> for io::Error {
 }
 
 impl FileTree {
-    /// Lays out all sources, JSONL ones too, that a path may be looked up by source number; then the files that were
-    /// passed over.
+    /// Assigns paths to all sources, including JSONL ones, so that a path can be looked up by source number, then to the skipped files.
     pub fn new(inputs: &Inputs) -> FileTree {
         let mut taken = TakenNames::default();
         let paths = inputs
@@ -71,7 +69,7 @@ impl FileTree {
         FileTree { paths, skipped }
     }
 
-    /// Lays out all sources for files that hold their decompressed bytes: an ending that tells the compression is left out.
+    /// Assigns paths to all sources for files with their decompressed bytes, without the suffix of the compression.
     pub fn decompressed(inputs: &Inputs) -> FileTree {
         let mut taken = TakenNames::default();
         let wanted = |source: &Source| match source.place() {
@@ -87,23 +85,21 @@ impl FileTree {
         }
     }
 
-    /// The files that were passed over, and their paths relative to the results directory, in the order of
-    /// [`Inputs::skips`].
+    /// Returns the skipped files with their paths relative to the results directory, in the order of [`Inputs::skips`].
     pub fn skipped(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.skipped.iter().map(|(file, to)| (&**file, &**to))
     }
 
-    /// The path of a source relative to the results directory.
+    /// Returns the path of a source relative to the results directory.
     pub fn path(&self, source: u32) -> &Path {
         &self.paths[source as usize]
     }
 
-    /// Copies a source as it lies on disk (compressed if it is) below `directory`, creating
-    /// directories on the way. The copy appears whole or not at all; it is not forced to the disk.
-    /// Returns the bytes copied.
+    /// Copies a source as stored on disk (possibly compressed) below `directory`, creating directories as needed. The copy appears complete or not at
+    /// all; it is not synced to disk. Returns the number of bytes copied.
     ///
     /// # Errors
-    /// When reading or writing fails, or the source is not the one that was discovered: then there is no copy.
+    /// Fails if reading or writing fails, or if the source is not the one that was discovered; then there is no copy.
     pub fn copy(
         &self,
         inputs: &Inputs,
@@ -113,10 +109,10 @@ impl FileTree {
     ) -> Result<u64, TransferError> {
         let to = directory.join(self.path(source));
         let source = &inputs.sources[source as usize];
-        // What lies in the spool directory goes with it.
+        // Files in the spool directory are removed with it, so they must be copied.
         let transfer = source.path().map_or(Transfer::Copy, |_| transfer);
         let bytes = transfer_file(source.file(), &to, transfer)?;
-        // After the copy, not before: a file that changed meanwhile is noticed.
+        // After the copy, not before, so that a change during the copy is noticed.
         let same = match bytes == source.bytes {
             true => decode::check_metadata(source, fs::metadata(source.file())),
             false => Err(ReadError::Changed {
@@ -126,17 +122,17 @@ impl FileTree {
         let Err(error) = same else {
             return Ok(bytes);
         };
-        // Results must not hold a text of which something else was decided.
+        // Results must not contain a text other than the one that was decided on.
         fs::remove_file(to).map_err(TransferError::Output)?;
         Err(TransferError::Source(io::Error::other(error)))
     }
 }
 
-/// Copies or links a file to a place, creating directories on the way; it appears whole or not at all. Returns its bytes.
-/// A copy survives a power cut once [`sync_file_system`](crate::sync_file_system) returned.
+/// Copies or links a file to a path, creating directories as needed. It appears complete or not at all. Returns its size in bytes. A copy survives a
+/// power cut once [`sync_file_system`](crate::sync_file_system) has returned.
 ///
 /// # Errors
-/// When the file is gone or no regular file, or reading or writing fails.
+/// Fails if the file is gone or is not a regular file, or if reading or writing fails.
 pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, TransferError> {
     let mut file = open_regular(from).map_err(|error| match is_of_file(&error) {
         true => TransferError::Source(error),
@@ -146,9 +142,9 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
         fs::create_dir_all(parent).map_err(TransferError::Output)?;
     }
     if transfer == Transfer::Link {
-        // A symbolic link is read from where it lies: a relative path would lead elsewhere.
+        // A symbolic link is resolved from its own directory, so a relative path would lead elsewhere.
         let from = fs::canonicalize(from).map_err(TransferError::Source)?;
-        // A job that was interrupted may have made it; unlike a copy, a link takes no other's place.
+        // An interrupted job may have created it; unlike a copy, a link does not replace an existing file.
         fs::remove_file(to)
             .or_else(|error| match error.kind() {
                 io::ErrorKind::NotFound => Ok(()),
@@ -156,8 +152,7 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
             })
             .map_err(TransferError::Output)?;
         fs::hard_link(&from, to)
-            // Whatever went wrong: across file systems, no permission, too many links. If the place is the
-            // trouble, this fails, too.
+            // Whatever the error: across file systems, no permission, too many links. If the target path is the problem, this fails, too.
             .or_else(|_| symbolic_link(&from, to))
             .map_err(TransferError::Output)?;
         let meta = file.metadata().map_err(TransferError::Source)?;
@@ -166,21 +161,20 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
     let mut copy = || {
         let mut temporary = atomic::temporary_beside(to)?;
         let bytes = io::copy(&mut file, temporary.as_file_mut())?;
-        // Without a sync of each: `sync_file_system` does it for all, before the summary says that the job is
-        // complete.
+        // Not synced one by one: `sync_file_system` syncs all of them, before the summary states that the job is complete.
         temporary.persist(to).map_err(|error| error.error)?;
         Ok(bytes)
     };
     copy().map_err(TransferError::Output)
 }
 
-/// A path without the ending of files that are compressed so.
+/// Removes the suffix of the compression from a path.
 fn without_suffix(path: PathBuf, compression: Compression) -> PathBuf {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let is_suffix = ending.is_some_and(|ending| {
         let ending = ending.to_ascii_lowercase();
         match compression {
-            // Both are in use.
+            // Both suffixes are in use.
             Compression::Zstd => ending == "zst" || ending == "zstd",
             _ => compression.suffix().strip_prefix('.') == Some(&*ending),
         }
@@ -205,7 +199,7 @@ struct TakenNames {
 impl TakenNames {
     fn place(&mut self, source: &Source) -> PathBuf {
         let wanted = match source.place() {
-            // Rows of Arrow leave as Parquet.
+            // Rows of Arrow are written as Parquet.
             Some(path) if source.format == Format::Arrow => {
                 relative(&path).with_extension("parquet")
             }
@@ -243,7 +237,7 @@ impl TakenNames {
 
 fn folded(path: &Path) -> PathBuf {
     match path.to_str() {
-        // File systems of macOS and Windows do not tell cases apart; results may be copied there.
+        // File systems of macOS and Windows ignore case, and results may be copied there.
         Some(text) => PathBuf::from(text.to_lowercase()),
         None => path.to_owned(),
     }
@@ -253,15 +247,15 @@ fn relative(path: &Path) -> PathBuf {
     path.components()
         .filter_map(|component| match component {
             Component::Normal(name) => Some(name),
-            // No result is ever written outside of its folder, whatever the arguments are.
+            // Results are never written outside of their folder, whatever the arguments.
             Component::ParentDir => Some("_up".as_ref()),
             Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
         })
         .collect()
 }
 
-/// `a/b.txt` becomes `a/b~2.txt`. The first component is numbered too when a file stands in its
-/// way as a directory, for then no name below it would do.
+/// Renames `a/b.txt` to `a/b~2.txt`. Also numbers the first component if a file occupies its name as a directory, because then no name below it is
+/// possible.
 fn numbered(path: &Path, copy: u32) -> PathBuf {
     let mut components = path.components();
     let first = components.next().map(|c| c.as_os_str()).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Files that go to the disk while they are written.
+//! Files that are synced to disk while they are written.
 //!
-//! A result has its name only once all of it is on the disk. Written first and forced to the disk at the end, a large one waits for the
-//! disk when nothing else is left to do; so it begins as soon as there is something.
+//! A result gets its name only once it is completely on disk. If a large one were synced only at the end, the job would then just wait for the disk;
+//! so syncing begins as soon as there is data.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,17 +10,17 @@ use std::thread::Builder;
 
 use crate::detached::spawn_detached;
 
-/// Bytes between two times at which what was written is sent to the disk.
+/// Number of bytes between two syncs.
 const STEP_BYTES: u64 = 64 << 20;
 
-/// A file that a thread of its own forces to the disk now and then.
+/// A file that a separate thread syncs to disk at intervals.
 pub(crate) struct WriteBehindFile {
     file: File,
-    /// Bytes after which that is done.
+    /// Number of bytes after which a sync starts.
     step: u64,
-    /// Bytes since that was begun last.
+    /// Number of bytes written since the last sync started.
     waiting: u64,
-    /// Hears how the one that was begun last ended.
+    /// Receives the result of the last sync that was started.
     sync: Option<Receiver<io::Result<()>>>,
 }
 
@@ -34,16 +34,16 @@ impl WriteBehindFile {
         }
     }
 
-    /// The file; not all of it is on the disk yet.
+    /// Returns the file. Not all of it is on disk yet.
     ///
     /// # Errors
-    /// Those of the disk so far: the system tells each of them once.
+    /// Returns an error of the disk so far: the system reports each of them only once.
     pub(crate) fn into_file(mut self) -> io::Result<File> {
         self.finish_sync()?;
         Ok(self.file)
     }
 
-    /// Sends what was written to the disk, unless the disk is still at what came before.
+    /// Starts a sync of the written data, unless the previous one is still running.
     fn begin(&mut self) -> io::Result<()> {
         match self.sync.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return Ok(()),
@@ -52,9 +52,9 @@ impl WriteBehindFile {
         }
         let file = self.file.try_clone()?;
         let (sender, synced) = channel();
-        // Whoever gives the file up does not listen.
+        // Nothing receives if the file was dropped.
         let sync = move || drop(sender.send(file.sync_data()));
-        // Without a thread the end waits longer, and that is all.
+        // If no thread can be started, the final sync just takes longer.
         self.sync = spawn_detached(Builder::new(), sync)
             .is_ok()
             .then_some(synced);
@@ -62,7 +62,7 @@ impl WriteBehindFile {
         Ok(())
     }
 
-    /// Waits for what was sent to the disk last.
+    /// Waits for the last sync.
     fn finish_sync(&mut self) -> io::Result<()> {
         let synced = self.sync.take().map(|sync| sync.recv());
         synced.map_or(Ok(()), |synced| synced.expect("the thread does not panic"))

@@ -1,4 +1,4 @@
-//! Arguments of what is read: sources, their fields, converters, HTML, and lines that recur.
+//! Arguments for input: sources, their fields, converters, HTML, and recurring lines.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub(crate) struct InputArguments {
     pub(crate) losses: LossArguments,
 }
 
-/// Format of sources, and where their records have what.
+/// Format of sources, and the fields of their records.
 #[derive(Args)]
 pub(crate) struct RecordArguments {
     /// Format of all inputs [default: by name and content]
@@ -85,7 +85,7 @@ pub(crate) struct RecordArguments {
 }
 
 impl RecordArguments {
-    /// Options by which records are read so.
+    /// Returns options for reading records in this way.
     pub(crate) fn options(&self) -> InputOptions {
         InputOptions::default()
             .format(self.format)
@@ -127,15 +127,14 @@ impl LossArguments {
         }
     }
 
-    /// The end of a command that left `rows` out: a failure if that is more than nothing, and nobody said that it is bearable.
+    /// Ends a command that left out `rows`. Returns a failure if some of them are losses and `--max-skipped` was not given.
     pub(crate) fn end<'r>(
         &self,
         rows: impl IntoIterator<Item = &'r SkippedRow>,
     ) -> Result<(), Failure> {
         let mut lost = rows.into_iter().filter(|row| row.is_loss());
         match (self.max_skipped, lost.next()) {
-            // With `--max-skipped` the user has said what is bearable, and the job has failed already if there
-            // was more.
+            // With `--max-skipped` the user has set a limit, and the job has already failed if there were more.
             (None, Some(row)) => Err(Failure::Losses {
                 count: row.count + lost.map(|row| row.count).sum::<u64>(),
                 first: row.first.clone(),
@@ -145,14 +144,14 @@ impl LossArguments {
     }
 }
 
-/// The field that a survivor rule reads.
+/// Returns the field that a survivor rule reads.
 pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
     let rule = keep.field_rule().map(|rule| rule.to_string().parse());
     Ok(rule.transpose()?)
 }
 
 impl InputArguments {
-    /// Options for reading sources, with the field that ranks survivors.
+    /// Returns options for reading sources, with the field by which survivors are chosen.
     pub(crate) fn options(&self, order_field: Option<OrderField>) -> InputOptions {
         let mut options = self
             .records
@@ -163,12 +162,12 @@ impl InputArguments {
         options
     }
 
-    /// Says which options had nothing to act on, once everything was read.
+    /// Warns of options that had no effect, once everything was read.
     pub(crate) fn warn_of_unused(&self, inputs: &Inputs, quiet: bool) {
         self.html.warn_of_unused(inputs.have_html(), quiet);
     }
 
-    /// The reading of all records of inputs that were found.
+    /// Returns a scan of all records of inputs that were discovered.
     pub(crate) fn scan<'a>(
         &self,
         inputs: &'a Inputs,
@@ -183,7 +182,7 @@ impl InputArguments {
             .observer(observer)
     }
 
-    /// Finds what the arguments name. Results of earlier jobs that are met are left out, and told of unless `quiet`.
+    /// Discovers the inputs that the arguments name. Results of earlier jobs are skipped, and reported unless `quiet`.
     pub(crate) fn discover(
         &self,
         options: &InputOptions,
@@ -194,7 +193,7 @@ impl InputArguments {
         self.discover_paths(&self.inputs, options, spool, output, quiet)
     }
 
-    /// The same of other paths.
+    /// Works like `discover`, for other paths.
     pub(crate) fn discover_paths(
         &self,
         paths: &[OsString],
@@ -211,8 +210,7 @@ impl InputArguments {
         let records = &self.records;
         let speaks_of_tables =
             records.delimiter.is_some() || records.no_header || records.no_quotes;
-        // An option without effect is an error of whoever gave it, and this is the first moment at which it is
-        // known.
+        // An option without effect is a user error, and this is the first moment at which it is known.
         if speaks_of_tables && !inputs.sources.iter().any(is_table) {
             return Err(Failure::Usage(
                 "--delimiter, --no-header and --no-quotes apply to CSV and TSV, and no input is such a table: give --format csv if one is"
@@ -234,7 +232,7 @@ impl InputArguments {
     }
 }
 
-/// Says that JSON is compared with its braces and names, for nothing in it is known to be the text.
+/// Warns that JSON is compared with its braces and names, because it has no known text field.
 fn warn_of_json_texts(inputs: &Inputs, options: &InputOptions) {
     let mut texts = inputs
         .sources
@@ -258,11 +256,11 @@ fn warn_of_json_texts(inputs: &Inputs, options: &InputOptions) {
     ));
 }
 
-/// One character that may separate values.
+/// Parses a delimiter of one character.
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
-        // Letters and digits are values; a quote or the end of a line would take the reader's own syntax apart.
+        // Letters and digits are values, and a quote or line end would break the syntax of the reader.
         [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
         _ => Err(format!(
             "{text:?} cannot separate values: use one character such as ';' or '|', or tab"
@@ -270,7 +268,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Commands that turn other formats into text.
+/// Commands that convert other formats to text.
 #[derive(Args)]
 pub(crate) struct ConvertArguments {
     /// Convert files with this ending by running a command: '.ps=ps2ascii'
@@ -328,14 +326,14 @@ impl ConvertArguments {
     }
 }
 
-/// Settings of object stores from the environment.
+/// Returns the settings of object stores from the environment.
 pub(crate) fn store_settings() -> StoreSettings {
     let known = |name: &str| {
         ["AWS_", "AZURE_", "GOOGLE_"]
             .iter()
             .any(|prefix| name.starts_with(prefix))
     };
-    // `vars` panics at the first variable that is not UTF-8, whoever set it.
+    // `vars` panics at the first variable that is not UTF-8, even if it is unrelated.
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
         known(&name).then(|| (name.to_lowercase(), value))
@@ -343,8 +341,8 @@ pub(crate) fn store_settings() -> StoreSettings {
     StoreSettings(variables.collect())
 }
 
-/// The collections of fingerprints, or lists of pairs of them, that arguments name: paths, globs, objects of stores, - for
-/// standard input, and u64: before the name of raw numbers.
+/// Returns the collections of fingerprints, or lists of pairs of them, that arguments name: paths, globs, objects of stores, - for standard input,
+/// and u64: before the name of a file of raw numbers.
 pub(crate) fn fingerprint_sources<S: AsRef<OsStr>>(
     arguments: &[S],
     spool: &Path,
@@ -365,7 +363,7 @@ pub(crate) struct KnownFingerprints {
 
 impl KnownFingerprints {
     pub(crate) fn of(source: &FingerprintSource) -> Result<Self, Failure> {
-        // A pipe that is opened is read.
+        // Opening a pipe would read from it.
         if source.is_standard_input() || !source.path().is_file() {
             return Ok(Self::default());
         }
@@ -387,15 +385,14 @@ impl KnownFingerprints {
     }
 }
 
-/// A converter whose program is there.
+/// Parses a converter and checks that its program exists.
 fn converter(text: &str) -> Result<Converter, String> {
     let converter: Converter = text
         .parse()
         .map_err(|error: OptionError| error.to_string())?;
     let program = &converter.words()[0];
     let is_there = match program.contains('/') {
-        // Whether it may be run shows when it is started; here a misspelt name is to be told before hours of
-        // work.
+        // Whether the program may be executed is checked when it is started; this detects a misspelt name before hours of work.
         true => Path::new(program).is_file(),
         false => {
             let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -452,12 +449,12 @@ enum BoilerplateScopeOption {
 }
 
 impl BoilerplateArguments {
-    /// True if texts stay as they are.
+    /// Returns true if texts stay unchanged.
     pub(crate) fn is_off(&self) -> bool {
         self.boilerplate == BoilerplateScopeOption::Off
     }
 
-    /// Learns the lines from everything that is to be read, and puts them into the options.
+    /// Learns the lines from all inputs, and adds them to the options.
     pub(crate) fn learn(
         &self,
         inputs: &Inputs,
@@ -497,7 +494,7 @@ impl BoilerplateArguments {
     }
 }
 
-/// Text of HTML that counts.
+/// Which text of HTML counts.
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible, fast, main or quality [default: main]
@@ -521,7 +518,7 @@ pub(crate) struct HtmlArguments {
 }
 
 impl HtmlArguments {
-    /// Says which of these options had no HTML to act on, once everything was read.
+    /// Warns of those of these options that had no HTML to act on, once everything was read.
     pub(crate) fn warn_of_unused(&self, has_html: bool, quiet: bool) {
         let given = [
             (self.html.is_some(), "--html"),
@@ -539,7 +536,7 @@ impl HtmlArguments {
         }
     }
 
-    /// True if any of these options is given.
+    /// Returns true if any of these options is given.
     pub(crate) fn is_given(&self) -> bool {
         self.html.is_some() || self.html_title || self.html_alt || self.html_links
     }

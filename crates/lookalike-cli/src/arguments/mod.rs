@@ -1,4 +1,4 @@
-//! Arguments that several subcommands share: what to read, how texts become features, what is similar, what to use of the machine.
+//! Arguments shared by several subcommands: inputs, features of texts, similarity, and use of the machine.
 
 mod input;
 mod preset;

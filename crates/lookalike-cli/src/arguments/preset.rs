@@ -1,4 +1,4 @@
-//! `--preset`: what its options are beside it, and files that it does not fit.
+//! `--preset`: its effect on the defaults of other options, and the check that files fit it.
 
 use std::fmt::Display;
 
@@ -12,7 +12,7 @@ use crate::console;
 use crate::failure::Failure;
 use crate::known_schemes::shingle_of;
 
-/// Parser of the name of a preset.
+/// Creates the parser for the name of a preset.
 pub(crate) fn preset_name() -> impl TypedValueParser<Value = Preset> {
     let help = |preset| match preset {
         Preset::OneTopic => "Pages of one topic, which share words and templates",
@@ -22,7 +22,7 @@ pub(crate) fn preset_name() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<Preset>())
 }
 
-/// An option that has a value of the preset unless it is given.
+/// Makes an option default to the value of the preset.
 fn preset_value(argument: Arg, value: fn(Preset) -> &'static str) -> Arg {
     let values = Preset::ALL.map(|preset| {
         let is_named = OsStr::from(preset.name());
@@ -31,23 +31,23 @@ fn preset_value(argument: Arg, value: fn(Preset) -> &'static str) -> Arg {
     argument.default_value_ifs(values)
 }
 
-/// For `mut_arg`: `--shingle` beside `--preset`.
+/// Makes `--shingle` default to that of `--preset`. For `mut_arg`.
 pub(crate) fn preset_shingle(argument: Arg) -> Arg {
     preset_value(argument, Preset::shingle_text)
 }
 
-/// For `mut_arg`: `--sketch` beside `--preset`.
+/// Makes `--sketch` default to that of `--preset`. For `mut_arg`.
 pub(crate) fn preset_sketch(argument: Arg) -> Arg {
     preset_value(argument, Preset::sketch_text)
 }
 
-/// For `mut_arg`: `--distance` or `--radius` beside `--preset`.
+/// Makes `--distance` or `--radius` default to that of `--preset`. For `mut_arg`.
 pub(crate) fn preset_distance(argument: Arg) -> Arg {
     preset_value(argument, Preset::distance_text)
 }
 
-/// Refuses files and indexes of fingerprints of another width, or of other features, as far as they tell them before they are read. A scheme
-/// that is not known by its id is warned of.
+/// Refuses files and indexes of fingerprints with another width or other features, as far as these are known before reading. Warns of a scheme that
+/// is not known by its id.
 pub(crate) fn ensure_preset_fits<'s>(
     preset: Preset,
     sources: impl IntoIterator<Item = &'s FingerprintSource>,

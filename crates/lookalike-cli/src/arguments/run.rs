@@ -1,4 +1,4 @@
-//! Arguments of the use of the machine, and of what is printed.
+//! Arguments for the use of the machine, and for output.
 
 use std::path::PathBuf;
 
@@ -41,18 +41,18 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
-    /// True if advice may be given: not where a program reads what is said.
+    /// Returns true if advice may be printed: not if a program reads the output.
     pub(crate) fn warns(&self) -> bool {
         !self.quiet && !self.json
     }
 
-    /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job, interrupted or not. Those of
-    /// jobs that were killed are removed.
+    /// Creates a folder for temporary files in `--tmp`, or else in `default`. It is removed with the job, interrupted or not. Folders of killed jobs
+    /// are removed, too.
     pub(crate) fn spool(&self, default: PathBuf) -> Result<Spool, Failure> {
         let parent = self.tmp.clone().unwrap_or(default);
         Spool::new(&parent).map_err(|error| {
             let reason = error.to_string();
-            // The library adds the path of a temporary name, which says nothing to the user.
+            // The library appends the temporary path, which means nothing to the user.
             let reason = reason.split(" at path").next().unwrap_or_default();
             Failure::Failed(format!(
                 "{}: {reason}: temporary files are stored there; name another directory with --tmp",

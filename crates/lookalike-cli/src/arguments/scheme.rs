@@ -43,7 +43,7 @@ pub(crate) struct WordArguments {
 }
 
 impl WordArguments {
-    /// A scheme with these words and characters, and defaults for everything else.
+    /// Returns a scheme with these words and characters, and defaults for everything else.
     pub(crate) fn scheme(&self) -> Scheme {
         Scheme::default()
             .normalization(self.normalize)
@@ -107,7 +107,7 @@ pub(crate) struct SchemeArguments {
     terms: Option<PathBuf>,
 }
 
-/// The token hashes by name; what follows from the key comes later.
+/// A token hash by name; its key is added later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum HashName {
     Xxh3,
@@ -116,14 +116,14 @@ pub(crate) enum HashName {
 }
 
 impl SchemeArguments {
-    /// The scheme with a sketch for texts that are read so, and the table of terms that it names, if it needs one.
+    /// Returns the scheme with a sketch for texts read with these options, and its table of terms if it needs one.
     pub(crate) fn scheme(
         &self,
         weight: Weight,
         sketch: Sketch,
         read: &InputOptions,
     ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
-        // Read before the table of terms: that of keyed hashes is checked with it.
+        // Read before the table of terms, because a table of keyed hashes is checked against the key.
         let key = self.key()?;
         let scheme = self.without_table(weight, sketch, read, key)?;
         if !scheme.needs_terms() {
@@ -131,12 +131,12 @@ impl SchemeArguments {
             return Ok((scheme, None));
         }
         let terms = Arc::new(self.table(&scheme, key)?);
-        // The id of the table is part of the scheme: sketches by another table are never compared with these.
+        // The id of the table is part of the scheme, so that sketches made with another table are never compared with these.
         let scheme = scheme.terms(Some(terms.id()));
         Ok((scheme, Some(terms)))
     }
 
-    /// The scheme without the table of terms that it may need.
+    /// Returns the scheme without the table of terms that it may need.
     fn without_table(
         &self,
         weight: Weight,
@@ -145,7 +145,7 @@ impl SchemeArguments {
         key: Option<SipKey>,
     ) -> Result<Scheme, Failure> {
         let hash = match (self.hash, key) {
-            // The user would believe in a protection that is not there.
+            // Otherwise the user would rely on a protection that does not exist.
             (HashName::Xxh3 | HashName::Lookup3, Some(_)) => {
                 return Err(Failure::Usage(
                     "--hash-key has no effect here: it is the key for --hash siphash".to_owned(),
@@ -163,7 +163,7 @@ impl SchemeArguments {
         };
         let shingle = self.shingle()?;
         let by_length_and_noun = matches!(weight, Weight::TfLengthNoun(_));
-        // The lengths are those of words, and so are the nouns.
+        // The weight uses the lengths of words, and nouns are words too.
         if by_length_and_noun && shingle != Shingle::words(1).unwrap_or_default() {
             return Err(Failure::Usage(format!(
                 "the weight tf-length-noun applies to single words, not to {shingle}: add --shingle words:1",
@@ -191,7 +191,7 @@ impl SchemeArguments {
             .terms(None))
     }
 
-    /// The features, with the rule for short texts.
+    /// Returns the features, with the rule for short texts.
     fn shingle(&self) -> Result<Shingle, Failure> {
         let Some(short) = self.short else {
             return Ok(self.shingle);
@@ -204,20 +204,19 @@ impl SchemeArguments {
         })
     }
 
-    /// The scheme of an evaluation, which makes the table of terms that it needs from its own
-    /// documents.
+    /// Returns the scheme of an evaluation, which builds the table of terms that it needs from its own documents.
     pub(crate) fn measured(
         &self,
         weight: Weight,
         sketch: Sketch,
         read: &InputOptions,
     ) -> Result<Scheme, Failure> {
-        // Rarity learned elsewhere would let the evaluation see what a job of this kind never has.
+        // Rarity learned elsewhere would give the evaluation information that such a job never has.
         self.refuse_terms("an evaluation makes the table that it needs from its own documents")?;
         self.without_table(weight, sketch, read, self.key()?)
     }
 
-    /// Refuses a table of terms where none is looked at.
+    /// Refuses a table of terms if it would not be used.
     fn refuse_terms(&self, why: &str) -> Result<(), Failure> {
         match self.terms {
             Some(_) => Err(Failure::Usage(format!(
@@ -227,10 +226,10 @@ impl SchemeArguments {
         }
     }
 
-    /// The scheme whose features a table of terms counts.
+    /// Returns the scheme whose features a table of terms counts.
     pub(crate) fn counted(&self, read: &InputOptions) -> Result<Scheme, Failure> {
         self.refuse_terms("this command makes one")?;
-        // Weights and sketches come after counting: one table is for all of them.
+        // Weights and sketches come after counting, so one table serves all of them.
         let scheme = self.without_table(Weight::Set, Sketch::None, read, self.key()?)?;
         Ok(scheme.counted())
     }
@@ -258,18 +257,18 @@ impl SchemeArguments {
         Ok(())
     }
 
-    /// The files that are read for it.
+    /// Returns the files that are read for the scheme.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let files = [&self.hash_key, &self.terms].into_iter();
         files.filter_map(|file| file.as_deref())
     }
 
-    /// The secret key of the token hash, if one is named.
+    /// Returns the secret key of the token hash, if one is specified.
     pub(crate) fn key(&self) -> Result<Option<SipKey>, Failure> {
         hash_key(self.hash_key.as_deref())
     }
 
-    /// The table of terms, which must count the features of the scheme.
+    /// Reads the table of terms, which must count the features of the scheme.
     fn table(&self, scheme: &Scheme, key: Option<SipKey>) -> Result<Terms, Failure> {
         let needs = if scheme.shingle.needs_terms() {
             format!("--shingle {}", scheme.shingle)
@@ -288,14 +287,14 @@ impl SchemeArguments {
         let terms = Terms::from_bytes(&bytes, key).map_err(|error| failed(error.to_string()))?;
         let named = scheme.terms(Some(terms.id()));
         terms
-            // Counts of other features would give weights without meaning, and no error.
+            // Counts of other features would silently give meaningless weights.
             .ensure_fits(&named)
             .map_err(|error| failed(error.to_string()))?;
         Ok(terms)
     }
 }
 
-/// The secret key of a token hash in this file, if one is named.
+/// Reads the secret key of a token hash from this file, if one is specified.
 pub(crate) fn hash_key(path: Option<&Path>) -> Result<Option<SipKey>, Failure> {
     let Some(path) = path else {
         return Ok(None);

@@ -13,7 +13,7 @@ use super::values::share;
 use crate::console;
 use crate::failure::Failure;
 
-/// Method of finding candidates, and bounds of what counts as near.
+/// Method of finding candidates, and limits for near-duplicates.
 #[derive(Args)]
 #[command(next_help_heading = "Method")]
 pub(crate) struct MethodArguments {
@@ -78,7 +78,7 @@ pub(crate) struct MethodArguments {
     pub(crate) recall: f64,
 }
 
-/// Tests that a pair must pass beside the least resemblance.
+/// Tests that a pair must pass in addition to the minimum resemblance.
 #[derive(Args)]
 pub(crate) struct TestArguments {
     /// Additional test that a pair must pass, on its own features: resemblance, containment (shared features over the smaller set)
@@ -92,11 +92,11 @@ pub(crate) struct TestArguments {
 }
 
 impl MethodArguments {
-    /// The sketch that the method needs.
+    /// Returns the sketch that the method needs.
     pub(crate) fn sketch(&self) -> Sketch {
         let functions = self.functions;
         match (self.method.default_sketch(), self.size) {
-            // The method names a kind of sketch; its measures come from the options.
+            // The method determines the kind of sketch, and the options its dimensions.
             (Sketch::Simhash, _) => match &*self.bits {
                 "32" => Sketch::Simhash32,
                 "128" => Sketch::Simhash128,
@@ -113,12 +113,12 @@ impl MethodArguments {
             },
             (Sketch::IMatch { .. }, Some(lexicons)) => Sketch::IMatch { lexicons },
             (Sketch::Buckets { .. }, Some(buckets)) => Sketch::Buckets { buckets },
-            // Without `--size`, or where it has no meaning: then `option_uses` has told so.
+            // Without `--size`, or if it has no meaning, which `option_uses` has reported.
             (sketch, _) => sketch,
         }
     }
 
-    /// The settings of a job with this method, everything else at its default.
+    /// Returns the settings of a job with this method, and defaults for everything else.
     pub(crate) fn settings(
         &self,
         scheme: Scheme,
@@ -137,20 +137,20 @@ impl MethodArguments {
             .tests(tests.tests.clone())
     }
 
-    /// Largest Hamming distance of a candidate.
+    /// Returns the maximum Hamming distance of a candidate.
     pub(crate) fn distance(&self) -> u32 {
         self.distance.unwrap_or(self.method.default_distance())
     }
 
-    /// Field that the method needs of each record besides its text.
+    /// Returns the category that the method needs of each record.
     pub(crate) fn category(&self) -> Option<Category> {
-        // One category is all that a record has. The job refuses `--within` and `--across` beside this.
+        // A record has only one category. The job refuses `--within` and `--across` in combination with this.
         (self.distance_for == DistanceFor::Site).then_some(Category::Site)
     }
 
-    /// Refuses numbers that mean nothing.
+    /// Refuses numbers without meaning.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        // Of both ends the numbers of bands would be none and infinitely many.
+        // At the two ends, the number of bands would be zero and infinite.
         if self.recall > 0.0 && self.recall < 1.0 {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl MethodArguments {
     }
 }
 
-/// Pairs that count.
+/// Which pairs count.
 #[derive(Args)]
 #[command(next_help_heading = "Method")]
 pub(crate) struct ScopeArguments {
@@ -186,20 +186,20 @@ pub(crate) struct ScopeArguments {
 impl ScopeArguments {
     pub(crate) fn scope(&self) -> PairScope {
         match (&self.within, &self.across) {
-            // clap refuses both.
+            // clap refuses both together.
             (Some(_), _) => PairScope::Within,
             (_, Some(_)) => PairScope::Across,
             _ => PairScope::Everything,
         }
     }
 
-    /// The category that is read of each record: of the scope, or what a method wants to know.
+    /// Returns the category to read of each record: that of the scope, or else the one that the method needs.
     pub(crate) fn category(&self, method: &MethodArguments) -> Option<Category> {
         let scope = self.within.as_ref().or(self.across.as_ref()).cloned();
         scope.or(method.category())
     }
 
-    /// Says how many records have no category.
+    /// Warns of records without a category, with their number.
     pub(crate) fn warn(&self, without: u64, method: &MethodArguments) {
         let meaning = match self.scope() {
             PairScope::Everything => "--distance applies to all their pairs",
@@ -213,7 +213,7 @@ impl ScopeArguments {
     }
 }
 
-/// Options that decide which documents are similar, the same for every command that compares documents.
+/// Options that decide which documents are similar, shared by all commands that compare documents.
 #[derive(Args)]
 pub(crate) struct SimilarityArguments {
     #[command(flatten)]
@@ -240,29 +240,29 @@ pub(crate) struct SimilarityArguments {
 }
 
 impl SimilarityArguments {
-    /// Refuses numbers that mean nothing.
+    /// Refuses numbers without meaning.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.method.check()
     }
 
-    /// Tells whether more of a record is compared than its text.
+    /// Returns true if other parts of a record than its text are compared.
     pub(crate) fn reads_fields(&self) -> bool {
         !self.scheme.fields.is_none() || self.method.category().is_some()
     }
 
-    /// Says how many records have no category.
+    /// Warns of records without a category, with their number.
     pub(crate) fn warn(&self, without: u64) {
         self.scope.warn(without, &self.method);
     }
 
-    /// Options for reading documents that are compared, of those of the inputs.
+    /// Extends the options for reading inputs with those for documents to compare.
     pub(crate) fn options(&self, input: InputOptions) -> InputOptions {
         input
             .category(self.scope.category(&self.method))
             .fields(self.scheme.fields)
     }
 
-    /// The settings of a job that reads with these options, everything else at its default.
+    /// Returns the settings of a job that reads with these options, and defaults for everything else.
     pub(crate) fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
         let method = &self.method;
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;

@@ -6,7 +6,7 @@ use lookalike_corpus::OutputFormat;
 
 use crate::caller;
 
-/// A share as `0.8` or `80%`; what it may be is checked where its meaning is known.
+/// Parses a share, such as `0.8` or `80%`. Its range is checked where its meaning is known.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
@@ -15,7 +15,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     share.map_err(|_| format!("{text:?} is not a share: use a value such as 0.8 or 80%"))
 }
 
-/// A share above 0 and at most 1.
+/// Parses a share above 0 and at most 1.
 pub(crate) fn positive_share(text: &str) -> Result<f64, String> {
     let share = share(text).ok();
     share
@@ -23,7 +23,7 @@ pub(crate) fn positive_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
 }
 
-/// 1 to 1024 threads.
+/// Parses a number of threads: 1 to 1024.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
@@ -31,21 +31,20 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is not a number of threads from 1 to 1024"))
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(word: OsString) -> String {
     let text = word.to_string_lossy().into_owned();
-    // No `~`, `*` or `!`: only what every shell leaves alone.
+    // Without `~`, `*` or `!`: only characters that every shell leaves alone.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text
     } else {
-        // Within single quotes nothing is special but the quote itself: it ends them, stands escaped, and
-        // begins them again.
+        // Within single quotes only the quote itself is special: close the quotes, write it escaped, and open them again.
         format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 
-/// The command line as it was given, quoted where a shell would need it.
+/// Returns the command line as given, quoted as a shell needs it.
 pub(crate) fn command_line() -> String {
     let words = caller::words().into_iter().map(quoted);
     std::iter::once("lookalike".to_owned())
@@ -54,7 +53,7 @@ pub(crate) fn command_line() -> String {
         .join(" ")
 }
 
-/// The format of results.
+/// Parses the format of results.
 pub(crate) fn output_format(text: &str) -> Result<OutputFormat, String> {
     match text {
         "jsonl" => Ok(OutputFormat::JsonLines),

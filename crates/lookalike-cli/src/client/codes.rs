@@ -1,4 +1,4 @@
-//! Files of fingerprints and longer sketches, and of exported documents, which are sent as they are.
+//! Loading of files of fingerprints and longer sketches, and of exported documents, which are sent unchanged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::arguments::LossArguments;
 use crate::collection_file::CollectionFile;
 use crate::failure::Failure;
 
-/// Bytes of sketches of a request in JSON, unless one has more.
+/// Bytes of sketches in a JSON request, unless a single one has more.
 const SENT: usize = 2 << 20;
-/// Bytes of fingerprints and ids that are read at once.
+/// Number of bytes of fingerprints and ids that are read at once.
 const READ: u64 = 4 << 20;
 
 #[derive(clap::Args)]
@@ -61,7 +61,7 @@ pub(super) struct LoadOptions {
 struct LoadCounts {
     loaded: u64,
     replaced: u64,
-    /// Documents that lost a part, by part, which the collection does not keep.
+    /// Number of documents for each part that the collection does not store and that was dropped.
     dropped: BTreeMap<String, u64>,
     skipped: Vec<SkippedRow>,
 }
@@ -78,20 +78,20 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
         } else {
             path
         };
-        // By its first line: names of both end in .jsonl.
+        // Decided by its first line, because the names of both kinds end in .jsonl.
         if exported::is_export(path)? {
             load_documents(client, arguments, path, &mut counts)?;
         } else {
             load_sketches(client, arguments, path, &mut counts)?;
         }
-        // A bad row of other files is an error there.
+        // A bad row of other files is reported as an error there.
         let is_lost = counts.skipped.iter().any(SkippedRow::is_loss);
         if arguments.losses.policy().is_strict() && is_lost {
             break;
         }
     }
     if !arguments.no_compact {
-        // It goes on behind the scenes.
+        // Merging continues in the background.
         client.json("POST", &collection(&arguments.collection, "/compact"), None)?;
     }
     let mut summary = json!({
@@ -107,7 +107,7 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
     arguments.losses.end(&counts.skipped)
 }
 
-/// The options of requests, of which the file tells the scheme unless the caller does.
+/// Returns the options of requests. The scheme is that of the file unless the user specified one.
 fn question(arguments: &LoadOptions, of_file: Option<String>) -> String {
     let scheme = arguments.scheme.clone().or(of_file);
     let scheme = scheme.map(|id| format!("scheme={}", escaped(&id)));
@@ -121,7 +121,7 @@ fn question(arguments: &LoadOptions, of_file: Option<String>) -> String {
     format!("?{}", options.join("&"))
 }
 
-/// The sketches that a collection holds. A scheme that this program cannot read is the business of the service.
+/// Returns the sketch of a collection. If this program cannot parse the scheme, the service decides.
 fn sketch_of(client: &ServiceClient, name: &str) -> Result<Sketch, Failure> {
     let shown = client.json("GET", &collection(name, ""), None)?;
     let scheme = shown["scheme"].as_str().and_then(|text| text.parse().ok());
@@ -135,8 +135,8 @@ fn load_sketches(
     counts: &mut LoadCounts,
 ) -> Result<(), Failure> {
     let sketch = sketch_of(client, &arguments.collection)?;
-    // Strict stops at the first bad row. A limit on their number is checked at the end, when documents are sent
-    // already: they can be loaded again without harm.
+    // In strict mode the first bad row stops the load. A limit on their number is checked at the end, when documents have already been sent, but
+    // loading them again does no harm.
     let strict = arguments.losses.policy().is_strict();
     let mut file = CollectionFile::open(path, sketch, strict)?;
     let question = question(arguments, file.scheme().map(|id| id.to_string()));
@@ -174,12 +174,12 @@ fn load_sketches(
 /// An id and its sketch.
 type SentSketch = (String, DocumentSketch);
 
-/// Sketches of one request: 64-bit fingerprints in the compact form, other ones as JSON.
+/// The sketches of one request: 64-bit fingerprints in the compact form, others as JSON.
 struct SketchBatch<'a> {
     client: &'a ServiceClient,
     path: String,
     counts: &'a mut LoadCounts,
-    /// Most of a request.
+    /// Maximum number of documents in a request.
     most: usize,
     waiting: Vec<SentSketch>,
     bytes: usize,
@@ -216,7 +216,7 @@ impl SketchBatch<'_> {
         let replaced = match packed {
             Some(items) => {
                 let answers = self.client.packed(&self.path, items.concat())?;
-                // A byte an item; the highest bit says that a document of this id was there.
+                // One byte per item; the highest bit means that a document with this id existed.
                 let replaced = answers.iter().filter(|answer| **answer & 0x80 != 0);
                 replaced.count()
             }
@@ -233,7 +233,7 @@ impl SketchBatch<'_> {
     }
 }
 
-/// 8 bytes of a fingerprint of 64 bits, 2 of length, both little-endian, and the id. See `docs/reference/formats.md`.
+/// Encodes a 64-bit fingerprint: 8 bytes, a length of 2 bytes, both little-endian, and the id. See `docs/reference/formats.md`.
 fn packed((id, sketch): &SentSketch) -> Option<Vec<u8>> {
     let DocumentSketch::Fingerprint(Fingerprint(code)) = sketch else {
         return None;
@@ -266,7 +266,7 @@ fn written((id, sketch): &SentSketch) -> Value {
     json!({"id": id, field: digits})
 }
 
-/// Bytes of a sketch in a request, roughly.
+/// Returns the approximate size of a sketch in a request, in bytes.
 fn written_bytes(sketch: &DocumentSketch) -> usize {
     match sketch {
         DocumentSketch::Fingerprint(_) => 16,

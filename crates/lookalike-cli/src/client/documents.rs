@@ -1,4 +1,4 @@
-//! Documents of any input, sent in batches, each answered by a line.
+//! Documents of any input, sent in batches and each answered by a line.
 
 use lookalike::scheme::{Boilerplate, BoilerplateScope, Extraction, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
@@ -18,14 +18,14 @@ use crate::arguments::{HtmlArguments, InputArguments, share};
 use crate::console;
 use crate::failure::Failure;
 
-/// Bytes of texts of a batch, unless one document has more.
-// A quarter of what a service takes by default: escapes make a text longer in JSON.
+/// Maximum number of bytes of texts in a batch, unless a single document has more.
+// A quarter of the default limit of a service, because escapes make a text longer in JSON.
 const BYTES: usize = 2 << 20;
 
-/// Most neighbours of one answer.
+/// Maximum number of neighbours in one answer.
 const PAGE: usize = 100;
 
-/// Documents, and the requests that carry them.
+/// Documents, and the size of the requests that send them.
 #[derive(clap::Args)]
 struct SentDocuments {
     /// Name of the collection
@@ -52,7 +52,7 @@ pub(super) struct CheckArguments {
     compared: ComparedArguments,
 }
 
-/// Documents that are compared.
+/// Which documents are compared.
 #[derive(clap::Args)]
 struct ComparedArguments {
     /// Documents to compare, by category: all, within (the same) or across (others) [default: that of the collection]
@@ -77,7 +77,7 @@ impl ComparedArguments {
     }
 }
 
-/// Neighbours that are looked for and shown.
+/// Which neighbours are searched and shown.
 #[derive(clap::Args)]
 struct NeighbourArguments {
     /// Maximum distance of fingerprints, up to the radius of the collection
@@ -162,13 +162,13 @@ struct DocumentOperation<'a> {
     name: &'a str,
     /// Options after the `?`.
     question: Vec<(&'a str, String)>,
-    /// Neighbours that are shown beyond those of the first page.
+    /// Maximum number of neighbours to show, if more than the first page has.
     neighbours: Option<usize>,
-    /// Lifetime of the documents, where they are kept.
+    /// Lifetime of the documents, if they are stored.
     kept_for: Option<Option<u64>>,
 }
 
-/// Asks for verdicts.
+/// Prints verdicts about documents.
 pub(super) fn check(client: &ServiceClient, arguments: &CheckArguments) -> Result<(), Failure> {
     let radius = arguments.radius.map(|bits| ("radius", bits.to_string()));
     let operation = DocumentOperation {
@@ -181,7 +181,7 @@ pub(super) fn check(client: &ServiceClient, arguments: &CheckArguments) -> Resul
     operation.send(client, &arguments.documents)
 }
 
-/// Asks for neighbours, page by page where more are wanted than one answer has.
+/// Prints neighbours of documents, page by page if there are more than fit one answer.
 pub(super) fn query(client: &ServiceClient, arguments: &QueryArguments) -> Result<(), Failure> {
     let most = arguments.question.neighbours.map(|most| most as usize);
     let operation = DocumentOperation {
@@ -201,7 +201,7 @@ pub(super) fn insert(client: &ServiceClient, arguments: &InsertArguments) -> Res
     operation.send(client, &arguments.documents)
 }
 
-/// Asks for verdicts and neighbours, and inserts what is new.
+/// Prints verdicts and neighbours, and inserts new documents.
 pub(super) fn check_and_insert(
     client: &ServiceClient,
     arguments: &CheckAndInsertArguments,
@@ -217,7 +217,7 @@ pub(super) fn check_and_insert(
     operation.send(client, &arguments.documents)
 }
 
-/// Asks which paragraphs are known.
+/// Prints which paragraphs are known.
 pub(super) fn paragraphs(
     client: &ServiceClient,
     arguments: &ParagraphArguments,
@@ -232,7 +232,7 @@ pub(super) fn paragraphs(
 }
 
 impl NeighbourArguments {
-    /// The options of a request, of whose neighbours at most `page` are shown.
+    /// Returns the options of a request that shows at most `page` neighbours.
     fn options(&self, page: Option<u32>) -> Vec<(&'static str, String)> {
         let shown = match (self.neighbours, page) {
             (Some(most), Some(page)) => Some(most.min(page)),
@@ -252,7 +252,7 @@ impl NeighbourArguments {
     }
 }
 
-/// Documents of one request.
+/// The documents of one request.
 struct RequestBatch<'a> {
     request: DocumentRequest<'a>,
     most: usize,
@@ -267,11 +267,11 @@ struct SentDocument {
     /// Source and number of its record.
     place: String,
     item: SentItem,
-    /// Bytes of its text.
+    /// Number of bytes in its text.
     bytes: usize,
 }
 
-/// The item of a request, with metadata as they stand in an export.
+/// An item of a request, with metadata unchanged from an export.
 #[derive(Serialize)]
 struct SentItem {
     #[serde(flatten)]
@@ -280,11 +280,11 @@ struct SentItem {
     metadata: Option<Box<RawValue>>,
 }
 
-/// A request, whose answers are written.
+/// A request that writes its answers.
 struct DocumentRequest<'a> {
     client: &'a ServiceClient,
     path: String,
-    /// Neighbours that are shown beyond those of the first page.
+    /// Maximum number of neighbours to show, if more than the first page has.
     neighbours: Option<usize>,
     out: AnswerLines,
 }
@@ -299,7 +299,7 @@ impl<'a> DocumentOperation<'a> {
         }
     }
 
-    /// The last part of the operation's path; the service refuses options that the operation does not have.
+    /// Returns the last part of the operation's path. The service refuses options that the operation does not have.
     fn path(&self) -> String {
         let mut path = format!("/{}", self.name);
         for (at, (name, value)) in self.question.iter().enumerate() {
@@ -326,7 +326,7 @@ impl<'a> DocumentOperation<'a> {
         let inputs = arguments
             .input
             .discover(&options, spool.path(), None, false)?;
-        // Equal texts are known by all that a reader sees.
+        // Equality of texts is decided by the whole visible text.
         let mut parser = Parser::new(&inputs, &options).with_visible();
         let losses = &arguments.input.losses;
         let mut batch = RequestBatch {
@@ -351,8 +351,7 @@ impl<'a> DocumentOperation<'a> {
             let skips = chunk.skips.iter();
             skips.for_each(|skip| batch.sender.skipped.add_part(skip));
             parser.parse(&chunk, &mut |record| {
-                // The parser cannot be stopped within a chunk: what follows the error, or the loss that ends the
-                // reading, is passed over.
+                // The parser cannot be stopped within a chunk, so skip what follows an error or the loss that ends the reading.
                 if done.is_err() || batch.sender.is_over() {
                     return;
                 }
@@ -365,7 +364,7 @@ impl<'a> DocumentOperation<'a> {
                         let source = &inputs.sources[record.source as usize];
                         let place = format!("{}, record {}", source.name(), record.number + 1);
                         let names = self.names_documents();
-                        // One that the service cannot take would have all of its batch refused.
+                        // An id that the service cannot accept would have the whole batch refused.
                         if let Err(error) = check_id(&record.id)
                             && names
                         {
@@ -373,8 +372,7 @@ impl<'a> DocumentOperation<'a> {
                         }
                         let mut item = json!({"text": record.text});
                         if record.visible.is_some() {
-                            // The number has the first byte of the hash lowest; hexadecimal digits are written
-                            // from the first byte on.
+                            // In the number, the first byte of the hash is lowest, but hexadecimal digits are written from the first byte on.
                             let hash = record.seen_hash().swap_bytes();
                             item["text_hash"] = format!("{hash:032x}").into();
                         }
@@ -401,11 +399,10 @@ impl<'a> DocumentOperation<'a> {
                             }
                         }
                         if names {
-                            // Checks and queries keep nothing: ids would only be sent to be ignored.
+                            // Checks and queries store nothing, so ids would be sent only to be ignored.
                             item["id"] = json!(record.id);
                         }
-                        // Lines of an export carry their own expiry and metadata, so that export and insert
-                        // bring a collection over whole.
+                        // Lines of an export contain their own expiry and metadata, so that export and insert transfer a collection completely.
                         let keeps = self.kept_for.is_some();
                         let own = keeps.then(|| exported::beside_text(record.raw)).flatten();
                         let own = match own.transpose() {
@@ -443,12 +440,12 @@ impl<'a> DocumentOperation<'a> {
                 break;
             }
         }
-        // Also after a loss that ends the reading: what was read before it was accepted.
+        // Even after a loss that ends the reading, because the records before it were accepted.
         batch.send()?;
         batch.request.out.flush()?;
         let sent = batch.sender.taken();
         let skipped = batch.sender.finish()?;
-        // What the collection looks at was not asked for here.
+        // The fields that the collection uses were not requested by the user here.
         let given = options
             .clone()
             .category(None)
@@ -477,19 +474,19 @@ impl<'a> DocumentOperation<'a> {
         losses.end(&skipped)
     }
 
-    /// True if the service wants to know what the documents are called.
+    /// Returns true if the service needs the ids of the documents.
     fn names_documents(&self) -> bool {
         self.kept_for.is_some() || self.name == "paragraphs"
     }
 }
 
-/// Fields of records that a collection looks at.
+/// The fields of records that a collection uses.
 struct AskedFields {
     category: Option<Category>,
     fields: FieldWeights,
     /// Extraction of the text of pages.
     html: Option<Extraction>,
-    /// True if lines of the site of a document are left out.
+    /// True if the collection leaves out lines that recur on the site of a document.
     wants_site: bool,
 }
 
@@ -503,7 +500,7 @@ impl AskedFields {
                 "the service names a category that cannot be read: {error}"
             ))
         })?;
-        // A scheme that this program cannot read is the business of the service.
+        // If this program cannot parse the scheme, the service decides.
         let scheme = shown["scheme"].as_str().and_then(|text| text.parse().ok());
         let scheme: Option<Scheme> = scheme;
         let fields = scheme.map_or_else(FieldWeights::default, |scheme| scheme.fields);
@@ -519,7 +516,7 @@ impl AskedFields {
         })
     }
 
-    /// The extraction of the collection, which options may name but not change.
+    /// Returns the extraction of the collection, which options may repeat but not change.
     fn extraction(&self, given: &HtmlArguments) -> Result<Extraction, Failure> {
         let own = given.extraction();
         match self.html {
@@ -531,7 +528,7 @@ impl AskedFields {
     }
 }
 
-/// Gives an item the fields that the collection looks at.
+/// Adds the fields that the collection uses to an item.
 fn add_fields(fields: &DocumentFields, item: &mut Value) {
     let anchors = fields.anchors.iter();
     let anchors: Vec<Value> = anchors
@@ -552,7 +549,7 @@ fn add_fields(fields: &DocumentFields, item: &mut Value) {
 impl RequestBatch<'_> {
     fn push(&mut self, document: SentDocument) -> Result<(), Failure> {
         let bytes = self.bytes + document.bytes;
-        // A document that is larger than the bound by itself goes alone.
+        // A document that exceeds the limit by itself is sent alone.
         if self.documents.len() == self.most || bytes > BYTES && !self.documents.is_empty() {
             self.send()?;
             if self.sender.is_over() {
@@ -575,7 +572,7 @@ impl RequestBatch<'_> {
 }
 
 impl DocumentRequest<'_> {
-    /// Sends documents, and writes a line for each.
+    /// Sends documents and writes a line for each.
     fn ask(&mut self, documents: &[SentDocument]) -> Result<(), RequestError> {
         let items: Vec<&SentItem> = documents.iter().map(|document| &document.item).collect();
         let mut answers = self.client.items(&self.path, &items)?;
@@ -594,16 +591,15 @@ impl DocumentRequest<'_> {
         Ok(())
     }
 
-    /// Adds the neighbours that follow the first page, up to so many.
+    /// Adds the neighbours after the first page, until `most` are shown.
     fn follow(&self, item: &Value, answer: &mut Value, most: usize) -> Result<(), Failure> {
         loop {
             let shown = answer["neighbours"].as_array().map_or(0, Vec::len);
-            // Each page begins behind the last neighbour of the one before; inserts in between neither repeat
-            // nor hide one.
+            // Each page begins after the last neighbour of the previous one, so inserts in between neither repeat nor hide one.
             let Some(after) = answer["next"].as_str().filter(|_| shown < most) else {
                 return Ok(());
             };
-            // The last value of an option would not count: the first page's limit is replaced.
+            // Appending another limit would have no effect, so replace that of the first page.
             let limit = PAGE.min(most - shown);
             let path = self.path.replace(
                 &format!("limit={PAGE}"),
@@ -615,7 +611,7 @@ impl DocumentRequest<'_> {
                 all.extend(more);
             }
             answer["more"] = page["more"].take();
-            // The greatest of all pages. `None` is less than any number, which is meant.
+            // The maximum over all pages. `None` compares less than any number, as intended.
             if page["resemblance"].as_f64() > answer["resemblance"].as_f64() {
                 answer["resemblance"] = page["resemblance"].take();
             }

@@ -1,4 +1,4 @@
-//! Files of exported documents: a line of JSON each, plain or packed by gzip or zstd, sent as they stand.
+//! Files of exported documents: one line of JSON each, plain or compressed by gzip or zstd, sent unchanged.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, stdin};
@@ -12,11 +12,11 @@ use super::http::RequestError;
 use super::record_sender::RecordSender;
 use crate::failure::Failure;
 
-/// Bytes of documents of a request, unless one has more.
+/// Maximum number of bytes of documents in a request, unless a single one has more.
 const BYTES: usize = 2 << 20;
-/// Longest line. No service takes a document of so many bytes.
+/// Maximum length of a line. No service accepts a document of this size.
 const LONGEST: u64 = 256 << 20;
-/// Longest beginning of a line in which the time of expiry stands: it follows the id.
+/// Length of the start of a line in which the time of expiry must occur; it follows the id.
 const HEAD: usize = 16 << 10;
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
@@ -24,16 +24,16 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::Failed(format!("{shown}: {error}"))
 }
 
-/// Unpacks a file by its first bytes.
+/// Opens a file, decompressing it if its first bytes say so.
 fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     let mut input = BufReader::with_capacity(HEAD, File::open(path).map_err(failed(path))?);
     let head = input.fill_buf().map_err(failed(path))?;
-    // The magic number of gzip (RFC 1952, section 2.3.1). Several members are one file (section 2.2).
+    // The magic number of gzip (RFC 1952, section 2.3.1). A file may have several members (section 2.2).
     if head.starts_with(&[0x1f, 0x8b]) {
         let unpacked = flate2::bufread::MultiGzDecoder::new(input);
         return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));
     }
-    // That of a Zstandard frame (RFC 8878, section 3.1.1), lowest byte first.
+    // The magic number of a Zstandard frame (RFC 8878, section 3.1.1), lowest byte first.
     if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         let unpacked = zstd::Decoder::with_buffer(input).map_err(failed(path))?;
         return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));
@@ -46,9 +46,9 @@ fn says_when_it_expires(line: &[u8]) -> bool {
     line.windows(FIELD.len()).any(|part| part == FIELD)
 }
 
-/// Tells whether lines are those of an export: each says when its document expires, if ever.
+/// Returns true if the lines are those of an export: each has the time at which its document expires, possibly null.
 fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
-    // However little a pipe or a packed block gives at once.
+    // Works however few bytes a pipe or a compressed block returns at once.
     let mut head = input.take(HEAD as u64);
     let mut line = Vec::new();
     while head.read_until(b'\n', &mut line)? > 0 {
@@ -62,26 +62,26 @@ fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Tells whether a file is an export.
+/// Returns true if a file is an export.
 pub(crate) fn is_export(path: &Path) -> Result<bool, Failure> {
     is_exported(&mut *open(path)?).map_err(failed(path))
 }
 
-/// A file with all of standard input, which is looked at before it is read. It goes with the folder.
+/// Copies standard input to a file in `folder`, so that it can be examined before it is read. The file is removed with the folder.
 pub(super) fn spooled_stdin(folder: &Path) -> Result<PathBuf, Failure> {
     let path = folder.join("standard input");
     let copied = File::create(&path).and_then(|mut file| io::copy(&mut stdin().lock(), &mut file));
     copied.map(|_| path.clone()).map_err(failed(&path))
 }
 
-/// Fields of a line of an export, but for the text.
+/// Fields of a line of an export, except for the text.
 pub(super) struct ExportedFields {
     expires_ms: Option<u64>,
     metadata: Option<Box<RawValue>>,
     text_hash: Option<String>,
 }
 
-/// The same as they are written.
+/// The same fields as written.
 #[derive(Deserialize)]
 struct WrittenFields<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
@@ -91,14 +91,14 @@ struct WrittenFields<'a> {
     text_hash: Option<&'a RawValue>,
 }
 
-/// A field that is there, `null` or not.
+/// Deserializes a field that is present, even if it is `null`.
 fn given<'de: 'a, 'a, D: Deserializer<'de>>(field: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(field).map(Some)
 }
 
-/// Fields of a record beside its text, if it is a line of an export.
+/// Returns the fields of a record other than its text, if it is a line of an export.
 pub(super) fn beside_text(record: &[u8]) -> Option<serde_json::Result<ExportedFields>> {
-    // A search for some bytes spares the parser on lines that are no exports.
+    // A byte search avoids parsing lines that are not from an export.
     if !says_when_it_expires(record) {
         return None;
     }
@@ -119,7 +119,7 @@ pub(super) fn beside_text(record: &[u8]) -> Option<serde_json::Result<ExportedFi
 }
 
 impl ExportedFields {
-    /// Gives it to an item of a request, but for the metadata.
+    /// Adds the fields to an item of a request, and returns the metadata, which are added separately.
     pub(super) fn add_to(self, item: &mut Value) -> Option<Box<RawValue>> {
         item["expires_ms"] = self.expires_ms.into();
         if let Some(hash) = self.text_hash {
@@ -135,14 +135,14 @@ pub(super) struct ExportedLine {
     document: Vec<u8>,
 }
 
-/// The documents of some lines, as an array of JSON.
+/// Joins the documents of some lines to a JSON array.
 pub(super) fn array(lines: &[ExportedLine]) -> Vec<u8> {
     let documents = lines.iter().map(|line| line.document.as_slice());
     let documents: Vec<&[u8]> = documents.collect();
     [b"[", documents.join(&b","[..]).as_slice(), b"]"].concat()
 }
 
-/// Sends the documents of an export, at most so many at once. Lines that are no JSON are left out.
+/// Sends the documents of an export, at most `most` at once. Lines that are not JSON are left out.
 pub(super) fn send_lines(
     path: &Path,
     most: usize,
@@ -164,12 +164,12 @@ pub(super) fn send_lines(
         let read = read.map_err(failed(path))? as u64;
         number += 1;
         if read == LONGEST && !line.ends_with(b"\n") {
-            // The rest of a line that no service takes.
+            // Skip the rest of a line that no service accepts.
             input.skip_until(b'\n').map_err(failed(path))?;
         }
         let mark: &[u8] = if number == 1 { b"\xef\xbb\xbf" } else { b"" };
         let document = line.strip_prefix(mark).unwrap_or(&line).trim_ascii();
-        // Decided before the document is added: the batch goes without it.
+        // Decided before the document is added, so that the batch is sent without it.
         let is_full = lines.len() == most || bytes + document.len() > BYTES;
         if read == 0 || is_full {
             send(&mut lines, sender)?;
@@ -181,7 +181,7 @@ pub(super) fn send_lines(
         if document.is_empty() {
             continue;
         }
-        // All of it: what is only skipped over may hold what the service cannot read, which would have all lines refused.
+        // Parse all of it: skipped parts could contain something that the service cannot read, which would have all lines refused.
         let parsed: Result<Value, _> = serde_json::from_slice(document);
         if let Err(error) = parsed {
             let first = format!("{shown}, line {number} is not JSON: {error}");
@@ -197,7 +197,7 @@ pub(super) fn send_lines(
     }
 }
 
-/// A failure with the lines that it is about.
+/// Adds the lines concerned to the message of a failure.
 fn of_lines(path: &Path, lines: &[ExportedLine], failure: Failure) -> Failure {
     match (failure, lines.first(), lines.last()) {
         (Failure::Failed(what), Some(first), Some(last)) => {
@@ -226,7 +226,7 @@ mod tests {
             ("{\"id\":\"a\"}\n{\"expires_ms\":1}\n", false),
             ("", false),
         ] {
-            // A pipe that gives little at once was taken for something else.
+            // A pipe that returned few bytes at once used to be misjudged.
             for most in [1, 7, 1000] {
                 let mut input = BufReader::with_capacity(most, text.as_bytes());
                 let found = is_exported(&mut input).expect("it is in memory");

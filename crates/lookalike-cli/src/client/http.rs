@@ -18,7 +18,7 @@ use crate::remedy;
 /// The media type of the compact form.
 pub(crate) const PACKED: &str = "application/vnd.lookalike.packed";
 
-/// Files of trusted certificates on common systems.
+/// Files with trusted certificates on common systems.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -26,16 +26,16 @@ const SYSTEM: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
 ];
 
-/// Bodies of more bytes are sent when the service has said that it takes them.
+/// Number of bytes above which a body is sent only after the service has agreed to accept it.
 const ASK_FIRST: usize = 1 << 20;
-/// Time limit on one answer.
+/// Time limit for one answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Least time between two requests.
+/// Minimum time between two requests.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
-/// Most bytes of an answer that is read whole.
+/// Maximum number of bytes of an answer that is read into memory.
 const LARGEST: u64 = 1 << 30;
 
-/// A service.
+/// A connection to a service.
 pub(crate) struct ServiceClient {
     agent: Agent,
     url: String,
@@ -52,15 +52,15 @@ pub(crate) enum RequestError {
     Failed(Failure),
 }
 
-/// What a service says of a request that it refuses.
+/// The answer of a service that refuses a request.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
-    /// Number of the item that it is about, from 0, in a batch.
+    /// Number of the item concerned in a batch, from 0.
     pub(crate) item: Option<usize>,
-    /// Short name of the fault.
+    /// Short name of the error.
     pub(crate) code: String,
-    /// Fault and remedy.
+    /// Description of the error and its remedy.
     pub(crate) reason: String,
     pub(super) url: String,
 }
@@ -91,19 +91,18 @@ impl From<RequestError> for Failure {
     }
 }
 
-/// The path of a collection, and what is below it.
+/// Returns the path of a collection, followed by `below`.
 pub(crate) fn collection(name: &str, below: &str) -> String {
     format!("/v1/collections/{}{below}", escaped(name))
 }
 
-/// A name as a part of a path; the service tells what names are no names.
+/// Escapes a name as a part of a path. The service decides which names are valid.
 pub(crate) fn escaped(name: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
             char::from(byte).to_string()
         }
-        // RFC 3986, section 2.3: all but the unreserved characters, so that no name ends a path or begins a
-        // query.
+        // RFC 3986, section 2.3: all but the unreserved characters, so that no name ends a path or begins a query.
         _ => format!("%{byte:02X}"),
     };
     name.bytes().map(byte).collect()
@@ -119,11 +118,10 @@ impl ServiceClient {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
-            // Until the head of the answer; the body of an export may take as long as it likes.
+            // Applies until the head of the answer; the body of an export may take any time.
             .timeout_recv_response(Some(TIMEOUT))
             .max_redirects(0)
-            // A service beside its users is asked directly. The variables of proxies are for the web, and would
-            // get the key.
+            // A service near its users is contacted directly. Proxy variables are meant for the web, and a proxy would see the key.
             .proxy(None);
         if !["http://", "https://"]
             .iter()
@@ -144,7 +142,7 @@ impl ServiceClient {
         })
     }
 
-    /// Asks for JSON, with JSON.
+    /// Sends a request, optionally with JSON, and returns the JSON of the answer.
     pub(crate) fn json(
         &self,
         method: &str,
@@ -156,7 +154,7 @@ impl ServiceClient {
         self.parse(path, &bytes)
     }
 
-    /// Asks with JSON for a document, which may be missing: `null`.
+    /// Requests a document with a JSON body. Returns `null` if it does not exist.
     pub(crate) fn json_if_there(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         let body = ("application/json", body.to_string().into_bytes());
         match self.send("POST", path, Some(body)) {
@@ -184,7 +182,7 @@ impl ServiceClient {
         self.written_items(path, body, items.len())
     }
 
-    /// Does the same with so many items that are written already, as an array.
+    /// Works like `items`, for a given number of items that are already serialized as an array.
     pub(crate) fn written_items(
         &self,
         path: &str,
@@ -199,7 +197,7 @@ impl ServiceClient {
         if answers.len() == asked {
             return Ok(answers);
         }
-        // Put side by side with what was asked, some would be missing without a word.
+        // Otherwise some items would silently lack an answer.
         Err(RequestError::Failed(Failure::Failed(format!(
             "{}{path}: {} answers to {asked} items: the response is not from a lookalike service",
             self.url,
@@ -212,7 +210,7 @@ impl ServiceClient {
         self.send("POST", path, Some((PACKED, body)))
     }
 
-    /// Status and answer of a request that is asked once.
+    /// Returns status and answer of a request that is sent only once.
     pub(crate) fn status(&self, path: &str) -> Result<(u16, Value), Failure> {
         let mut answer = self.once("GET", path, None)?;
         let bytes = self.read(path, &mut answer)?;
@@ -220,12 +218,12 @@ impl ServiceClient {
         Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
     }
 
-    /// Asks for an answer without a body.
+    /// Sends a request whose answer has no body of interest.
     pub(crate) fn empty(&self, method: &str, path: &str) -> Result<(), Failure> {
         Ok(self.send(method, path, None).map(drop)?)
     }
 
-    /// Asks for an answer that may be long.
+    /// Sends a request and returns a reader of its answer, which may be long.
     pub(crate) fn stream(&self, path: &str) -> Result<impl Read + use<>, Failure> {
         Ok(self.answer("GET", path, None)?.into_body().into_reader())
     }
@@ -259,7 +257,7 @@ impl ServiceClient {
                 return Ok(answer);
             }
             let header = |name: &str| answer.headers().get(name)?.to_str().ok();
-            // Nothing was done there, and what is asked for is not in the answer.
+            // The service did nothing, and the answer does not contain the result.
             if status < 400 {
                 return Err(self.redirection(path, status, header("location")).into());
             }
@@ -281,7 +279,7 @@ impl ServiceClient {
     ) -> Result<Response<Body>, Failure> {
         let url = format!("{}{path}", self.url);
         let failed = |error: String| {
-            // What the first bytes of a server without TLS are to a client that expects it.
+            // The error when the first bytes come from a server without TLS, but the client expects it.
             if error.contains("InvalidContentType") {
                 return Failure::Failed(format!("{url}: nobody speaks TLS there: use http://"));
             }
@@ -305,8 +303,8 @@ impl ServiceClient {
                     .run(request.map_err(|error| failed(error.to_string()))?)
             }
             None if method == "POST" => {
-                // Nothing has a length, too: without one it would be sent in chunks, which services refuse. The type tells that no
-                // page of another site sends it.
+                // Even an empty body needs a length: without one it would be sent in chunks, which services refuse. The type shows that the request
+                // does not come from a page of another site.
                 let request = request
                     .header("content-type", "application/json")
                     .body([].as_slice());
@@ -322,7 +320,7 @@ impl ServiceClient {
         sent.map_err(|error| failed(error.to_string()))
     }
 
-    /// The failure of an answer that sends us elsewhere, which is not followed: the key is for this service.
+    /// Returns the failure for a redirection, which is not followed, because the key is for this service.
     fn redirection(&self, path: &str, status: u16, location: Option<&str>) -> Failure {
         let url = &self.url;
         let elsewhere = location.unwrap_or("another address");
@@ -331,7 +329,7 @@ impl ServiceClient {
         ))
     }
 
-    /// The refusal that the service reports.
+    /// Parses the refusal that the service reports.
     fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Refusal {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let word = |name: &str| problem[name].as_str().unwrap_or("?").to_owned();
@@ -347,10 +345,10 @@ impl ServiceClient {
     }
 }
 
-/// Time before a refused request is sent again; none if the service does not say, or says longer than is left.
+/// Returns the time before a refused request is sent again, or `None` if the service names none, or more than remains.
 fn pause(retry_after: Option<&str>, spent: Duration, retry_for: Duration) -> Option<Duration> {
     let asked = Duration::from_secs(retry_after?.trim().parse().ok()?);
-    // A service that says 0 would be asked without a pause.
+    // A service that says 0 would be asked again without a pause.
     let wait = asked.max(LEAST_PAUSE);
     (wait < retry_for.checked_sub(spent)?).then_some(wait)
 }
@@ -368,7 +366,7 @@ fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
     })?;
     let key = text.trim();
     match key.lines().nth(1) {
-        // What is no header cannot be sent, and the message of who fails with it names no file.
+        // A key with line ends cannot be sent as a header, and the error of the HTTP library would not name the file.
         Some(_) => Err(Failure::Failed(format!(
             "{}: has several lines: name a file with the key alone, not that of the service's --keys",
             file.display()
@@ -377,7 +375,7 @@ fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// TLS with the trusted certificates.
+/// Configures TLS with the trusted certificates.
 fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
     let system = SYSTEM.iter().map(Path::new).find(|path| path.exists());
     let path = ca.or(system).ok_or_else(|| {
@@ -415,7 +413,7 @@ mod tests {
 
     type Ask<'a> = &'a dyn Fn(&ServiceClient) -> Result<(), Failure>;
 
-    /// Asks a service that gives this answer, and returns the error in words.
+    /// Sends a request to a service that gives this answer, and returns the error as text.
     fn asked(answer: &str, ask: Ask<'_>) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -429,7 +427,7 @@ mod tests {
                 request.push(byte[0]);
             }
             if request.starts_with(b"POST") {
-                // The one body that a test sends.
+                // The only body that a test sends.
                 stream.read_exact(&mut [0; "[7,8]".len()]).unwrap();
             }
             stream.write_all(&answer).unwrap();

@@ -1,4 +1,4 @@
-//! Learned lines that collections are created with.
+//! Learned lines with which collections are created.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Adds the lines of a file to the settings of a new collection, and to its scheme, unless that names lines.
+/// Adds the lines of a file to the settings of a new collection, and to its scheme unless that already names lines.
 pub(super) fn add(path: &Path, body: &mut Value) -> Result<(), Failure> {
     let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
@@ -28,7 +28,7 @@ pub(super) fn add(path: &Path, body: &mut Value) -> Result<(), Failure> {
             .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
         None => default_scheme(),
     };
-    // A scheme that names other lines keeps their name, and is refused by the service.
+    // If the scheme names other lines, it is left unchanged, and the service refuses it.
     let named = match scheme.boilerplate {
         Boilerplate::Kept => scheme.boilerplate(lines.scheme()),
         Boilerplate::Removed { .. } => scheme,

@@ -170,7 +170,7 @@ struct ExpireArguments {
     lifetime: LifetimeArguments,
 }
 
-/// Lifetime of documents; without `ttl` it is `never`.
+/// Lifetime of documents; without `ttl`, `never` is set.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct LifetimeArguments {
@@ -275,7 +275,7 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
             collection,
             lifetime,
         } => {
-            // null is forever.
+            // null means forever.
             let body = json!({"ttl_seconds": lifetime.ttl});
             print(&client.json("PATCH", &http::collection(collection, ""), Some(&body))?)
         }
@@ -288,7 +288,7 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         ClientCommand::Create(arguments) => create(&client, arguments),
         ClientCommand::Show { collection } => {
             let name = collection.as_ref();
-            // Without a name there is no slash at the end, which is another resource for the service.
+            // Without a name there must be no slash at the end, which would be another resource for the service.
             let below = name.map_or(String::new(), |name| format!("/{}", http::escaped(name)));
             print(&client.json("GET", &format!("/v1/collections{below}"), None)?)
         }
@@ -346,7 +346,7 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
     print(&created)
 }
 
-/// Warns of a collection that misses most pages of which a word was changed.
+/// Warns of a collection that would miss most pages in which one word was changed.
 fn warn_of_collection(created: &Value) {
     let scheme = created["scheme"]
         .as_str()
@@ -360,12 +360,12 @@ fn warn_of_collection(created: &Value) {
     }
 }
 
-/// Asks for ids, some at once: fewer where the service takes no more, or where their documents are too large.
+/// Requests ids in batches, smaller ones if the service accepts no more, or if their documents are too large.
 fn ask_in_parts(
     ids: &[String],
     mut ask: impl FnMut(&[String]) -> Result<(), RequestError>,
 ) -> Result<(), Failure> {
-    // A request has a bound on its items; the words of a command line may be more. The first is asked last.
+    // Requests have a limit on their items, which a command line can exceed. Reversed, because batches are popped from the end.
     let mut waiting: Vec<&[String]> = ids.chunks(100).rev().collect();
     while let Some(ids) = waiting.pop() {
         match ask(ids) {
@@ -386,7 +386,7 @@ fn get(
     texts: bool,
 ) -> Result<(), Failure> {
     if texts {
-        // They are shown of one document at a time.
+        // Texts are returned for one document at a time.
         let path = http::collection(collection, "/get?text=true");
         let mut shown = ids.iter().map(|id| json!({"id": id}));
         return shown.try_for_each(|item| print(&client.json_if_there(&path, &item)?));
@@ -399,7 +399,7 @@ fn get(
     })
 }
 
-/// Writes for each id whether there was a document.
+/// Writes for each id whether a document existed.
 fn write_existed(
     lines: &mut AnswerLines,
     ids: &[String],
@@ -426,7 +426,7 @@ fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Fai
     Ok(lines.flush()?)
 }
 
-/// Prints the readiness of the service; a failure unless it is ready.
+/// Prints the readiness of the service. Fails unless it is ready.
 fn ready(client: &ServiceClient) -> Result<(), Failure> {
     let (status, answer) = client.status("/readyz")?;
     print(&answer)?;
@@ -453,8 +453,8 @@ fn export(client: &ServiceClient, collection: &str) -> Result<(), Failure> {
     let mut lines = client.stream(&http::collection(collection, "/export"))?;
     let (mut out, mut piece) = (std::io::stdout().lock(), vec![0; 1 << 16]);
     loop {
-        // Copied as it comes, however large the collection is. A connection that breaks must not look like the
-        // end: chunked bodies end with a mark, and without it this read fails.
+        // Copied as it arrives, however large the collection. A broken connection must not look like the end: chunked bodies end with a mark, and
+        // without it this read fails.
         let count = lines.read(&mut piece).map_err(|error| {
             Failure::Failed(format!(
                 "the export was interrupted: {error}; the output is incomplete"

@@ -11,10 +11,10 @@ pub(super) fn print(value: &Value) -> std::result::Result<(), Failure> {
     Ok(writeln!(stdout(), "{value}")?)
 }
 
-/// Answers to many documents, a line each.
+/// Answers about many documents, one line each.
 pub(super) struct AnswerLines {
     out: BufWriter<StdoutLock<'static>>,
-    /// True of an operation that changes documents: that is its result, and it goes on when nobody reads the answers any more.
+    /// True for an operation that changes documents: it continues even if nobody reads the answers any more, because the changes are its result.
     is_change: bool,
     is_closed: bool,
 }
@@ -37,7 +37,7 @@ impl AnswerLines {
         self.settled(written)
     }
 
-    /// Writes what is still here.
+    /// Writes buffered answers.
     pub(super) fn flush(&mut self) -> Result<()> {
         if self.is_closed {
             return Ok(());

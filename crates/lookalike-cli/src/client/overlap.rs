@@ -1,4 +1,4 @@
-//! Chunks that documents of a service share: a list in the order of what is new in each, copies of one document.
+//! Chunks shared by documents of a service: a list ordered by how much is new in each document, and copies of one document.
 
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ pub(super) fn rerank(client: &ServiceClient, arguments: &RerankArguments) -> Res
     ranked.as_array().into_iter().flatten().try_for_each(print)
 }
 
-/// Prints a line for each copy; what was not compared is told.
+/// Prints a line for each copy, and reports what was not compared.
 pub(super) fn copies_of(
     client: &ServiceClient,
     arguments: &CopiesArguments,
@@ -79,7 +79,7 @@ pub(super) fn copies_of(
     let path = collection(&arguments.collection, &options);
     let answer = client.json("POST", &path, Some(&json!({"id": arguments.id})))?;
     let found = answer["copies"].as_array();
-    // Results before warnings: whoever reads standard output in a pipe has all of them by then.
+    // Results before warnings, so that a program that reads standard output from a pipe has received all of them.
     found.into_iter().flatten().try_for_each(print)?;
     let shown = found.map_or(0, Vec::len) as u64;
     for (count, what) in [

@@ -1,26 +1,26 @@
-//! Records in batches, of which each that the service refuses is set aside, and the others are sent again.
+//! Sending of records in batches: records that the service refuses are set aside, and the others are sent again.
 
 use lookalike_batch::{SkippedRow, SkippedRows};
 
 use super::http::{Refusal, RequestError};
 use crate::failure::Failure;
 
-/// Refused records without one that was taken, after which the collection is to blame, not the records.
+/// Number of refused records, without any accepted one, after which the collection is the cause, not the records.
 ///
-/// Many: the worst records may stand first, and a request for each is soon answered.
+/// It is high because the worst records may come first, and a request for each is quickly answered.
 const MOST_REFUSED: u64 = 1000;
 
-/// Sends records.
+/// Sends records in batches, and tracks refusals.
 pub(super) struct RecordSender {
-    /// True if the first record that is lost is the last that is read.
+    /// True if the first lost record ends the reading.
     strict: bool,
-    /// Records that the service took.
+    /// Number of records that the service accepted.
     taken: u64,
-    /// Records that it refused before it took any.
+    /// Number of records that it refused before it accepted any.
     refused: u64,
-    /// The first of them, and the reason.
+    /// The first of these, and the reason.
     first: Option<String>,
-    /// Everything that was not sent, or not taken.
+    /// Everything that was not sent or not accepted.
     pub(super) skipped: SkippedRows,
 }
 
@@ -35,24 +35,24 @@ impl RecordSender {
         }
     }
 
-    /// True if nothing more is to be read, after a loss.
+    /// Returns true if a loss has ended the reading.
     pub(super) fn is_over(&self) -> bool {
         self.strict && self.skipped.has_losses()
     }
 
-    /// Number of records that the service took.
+    /// Returns the number of records that the service accepted.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Sends records by `request`, in order; `place` says where a record comes from. False where a loss ended it.
+    /// Sends records by `request`, in order. `place` returns the origin of a record. Returns false if a loss ended the reading.
     pub(super) fn send<T>(
         &mut self,
         records: &[T],
         place: &dyn Fn(&T) -> String,
         request: &mut dyn FnMut(&[T]) -> Result<(), RequestError>,
     ) -> Result<bool, Failure> {
-        // The last is sent next.
+        // The last one is sent next.
         let mut waiting = vec![records];
         while let Some(batch) = waiting.pop() {
             if batch.is_empty() {
@@ -68,7 +68,7 @@ impl RecordSender {
             };
             match blamed(&refusal, batch.len()) {
                 Some(Blame::Record(at)) => {
-                    // A batch is taken or refused as a whole.
+                    // A batch is accepted or refused as a whole.
                     if !self.send(&batch[..at], place, request)? {
                         return Ok(false);
                     }
@@ -91,7 +91,7 @@ impl RecordSender {
     fn set_aside(&mut self, place: &str, refusal: &Refusal) -> Result<(), Failure> {
         let reason = &refusal.reason;
         self.skipped.add("refused", format!("{place}: {reason}"));
-        // Any collection refuses what is too large.
+        // Any collection refuses records that are too large.
         if self.taken > 0 || refusal.status == 413 {
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl RecordSender {
         self.ensure_taken()
     }
 
-    /// Refuses to go on where nothing but refusals came.
+    /// Fails if all records were refused.
     fn ensure_taken(&self) -> Result<(), Failure> {
         match &self.first {
             Some(first) if self.taken == 0 => Err(Failure::Failed(format!(
@@ -115,22 +115,22 @@ impl RecordSender {
         }
     }
 
-    /// A row for each kind of what was skipped.
+    /// Returns a row for each kind of skipped record.
     pub(super) fn finish(self) -> Result<Vec<SkippedRow>, Failure> {
         self.ensure_taken()?;
         Ok(self.skipped.finish())
     }
 }
 
-/// Cause of the refusal of a batch.
+/// The cause of a refused batch.
 enum Blame {
-    /// One record of it.
+    /// One of its records.
     Record(usize),
-    /// The batch is too long.
+    /// The length of the batch.
     Length,
 }
 
-/// The cause of a refusal, if it is in the records.
+/// Returns the cause of a refusal, if it is in the records.
 fn blamed(refusal: &Refusal, records: usize) -> Option<Blame> {
     const TOO_LARGE: u16 = 413;
     match (refusal.status, refusal.item) {
@@ -155,7 +155,7 @@ mod tests {
         })
     }
 
-    /// A service that takes at most three even numbers at once; larger ones than 100 are too large for it.
+    /// Simulates a service that accepts at most three even numbers at once, and for which numbers above 100 are too large.
     fn service(batch: &[u32]) -> Result<(), RequestError> {
         if batch.len() > 3 || batch.iter().any(|&number| number > 100) {
             return Err(refusal(413, None));
@@ -184,7 +184,7 @@ mod tests {
             (state >> 16) % 120
         };
         for length in 0..60 {
-            // One that is taken comes first.
+            // An accepted one comes first.
             let numbers: Vec<u32> = [2]
                 .into_iter()
                 .chain((0..length).map(|_| number()))
@@ -220,11 +220,11 @@ mod tests {
         let (taken, done) = sent(&mut sender, &odd);
         let said = done.expect_err("nothing was taken").to_string();
         assert!(taken.is_empty() && said.contains("line 1: http"), "{said}");
-        // Too few to end it at once.
+        // Too few to end at once.
         let mut sender = RecordSender::new(false);
         let (_, done) = sent(&mut sender, &[1, 3]);
         assert!(done.is_ok() && sender.finish().is_err());
-        // What is too large says nothing of the collection.
+        // Records that are too large do not blame the collection.
         let mut sender = RecordSender::new(false);
         let (_, done) = sent(&mut sender, &[200; 30]);
         assert!(done.is_ok());

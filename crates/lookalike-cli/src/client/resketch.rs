@@ -11,7 +11,7 @@ use super::sketches::SketchSettings;
 use super::terms;
 use crate::failure::Failure;
 
-/// Interval at which `--wait` asks for the job.
+/// Interval at which `--wait` polls the job.
 const POLL: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args)]
@@ -78,7 +78,7 @@ pub(super) fn resketch(
     finish(client, arguments, shown)
 }
 
-/// Prints the collection, after the end of its job if that is wanted.
+/// Prints the collection, after waiting for the end of its job if requested.
 fn finish(
     client: &ServiceClient,
     arguments: &ResketchArguments,
@@ -90,7 +90,7 @@ fn finish(
     print(&shown)
 }
 
-/// Waits until no job runs for a collection; a failure if the job failed.
+/// Waits until no job runs for a collection. Fails if the job failed.
 fn end_of_job(
     client: &ServiceClient,
     collection: &str,

@@ -1,4 +1,4 @@
-//! Sketches of collections other than those of their schemes.
+//! Sketches of collections that differ from those of their schemes.
 
 use lookalike::{Scheme, Sketch};
 use lookalike_batch::fingerprints::sketches::LeastEqual;
@@ -18,12 +18,12 @@ pub(crate) struct SketchSettings {
 }
 
 impl SketchSettings {
-    /// True if nothing is named.
+    /// Returns true if no option is given.
     pub(super) fn is_empty(&self) -> bool {
         self.sketch.is_none() && self.equal.is_none()
     }
 
-    /// The scheme of a collection of the sketch that is named, if one is.
+    /// Returns the scheme of a collection with the specified sketch, if there is one.
     pub(crate) fn scheme(&self, of_texts: Scheme) -> Scheme {
         match self.sketch {
             Some(sketch) => of_texts.sketch(sketch),
@@ -31,17 +31,17 @@ impl SketchSettings {
         }
     }
 
-    /// The number that is named.
+    /// Returns the specified number, if there is one.
     pub(crate) fn equal(&self) -> Option<LeastEqual> {
         self.equal
     }
 
-    /// True if a sketch is named.
+    /// Returns true if a sketch is specified.
     pub(crate) fn names_sketch(&self) -> bool {
         self.sketch.is_some()
     }
 
-    /// Adds what is named to the settings of a collection. A sketch goes into the scheme that these have, or else into `scheme`.
+    /// Adds the specified options to the settings of a collection. A sketch goes into the scheme in the settings, or else into `scheme`.
     pub(super) fn add(&self, scheme: &str, body: &mut Value) -> Result<(), Failure> {
         if self.names_sketch() {
             let text = body["scheme"].as_str().unwrap_or(scheme);

@@ -1,4 +1,4 @@
-//! Tables of terms that collections are created with.
+//! Tables of terms with which collections are created.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Adds the table of a file to the settings of a new collection, and a scheme that names it.
+/// Adds the table of terms in a file to the settings of a new collection, and a scheme that names it.
 pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result<(), Failure> {
     let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
@@ -20,7 +20,7 @@ pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result
             .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
         None => terms.scheme().sketch(Sketch::Simhash).weight(Weight::Idf),
     };
-    // A scheme that names another table keeps its name, and is refused by the check below.
+    // If the scheme names another table, it is left unchanged, and the check below refuses it.
     let named = scheme.terms(scheme.terms.or(Some(terms.id())));
     terms
         .ensure_fits(&named)

@@ -21,7 +21,7 @@ use super::lines::{
 /// Prints the summary of `dedup`.
 pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
-    // Documents to compare with are counted with the rest while they are read.
+    // Documents of `--against` are counted with the rest while they are read.
     let records = counts.documents - counts.against;
     let removed = decisions.removed_exact + decisions.removed_near;
     input(records, "record", counts.input_bytes - counts.against_bytes);
@@ -227,7 +227,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     frequent("languages", &summary.languages, 12);
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
-    // The rate is of bytes as read: packed files would look slow by their size.
+    // The rate counts bytes as read: by their size on disk, compressed files would look slow.
     let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
     if wall > 0.0 {
         let rate = summary.record_bytes as f64 / 1e6 / wall;
@@ -236,10 +236,10 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     cost(measured);
 }
 
-/// Prints the names that were counted most often, so many of them.
+/// Prints the `most` names with the highest counts.
 fn frequent<K: Display>(line: &str, counts: &BTreeMap<K, u64>, most: usize) {
     let mut counts: Vec<_> = counts.iter().collect();
-    // Stable, of a map in the order of names: equal counts stay in that.
+    // A stable sort of a map ordered by name, so equal counts stay in that order.
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let counts = counts.iter().take(most);
     let shown: Vec<String> = counts
@@ -318,7 +318,7 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     cost(measured);
 }
 
-/// Prints where the copies of unread files are.
+/// Prints the location of copies of unread files.
 fn skipped_files(written: &WrittenBytes, folder: &Path) {
     if written.skipped_files == 0 {
         return;

@@ -84,7 +84,7 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     cost(measured);
 }
 
-/// The condition on pairs, after their number.
+/// Formats the condition on pairs, to follow their number.
 fn pair_rule(distance: Option<u32>, equal: Option<&EqualPlaces>) -> String {
     match (distance, equal) {
         (_, Some(equal)) => format!(" with at least {} of {} equal", equal.least, equal.of),
@@ -252,7 +252,7 @@ pub(crate) fn sketch_index_summary(summary: &SketchIndexSummary, measured: &Meas
     cost(measured);
 }
 
-/// A number of sketches.
+/// Formats a number of sketches.
 pub(crate) fn counted_sketches(count: u64) -> String {
     match count {
         1 => "1 sketch".to_owned(),

@@ -1,11 +1,11 @@
-//! Lines that summaries have in common.
+//! Lines shared by several summaries.
 
 use lookalike_batch::{BoilerplateCounts, InputCounts, MeasuredCost, PageCounts, SkippedRow};
 
 use crate::remedy;
 use crate::size::show;
 
-/// Prints a line of a summary: its name, and a text as of `format!`.
+/// Prints a line of a summary: its name, and a text with the syntax of `format!`.
 macro_rules! line {
     ($name:expr, $($text:tt)+) => {
         $crate::console::say(&format!("{:>12}  {}", $name, format_args!($($text)+)))
@@ -14,18 +14,18 @@ macro_rules! line {
 
 pub(super) use line;
 
-/// The note on texts that came in damaged.
+/// Note on texts that were already damaged.
 pub(super) const MOJIBAKE: &str =
     "with text that was already decoded wrongly (such as \u{c3}\u{a9} for \u{e9}): read as it is";
 pub(super) const HOMOGLYPHS: &str =
     "with words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are";
 
-/// A number with separators: `1,234,567`.
+/// Formats a number with separators: `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        // Counted from the end, where groups begin.
+        // Counted from the end, where groups start.
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
@@ -34,13 +34,13 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A number of things, by the name of one: `1 table`, `2 tables`.
+/// Formats a number of things, given the name of one: `1 table`, `2 tables`.
 pub(crate) fn counted(number: u64, name: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {name}{ending}", grouped(number))
 }
 
-/// Bytes for each of some fingerprints, as the end of a list; nothing where there are none.
+/// Formats the bytes per fingerprint, as the end of a list; empty if there are no fingerprints.
 pub(crate) fn bytes_each(bytes: f64, fingerprints: u64) -> String {
     match fingerprints {
         0 => String::new(),
@@ -48,13 +48,13 @@ pub(crate) fn bytes_each(bytes: f64, fingerprints: u64) -> String {
     }
 }
 
-/// A part of a whole: `18.7%`; nothing is no part of nothing.
+/// Formats the share of a part in a whole: `18.7%`. A share of nothing is 0.
 pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
 pub(crate) fn cost(measured: &MeasuredCost) {
-    // A command that only puts files together has no stages.
+    // A command that only joins files has no stages.
     if !measured.stages.is_empty() {
         let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
         let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
@@ -65,7 +65,7 @@ pub(crate) fn cost(measured: &MeasuredCost) {
     }
 }
 
-/// Prints how much of the tables was on disk, if anything was.
+/// Prints the size of the tables on disk, if any.
 pub(super) fn on_disk(tables: u64) {
     if tables > 0 {
         line!(
@@ -76,7 +76,7 @@ pub(super) fn on_disk(tables: u64) {
     }
 }
 
-/// Prints the number of texts, and of records that repeat one: the same count for every job over the same input.
+/// Prints the number of texts, and of records that repeat one. The counts are the same for every job over the same input.
 pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
     let shared = match shared {
         Some(shared) if shared > 0 => format!(", in {} of equal text", counted(shared, "set")),
@@ -97,7 +97,7 @@ pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
     }
 }
 
-/// The records that repeat others, with their verb.
+/// Formats the number of records that repeat others, with the verb.
 fn repeating(records: u64) -> String {
     match records {
         1 => "1 record repeats".to_owned(),
@@ -105,7 +105,7 @@ fn repeating(records: u64) -> String {
     }
 }
 
-/// Prints the size of what was read, of records or documents.
+/// Prints the number and size of the records or documents that were read.
 pub(super) fn input(count: u64, name: &str, bytes: u64) {
     line!(
         "input",
@@ -115,7 +115,7 @@ pub(super) fn input(count: u64, name: &str, bytes: u64) {
     );
 }
 
-/// Prints counts that are usually zero, those that are not.
+/// Prints those counts that are not zero; usually all are zero.
 pub(super) fn notes<const N: usize>(notes: [(u64, &str); N]) {
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
         line!("note", "{} {note}", grouped(count));
@@ -137,19 +137,19 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
     }
 }
 
-/// Counts that are usually zero.
+/// Prints the counts that are usually zero.
 pub(crate) fn noteworthy(counts: &InputCounts) {
     let empty = "with an empty text: never a duplicate";
     let too_long = "longer than --max-document: compared for equal bytes only";
     noteworthy_of(counts, empty, too_long);
 }
 
-/// The same, with what becomes of texts that are empty, or too long.
+/// Works like `noteworthy`, with other notes on texts that are empty or too long.
 pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
     boilerplate(counts.boilerplate.as_ref());
     pages(counts.html.as_ref());
     notes([
-        // A missing text is empty, too, and has a note of its own.
+        // A missing text is empty, too, but has its own note.
         (counts.empty - counts.missing_text, empty),
         (counts.too_long, too_long),
         (
@@ -169,7 +169,7 @@ pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
     }
 }
 
-/// Tells what became of lines that recur on many pages, where they were looked for.
+/// Prints the removal of recurring lines, if it was requested.
 pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
     let Some(counts) = counts else { return };
     line!(
@@ -192,7 +192,7 @@ pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
     ]);
 }
 
-/// Pages of which more than the main content was compared.
+/// Prints the number of pages of which more than the main content was compared.
 fn pages(counts: Option<&PageCounts>) {
     let Some(counts) = counts else { return };
     notes([

@@ -1,6 +1,6 @@
-//! Everything that is printed: progress on a terminal, warnings, summaries. The only module that may.
+//! All printed output: progress on a terminal, warnings, summaries. Only this module prints.
 //!
-//! A reader of standard error that has gone is no failure: what cannot be said is left unsaid.
+//! If standard error is closed, messages are dropped without an error.
 
 mod document_summaries;
 mod fingerprint_summaries;
@@ -42,10 +42,10 @@ pub(crate) enum ColorOption {
 }
 
 impl ColorOption {
-    /// Decides whether to colour what goes to a terminal, or to something else.
+    /// Decides whether to colour output, which goes to a terminal or elsewhere.
     pub(crate) fn wanted(self, is_terminal: bool) -> bool {
         match self {
-            // By no-color.org an empty value counts as unset.
+            // According to no-color.org, an empty value counts as unset.
             Self::Auto => {
                 let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
                 is_terminal && !forbidden
@@ -60,12 +60,12 @@ fn say(line: &str) {
     say_coloured(&harmless(line));
 }
 
-/// Prints a line whose colours are ours; all else in it is harmless.
+/// Prints a line that contains this program's colours; all other text in it has been sanitized.
 fn say_coloured(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
 
-/// The line without characters that act on a terminal or turn its text around: names of files may hold any.
+/// Removes characters that act on a terminal or reverse the direction of text, which file names may contain.
 pub(crate) fn harmless(line: &str) -> Cow<'_, str> {
     let acts = |c: char| {
         // Marks of the Unicode bidirectional algorithm (UAX #9): they can make `gpj.exe` read as `exe.jpg`.
@@ -90,8 +90,7 @@ fn is_coloured() -> bool {
     ColorOption::Auto.wanted(stderr().is_terminal())
 }
 
-/// The line about a failure, whose first word, or all of it, stands out on a terminal. What acts on a terminal is taken out of the
-/// text before our own colours come in.
+/// Formats the line about a failure, whose first word, or all of it, is highlighted on a terminal. The text is sanitized before colours are added.
 fn failure_line(
     word: &str,
     text: &str,
@@ -110,12 +109,12 @@ fn failure_line(
 const RED: &str = "31";
 const YELLOW: &str = "33";
 
-/// One line about what went wrong.
+/// Prints an error on one line.
 pub(crate) fn error(reason: &str) {
     say_coloured(&failure_line("error:", reason, RED, is_coloured(), false));
 }
 
-/// One line about what to know.
+/// Prints a warning on one line.
 pub(crate) fn warning(text: &str) {
     warn_of(text, false);
 }
@@ -132,7 +131,7 @@ fn warn_of(text: &str, stands_out: bool) {
     }
 }
 
-/// One line about what is missing in the results, all of which stands out.
+/// Prints a warning about something missing in the results, highlighted as a whole.
 pub(crate) fn losses(text: &str) {
     warn_of(text, true);
 }
@@ -140,7 +139,7 @@ pub(crate) fn losses(text: &str) {
 /// Shows progress on a terminal, and measures each stage.
 pub(crate) struct Console<'o> {
     bar: ProgressBar,
-    /// Another program that hears of progress instead.
+    /// Another program that receives the progress instead.
     program: Option<&'o dyn JobObserver>,
     quiet: bool,
     /// Width of the terminal.
@@ -150,14 +149,14 @@ pub(crate) struct Console<'o> {
 
 struct ConsoleState {
     stages: Vec<(&'static str, f64, f64)>,
-    /// Entries from here on are of the stage that runs: its own, and what it wrote.
+    /// Index in `stages` of the first entry that belongs to the running stage; others follow for the activities within it.
     first: usize,
-    /// The stage, and what its time goes to since when.
+    /// The running stage, its current activity, and the times at which that started.
     running: Option<(JobStage, JobStage, Instant, ProcessTime)>,
 }
 
 impl<'o> Console<'o> {
-    /// Measures for another program, which hears of progress.
+    /// Creates a console for another program, which receives the progress.
     pub(crate) fn for_program(observer: &'o dyn JobObserver) -> Self {
         Self {
             program: Some(observer),
@@ -186,19 +185,19 @@ impl<'o> Console<'o> {
         }
     }
 
-    /// Says what to know while a job is at work, unless nothing is to be said.
+    /// Prints a warning while a job is running, unless quiet.
     pub(crate) fn warn(&self, text: &str) {
         if !self.quiet {
             self.bar.suspend(|| warning(text));
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the progress bar.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Takes the bar away behind a job, and hands on what became of it.
+    /// Removes the progress bar after a job, and returns the job's result.
     pub(crate) fn ended<T>(&self, done: T) -> T {
         self.clear();
         done
@@ -212,7 +211,7 @@ impl<'o> Console<'o> {
 }
 
 impl ConsoleState {
-    /// Stages with the running one up to now.
+    /// Returns the stages, including the running one up to now.
     fn stages(&self) -> Vec<(&'static str, f64, f64)> {
         let mut stages = self.stages.clone();
         let Some((_, what, wall, cpu)) = &self.running else {
@@ -220,7 +219,7 @@ impl ConsoleState {
         };
         let wall = wall.elapsed().as_secs_f64();
         let cpu = cpu.try_elapsed().map_or(0.0, |cpu| cpu.as_secs_f64());
-        // Only entries of the stage that runs: a later stage of the same name is listed by itself.
+        // Only entries of the running stage: a later stage with the same name is listed separately.
         let mut own = stages[self.first..].iter_mut();
         match own.find(|entry| entry.0 == what.name()) {
             Some(entry) => *entry = (entry.0, entry.1 + wall, entry.2 + cpu),
@@ -236,12 +235,12 @@ impl JobObserver for Console<'_> {
             program.stage(stage, total);
         }
         let mut state = self.state();
-        // What ran up to now is closed at the moment at which the next begins: the times add up to the whole.
+        // The previous stage ends at the moment at which the next begins, so that the times add up to the whole.
         state.stages = state.stages();
         state.first = state.stages.len();
         state.running = Some((stage, stage, Instant::now(), ProcessTime::now()));
         let template = template(stage, total, self.columns);
-        // The style first: what follows draws.
+        // Set the style first, because the calls below draw.
         self.bar.set_style(
             ProgressStyle::with_template(&template)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -249,7 +248,7 @@ impl JobObserver for Console<'_> {
         );
         self.bar.set_length(total);
         self.bar.reset();
-        // What does not advance for a while is seen to live.
+        // Redraw regularly, so that a stage that does not advance for a while still shows activity.
         self.bar.enable_steady_tick(TICK);
     }
 
@@ -282,20 +281,20 @@ impl JobObserver for Console<'_> {
     }
 }
 
-/// Interval between drawings of the line.
+/// Interval at which the line is redrawn.
 const TICK: Duration = Duration::from_millis(200);
-/// Columns in which all that is known of a stage has room beside a bar of ten.
+/// Number of columns that fit all information on a stage next to a bar of ten.
 const WIDE: u16 = 80;
-/// Columns in which a bar and counts without a rate have room.
+/// Number of columns that fit a bar and counts without a rate.
 const NARROW: u16 = 54;
 
-/// The line of a stage. It never has more columns than the terminal, for a line that wraps cannot be drawn over.
+/// Returns the template of a stage's line, which is never wider than the terminal, because a wrapped line cannot be redrawn.
 fn template(stage: JobStage, total: u64, columns: u16) -> String {
     let name = stage.name();
-    // The library may use the last column, where some terminals wrap.
+    // The library may use the last column, at which some terminals wrap.
     let bar = |rest: u16| columns.saturating_sub(rest).clamp(4, 40);
     match (total, stage.counts_bytes()) {
-        // Without a total there is no share that a bar could show.
+        // Without a total, a bar cannot show a share.
         (0, _) => format!("{name:8} {{spinner}} {{elapsed}}"),
         (_, true) if columns >= WIDE => format!(
             "{name:8} [{{bar:{}}}] {{binary_bytes}} of {{binary_total_bytes}}, {{binary_bytes_per_sec}}, {{eta}} left",
@@ -316,15 +315,15 @@ fn template(stage: JobStage, total: u64, columns: u16) -> String {
     }
 }
 
-/// Whole things a second.
+/// Formats a rate in whole units per second.
 fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     let _ = write!(out, "{}/s", grouped(state.per_sec() as u64));
 }
 
-/// A JSON object as one line on standard error: beside results on standard output, or of a log.
+/// Prints a JSON object as one line on standard error, next to results on standard output or as a line of a log.
 pub(crate) fn json_beside(object: &impl serde::Serialize) {
     match serde_json::to_string(object) {
-        // It escapes by itself, and means every character.
+        // JSON escapes control characters itself, and every character counts.
         Ok(text) => {
             let _ = writeln!(stderr(), "{text}");
         }
@@ -332,21 +331,21 @@ pub(crate) fn json_beside(object: &impl serde::Serialize) {
     }
 }
 
-/// A line on standard error as it is.
+/// Prints a line on standard error.
 #[cfg(feature = "service")]
 pub(crate) fn line_beside(line: &str) {
     say(line);
 }
 
-/// A JSON object as one line on standard output.
+/// Prints a JSON object as one line on standard output.
 pub(crate) fn json(object: &impl serde::Serialize) -> std::io::Result<()> {
-    // In one write: a reader of lines never sees half of one.
+    // In a single write, so that a reader of lines never sees half of one.
     let mut line = serde_json::to_vec(object)?;
     line.push(b'\n');
     std::io::stdout().lock().write_all(&line)
 }
 
-/// A summary as JSON: on standard output, unless the results are there because no `output` was named.
+/// Prints a summary as JSON: on standard output, or on standard error if the results go to standard output because there is no `output`.
 pub(crate) fn json_summary(
     summary: &impl serde::Serialize,
     output: Option<&Path>,
@@ -364,7 +363,7 @@ pub(crate) fn json_summary(
 mod tests {
     use super::*;
 
-    /// The longest that the library prints for each part of a line.
+    /// Uses the longest text that the library prints for each part of a line.
     #[test]
     fn no_line_of_progress_is_wider_than_the_terminal() {
         let parts = [

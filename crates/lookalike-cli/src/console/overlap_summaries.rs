@@ -115,7 +115,7 @@ fn chunking_summary(chunking: &ChunkingSummary) {
     }
 }
 
-/// Prints what the pilot of coarse counting saw, and what came of its choice.
+/// Prints the findings of the pilot of coarse counting, and the effect of its choice.
 fn coarse_figures(coarse: &CoarseFigures, passes: u64) {
     line!(
         "",

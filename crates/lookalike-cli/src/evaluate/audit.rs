@@ -1,4 +1,4 @@
-//! `lookalike evaluate audit`: what a method would miss on the user's own data.
+//! `lookalike evaluate audit`: estimates what a method would miss on the user's own data.
 
 mod given_audit;
 
@@ -65,12 +65,12 @@ pub(crate) struct AuditArguments {
     run: RunArguments,
 }
 
-/// Documents that are compared at a time, and bytes of their texts.
+/// Number of documents that are compared at a time, and of bytes of their texts.
 const BATCH: (usize, usize) = (1 << 12, 4 << 20);
-/// Documents between two checkpoints: a second's work.
+/// Number of documents between two checkpoints: about a second of work.
 const CHECKPOINT_DOCUMENTS: u64 = 1 << 14;
 
-/// The bands that find so large a share of the pairs as the method wishes: of so many places, which agree with this probability.
+/// Returns the bands that find the share of pairs that the method requires, with `places` places that agree with probability `agreement`.
 fn banding(method: &MethodArguments, places: usize, agreement: f64) -> Result<Banding, Failure> {
     Banding::for_threshold(places, agreement, method.recall).ok_or_else(|| {
         Failure::Usage(format!(
@@ -80,7 +80,7 @@ fn banding(method: &MethodArguments, places: usize, agreement: f64) -> Result<Ba
     })
 }
 
-/// Condition on which the method proposes a pair, as the jobs do it.
+/// Returns the condition under which the method proposes a pair, as in jobs.
 fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failure> {
     let equal = method.equal.unwrap_or(method.method.default_equal());
     let bands = |places: usize, agreement: f64| {
@@ -100,7 +100,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
         )),
         (Method::Simhash, _) => Ok(ProposalRule::Distance(method.distance())),
         (_, Sketch::BBit { functions, bits }) => {
-            // Equal minima agree in all bits, others by chance: in one of 2^bits.
+            // Equal minima agree in all bits, others by chance with probability 1 / 2^bits.
             let chance = 0.5_f64.powi(bits.into());
             let agreement = method.threshold + (1.0 - method.threshold) * chance;
             bands(functions.into(), agreement)
@@ -112,7 +112,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
     }
 }
 
-/// Bands of signatures.
+/// The bands of given signatures.
 #[derive(serde::Serialize)]
 struct AuditedBands {
     number: usize,
@@ -125,7 +125,7 @@ pub(super) struct AuditResult {
     method: String,
     scheme: String,
     threshold: f64,
-    /// Of signatures that are there: then the truth is the share of equal minima.
+    /// For given signatures, the bands; the truth is then the share of equal minima.
     #[serde(skip_serializing_if = "Option::is_none")]
     bands: Option<AuditedBands>,
     #[serde(flatten)]
@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
 }
 
 impl AuditArguments {
-    /// Audits, and returns what `show` makes of the answer.
+    /// Runs the audit, and returns the result of `show` for the answer.
     pub(super) fn evaluate<T>(
         &self,
         console: &Console<'_>,
@@ -194,12 +194,12 @@ impl AuditArguments {
             let document = document(record);
             documents += 1;
             sampler.add(&document);
-            // Chained: what is resumed skips the first documents, whose order therefore matters.
+            // Chained, because a resumed audit skips the first documents, so their order matters.
             digest = xxh3_64(&document.text_hash().to_le_bytes(), digest);
         })?;
         if documents < 2 {
             let found = documents as usize;
-            // Records that could not be read may be why.
+            // Report records that could not be read, which may be the reason.
             reading.end()?;
             return Err(unusable_documents(&DocumentSetError::TooFew { found }));
         }
@@ -218,7 +218,7 @@ impl AuditArguments {
         let of = self.dependencies(&scheme, rule, digest);
         let audited =
             AuditedMethod::new(extractor, sketcher, rule, method.threshold).lengths(self.lengths);
-        // The sample and what the audit keeps of it are in memory at the same time, until the drop below.
+        // The sample and the audit's own data are in memory at the same time, until the drop below.
         let left = most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum());
         let mut audit = RecallAudit::new(audited, &sample, left).map_err(too_large)?;
         audit = audit.threads(self.run.limits().threads);
@@ -241,20 +241,20 @@ impl AuditArguments {
             report: audit.finish(),
         };
         let shown = show(&answer)?;
-        // Only when the answer is out: until then it can be made again from the checkpoint.
+        // Only after the answer was printed: until then it can be computed again from the checkpoint.
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()?;
         Ok(shown)
     }
 
-    /// All that the counts depend on, as text.
+    /// Returns a text with everything on which the counts depend.
     fn dependencies(&self, scheme: &Scheme, rule: ProposalRule, digest: u64) -> String {
         let (threshold, lengths, sample) = (self.method.threshold, self.lengths, self.sample);
         format!("{scheme} {rule:?} {threshold} {lengths:?} {sample} {digest:016x}")
     }
 }
 
-/// Compares all documents with the sample, but for so many from the first, which were compared before.
+/// Compares all documents with the sample, except for the first `before`, which were compared earlier.
 fn compare(
     reading: &EvaluationInput<'_>,
     audit: &mut RecallAudit,
@@ -262,7 +262,7 @@ fn compare(
     checkpoint: Option<&Checkpoint<AuditProgress>>,
 ) -> Result<Result<(), SampleTooLarge>, Failure> {
     let (mut batch, mut bytes, mut seen) = (Vec::new(), 0, 0);
-    // A visit cannot be stopped: after an error the rest is passed over.
+    // A visit cannot be stopped, so skip the rest after an error.
     let (mut fits, mut written) = (Ok(()), Ok(()));
     let mut saved = before;
     let mut flush = |batch: &mut Vec<EvaluatedDocument>, seen: u64| {
@@ -285,7 +285,7 @@ fn compare(
         let own = document(record);
         (bytes, seen) = (bytes + own.text.len(), seen + 1);
         batch.push(own);
-        // What was compared before ends a batch, so that none is of both kinds.
+        // The documents compared earlier end a batch, so that no batch contains both kinds.
         if batch.len() >= BATCH.0 || bytes >= BATCH.1 || seen == before {
             flush(&mut batch, seen);
             bytes = 0;

@@ -1,4 +1,4 @@
-//! The progress of a measurement, in a file, for `--resume`.
+//! The progress of a measurement, stored in a file for `--resume`.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -30,22 +30,22 @@ pub(super) struct CheckpointArguments {
 struct CheckpointHead {
     checkpoint: String,
     lookalike: String,
-    /// Hash of all that the measurement depends on.
+    /// Hash of everything on which the measurement depends.
     of: String,
 }
 
-/// A file of a line for what it is of, and one for each thing that was measured. A line that was not finished counts for nothing.
+/// A file with one line that identifies the measurement, and one for each finished part. An incomplete line is ignored.
 pub(super) struct Checkpoint<T> {
     path: PathBuf,
     head: CheckpointHead,
     measured: PhantomData<T>,
 }
 
-/// A checkpoint, and what it holds.
+/// A checkpoint and its contents.
 type OpenedCheckpoint<T> = (Checkpoint<T>, Vec<T>);
 
 impl CheckpointArguments {
-    /// The checkpoint, if one is wanted, and what it holds. `of` is all that the measurement depends on.
+    /// Opens the checkpoint, if one is requested, and returns it with its contents. `of` is everything on which the measurement depends.
     pub(super) fn open<T: Serialize + DeserializeOwned>(
         &self,
         command: &str,
@@ -79,10 +79,11 @@ impl CheckpointArguments {
                 Vec::new()
             }
         };
-        // What a command that was killed while it replaced its checkpoint left. A directory that cannot be listed may be writable.
+        // Remove the leftovers of a command that was killed while it replaced its checkpoint. Ignore errors: a directory that cannot be listed may
+        // still be writable.
         let _ = remove_leftovers_of(path);
         interrupt::keep_checkpoint(path);
-        // Begun anew, without a line that was not finished.
+        // Rewritten, to drop an incomplete line.
         checkpoint.replace(&measured)?;
         Ok(Some((checkpoint, measured)))
     }
@@ -113,7 +114,7 @@ impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
             .collect())
     }
 
-    /// Adds something that was measured; it is on disk when this returns.
+    /// Adds a measurement, which is on disk when this returns.
     pub(super) fn push(&self, measured: &T) -> Result<(), Failure> {
         let failed = unusable(&self.path);
         let mut line = serde_json::to_vec(measured).map_err(std::io::Error::from)?;
@@ -127,7 +128,7 @@ impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
             .map_err(&failed)
     }
 
-    /// Puts this in place of all that was measured.
+    /// Replaces all measurements.
     pub(super) fn replace(&self, measured: &[T]) -> Result<(), Failure> {
         let failed = unusable(&self.path);
         let mut file = AtomicFile::create(&self.path, Compression::None).map_err(&failed)?;
@@ -142,13 +143,13 @@ impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
         Ok(())
     }
 
-    /// Removes it: the measurement is done.
+    /// Removes the checkpoint of a finished measurement.
     pub(super) fn remove(self) -> Result<(), Failure> {
         std::fs::remove_file(&self.path).map_err(unusable(&self.path))
     }
 }
 
-/// For `map_err`: a checkpoint that cannot be used.
+/// Creates the failure for a checkpoint that cannot be used, for `map_err`.
 fn unusable(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
     move |error| {
         let shown = path.display();

@@ -1,4 +1,4 @@
-//! Sketches of files and indexes as an evaluation sees them: ids and sketches, no texts.
+//! Sketches from files and indexes for an evaluation: ids and sketches, without texts.
 
 use std::ffi::OsString;
 
@@ -17,15 +17,15 @@ use crate::bus_error;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// Content of files of sketches, and of indexes of them.
+/// The contents of files of sketches, and of indexes of them.
 pub(super) struct GivenSketches {
     pub(super) set: SketchedSet,
     pub(super) kind: SketchKind,
-    /// A sketch of their kind.
+    /// A sketch of this kind.
     pub(super) sketch: Sketch,
-    /// True if some of them are those of an index.
+    /// True if some of them come from an index.
     pub(super) has_index: bool,
-    /// Id of their scheme, where a file tells it.
+    /// Id of their scheme, if a file stores it.
     scheme: Option<SchemeId>,
     /// Memory that they take, in bytes.
     pub(super) bytes: u64,
@@ -33,8 +33,8 @@ pub(super) struct GivenSketches {
 }
 
 impl GivenSketches {
-    /// Reads everything that some arguments name, in the memory that is allowed beside the bytes `taken`. A sketch without an id is called by its
-    /// digits, and counts once.
+    /// Reads everything that the arguments name, within the memory limit minus the `taken` bytes. A sketch without an id gets its digits as id, and
+    /// equal ones count once.
     pub(super) fn read(
         arguments: &[OsString],
         input: &InputArguments,
@@ -52,7 +52,7 @@ impl GivenSketches {
         let sources = copies
             .map(|source| source.copied_to(spool.path()))
             .collect::<std::io::Result<Vec<_>>>()?;
-        // An index may be mapped.
+        // An index may be memory-mapped.
         if let [one] = sources.as_slice() {
             bus_error::name_file(one.path());
         }
@@ -69,7 +69,7 @@ impl GivenSketches {
         let read = values.each(&mut |name, sketch| {
             let document = named(name, sketch);
             bytes += document.bytes();
-            // Beyond the limit they are only counted: the failure names what all of them need.
+            // Beyond the limit they are only counted, so that the failure can state how much all of them need.
             if taken + bytes <= most_bytes {
                 documents.push(document);
             }
@@ -85,7 +85,7 @@ impl GivenSketches {
             ))
         })?;
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        // Any other id that repeats stays, and `SketchedSet::of` refuses it.
+        // Any other repeated id stays, and `SketchedSet::of` refuses it.
         documents.dedup_by(|b, a| a == b && is_called_by_itself(a));
         let files = read.files.into_iter();
         Ok(Self {
@@ -99,7 +99,7 @@ impl GivenSketches {
         })
     }
 
-    /// Their scheme in words.
+    /// Describes their scheme.
     pub(super) fn scheme(&self) -> String {
         match self.scheme {
             Some(id) => format!("with the id {id}"),
@@ -107,12 +107,12 @@ impl GivenSketches {
         }
     }
 
-    /// A setting that compares sketches of their kind.
+    /// Returns a setting that compares sketches of this kind.
     pub(super) fn setting(&self) -> SweepSetting {
         SweepSetting::from(Scheme::default().sketch(self.sketch))
     }
 
-    /// Figures of sketches of their kind, in the order of the documents that the truth is about.
+    /// Returns the figures of sketches of this kind, in the order of the documents with a known truth.
     pub(super) fn row(
         &self,
         sketches: &[Option<SketchValue>],
@@ -129,7 +129,7 @@ impl GivenSketches {
     }
 }
 
-/// Documents of which only the ids are known, ascending and each once.
+/// Returns documents that have only ids, ascending and without repetitions.
 pub(super) fn documents_of<'a>(
     ids: impl Iterator<Item = &'a String>,
 ) -> Result<DocumentSet, Failure> {
@@ -152,7 +152,7 @@ fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {
     }
 }
 
-/// True if a document has the digits of its sketch for an id.
+/// Returns true if the id of a document is the digits of its sketch.
 fn is_called_by_itself(document: &SketchedDocument) -> bool {
     let digits = match &document.sketch {
         Some(SketchValue::Bits(code, bits)) => {

@@ -1,8 +1,7 @@
 //! `lookalike evaluate label`: a person tags pairs in the terminal.
 //!
-//! Every tag is a line of the file, written and flushed to the disk before the next pair is shown:
-//! whoever stops, however, goes on where they were. Pairs and questions go to standard error, the
-//! summary to standard output.
+//! Every tag is a line of the file, synced to disk before the next pair is shown, so that the person can stop at any point and continue later. Pairs
+//! and questions go to standard error, the summary to standard output.
 
 mod tags;
 
@@ -67,7 +66,7 @@ pub(crate) struct LabelArguments {
     run: RunArguments,
 }
 
-/// Answers of a person to a pair.
+/// A person's answer to a pair.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LabelCommand {
     Tag(Option<bool>),
@@ -109,7 +108,7 @@ impl LabelCommand {
     }
 }
 
-/// Source of answers: keys of a terminal, or lines of standard input.
+/// Source of answers: keys on a terminal, or lines of standard input.
 enum LabelPrompt {
     Keys(Term),
     Lines,
@@ -123,7 +122,7 @@ impl LabelPrompt {
         }
     }
 
-    /// The next answer; the end of the input is a wish to stop.
+    /// Returns the next answer. The end of the input means to stop.
     fn next(&self) -> Result<LabelCommand, Failure> {
         match self {
             Self::Keys(term) => match term.read_key() {
@@ -144,7 +143,7 @@ impl LabelPrompt {
     }
 }
 
-/// The pairs of a sample, in its order.
+/// Reads the pairs of a sample, in order.
 fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
@@ -169,7 +168,7 @@ fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
     }
 }
 
-/// The texts of the documents that pairs name.
+/// Returns the texts of the documents that pairs name.
 fn texts(
     arguments: &LabelArguments,
     pairs: &[DrawnPair],
@@ -209,7 +208,7 @@ fn texts(
     }
 }
 
-/// Summary that is printed at the end.
+/// The summary that is printed at the end.
 #[derive(Serialize)]
 struct LabelResult {
     pairs: u64,
@@ -263,7 +262,7 @@ fn describe(answer: &LabelResult, path: &Path) -> String {
     text
 }
 
-/// Asks for every pair without a tag, until there is none or the person stops.
+/// Asks about every pair without a tag, until there is none or the person stops.
 fn ask(
     arguments: &LabelArguments,
     pairs: &[DrawnPair],
@@ -328,7 +327,7 @@ fn heading(pair: &DrawnPair, at: usize, of: usize, counts: LabelCounts) -> Strin
     )
 }
 
-/// The beginning of a difference, with a word about what is left out.
+/// Returns the first lines of a difference, with a note on what is left out.
 fn first_lines(difference: &str, most: usize) -> String {
     if difference.is_empty() {
         return "  (the texts are equal, white space aside)\n".to_owned();

@@ -1,4 +1,4 @@
-//! `lookalike evaluate labels`: one scheme against what people say, or against known clusters.
+//! `lookalike evaluate labels`: measures one scheme against labels by people, or against known clusters.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -85,7 +85,7 @@ impl LabelFileArguments {
         self.positive.unwrap_or(1.0)
     }
 
-    /// The least score of a pair; by default that of the method that compares such sketches.
+    /// Returns the minimum score of a pair; by default that of the method that compares such sketches.
     fn cut(&self, sketch: Sketch) -> f64 {
         self.cut.unwrap_or_else(|| match sketch {
             Sketch::SuperShingle { .. } => Method::SuperShingle.default_equal().into(),
@@ -98,7 +98,7 @@ impl LabelFileArguments {
         })
     }
 
-    /// Refuses a cut that no pair can have for a score.
+    /// Refuses a cut that no pair can have as its score.
     fn ensure_cut_fits(&self, sketch: Sketch) -> Result<(), Failure> {
         let Some(cut) = self.cut else {
             return Ok(());
@@ -126,7 +126,7 @@ impl LabelFileArguments {
         }
     }
 
-    /// Says which options are for labels of another kind.
+    /// Warns of options that apply to labels of another kind.
     fn warn_of_unused(&self, labels: &LabelSet) {
         let (kind, unused) = match labels {
             LabelSet::Pairs(_) => (
@@ -157,7 +157,7 @@ pub(super) enum LabelFileResult {
         labelled: u64,
         unknown: u64,
         row: Box<SweepRow>,
-        /// Of labels whose pairs were drawn by bands.
+        /// Present if the pairs of the labels were drawn by bands.
         #[serde(skip_serializing_if = "Option::is_none")]
         bands: Option<BandedCurve>,
     },
@@ -229,7 +229,7 @@ impl BandedCurve {
     }
 }
 
-/// The labels in a file.
+/// Reads the labels in a file.
 pub(super) fn read_labels(path: &Path, collection: &DocumentSet) -> Result<LabelSet, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
@@ -252,7 +252,7 @@ pub(super) struct LabelMeasurement {
 }
 
 impl LabelFileArguments {
-    /// Measures, and returns what `show` makes of the answer.
+    /// Measures, and returns the result of `show` for the answer.
     pub(super) fn evaluate<T>(
         &self,
         console: &Console<'_>,
@@ -318,14 +318,14 @@ impl LabelFileArguments {
     }
 }
 
-/// Documents or sketches that the labels are about.
+/// The documents or sketches that the labels are about.
 struct LabelledInput<'a> {
-    /// The documents; of sketches their ids only.
+    /// The documents; for sketches only their ids.
     collection: DocumentSet,
     scheme: Scheme,
-    /// The scheme in words.
+    /// A description of the scheme.
     name: String,
-    /// The sketches, where these were given.
+    /// The sketches, if they were given.
     given: Option<GivenSketches>,
     reading: Option<EvaluationInput<'a>>,
 }
@@ -379,7 +379,7 @@ impl<'a> LabelledInput<'a> {
     }
 }
 
-/// The cluster of each document when pairs at or above the cut are merged.
+/// Returns the cluster of each document after merging pairs at or above the cut.
 fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> {
     let of_texts = || sketches_of(&input.collection, &input.scheme);
     let cut = arguments.cut(input.scheme.sketch);
@@ -413,7 +413,7 @@ fn clusters(
     let (true_pairs, found_pairs) = (pairs_of(truth), pairs_of(&found));
     let scores = found_pairs
         .iter()
-        // Clusters have no scores: all pairs are found at one cut.
+        // Clusters have no scores: all pairs are found at the same cut.
         .map(|pair| (1.0, true_pairs.contains(pair)))
         .collect();
     let name = |_| "in one cluster".to_owned();
@@ -425,12 +425,12 @@ fn clusters(
     }
 }
 
-/// The last columns of a row: precision, recall and F1.
+/// Formats the last columns of a row: precision, recall and F1.
 fn last_columns(precision: &ShareEstimate, recall: &ShareEstimate, f1: f64) -> String {
     format!("{:24} {:24} {f1:>6.3}", shown(precision), shown(recall))
 }
 
-/// A row for each cut of a curve.
+/// Writes a row for each cut of a curve.
 pub(super) fn describe_points(text: &mut String, curve: &ScoreCurve) {
     let _ = writeln!(
         text,

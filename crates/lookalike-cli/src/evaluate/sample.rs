@@ -1,4 +1,4 @@
-//! `lookalike evaluate sample`: pairs for a person to judge, drawn by bands.
+//! `lookalike evaluate sample`: draws pairs for a person to judge, by bands.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -82,9 +82,9 @@ pub(crate) struct SampleArguments {
 /// Output of the command.
 #[derive(Serialize)]
 struct SampleResult {
-    /// Documents that pairs were drawn from.
+    /// Number of documents from which pairs were drawn.
     documents: u64,
-    /// Documents that were set aside, for another one has their text.
+    /// Number of documents that were set aside because another one has the same text.
     copies: u64,
     scheme: String,
     pairs: u64,
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
     let sketched = arguments.sketches(&console)?;
     let bands = &sketched.bands;
-    // The bands begin with the most alike pairs, so the last one bounds the join.
+    // The bands begin with the most similar pairs, so the last one determines the threshold of the join.
     let least = bands.last().map_or(1.0, |band| band.low);
     let each = arguments.each as usize;
     let mut sampler =
@@ -151,7 +151,7 @@ struct SampledInput<'a> {
     set: SketchedSet,
     scheme: String,
     bands: Vec<ScoreBand>,
-    /// The documents that it was made of, unless sketches were given.
+    /// The documents from which the set was made, unless sketches were given.
     reading: Option<EvaluationInput<'a>>,
     skipped: Vec<SkippedRow>,
 }
@@ -179,7 +179,7 @@ impl SampleArguments {
                 skipped: given.skipped,
             });
         }
-        // Before anything is read: the list may be wrong.
+        // Checked before anything is read, because the list may be invalid.
         let bands = self.bands(self.sketch)?;
         let reading = EvaluationInput::of_scheme(
             &self.input,
@@ -203,7 +203,7 @@ impl SampleArguments {
         })
     }
 
-    /// The bands of a sketch.
+    /// Returns the bands for a sketch.
     fn bands(&self, sketch: Sketch) -> Result<Vec<ScoreBand>, Failure> {
         let numbers = match self.bands.is_empty() {
             true => sampling::default_bands(sketch),

@@ -1,4 +1,4 @@
-//! `lookalike evaluate sweep`: many settings at once, curves and advice.
+//! `lookalike evaluate sweep`: measures many settings at once, with curves and advice.
 
 mod advised_job;
 mod answer;
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<(), Failure> {
 }
 
 impl SweepArguments {
-    /// Sweeps, and returns what `show` makes of the answer.
+    /// Runs the sweep, and returns the result of `show` for the answer.
     pub(super) fn evaluate<T>(
         &self,
         console: &Console<'_>,
@@ -74,13 +74,13 @@ impl SweepArguments {
         }
         let (measured, words, checkpoint) = self.measure(&reading, &base, console)?;
         let shown = measured.show(self, &words, console, show)?;
-        // Only when the answer is out: until then it can be made again from the checkpoint.
+        // Only after the answer was printed: until then it can be computed again from the checkpoint.
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()?;
         Ok(shown)
     }
 
-    /// Measures everything, and says in words what is true.
+    /// Measures everything, and returns a description of the truth as well.
     fn measure(
         &self,
         reading: &EvaluationInput<'_>,

@@ -1,4 +1,4 @@
-//! Documents of an input as a sweep sees them: their ids, their lengths and hashes of their texts are held, the texts are read again.
+//! Documents of an input for a sweep: ids, lengths and hashes of the texts are held, and the texts are read again each time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,9 +12,9 @@ use lookalike_eval::{
 use super::{EvaluationInput, document, unusable_documents};
 use crate::failure::Failure;
 
-/// Texts that are shown at a time: bytes, and documents.
+/// Size of a batch of texts: bytes, and number of documents.
 const BATCH: (usize, usize) = (4 << 20, 1 << 12);
-/// Memory of a document beside its id: hash, length, position, and places in the tables by which copies are found.
+/// Memory per document in addition to its id: hash, length, position, and entries in the tables for finding copies.
 const BYTES_PER_DOCUMENT: u64 = 160;
 
 /// An input that was read once.
@@ -23,11 +23,11 @@ pub(super) struct SweptInput<'a> {
     options: InputOptions,
     /// Ids of the documents that are compared, ascending.
     ids: Vec<String>,
-    /// Bytes and hashes of their texts.
+    /// Lengths and hashes of their texts.
     texts: Vec<(u64, u128)>,
-    /// Position of each record, in the order of the input; none of copies.
+    /// Position of each record, in input order; `None` for copies.
     places: Vec<Option<u32>>,
-    /// Hash of all ids and texts, whatever their order.
+    /// Hash of all ids and texts, independent of their order.
     digest: u64,
 }
 
@@ -39,7 +39,7 @@ struct ScannedRecord {
 }
 
 impl<'a> SweptInput<'a> {
-    /// Reads all documents, and sets those aside that have the text of another.
+    /// Reads all documents, setting aside those that have the text of another.
     pub(super) fn new(
         reading: &'a EvaluationInput<'a>,
         options: &InputOptions,
@@ -55,7 +55,7 @@ impl<'a> SweptInput<'a> {
         Ok(Self::of(reading, options, records, compared.ids().to_vec()))
     }
 
-    /// The same documents, read otherwise; if there are others, their number.
+    /// Reads the same documents with other options. If it finds other documents, returns their number as the inner error.
     pub(super) fn read_otherwise(
         &self,
         options: &InputOptions,
@@ -69,7 +69,7 @@ impl<'a> SweptInput<'a> {
         })
     }
 
-    /// Number of documents with those that were set aside.
+    /// Returns the number of documents, including those that were set aside.
     pub(super) fn records(&self) -> usize {
         self.places.len()
     }
@@ -101,29 +101,29 @@ impl<'a> SweptInput<'a> {
         }
     }
 
-    /// Documents that were set aside, for another one has their text.
+    /// Returns the number of documents that were set aside because another one has the same text.
     pub(super) fn copies(&self) -> u64 {
         (self.places.len() - self.ids.len()) as u64
     }
 
-    /// Hash of all ids and texts, whatever their order.
+    /// Returns the hash of all ids and texts, which is independent of their order.
     pub(super) fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Memory that is held, in bytes.
+    /// Returns the memory that is held, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let ids = self.ids.iter().map(|id| id.len() as u64);
         ids.sum::<u64>() + BYTES_PER_DOCUMENT * self.places.len() as u64
     }
 
-    /// True if the texts that are compared are the same.
+    /// Returns true if the texts that are compared are the same.
     pub(super) fn has_texts_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
 }
 
-/// Reads all records once, and holds no text.
+/// Reads all records once, without holding texts.
 fn scan(
     reading: &EvaluationInput<'_>,
     options: &InputOptions,
@@ -132,9 +132,9 @@ fn scan(
     let (mut records, mut bytes) = (Vec::new(), 0);
     reading.visit_under(options, |record| {
         let document = document(record);
-        // The ids are there twice while copies are looked for.
+        // While copies are searched, the ids exist twice.
         bytes += BYTES_PER_DOCUMENT + 2 * document.id.len() as u64;
-        // Beyond the limit documents are only counted: the failure names what all of them need.
+        // Beyond the limit documents are only counted, so that the failure can state how much all of them need.
         if bytes <= limit {
             records.push(ScannedRecord {
                 bytes: document.text.len() as u64,

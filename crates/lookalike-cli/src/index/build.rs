@@ -1,4 +1,4 @@
-//! `lookalike index build`: from files of fingerprints to one index file.
+//! `lookalike index build`: builds an index file from files of fingerprints.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -105,18 +105,17 @@ fn layout(text: &str) -> Result<Layout, String> {
 
 pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     let output = &*behind_links(&arguments.output);
-    // Before anything is read: a job of hours must not end with this. An index in the way of a build that goes on was there when that
-    // began: with --overwrite, or it would not have.
+    // Checked before anything is read: a job of hours must not end with this error. If a resumed build finds an existing index, the build was started
+    // with --overwrite.
     if !arguments.resume {
         refuse_existing(output, arguments.overwrite)?;
     }
     let limits = arguments.run.limits();
     let console = Console::new(arguments.run.quiet);
-    // For inputs from elsewhere only; the tables are in INDEX.building beside the output, where the rename is
-    // one of the same file system.
+    // Only for remote inputs; the tables are in INDEX.building next to the output, on the same file system, so that they can be renamed.
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.inputs, spool.path())?;
-    // An index may take the place of one that it was made of.
+    // An index may replace one from which it was built.
     let lost = inputs.iter().map(FingerprintSource::path);
     let lost = lost.filter(|path| !is_index(path) && !is_sketch_index(path));
     check_output(Some(output), lost)?;
@@ -160,7 +159,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     end(&summary.inputs, &arguments.losses)
 }
 
-/// Width of the fingerprints of some files, in bits, by the first that tells it before it is read; 64 where none does.
+/// Returns the width in bits of the fingerprints in some files, from the first file for which it is known before reading; 64 if there is none.
 fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
     for source in inputs {
         if let Some(bits) = KnownFingerprints::of(source)?.bits {
@@ -170,7 +169,7 @@ fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
     Ok(64)
 }
 
-/// Refuses to write where a file is already, unless it may be replaced.
+/// Refuses to write over an existing file, unless it may be replaced.
 pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Failure> {
     let Ok(found) = output.metadata() else {
         return Ok(());
@@ -184,7 +183,7 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
     Err(Failure::Usage(format!("{}: {reason}", output.display())))
 }
 
-/// A failure that tells what is left of the build in `folder`, where a setting that may change was too small.
+/// Returns a failure that mentions the resumable build in `folder`, if a memory limit that may change was too small.
 fn with_left(error: BatchError, folder: &Path) -> Failure {
     let is_left = matches!(error, BatchError::IndexMemory { .. }) && can_resume(folder);
     let failure = Failure::from(error);
@@ -197,7 +196,7 @@ fn with_left(error: BatchError, folder: &Path) -> Failure {
     }
 }
 
-/// Builds, and tells what was built.
+/// Builds an index and prints the summary.
 pub(super) fn finish(
     job: &IndexBuild<'_>,
     resume: bool,
@@ -215,7 +214,7 @@ pub(super) fn finish(
     Ok(summary)
 }
 
-/// Builds an index of sketches, and tells what was built; the counts of its inputs.
+/// Builds an index of sketches and prints the summary. Returns the counts of its inputs.
 pub(super) fn finish_sketches(
     job: &SketchIndexBuild<'_>,
     resume: bool,
@@ -233,7 +232,7 @@ pub(super) fn finish_sketches(
     Ok(summary.inputs)
 }
 
-/// Ends with an error if more rows were lost than may be.
+/// Fails if more rows were lost than allowed.
 pub(super) fn end(inputs: &[CodesSummary], losses: &LossArguments) -> Result<(), Failure> {
     losses.end(inputs.iter().flat_map(|input| &input.skipped))
 }

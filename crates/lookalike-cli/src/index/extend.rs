@@ -1,4 +1,4 @@
-//! `lookalike index extend` and `merge`: from an index and more fingerprints to one index, as if it had been built of all at once.
+//! `lookalike index extend` and `merge`: make one index of an index and more fingerprints, the same as if it had been built from all of them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -99,11 +99,11 @@ pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
 }
 
 pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
-    // A merge with `--overwrite` that was interrupted goes on by `--resume` alone, beside the old file.
+    // An interrupted merge with `--overwrite` is resumed with `--resume` alone, next to the old file.
     build::refuse_existing(&arguments.output, arguments.overwrite || arguments.resume)?;
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.indexes, spool.path())?;
-    // The result takes its distance and design from the first: of files of fingerprints there are none.
+    // The result takes its distance and design from the first index; files of fingerprints have neither.
     let is_none =
         |source: &&FingerprintSource| !is_index(source.path()) && !is_sketch_index(source.path());
     if let Some(other) = inputs.iter().find(is_none) {
@@ -123,13 +123,13 @@ pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
     .finish(properties)
 }
 
-/// What an index that is written anew has in common with one that is there.
+/// Properties that a rebuilt index takes from an existing one.
 enum RebuiltIndex {
     Fingerprints(IndexProperties),
     Sketches {
-        /// Places that are equal at least.
+        /// Minimum number of equal places.
         least: usize,
-        /// As [`IndexProperties::has_ids`].
+        /// Like [`IndexProperties::has_ids`].
         has_ids: Option<bool>,
     },
 }
@@ -154,7 +154,8 @@ impl RebuiltIndex {
     }
 }
 
-/// The properties of the first index. Ids are in all of them or in none, whatever their order: none may be lost unseen.
+/// Returns the properties of the first index. Either all or none of the indexes must have ids, whatever their order, so that no ids are silently
+/// lost.
 fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<RebuiltIndex, Failure> {
     let holds_sketches = |source: &FingerprintSource| is_sketch_index(source.path());
     let first = &indexes[0];
@@ -188,13 +189,13 @@ fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<RebuiltIndex, F
             indexes[without].name()
         )));
     }
-    // The first one; the order of the rest does not matter any more.
+    // Take the first one; the order of the rest does not matter any more.
     let mut properties = all.swap_remove(0);
     *properties.has_ids() = Some(without.is_none());
     Ok(properties)
 }
 
-/// An index that is written anew, with the properties of one that is there.
+/// A rebuild of an index with the properties of an existing one.
 struct IndexRebuild<'a> {
     inputs: &'a [FingerprintSource],
     output: &'a Path,
@@ -215,7 +216,7 @@ impl IndexRebuild<'_> {
                     .distance(properties.distance)
                     .design(Some(properties.design))
                     .layout(properties.layout)
-                    // None where the index is empty: then the inputs decide.
+                    // `None` if the index is empty: then the inputs decide.
                     .with_ids(properties.has_ids.unwrap_or(true))
                     .resume(resume)
                     .losses(losses)

@@ -1,9 +1,9 @@
-//! Findings of `lookalike index info`: what it prints as JSON and draws on its page.
+//! Findings of `lookalike index info`, which are printed as JSON and drawn on its page.
 
 use lookalike_batch::fingerprints::sketches::EqualPlaces;
 use serde::Serialize;
 
-/// Fingerprints that many documents have, with ids of some.
+/// A fingerprint shared by many documents, with some of their ids.
 #[derive(Serialize)]
 pub(super) struct RepeatedFingerprints {
     pub(super) fingerprint: String,
@@ -32,7 +32,7 @@ pub(super) struct TableInfo {
 /// Findings of `--analyse`.
 #[derive(Serialize)]
 pub(super) struct Distribution {
-    /// Of neighbours in sorted order, by the bit that first differs, from the lowest.
+    /// For neighbours in sorted order, counts by the first bit that differs, starting from the lowest bit.
     pub(super) leading_gaps: Vec<u64>,
     pub(super) expected_gaps: Vec<f64>,
     pub(super) ranges: Vec<u64>,
@@ -60,7 +60,7 @@ pub(super) struct IndexInfo {
     pub(super) distribution: Option<Distribution>,
 }
 
-/// A sketch that many documents have, with ids of some.
+/// A sketch shared by many documents, with some of their ids.
 #[derive(Serialize)]
 pub(super) struct RepeatedSketch {
     /// Its digits.

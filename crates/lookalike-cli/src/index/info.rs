@@ -1,4 +1,4 @@
-//! `lookalike index info`: what an index holds (Manku et al. 2007, section 4.2), as text, JSON or a page; and a check of every byte.
+//! `lookalike index info`: describes an index (Manku et al. 2007, section 4.2) as text, JSON or a page, and can check every byte.
 
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -48,13 +48,13 @@ pub(crate) struct IndexInfoArguments {
     pub(super) html: Option<PathBuf>,
 }
 
-/// Ids that are shown of a fingerprint, and fingerprints of a list.
+/// Number of ids that are shown for a fingerprint, and of fingerprints in a list.
 pub(super) const SHOWN: usize = 5;
 pub(super) const LISTED: usize = 20;
-/// Bytes of fingerprints that are sorted at once.
+/// Number of bytes of fingerprints that are sorted at once.
 const SLICE_BYTES: usize = 512 << 20;
 
-/// Tells about an index of fingerprints.
+/// Describes an index of fingerprints.
 pub(super) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     match width(&arguments.index)? {
         32 => tell::<u32>(arguments),
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
 
 fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
-    // Heads and lengths alone are checked: looking at a large file must not read all of it.
+    // Only heads and lengths are checked, because info on a large file must not read all of it.
     let index = open_unchecked::<C>(path, false)?;
     let damaged = |cause| BatchError::IndexFile {
         path: path.display().to_string(),
@@ -82,12 +82,12 @@ fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
 }
 
 impl IndexInfoArguments {
-    /// True if all fingerprints are to be looked at.
+    /// Returns true if all fingerprints are to be analysed.
     pub(super) fn wants_analysis(&self) -> bool {
         self.analyse || self.json || self.html.is_some()
     }
 
-    /// Writes the page if one is wanted, and prints the rest.
+    /// Writes the page if requested, and prints the rest.
     pub(super) fn write(
         &self,
         info: &impl Serialize,
@@ -121,7 +121,7 @@ impl IndexInfo {
             design: tables.design().family().to_string(),
             layout: tables.layout().name(),
             tables: tables.design().tables().len(),
-            // Of different fingerprints, as `design` counts them.
+            // Per distinct fingerprint, as in `design`.
             bytes_per_fingerprint: index.bytes() as f64 / tables.len().max(1) as f64,
             ids: index.has_ids(),
             scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
@@ -165,7 +165,7 @@ impl IndexInfo {
     }
 }
 
-/// A number of fingerprints or sketches that repeat another.
+/// Formats the number of fingerprints or sketches that repeat another.
 pub(super) fn counted_repeats(repeated: u64) -> String {
     match repeated {
         1 => "1 repeats".to_owned(),
@@ -197,7 +197,7 @@ impl Distribution {
             .enumerate()
             .rev()
         {
-            // Low bits, where evenly spread fingerprints never first differ, would be dozens of empty lines.
+            // Low bits, at which evenly distributed fingerprints never differ first, would give dozens of empty lines.
             if seen > 0 || even >= 0.5 {
                 text += &format!(
                     "{bit:33} {:>10} {:>11}\n",
@@ -242,7 +242,7 @@ impl RepeatedFingerprints {
     }
 }
 
-/// Figures about the fingerprints of an index, of which about so many bytes are in memory at once where they are spread evenly.
+/// Computes figures about the fingerprints of an index, holding about `memory` bytes of them at once if they are evenly distributed.
 fn distribution<C: Word>(
     index: &IndexFile<C>,
     memory: usize,
@@ -254,8 +254,8 @@ fn distribution<C: Word>(
     let mut analyzer = Analyzer::default();
     for number in 0..slices as u64 {
         slice.clear();
-        // An index gives its fingerprints in the order of a table, which permutes the bits; gaps are those of
-        // sorted neighbours. All of them at once may be more than there is memory for.
+        // An index returns its fingerprints in the order of a table, which permutes the bits, but gaps are between sorted neighbours. All of them at
+        // once may exceed the memory.
         index.copies(&mut |code, copies| {
             if code.above(C::BITS - slices.ilog2()) == number {
                 slice.push((code, copies));
@@ -263,11 +263,11 @@ fn distribution<C: Word>(
         })?;
         slice.sort_unstable();
         for &(code, copies) in &slice {
-            // As many times as it is there: ranges and spikes count documents.
+            // Once for each copy, because ranges and spikes count documents.
             (0..copies).for_each(|_| analyzer.push(code));
         }
         most_repeated.extend(slice.iter().copied().filter(|&(_, copies)| copies > 1));
-        // The fingerprint settles ties, so that a page of the same index is the same.
+        // Ties are broken by the fingerprint, so that the page of an index is always the same.
         most_repeated.sort_unstable_by_key(|&(code, copies)| (std::cmp::Reverse(copies), code));
         most_repeated.truncate(LISTED);
     }
@@ -306,7 +306,7 @@ fn distribution<C: Word>(
     })
 }
 
-/// A fingerprint with the first of its ids.
+/// Returns a fingerprint with the first of its ids.
 fn repeated_of<C: Word>(
     index: &IndexFile<C>,
     code: C,

@@ -1,4 +1,4 @@
-//! `lookalike index`: an index of fingerprints or longer sketches on disk, one file a subcommand.
+//! `lookalike index`: an index of fingerprints or longer sketches on disk. One file per subcommand.
 
 mod build;
 mod extend;

@@ -1,5 +1,4 @@
-//! The page of `lookalike index info --html`: the distribution of a collection as plots, in one file that loads
-//! nothing.
+//! The page of `lookalike index info --html`: plots of the distribution of a collection, in one self-contained file.
 
 use std::fmt::Write;
 
@@ -11,7 +10,7 @@ use crate::size::show;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page; an info without distribution has no plots.
+/// Renders the page. Without a distribution, it has no plots.
 pub(super) fn render(info: &IndexInfo) -> String {
     let mut body = String::new();
     if let Some(distribution) = &info.distribution {
@@ -20,7 +19,7 @@ pub(super) fn render(info: &IndexInfo) -> String {
     framed(&info.file, &summary(info), &body)
 }
 
-/// The page of an index of sketches.
+/// Renders the page for an index of sketches.
 pub(super) fn render_sketches(info: &SketchIndexInfo) -> String {
     let summary = format!(
         "{} of {}, {} distinct. {} for at least {} equal; {}, {:.2} bytes a sketch. Scheme {}.",
@@ -58,7 +57,7 @@ fn framed(file: &str, summary: &str, body: &str) -> String {
     )
 }
 
-/// Candidates of each band.
+/// Writes the candidates of each band.
 fn bands(page: &mut String, distribution: &SketchDistribution) {
     page.push_str("<h2>Bands</h2>\n");
     page.push_str(CANDIDATES);
@@ -169,12 +168,12 @@ fn tables(page: &mut String, distribution: &Distribution) {
     page.push_str(CLOSE_TABLE);
 }
 
-/// Explains the columns of tables and bands.
+/// Explanation of the columns of tables and bands.
 const CANDIDATES: &str = "<p class=\"key\">Candidates are the entries that a search compares; beside them stands what they would be if \
     entries were spread evenly. The nearer the two, the faster are searches.</p>\n";
 const CLOSE_TABLE: &str = "</tbody></table></div>\n";
 
-/// Opens a table in a block that scrolls where the screen is too narrow; each head has its text and its class.
+/// Opens a table in a block that scrolls if the screen is too narrow. Each column has a heading and a class.
 fn open_table(page: &mut String, name: &str, heads: &[(&str, &str)]) {
     let _ = write!(
         page,
@@ -186,9 +185,9 @@ fn open_table(page: &mut String, name: &str, heads: &[(&str, &str)]) {
     page.push_str("</tr></thead><tbody>\n");
 }
 
-/// A fingerprint or sketch that repeats.
+/// A repeated fingerprint or sketch.
 struct RepeatedRow<'a> {
-    /// Its range, and the number of fingerprints there.
+    /// Its range, and the number of fingerprints in that range.
     range: Option<(usize, u64)>,
     digits: String,
     copies: u64,
@@ -206,7 +205,7 @@ impl<'a> RepeatedRow<'a> {
     }
 }
 
-/// A table of what repeats, with the range of each and what lies in it where they have one; nothing when there are none.
+/// Writes a table of repeated entries, with their ranges if known; nothing if there are none.
 fn rows<'a>(
     page: &mut String,
     title: &str,
@@ -232,8 +231,7 @@ fn rows<'a>(
         let ids = repeated
             .ids
             .iter()
-            // Ids may be in any script; isolated, one that runs from right to left does not turn its neighbours
-            // around.
+            // Ids may be in any script; isolation prevents a right-to-left id from reordering its neighbours.
             .map(|id| format!("<bdi>{}</bdi>", escaped(id)));
         let _ = writeln!(
             page,
@@ -246,7 +244,7 @@ fn rows<'a>(
     page.push_str(CLOSE_TABLE);
 }
 
-/// Bars with a line over them, and two axes with names and numbers; scrolled where the screen is too narrow to read them.
+/// Returns a chart of bars with a line over them, and two axes with names and numbers. It scrolls if the screen is too narrow.
 fn chart(
     [y_name, x_name]: [&str; 2],
     bars: &[f64],
@@ -255,7 +253,7 @@ fn chart(
 ) -> String {
     const WIDTH: f64 = 960.0;
     const HEIGHT: f64 = 220.0;
-    /// Room for the numbers beside and below the bars.
+    /// Space for the numbers next to and below the bars.
     const LEFT: f64 = 84.0;
     const BELOW: f64 = 40.0;
     const ABOVE: f64 = 38.0;
@@ -270,7 +268,7 @@ fn chart(
     );
     for part in [0.0, 0.5, 1.0] {
         let (at, count) = (y(most * part), most * part);
-        // Half of a maximum of 1 is no number of fingerprints.
+        // Half of a maximum of 1 is not a number of fingerprints.
         if count.fract() == 0.0 {
             let _ = write!(
                 svg,
@@ -282,7 +280,7 @@ fn chart(
         }
     }
     for (at, &value) in bars.iter().enumerate() {
-        // Twice the expected number, but of few fingerprints that is chance.
+        // More than twice the expected number; with few fingerprints, that is chance.
         let class = if value > 2.0 * line[at] && value > 16.0 {
             "spike"
         } else {
@@ -298,7 +296,7 @@ fn chart(
             label(at),
             grouped(value as u64)
         );
-        // Every eighth, and the last.
+        // Every eighth label, and the last.
         if at % (bars.len() / 8).max(1) == 0 || at + 1 == bars.len() {
             let _ = write!(
                 svg,
@@ -322,7 +320,7 @@ fn chart(
     svg
 }
 
-/// The next number of two digits at most whose half is easy to read.
+/// Rounds up to a number of at most two digits whose half is easy to read.
 fn round_up(value: f64) -> f64 {
     let mut power = 1.0;
     while value > power * 10.0 {
@@ -335,7 +333,7 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(value)
 }
 
-/// The text for HTML; characters that cannot be seen, or turn others around, by their numbers.
+/// Escapes a text for HTML. Characters that are invisible or reverse the direction of text become numeric references.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in harmless(text).chars() {

@@ -1,4 +1,4 @@
-//! `lookalike index search`: all stored fingerprints within a distance of each query, or sketches with enough in common.
+//! `lookalike index search`: finds all stored fingerprints within a distance of each query, or sketches with enough in common.
 
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -92,14 +92,14 @@ pub(super) struct SearchSummary {
     pub(super) inputs: Vec<CodesSummary>,
 }
 
-/// What is searched, and by what.
+/// The indexes to search, and the queries.
 pub(super) struct SearchPlan<'a> {
     pub(super) indexes: Vec<&'a Path>,
     pub(super) queries: Vec<&'a str>,
     pub(super) arguments: &'a IndexSearchArguments,
 }
 
-/// An index that is searched.
+/// An index to search.
 struct SearchedIndex<'a, C: Word> {
     path: &'a Path,
     file: IndexFile<C>,
@@ -113,12 +113,12 @@ struct SearchRun<'a, C: Word, W> {
     summary: SearchSummary,
 }
 
-/// Queries that are searched together.
+/// Number of queries that are searched together.
 const GROUP: usize = 64;
-/// Memory of the queries that are read at once.
+/// Memory for the queries that are read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Tells indexes from queries.
+/// Separates indexes from queries.
 pub(super) fn plan(arguments: &IndexSearchArguments) -> Result<SearchPlan<'_>, Failure> {
     let is_any = |path: &Path| is_index(path) || is_sketch_index(path);
     let (further, queries): (Vec<&str>, Vec<&str>) = arguments
@@ -139,7 +139,7 @@ pub(super) fn plan(arguments: &IndexSearchArguments) -> Result<SearchPlan<'_>, F
             "every argument is an index, and none a query: name fingerprints or files of them behind the indexes".to_owned(),
         ));
     }
-    // Before it is opened: a page may be missing as soon as the first byte is looked at.
+    // Set before the index is opened: a page may be missing as soon as the first byte is read.
     if let ([only], false) = (plan.indexes.as_slice(), arguments.in_memory) {
         bus_error::name_file(only);
     }
@@ -163,7 +163,7 @@ pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
 }
 
 impl SearchPlan<'_> {
-    /// Ends a search: counts, and an error if more rows were lost than may be.
+    /// Ends a search: prints the counts, and fails if more rows were lost than allowed.
     pub(super) fn end(&self, summary: &SearchSummary) -> Result<(), Failure> {
         let arguments = self.arguments;
         let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
@@ -181,7 +181,7 @@ impl SearchPlan<'_> {
 }
 
 impl<'a, C: Word> SearchedIndex<'a, C> {
-    /// Opens all; the largest distance that each of them answers.
+    /// Opens all indexes. Returns them with the largest distance that all of them support.
     fn open_all(plan: &SearchPlan<'a>) -> Result<(Vec<Self>, u32), Failure> {
         let open = match plan.arguments.skip_check {
             true => open_unchecked::<C>,
@@ -221,7 +221,7 @@ impl<'a, C: Word> SearchedIndex<'a, C> {
         self.file.scheme().map(SchemeId)
     }
 
-    /// Refuses fingerprints of another scheme.
+    /// Refuses fingerprints with another scheme.
     fn ensure_same_scheme(&self, other: &str, scheme: Option<SchemeId>) -> Result<(), Failure> {
         let name = self.name();
         let own = self.scheme().map(|id| (name.as_str(), id));
@@ -229,7 +229,7 @@ impl<'a, C: Word> SearchedIndex<'a, C> {
         Ok(ensure_equal_schemes(own, other).map_err(BatchError::from)?)
     }
 
-    /// Appends the ids of a fingerprint; false if it is stored without any.
+    /// Appends the ids of a fingerprint. Returns false if it is stored without ids.
     fn ids<'i>(&'i self, code: C, ids: &mut Vec<&'i str>) -> Result<bool, Failure> {
         let read = self.file.ids(code, ids);
         read.map_err(|cause| {
@@ -253,8 +253,7 @@ fn search<C: Word>(plan: &SearchPlan<'_>) -> Result<(), Failure> {
     for &query in &plan.queries {
         let digits = query.parse::<SizedFingerprint>().ok();
         match digits.and_then(SizedFingerprint::code) {
-            // As many hexadecimal digits are a fingerprint even if a file has that name; `./` before it means
-            // the file.
+            // The right number of hexadecimal digits is a fingerprint even if a file has that name; `./` before it means the file.
             Some(code) => search.group(&[code], &|_| query.to_owned())?,
             None => {
                 refuse_width(query, digits, C::BITS)?;
@@ -268,7 +267,7 @@ fn search<C: Word>(plan: &SearchPlan<'_>) -> Result<(), Failure> {
     plan.end(&search.summary)
 }
 
-/// Refuses digits of a fingerprint of another width, where no file has that name.
+/// Refuses digits of a fingerprint with another width, if no file has that name.
 fn refuse_width(query: &str, digits: Option<SizedFingerprint>, bits: u32) -> Result<(), Failure> {
     match digits.filter(|_| !Path::new(query).exists()) {
         Some(other) => Err(Failure::Usage(format!(
@@ -281,7 +280,7 @@ fn refuse_width(query: &str, digits: Option<SizedFingerprint>, bits: u32) -> Res
 }
 
 impl<C: Word, W: Write> SearchRun<'_, C, W> {
-    /// All queries of a file.
+    /// Searches all queries of a file.
     fn file(&mut self, source: &FingerprintSource) -> Result<(), Failure> {
         let strict = self.losses.is_strict();
         let mut file = CodeFile::open(source, strict).map_err(BatchError::from)?;
@@ -294,8 +293,7 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
             more = file
                 .fill(&mut codes, CHUNK_BYTES)
                 .map_err(BatchError::from)?;
-            // Queries of a group wait for memory together: each probe misses the cache, and the misses of 64
-            // queries overlap.
+            // Queries of a group wait for memory together: each probe misses the cache, and the misses of 64 queries overlap.
             for start in (0..codes.codes.len()).step_by(GROUP) {
                 let group = &codes.codes[start..(start + GROUP).min(codes.codes.len())];
                 let name = |at: usize| match codes.ids.name(start + at, group[at]) {
@@ -323,8 +321,7 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
             summary.probes += effort.probes;
             summary.candidates += effort.candidates;
         }
-        // By query, distance and fingerprint: several tables find the same entry in any order, and several indexes one
-        // fingerprint.
+        // Sorted by query, distance and fingerprint: several tables find the same entry in any order, and several indexes the same fingerprint.
         found.sort_unstable();
         found.dedup();
         summary.queries += queries.len() as u64;

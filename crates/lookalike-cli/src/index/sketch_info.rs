@@ -1,4 +1,4 @@
-//! `lookalike index info` of an index of sketches.
+//! `lookalike index info` for an index of sketches.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::console::{counted, counted_sketches, grouped};
 use crate::failure::Failure;
 use crate::size::show;
 
-/// Digits of a sketch that are shown of it in a text.
+/// Number of digits of a sketch that are shown in text.
 const DIGITS: usize = 16;
 
 pub(super) fn tell(arguments: &IndexInfoArguments) -> Result<(), Failure> {
@@ -146,14 +146,14 @@ impl SketchDistribution {
     }
 }
 
-/// Keeps the sketches of most documents; the position settles ties.
+/// Keeps the sketches shared by most documents; ties are broken by position.
 fn keep_most(repeated: &mut Vec<(u64, usize)>) {
     repeated.sort_unstable_by_key(|&(copies, at)| (Reverse(copies), at));
     repeated.truncate(LISTED);
 }
 
 impl RepeatedSketch {
-    /// The first of its digits.
+    /// Returns the first of its digits.
     pub(super) fn shortened(&self) -> String {
         match self
             .sketch

@@ -1,4 +1,4 @@
-//! `lookalike index search` in indexes of sketches: all stored ones with enough places equal to those of each query.
+//! `lookalike index search` in indexes of sketches: finds all stored sketches with enough places equal to those of each query.
 
 use std::io::{BufWriter, Write, stdout};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::arguments::fingerprint_sources;
 use crate::failure::Failure;
 use crate::spool::Spool;
 
-/// Memory of the queries that are read at once.
+/// Memory for the queries that are read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct NearSketchLine<'a> {
     distance: u32,
 }
 
-/// An index that is searched.
+/// An index to search.
 struct SearchedSketches<'a> {
     path: &'a Path,
     file: SketchIndexFile,
@@ -112,7 +112,7 @@ pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
     let spool = Spool::new(&std::env::temp_dir())?;
     for &query in &plan.queries {
         match shape.parse(query) {
-            // As with fingerprints: `./` before it means the file.
+            // As with fingerprints, `./` before it means the file.
             Some(sketch) => search.query(query, &sketch)?,
             None => {
                 search.refuse_digits(query)?;
@@ -127,7 +127,7 @@ pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
 }
 
 impl<W: Write> SketchSearch<'_, W> {
-    /// Refuses digits of another sketch, where no file has that name.
+    /// Refuses digits of another sketch, if no file has that name.
     fn refuse_digits(&self, query: &str) -> Result<(), Failure> {
         let is_plain = query.bytes().all(|digit| digit.is_ascii_hexdigit());
         if !is_plain || Path::new(query).exists() {
@@ -141,7 +141,7 @@ impl<W: Write> SketchSearch<'_, W> {
         )))
     }
 
-    /// All queries of a file.
+    /// Searches all queries of a file.
     fn file(&mut self, source: &FingerprintSource) -> Result<(), Failure> {
         let mut file = SketchFile::open(source, self.is_strict).map_err(BatchError::from)?;
         let (mut rows, mut more) = (SketchRows::default(), true);
@@ -155,7 +155,7 @@ impl<W: Write> SketchSearch<'_, W> {
             let scheme = first.file.scheme().map(|scheme| (name.as_str(), scheme));
             let other = file.scheme().map(|scheme| (file.name(), scheme));
             ensure_equal_schemes(scheme, other).map_err(BatchError::from)?;
-            // Lines and tables tell their shape by the first sketch.
+            // The shape of lines and tables is known only from their first sketch.
             let other = file.shape().map(|shape| (file.name(), shape));
             ensure_equal_shapes(Some((&name, self.shape)), other).map_err(BatchError::from)?;
             for (name, sketch) in rows.each(self.shape) {
@@ -183,13 +183,13 @@ impl<W: Write> SketchSearch<'_, W> {
                 })?;
                 found.extend(ids.iter().map(|&id| (distance, id.to_owned())));
                 if !index.file.has_ids() {
-                    // As in every file, a sketch without an id is called by its digits.
+                    // As in every file, a sketch without an id gets its digits as id.
                     let digits = self.shape.digits(&index.file.sketch(at));
                     found.push((distance, digits));
                 }
             }
         }
-        // One document may be in several indexes.
+        // The same document may be in several indexes.
         found.sort_unstable();
         found.dedup();
         self.summary.queries += 1;

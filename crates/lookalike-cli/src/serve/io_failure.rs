@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// The failure for an I/O error of something.
+/// Creates the failure for an I/O error, which names what it concerns.
 pub(super) fn failed(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> Failure {
     move |error| Failure::Failed(format!("{what}: {error}"))
 }

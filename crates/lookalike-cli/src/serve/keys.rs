@@ -9,7 +9,7 @@ use lookalike_server::{ApiKeys, KeyRole, NewKey};
 use super::io_failure::failed;
 use crate::failure::Failure;
 
-/// The keys of a file, which nobody else may change. One without a key lets nobody in.
+/// Reads the keys in a file, which no other user may be able to change. A file without keys admits nobody.
 pub(super) fn read(file: Option<&Path>) -> Result<ApiKeys, Failure> {
     let Some(file) = file else {
         return Ok(ApiKeys::default());
@@ -18,8 +18,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<ApiKeys, Failure> {
     let text = std::fs::read_to_string(file).map_err(failed(format!(
         "{shown}: make a key with --make-key ROLE:NAME, which creates the file"
     )))?;
-    // Behind the reading, as a missing file has the better message. Who may write to the file could make
-    // himself an administrator.
+    // After the file was read, because the message for a missing file is better. A user who may write to the file could become an administrator.
     check_mode(file)?;
     let keys: ApiKeys = text.parse().map_err(|error| {
         Failure::Failed(format!(
@@ -45,7 +44,7 @@ fn check_mode(file: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Makes a key, adds its hash to the file, and prints it.
+/// Creates a key, adds its hash to the file, and prints the key.
 pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     let usage = |error: String| Failure::Usage(format!("--make-key {wanted}: {error}"));
     let mut parts = wanted.splitn(3, ':');
@@ -67,7 +66,7 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     options.append(true).create(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let shown = file.display();
-    // A last line without an end, as editors leave it, would take the new key in, and both would be lost.
+    // If the last line has no line end, as some editors leave it, the new key would be appended to it, and both would be lost.
     let end = if ends_within_line(file).map_err(failed(&shown))? {
         "\n"
     } else {
@@ -76,15 +75,14 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     let mut lines = options.open(file).map_err(failed(&shown))?;
     lines
         .write_all(format!("{end}{}", key.line).as_bytes())
-        // The hash is on the disk before the secret is shown: a key that somebody holds must never be unknown
-        // after a crash.
+        // The hash is on disk before the secret is shown: a key in use must never be unknown after a crash.
         .and_then(|()| lines.sync_all())
         .map_err(failed(&shown))?;
     writeln!(std::io::stdout(), "{}", key.secret)?;
     Ok(())
 }
 
-/// Returns true if a file is there and its last line has no end.
+/// Returns true if a file exists and its last line has no line end.
 fn ends_within_line(file: &Path) -> io::Result<bool> {
     let mut file = match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,4 +1,4 @@
-//! The log on standard error, written by a thread of its own: whoever stops reading it holds up nothing but the log.
+//! The log on standard error, written by a separate thread, so that a reader who stops reading blocks only the log.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,18 +10,18 @@ use lookalike_server::{LogEntry, LogLevel};
 
 use crate::console;
 
-/// Lines that wait to be written; beyond them they are counted only.
+/// Maximum number of lines that wait to be written; further ones are only counted.
 const MOST_WAITING: usize = 4096;
 
-/// Lines on their way to standard error.
+/// A queue of lines for standard error.
 #[derive(Clone)]
 pub(super) struct LogQueue(Arc<LogQueueShared>);
 
 struct LogQueueShared {
     state: Mutex<LogQueueState>,
-    /// There are lines to be written.
+    /// Notified when there are lines to write.
     filled: Condvar,
-    /// All lines were written.
+    /// Notified when all lines have been written.
     emptied: Condvar,
 }
 
@@ -30,12 +30,12 @@ struct LogQueueState {
     waiting: VecDeque<String>,
     /// True while lines are being written.
     writing: bool,
-    /// Lines that found no room since the last one that did.
+    /// Number of lines that were dropped since the last one that was queued.
     lost: u64,
 }
 
 impl LogQueue {
-    /// A queue, and the thread that empties it.
+    /// Creates a queue, and starts the thread that empties it.
     pub(super) fn start() -> io::Result<Self> {
         let queue = Self(Arc::new(LogQueueShared {
             state: Mutex::default(),
@@ -52,11 +52,11 @@ impl LogQueue {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an entry; never waits.
+    /// Queues an entry. Never blocks.
     pub(super) fn push(&self, entry: &LogEntry) {
         let text = line(entry);
         let mut state = self.state();
-        // A reader of standard error that stands still must not fill the memory, nor stop requests.
+        // A stalled reader of standard error must neither fill the memory nor block requests.
         if state.waiting.len() >= MOST_WAITING {
             state.lost += 1;
             return;
@@ -66,7 +66,7 @@ impl LogQueue {
         self.0.filled.notify_one();
     }
 
-    /// Waits until all lines are written, or for so long.
+    /// Waits until all lines are written, but at most for `timeout`.
     pub(super) fn flush(&self, timeout: Duration) {
         let done = self
             .0
@@ -89,7 +89,7 @@ impl LogQueue {
                 .filled
                 .wait_while(state, |state| state.waiting.is_empty())
                 .unwrap_or_else(PoisonError::into_inner);
-            // Written without the lock: a write may block for as long as the reader likes.
+            // Written without holding the lock, because a write may block for any time.
             let lines = std::mem::take(&mut state.waiting);
             let lost = std::mem::take(&mut state.lost);
             state.writing = true;
@@ -105,7 +105,7 @@ impl LogQueue {
     }
 }
 
-/// An entry as a JSON object.
+/// Formats an entry as a JSON object.
 fn line(entry: &LogEntry) -> String {
     let mut line = serde_json::json!({
         "time": jiff::Timestamp::now().to_string(),
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_counts_what_it_cannot_take_and_makes_nobody_wait() {
-        // Nobody writes.
+        // Without a thread that writes.
         let queue = LogQueue(Arc::new(LogQueueShared {
             state: Mutex::default(),
             filled: Condvar::new(),

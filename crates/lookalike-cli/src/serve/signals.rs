@@ -1,4 +1,4 @@
-//! The signals that the service hears.
+//! The signals that the service handles.
 
 /// The signals that end the service.
 pub(super) struct Signals {
@@ -23,7 +23,7 @@ impl Signals {
     }
 }
 
-/// The signal to read the files of keys and TLS again.
+/// The signal to reload the files of keys and TLS.
 pub(super) struct Hangups(tokio::signal::unix::Signal);
 
 impl Hangups {
@@ -33,7 +33,7 @@ impl Hangups {
     }
 
     pub(super) async fn next(&mut self) {
-        // No more signals can come, which is not a signal.
+        // No more signals can arrive, which must not count as a signal.
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
         }

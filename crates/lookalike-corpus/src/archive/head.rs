@@ -1,16 +1,16 @@
-//! Heads of records: the named fields of WARC, the one line of ARC.
+//! Record heads: the named fields of WARC, and the single line of ARC.
 
 use memchr::memmem;
 
 use crate::format::Format;
 
-/// Longest head that is taken.
+/// Maximum length of a head.
 pub(super) const MAX_HEAD_BYTES: usize = 256 << 10;
 
-/// Stands in ARC for an address that is not known.
+/// Placeholder that ARC uses for an unknown IP address.
 const NO_ADDRESS: &str = "0.0.0.0";
 
-/// Longest line before an ARC record.
+/// Maximum length of the line before an ARC record.
 const MAX_ARC_LINE: usize = 16 << 10;
 
 /// The type of a record.
@@ -41,21 +41,21 @@ impl ArchiveRecordType {
     }
 }
 
-/// The head of a record.
+/// The parsed head of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveHead {
     pub(super) kind: ArchiveRecordType,
-    /// Its name as written, for a type that is not known.
+    /// The name of the type as written, for unknown types.
     pub(super) type_name: String,
     pub(super) url: Option<String>,
-    /// As in the archive; ARC's 14 digits as WARC writes them.
+    /// The date as written in the archive; the 14 digits of ARC are converted to the form of WARC.
     pub(super) date: Option<String>,
     pub(super) mime: Option<String>,
     pub(super) record_id: Option<String>,
     pub(super) digest: Option<String>,
-    /// Address of the server that answered.
+    /// IP address of the server that answered.
     pub(super) ip: Option<String>,
-    /// Length of the block, or what is wrong with it.
+    /// Length of the block, or the reason why it is invalid.
     pub(super) length: Result<u64, String>,
 }
 
@@ -75,21 +75,21 @@ impl ArchiveHead {
     }
 }
 
-/// A head and how many bytes it takes.
+/// A head and its length in bytes.
 pub(super) type ParsedHead = (ArchiveHead, usize);
 
-/// The beginning of some bytes: a head, or none.
+/// The result of looking for a head at the start of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeadBegin {
-    /// A whole head.
+    /// A complete head.
     Head(Box<ParsedHead>),
-    /// A head so far; more bytes are needed.
+    /// The start of a head; more bytes are needed.
     Part,
     /// No head.
     None,
 }
 
-/// Looks for a head at the beginning of the bytes.
+/// Parses a head at the start of `bytes`.
 pub(super) fn begin(format: Format, bytes: &[u8]) -> HeadBegin {
     match format {
         Format::Arc => begin_arc(bytes),
@@ -97,36 +97,35 @@ pub(super) fn begin(format: Format, bytes: &[u8]) -> HeadBegin {
     }
 }
 
-/// Finds the next head, at a line's beginning and not at 0; to be called again with more
-/// bytes from `seen` on when there is none.
+/// Finds the next head that starts a line, never at offset 0. If there is none, call again with more bytes.
 pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
     match format {
         Format::Arc => memchr::memchr_iter(b'\n', bytes)
             .map(|newline| newline + 1)
-            // ARC heads have no magic: the whole line must parse. A line is at most `MAX_ARC_LINE`, so a byte
-            // is looked at once for the end of its line and once as a word.
+            // ARC heads have no magic: the whole line must parse. A line has at most `MAX_ARC_LINE` bytes, so each byte is scanned once for the end
+            // of its line and once as part of a word.
             .find(|&at| matches!(begin_arc(&bytes[at..]), HeadBegin::Head(_))),
         _ => memmem::find_iter(bytes, b"\nWARC/")
             .map(|newline| newline + 1)
-            // The digit is checked apart, since `\nWARC/` stands in texts about the format too. More is not
-            // asked for: the rest of the head may not be there yet.
+            // Check the digit too, because `\nWARC/` also occurs in texts about the format. Do not require more: the rest of the head may not be in
+            // the buffer yet.
             .find(|&at| begins_warc(&bytes[at..])),
     }
 }
 
-/// Returns how many of the last bytes may be the beginning of a head.
+/// Returns how many bytes at the end of the buffer may be the start of a head.
 pub(super) fn overlap(format: Format) -> usize {
     match format {
         Format::Arc => MAX_ARC_LINE,
-        // `\nWARC/` and a digit fit.
+        // Enough for `\nWARC/` and a digit.
         _ => 16,
     }
 }
 
-/// `WARC/` and a digit, as far as there are bytes.
+/// Returns true if the bytes are `WARC/` and a digit, or a prefix of that.
 pub(super) fn begins_warc(bytes: &[u8]) -> bool {
     let magic = b"WARC/";
-    // A part of the magic counts as a beginning: the caller reads on and asks again. Empty bytes do, too.
+    // A prefix of the magic counts, even an empty one: the caller reads on and asks again.
     let n = bytes.len().min(magic.len());
     bytes[..n] == magic[..n] && bytes.get(5).is_none_or(u8::is_ascii_digit)
 }
@@ -137,20 +136,20 @@ fn begin_warc(bytes: &[u8]) -> HeadBegin {
     }
     match head_end(bytes) {
         Some((text, length)) => {
-            // Fields are UTF-8 (WARC 1.1, section 4), but crawlers copy URIs as servers sent them; a head with
-            // one broken byte still bounds its block.
+            // Fields are UTF-8 (WARC 1.1, section 4), but crawlers copy URIs as servers sent them, and a head with one invalid byte still bounds its
+            // block.
             let head = parse_warc(&String::from_utf8_lossy(&bytes[..text]));
             HeadBegin::Head(Box::new((head, length)))
         }
-        // What only begins like a head would be gathered to the end of the file.
+        // Otherwise data that only starts like a head would be buffered to the end of the file.
         None if bytes.len() > MAX_HEAD_BYTES => HeadBegin::None,
         None => HeadBegin::Part,
     }
 }
 
-/// Returns the end of the lines of a head, and the offset after the empty line.
+/// Returns the end of the lines of a head, and the offset after the empty line that follows them.
 pub(super) fn head_end(bytes: &[u8]) -> Option<(usize, usize)> {
-    // Bounded, since this is called again for each piece of a head that grows.
+    // Limited, because this is called again for each piece that is added to a head.
     let bytes = &bytes[..bytes.len().min(MAX_HEAD_BYTES + 4)];
     for newline in memchr::memchr_iter(b'\n', bytes) {
         match &bytes[newline + 1..] {
@@ -162,11 +161,11 @@ pub(super) fn head_end(bytes: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// Named fields, a line each; a line that begins with a blank goes on with the field before.
+/// Parses named fields, one per line; a line that starts with a blank continues the previous field.
 pub(super) fn fields(text: &str) -> Vec<(&str, String)> {
     let mut fields: Vec<(&str, String)> = Vec::new();
     for line in text.lines() {
-        // Folded lines, which HTTP has given up (RFC 9112, section 5.2) and archives keep.
+        // Folded lines, which are obsolete in HTTP (RFC 9112, section 5.2) but still occur in archives.
         if line.starts_with([' ', '\t']) {
             if let Some((_, value)) = fields.last_mut() {
                 value.push(' ');
@@ -184,8 +183,7 @@ fn parse_warc(text: &str) -> ArchiveHead {
     let field = |wanted: &str| {
         let found = fields
             .iter()
-            // The first one counts: only `WARC-Concurrent-To` may be repeated (WARC 1.1, section 5.7), and it
-            // is not read.
+            // The first one counts: only `WARC-Concurrent-To` may be repeated (WARC 1.1, section 5.7), and it is not read.
             .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         found
             .map(|(_, value)| value.as_str())
@@ -212,7 +210,7 @@ fn length(digits: &str) -> Result<u64, String> {
     digits.parse().map_err(wrong)
 }
 
-/// Some writers put URIs into angle brackets.
+/// Strips the angle brackets that some writers put around URIs.
 fn unbracketed(uri: &str) -> &str {
     uri.strip_prefix('<')
         .and_then(|uri| uri.strip_suffix('>'))
@@ -221,7 +219,7 @@ fn unbracketed(uri: &str) -> &str {
 
 fn begin_arc(bytes: &[u8]) -> HeadBegin {
     let line = &bytes[..bytes.len().min(MAX_ARC_LINE)];
-    // Without the bound a binary file that is called .arc would be held to its first line feed.
+    // Without the limit, a binary file named .arc would be buffered up to its first line feed.
     let Some(newline) = memchr::memchr(b'\n', line) else {
         return if line.len() < MAX_ARC_LINE {
             HeadBegin::Part
@@ -235,21 +233,21 @@ fn begin_arc(bytes: &[u8]) -> HeadBegin {
     }
 }
 
-/// `URL IP date mime length`, or ARC 2 with five more fields before the length. URLs with blanks
-/// are common: the date of 14 digits behind an address is the anchor.
+/// Parses `URL IP date mime length`, or the line of ARC 2 with five more fields before the length. URLs often contain blanks, so the 14-digit date
+/// after an IP address is the anchor.
 fn parse_arc(line: &str) -> Option<ArchiveHead> {
     let words: Vec<&str> = line.trim_end().split(' ').collect();
     let (last, words) = words.split_last()?;
     let length = last.parse().ok()?;
-    // From 2 on: the URL and the address stand before. The first such pair counts, since a URL with blanks can
-    // hold a date, but hardly an address in front of it.
+    // Start at 2, because the URL and the IP address come first. Take the first such pair: a URL with blanks may contain a date, but hardly an IP
+    // address before it.
     let date = (2..words.len()).find(|&i| is_date(words[i]) && is_address(words[i - 1]))?;
     let url = words[..date - 1].join(" ");
-    // All that ARC names are URLs; a line of a log with address, date and length is none.
+    // All names in ARC are URLs. This excludes lines of logs that have an address, a date and a length.
     if !url.contains(':') {
         return None;
     }
-    // The version block of a file (ARC 1, "filedesc"). All other records are answers of servers.
+    // `filedesc:` is the version block of a file (ARC 1). All other records are responses of servers.
     let kind = if url.starts_with("filedesc:") {
         "warcinfo"
     } else {
@@ -269,15 +267,15 @@ fn is_date(word: &str) -> bool {
 }
 
 fn is_address(word: &str) -> bool {
-    // IPv4 or IPv6 by its letters only: archives hold addresses that no parser takes, and the date beside it
-    // makes it certain enough.
+    // Only checks the characters of IPv4 and IPv6: archives contain addresses that no parser accepts, and the date next to it makes the match certain
+    // enough.
     word.contains(['.', ':'])
         && word
             .bytes()
             .all(|b| b.is_ascii_hexdigit() || b".:".contains(&b))
 }
 
-/// `20080430204825` as `2008-04-30T20:48:25Z`.
+/// Converts `20080430204825` to `2008-04-30T20:48:25Z`.
 fn iso_date(digits: &str) -> String {
     let part = |from: usize, to: usize| &digits[from..to];
     format!(

@@ -1,8 +1,7 @@
-//! An HTTP response as an archive holds it: head, and body with its encodings undone.
+//! HTTP responses as archives store them: the head, and the body with its encodings undone.
 //!
-//! Archives are not what servers said: Common Crawl stores decoded bodies under heads that still
-//! name an encoding. So an encoding that does not fit is no error; the body is taken as it is, and
-//! that is told.
+//! Archives do not store exactly what servers sent: Common Crawl stores decoded bodies under heads that still name an encoding. So an encoding that
+//! does not fit is not an error; the body is taken as it is, and the reason is reported.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -13,7 +12,7 @@ use super::head;
 use crate::decode;
 use crate::long_hash::LongHasher;
 
-/// Encodings that are undone, one after another: each makes up to the limit of bytes anew. Servers name one or two.
+/// Maximum number of encodings that are undone, because each can produce up to the limit of bytes. Servers name one or two.
 const MOST_ENCODINGS: usize = 8;
 
 /// A response, with its body as stored.
@@ -26,23 +25,23 @@ pub(super) struct HttpResponse<'a> {
     stored: &'a [u8],
 }
 
-/// A body without its encodings.
+/// A body with its encodings undone.
 pub(super) struct HttpBody<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
     /// Reason why an encoding that the head names was not undone.
     pub(super) raw: Option<String>,
-    /// Reason why it ends before its end: cut off or damaged. What comes before that is there.
+    /// Reason why the body is incomplete: cut off or damaged. `bytes` holds the part before that.
     pub(super) cut: Option<String>,
-    /// True if it is longer than the limit; then it is cut somewhere behind it.
+    /// True if the body is longer than the limit; `bytes` is then cut somewhere after the limit.
     pub(super) too_long: bool,
 }
 
-/// The response that a block holds; none if it is something else.
+/// Parses the response in a block. Returns `None` if the block does not start with `HTTP/`.
 pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
     if !block.starts_with(b"HTTP/") {
         return None;
     }
-    // A head without an end is all head: its lines must not become the text of a page.
+    // If the head has no end, the whole block is head: its lines must not become the text of a page.
     let (end, body) = head::head_end(block).unwrap_or((block.len(), block.len()));
     let text = String::from_utf8_lossy(&block[..end]);
     let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
@@ -60,9 +59,9 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
     Some(HttpResponse {
         status,
         mime: all("content-type").next(),
-        // Chunked is the last coding if it is there at all (RFC 9112, section 6.1).
+        // Chunked is always the last coding (RFC 9112, section 6.1).
         chunked: all("transfer-encoding").any(|value| value.contains("chunked")),
-        // The other codings of the transfer were applied to an encoded body.
+        // Other transfer codings were applied to the body after its content encodings.
         encodings: all("content-encoding")
             .chain(all("transfer-encoding"))
             .flat_map(|value| {
@@ -78,11 +77,11 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
 }
 
 impl<'a> HttpResponse<'a> {
-    /// The hash of the body as stored, of which more may follow, and of what its head says of its encodings.
+    /// Starts a hash of the stored body and of the encodings that its head names. More of the body may be added.
     pub(super) fn stored_hash(&self) -> LongHasher {
         let mut hasher = LongHasher::of_text();
-        // The same stored bytes under another encoding are another text. A body without any hashes like the
-        // text of a file with these bytes, so that the two count as copies.
+        // The same stored bytes under another encoding are another text. A body without encodings hashes like a text file with the same bytes, so
+        // that the two count as copies.
         if self.chunked || !self.encodings.is_empty() {
             hasher.update_delimited(&[u8::from(self.chunked)]);
             let encodings = self.encodings.iter();
@@ -92,8 +91,8 @@ impl<'a> HttpResponse<'a> {
         hasher
     }
 
-    /// The body without chunks and compression, of which up to `limit` bytes and a few more are
-    /// made. Linear in the stored length and the limit, by few encodings.
+    /// Undoes the chunks and the compression of the body. Produces little more than `limit` bytes. Linear in the stored length and the limit, with
+    /// few encodings.
     pub(super) fn body(&self, limit: usize) -> HttpBody<'a> {
         let mut body = HttpBody {
             bytes: Cow::Borrowed(self.stored),
@@ -121,18 +120,16 @@ impl<'a> HttpResponse<'a> {
         // They are listed in the order in which they were applied (RFC 9110, section 8.4).
         for encoding in encodings.iter().rev() {
             match inflate(encoding, &body.bytes, limit) {
-                // Each layer is cut at the limit by itself: none can grow beyond it, whatever the next one
-                // makes of it.
+                // Each layer is cut at the limit by itself, so none can grow beyond it, whatever the next one makes of it.
                 Ok(decoded) => {
                     body.bytes = Cow::Owned(decoded.bytes);
-                    // What is inside says where the text ends.
+                    // The innermost layer decides where the text ends.
                     body.cut = decoded.cut.or(body.cut);
                 }
                 Err(reason) => {
                     let reason =
                         format!("not in {encoding:.20}, though its header says so: {reason}");
-                    // The first reason stays: what fails after the chunks did not fit is mostly its
-                    // consequence.
+                    // Keep the first reason: once the chunks did not fit, later failures are mostly a consequence.
                     body.raw.get_or_insert(reason);
                     break;
                 }
@@ -143,20 +140,20 @@ impl<'a> HttpResponse<'a> {
     }
 }
 
-/// A body with one encoding less.
+/// A body after undoing one encoding.
 struct DecodedBody {
     bytes: Vec<u8>,
-    /// As in [`HttpBody`].
+    /// Reason why the body is incomplete, as in [`HttpBody`].
     cut: Option<String>,
 }
 
-/// The chunks joined; none when they are not well formed. The last one may be missing or cut off.
+/// Joins the chunks. Returns `None` if they are malformed. The last one may be missing or cut off.
 fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
     let mut bytes = Vec::with_capacity(stored.len());
     let mut rest = stored;
     while !rest.is_empty() {
-        // `chunk-size [ chunk-ext ] CRLF` (RFC 9112, section 7.1); what has no such line is not chunked.
-        // The bound keeps a body that is not chunked from being searched to its end for each of its lines.
+        // `chunk-size [ chunk-ext ] CRLF` (RFC 9112, section 7.1); a body without such a line is not chunked. The limit avoids searching such a body
+        // to its end for each line.
         let newline = memchr::memchr(b'\n', &rest[..rest.len().min(1024)])?;
         let line = std::str::from_utf8(&rest[..newline]).ok()?;
         let digits = line.split(';').next().unwrap_or_default().trim();
@@ -165,8 +162,7 @@ fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
         if size == 0 {
             return Some(DecodedBody { bytes, cut: None });
         }
-        // The declared size moves nothing but the reading position: bodies are cut off by those who archive
-        // them.
+        // The declared size only moves the reading position, because crawlers cut bodies off.
         let there = size.min(rest.len());
         bytes.extend_from_slice(&rest[..there]);
         rest = &rest[there..];
@@ -179,12 +175,12 @@ fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
     Some(DecodedBody { bytes, cut })
 }
 
-/// Undoes one content encoding; a body that is cut off counts as far as it goes.
+/// Undoes one content encoding. Of a body that is cut off, returns the part that can be decoded.
 fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<DecodedBody, String> {
     match encoding {
-        // The two names mean one coding (RFC 9110, section 8.4.1.3).
+        // Both names mean the same coding (RFC 9110, section 8.4.1.3).
         "gzip" | "x-gzip" => some(MultiGzDecoder::new(bytes), limit),
-        // It means zlib, and some servers send bare deflate (RFC 9110, section 8.4.1.2).
+        // `deflate` means zlib, but some servers send raw deflate (RFC 9110, section 8.4.1.2).
         "deflate" => some(ZlibDecoder::new(bytes), limit)
             .or_else(|_| some(DeflateDecoder::new(bytes), limit)),
         "zstd" => some(
@@ -196,13 +192,13 @@ fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<DecodedBody, St
     }
 }
 
-/// Reads up to one byte more than the limit; an error counts if it comes first.
+/// Reads up to `limit` + 1 bytes. An error before the first byte is returned as `Err`; a later one cuts the body.
 fn some(decoder: impl Read, limit: usize) -> Result<DecodedBody, String> {
     let mut bytes = Vec::new();
     let most = (limit as u64).saturating_add(1);
     let cut = match decoder.take(most).read_to_end(&mut bytes) {
-        // Errors after the first bytes are ends of cut-off bodies, which archives are full of. Bytes of another
-        // encoding fail at once, in the header.
+        // Errors after the first bytes come from bodies that were cut off, which are common in archives. Bytes of another encoding fail at once, in
+        // the header.
         Err(error) if bytes.is_empty() => return Err(error.to_string()),
         Err(error) => Some(error.to_string()),
         Ok(_) => None,
@@ -286,7 +282,7 @@ mod tests {
         let whole = gzip("a text of many words ".repeat(100).as_bytes());
         assert_eq!(cut(gzipped, &whole), None);
         assert!(cut(gzipped, &whole[..whole.len() - 9]).is_some());
-        // The checksum fails, at the end of the text.
+        // Damage the checksum, which comes after the text.
         let mut damaged = whole.clone();
         let at = damaged.len() - 8;
         damaged[at] ^= 1;

@@ -1,4 +1,4 @@
-//! A window over a decompressed archive that knows where members begin and where bytes are lost.
+//! A window over a decompressed archive that tracks where members begin and where bytes are lost.
 
 use std::collections::VecDeque;
 
@@ -6,24 +6,24 @@ use crate::error::ReadError;
 use crate::member::{MemberDecoder, MemberOutput};
 use crate::source::Source;
 
-/// Bytes that are asked for at once.
+/// Bytes requested from the decoder at once.
 const STEP_BYTES: usize = 32 << 10;
 
-/// Passed bytes are given back once there are this many.
+/// The window is compacted once this many bytes have been passed.
 const SLACK_BYTES: usize = 1 << 20;
 
-/// The bytes from the reading position on, as far as they were read.
+/// The decompressed bytes from the reading position on, as far as they have been read.
 pub(super) struct MemberReader<'a> {
     members: MemberDecoder<'a>,
     window: Vec<u8>,
     at: usize,
     /// Offset of the window in the decompressed source.
     base: u64,
-    /// Offsets of members in the window and in the file.
+    /// Offset of each member that begins ahead: in the window, and in the file.
     borders: VecDeque<(usize, u64)>,
-    /// The first of them that begin no record, as was found out: nobody looks at these again.
+    /// Number of members at the front of `borders` that are known not to begin a record, and are not checked again.
     refused: usize,
-    /// Offset in the file of the member that holds the reading position.
+    /// Offset in the file of the member at the reading position.
     member: u64,
     gap: Option<String>,
     ended: bool,
@@ -63,8 +63,7 @@ impl<'a> MemberReader<'a> {
         self.member
     }
 
-    /// Reads until `n` bytes are there, or nothing more follows without a gap. Says whether they
-    /// are.
+    /// Reads until `n` bytes are available, or until a gap or the end. Returns true if they are available.
     pub(super) fn need(&mut self, n: usize) -> Result<bool, ReadError> {
         while self.rest().len() < n {
             if !self.more()? {
@@ -74,26 +73,24 @@ impl<'a> MemberReader<'a> {
         Ok(true)
     }
 
-    /// Reads on; false at a gap or the end.
+    /// Reads one step further. Returns false at a gap or the end.
     pub(super) fn more(&mut self) -> Result<bool, ReadError> {
         if self.ended || self.gap.is_some() {
             return Ok(false);
         }
-        // At least half of the window is behind: moving the rest costs no more than reading it did.
+        // At least half of the window has been passed, so moving the rest costs no more than reading it did.
         if self.at >= SLACK_BYTES && self.at * 2 >= self.window.len() {
             self.give_back();
         }
         let before = self.window.len();
         match self.members.append(&mut self.window, STEP_BYTES)? {
             MemberOutput::More => {}
-            // The border is where the window ended: a member begins between two steps of the decoder, never
-            // within one.
+            // The border is the old end of the window: a member begins between two steps of the decoder, never within one.
             MemberOutput::Member(at) => self.borders.push_back((before, at)),
             MemberOutput::Gap(reason) => self.gap = Some(reason),
             MemberOutput::End => self.ended = true,
         }
-        // A border at the reading position is entered now, so that `borders` are all ahead, and `member` is
-        // that of the next byte.
+        // If a border is at the reading position, settle it now, so that `borders` are all ahead and `member` is the member of the next byte.
         self.settle();
         Ok(self.window.len() > before)
     }
@@ -101,21 +98,21 @@ impl<'a> MemberReader<'a> {
     fn give_back(&mut self) {
         self.window.drain(..self.at);
         self.base += self.at as u64;
-        // Borders before `at` were entered by `settle`, so none can fall below 0.
+        // `settle` removed the borders up to `at`, so none becomes negative.
         for (border, _) in &mut self.borders {
             *border -= self.at;
         }
         self.at = 0;
     }
 
-    /// Moves the reading position over bytes that are there.
+    /// Moves the reading position over `n` bytes, which must be in the window.
     pub(super) fn pass(&mut self, n: usize) {
         self.at += n;
         debug_assert!(self.at <= self.window.len());
         self.settle();
     }
 
-    /// Members that begin at the reading position or before it are entered.
+    /// Updates `member` for the borders at or before the reading position, and removes them.
     fn settle(&mut self) {
         while let Some(&(border, member)) = self.borders.front() {
             if border > self.at {
@@ -127,18 +124,17 @@ impl<'a> MemberReader<'a> {
         }
     }
 
-    /// Returns the distance to the first member that begins `from` bytes behind the reading position or later.
+    /// Returns the distance to the first member that begins at least `from` bytes after the reading position.
     pub(super) fn border_from(&self, from: usize) -> Option<usize> {
         let before = |&(border, _): &(usize, u64)| border - self.at < from;
         let found = self.borders.get(self.borders.partition_point(before));
         found.map(|(border, _)| border - self.at)
     }
 
-    /// Returns the distance to the first member within the next `n` bytes that `begins` is true of; it says nothing
-    /// where the bytes there do not tell yet.
+    /// Returns the distance to the first member within the next `n` bytes for which `begins` returns true. `begins` returns `None` if the bytes do
+    /// not suffice to decide.
     ///
-    /// Members can be a byte each, and millions: one that was refused is not looked at again, else the time
-    /// would be quadratic.
+    /// Members can be one byte each, and there can be millions: a refused member is not checked again, otherwise the time would be quadratic.
     pub(super) fn border_of(
         &mut self,
         n: usize,
@@ -158,11 +154,10 @@ impl<'a> MemberReader<'a> {
         None
     }
 
-    /// Forgets what is there, and goes on behind the gap if one stopped the reading; says why it
-    /// is there.
+    /// Drops the bytes in the window and continues after the gap, if one stopped the reading. Returns the reason of the gap.
     pub(super) fn cross_gap(&mut self) -> Option<String> {
         let reason = self.gap.take()?;
-        // What stands before the gap cannot be completed by what follows it.
+        // Bytes before the gap cannot be completed by those after it.
         self.pass(self.rest().len());
         Some(reason)
     }
@@ -199,7 +194,7 @@ mod tests {
         while reader.more().unwrap() {
             reader.border_of(usize::MAX, begins);
         }
-        // Each up to four times: with one, two and three bytes it is not certain.
+        // Up to four times each: with one, two or three bytes available it is not certain.
         assert!(looks.get() <= 4 * 1001, "{}", looks.get());
         assert_eq!(reader.border_of(usize::MAX, begins), Some(1000));
         assert_eq!(reader.border_of(1000, begins), None);

@@ -1,13 +1,11 @@
 //! Web archives: records of WARC (0.17 to 1.1, with WET and WAT) and ARC as rows.
 //!
-//! [`MemberReader`](member_reader::MemberReader) is the window over the decompressed bytes, [`head`] parses what stands
-//! before a record, [`http`] undoes the encodings of a response, [`page`] makes a row of it, [`wat`] of metadata. Here
-//! records are told from each other, also where lengths lie: a length is believed only when the
-//! next record begins behind it; otherwise the record is bad, and reading goes on at the next head
-//! that is found. Nothing is allocated by what a head says.
+//! [`MemberReader`](member_reader::MemberReader) is the window over the decompressed bytes, [`head`] parses the head of a record, [`http`] undoes the
+//! encodings of a response, [`page`] makes a row of a record, and [`wat`] reads metadata. This module separates the records, even if lengths are
+//! wrong: a length is trusted only if the next record begins after it. Otherwise the record is bad, and reading continues at the next head that is
+//! found. No allocation depends on a length in a head.
 //!
-//! Which records are documents: responses of status 2xx, resources and conversions, if they hold
-//! text or PDF. All others are counted by kind.
+//! Documents are responses of status 2xx, resources and conversions, if they contain text or PDF. All other records are counted by kind.
 
 mod head;
 mod http;
@@ -27,33 +25,33 @@ use head::{ArchiveHead, HeadBegin};
 use member_reader::MemberReader;
 use page::ArchivePages;
 
-/// Line ends behind a block that are looked over for the next head; a block that more of them follow has ended.
+/// Maximum number of line ends after a block that are skipped to look for the next head. A block followed by more of them has ended.
 const MOST_BLANK_BYTES: usize = 64 << 10;
 
-/// Held of a block beyond the longest document: room for the head of the response.
+/// Bytes of a block that are held beyond the longest document: room for the head of the response.
 const ROOM_BYTES: usize = 64 << 10;
 
-/// An archive that is being read.
+/// The state of reading one archive.
 pub(crate) struct ArchiveReader<'a> {
     source: &'a Source,
     feed: MemberReader<'a>,
     pages: ArchivePages,
     notes: SkipNotes,
-    /// Most bytes of a block that are held.
+    /// Maximum number of bytes of a block that are held.
     hold: usize,
-    /// Damage behind which no record was found yet.
+    /// Damage after which no record has been found yet.
     gap: Option<SkippedPart>,
-    /// True if bytes that belong to no record follow from damage that was reported already.
+    /// True if the bytes ahead belong to no record because of damage that was already reported.
     is_told: bool,
-    /// The member of the record before, and whether it was told that it holds several.
+    /// The member of the previous record, and whether it has been reported to hold several.
     last_member: Option<(u64, bool)>,
 }
 
 /// The result of reading a block.
 enum ArchiveBlock {
-    /// All of it: this many bytes are there, and this many more follow that are not held.
+    /// The whole block: the number of bytes in the window, and the number of further bytes that are not held.
     Sound(usize, u64),
-    /// Its length is wrong. The next head begins this far on, if it was found.
+    /// The length is wrong, for this reason. The next head begins at this distance, if one was found.
     Wrong(String, Option<usize>),
 }
 
@@ -75,7 +73,7 @@ impl<'a> ArchiveReader<'a> {
         })
     }
 
-    /// Reads one record, or crosses what lies between two; false at the end.
+    /// Reads one record, or skips the bytes between two. Returns false at the end.
     fn step(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         self.pass_blank_lines()?;
         if self.feed.rest().is_empty() {
@@ -92,7 +90,7 @@ impl<'a> ArchiveReader<'a> {
                 self.record(&head, offset, member, sink)?;
             }
             HeadBegin::Part => {
-                // `begin` stops at a part only when no more bytes follow without a gap.
+                // `begin` returns `Part` only if no more bytes follow without a gap.
                 self.tell(sink, offset, "ends within its header".to_owned());
                 self.feed.pass(self.feed.rest().len());
             }
@@ -104,13 +102,13 @@ impl<'a> ArchiveReader<'a> {
         Ok(true)
     }
 
-    /// Counts members that hold more than one record, once each.
+    /// Counts members that hold more than one record, each once.
     fn note_member(&mut self, offset: u64, member: u64) {
         let is_packed = matches!(
             self.source.compression,
             Compression::Gzip | Compression::Zstd
         );
-        // No member begins at `u64::MAX`: the first record is never a second one.
+        // No member begins at `u64::MAX`, so the first record never counts as a second one.
         let (last, told) = self.last_member.unwrap_or((u64::MAX, false));
         let shared = is_packed && last == member;
         if shared && !told {
@@ -119,11 +117,11 @@ impl<'a> ArchiveReader<'a> {
                     .to_owned()
             });
         }
-        // Once a member was found to be shared it stays so for its further records, which are not told again.
+        // Once a member is known to be shared, its further records are not reported again.
         self.last_member = Some((member, shared));
     }
 
-    /// A bad record, unless it is the consequence of one that was told before.
+    /// Reports a bad record, unless it is the consequence of one that was reported before.
     fn tell(&mut self, sink: &mut RowSink<'_>, offset: u64, reason: String) {
         if !std::mem::replace(&mut self.is_told, true) {
             sink.bad(offset, BadKind::Broken, reason);
@@ -143,17 +141,16 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Goes on behind damaged data; false if there is none, which is the end.
+    /// Continues after damaged data. Returns false if there is none, which means the end.
     fn cross_gap(&mut self) -> bool {
         let offset = self.feed.offset();
         let Some(reason) = self.feed.cross_gap() else {
             return false;
         };
-        // Bytes behind a gap are in the middle of a record nearly always; the skip tells of them, and a bad
-        // record in addition would count the same loss twice.
+        // Bytes after a gap are nearly always in the middle of a record. The skip reports them, and an additional bad record would count the same
+        // loss twice.
         self.is_told = true;
-        // One entry for damage behind damage: a file of millions of broken members must not cost the memory of
-        // as many reasons.
+        // One entry for a run of damaged parts: millions of damaged members must not each hold a reason in memory.
         match &mut self.gap {
             Some(gap) => gap.count += 1,
             None => self.gap = Some(SkippedPart::damaged(self.source, offset, &reason)),
@@ -161,7 +158,7 @@ impl<'a> ArchiveReader<'a> {
         true
     }
 
-    /// The head at the reading position, with as many bytes as it takes.
+    /// Parses the head at the reading position, reading as many bytes as it needs.
     fn begin(&mut self) -> Result<HeadBegin, ReadError> {
         loop {
             let begin = head::begin(self.source.format, self.feed.rest());
@@ -174,14 +171,13 @@ impl<'a> ArchiveReader<'a> {
     /// Moves to the next head, a gap or the end.
     fn resync(&mut self) -> Result<(), ReadError> {
         loop {
-            // From 1 on: what stands at the reading position was refused a moment ago, and would be found for
-            // ever.
+            // Starts at offset 1: the head at the reading position was just refused, and would be found forever.
             if let Some(at) = self.next_head() {
                 self.feed.pass(at);
                 return Ok(());
             }
             let rest = self.feed.rest().len();
-            // The last bytes may be the beginning of a head.
+            // The last bytes may be the start of a head.
             let passed = rest.saturating_sub(head::overlap(self.source.format));
             self.feed.pass(passed);
             if !self.feed.more()? {
@@ -191,17 +187,15 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Finds the next head among the bytes in memory, behind the first of them: in a line or
-    /// where a member begins.
+    /// Finds the next head in the window, after the first byte: at the start of a line or of a member.
     fn next_head(&mut self) -> Option<usize> {
         let in_line = head::find(self.source.format, self.feed.rest());
-        // The nearer one of the two. A border needs no line feed in front of it, which compressed records
-        // often lack.
+        // Take the nearer of the two. A border needs no line feed before it, which compressed records often lack.
         let at_border = self.border_with_head(in_line.unwrap_or(usize::MAX));
         at_border.or(in_line)
     }
 
-    /// The record whose head was just passed.
+    /// Reads the record whose head was just passed.
     fn record(
         &mut self,
         head: &ArchiveHead,
@@ -221,7 +215,7 @@ impl<'a> ArchiveReader<'a> {
             ArchiveBlock::Sound(held, unheld) => {
                 let place = page::ArchivePlace { offset, member };
                 let body = &self.feed.rest()[..held];
-                // The page is made while the body is still held; only then the window moves on.
+                // The row is made while the body is still held; only then does the window move on.
                 let mut hasher =
                     self.pages
                         .add(head, body, unheld > 0, place, &mut self.notes, sink);
@@ -244,11 +238,11 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Gets the bytes of a block of this length and looks whether it ends where it should.
+    /// Reads the block of this length and checks that it ends where it should.
     fn block(&mut self, length: u64) -> Result<ArchiveBlock, ReadError> {
         let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.hold);
         let there = self.need_block(held)?;
-        // A member that begins with a head is surer than a length.
+        // A member that begins with a head is stronger evidence than a length.
         if let Some(border) = self.border_with_head(held) {
             return Ok(ArchiveBlock::Wrong(
                 format!("its length is {length}, but the next record begins after {border} bytes"),
@@ -266,15 +260,15 @@ impl<'a> ArchiveReader<'a> {
         }
         if length > held as u64 {
             let unheld = length - held as u64;
-            // Whether the rest ends well is not known without holding it. What can be known is whether it
-            // exists, and `pass_unheld` stops where another record begins.
+            // Whether the rest ends correctly cannot be known without holding it. But its existence can be checked, and `pass_unheld` stops where
+            // another record begins.
             if !self.is_beyond_file(length) {
                 return Ok(ArchiveBlock::Sound(held, unheld));
             }
             let reason = format!("its length is {length}, more than the file holds");
             return Ok(ArchiveBlock::Wrong(reason, self.next_head()));
         }
-        // The price of not trusting lengths: the head of the next record is read before this one is given out.
+        // The price of not trusting lengths: the head of the next record is read before this record is returned.
         if self.ends_well(held)? {
             return Ok(ArchiveBlock::Sound(held, 0));
         }
@@ -282,12 +276,12 @@ impl<'a> ArchiveReader<'a> {
         Ok(ArchiveBlock::Wrong(reason, self.next_head()))
     }
 
-    /// Reads until `n` bytes are there; stops where another record begins before.
+    /// Reads until `n` bytes are available, or another record begins before that. Returns false if the data ends first.
     fn need_block(&mut self, n: usize) -> Result<bool, ReadError> {
         let mut looked = 0;
         while self.feed.rest().len() < n {
-            // A length that lies by gigabytes must not swallow the records that follow; each member is its own
-            // witness. Not at each byte: what may be a head so far would be looked at again each time.
+            // A length that is gigabytes too large must not swallow the records that follow; the start of each member tells. Do not check after every
+            // byte: each time, a possible start of a head would be parsed again.
             let there = self.feed.rest().len();
             if there - looked >= head::overlap(self.source.format) {
                 looked = there;
@@ -302,7 +296,7 @@ impl<'a> ArchiveReader<'a> {
         Ok(true)
     }
 
-    /// A member within the next `n` bytes that begins with a record of its own.
+    /// Returns the distance to a member within the next `n` bytes that begins with a head.
     fn border_with_head(&mut self, n: usize) -> Option<usize> {
         let format = self.source.format;
         self.feed.border_of(n, |bytes| begins(format, bytes))
@@ -311,44 +305,42 @@ impl<'a> ArchiveReader<'a> {
     /// Returns true if an uncompressed block of this length reaches beyond the end of the file.
     fn is_beyond_file(&self, length: u64) -> bool {
         self.source.compression == Compression::None
-            // Without compression offsets are those of the file. With it the length that remains is not known.
+            // Without compression, offsets are those of the file. With compression, the remaining length is unknown.
             && length > self.source.bytes.saturating_sub(self.feed.offset())
     }
 
-    /// Returns true if line feeds and a head, or nothing, follow the next `held` bytes.
+    /// Returns true if line ends and a head, or nothing, follow the next `held` bytes.
     fn ends_well(&mut self, held: usize) -> Result<bool, ReadError> {
         let mut blank = held;
         loop {
             let more = self.feed.need(blank + 1)?;
             match self.feed.rest().get(blank) {
-                // They are in memory until the block is passed, so there is a bound; those behind it are passed
-                // like all between records.
+                // Line ends stay in memory until the block is passed, so their number is limited; the rest of them are passed like all between
+                // records.
                 Some(b'\r' | b'\n') if blank - held >= MOST_BLANK_BYTES => return Ok(true),
                 Some(b'\r' | b'\n') => blank += 1,
-                // A block may be the last thing in the file. Others are followed by two CRLF (WARC 1.1, section
-                // 4); any line ends do.
+                // A block may be the last thing in the file. Others are followed by two CRLF (WARC 1.1, section 4), but any line ends are accepted.
                 None if !more => return Ok(true),
                 _ => break,
             }
         }
-        // Where a member begins, the record before it has ended.
+        // Where a member begins, the previous record has ended.
         if self.feed.border_from(held).is_some_and(|at| at <= blank) {
             return Ok(true);
         }
         loop {
             match head::begin(self.source.format, &self.feed.rest()[blank..]) {
                 HeadBegin::Head(_) => return Ok(true),
-                // What follows is damaged. The block is whole nevertheless if what ends a record stands just behind it.
+                // The data after the block is damaged. The block is complete nevertheless if the end of a record directly follows it.
                 HeadBegin::None => return Ok(self.is_separated(held, blank)),
-                // The file, or what is readable of it, ends within the next head. The block before it is whole
-                // nevertheless.
+                // The file, or its readable part, ends within the next head. The block before it is complete nevertheless.
                 HeadBegin::Part if !self.feed.more()? => return Ok(true),
                 HeadBegin::Part => {}
             }
         }
     }
 
-    /// Returns true if these bytes are what a writer puts behind a block.
+    /// Returns true if the bytes from `from` to `to` are the separator that a writer puts after a block.
     fn is_separated(&self, from: usize, to: usize) -> bool {
         let blank = &self.feed.rest()[from..to];
         match self.source.format {
@@ -357,7 +349,7 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Passes the part of a block that is not held, and adds it to the hash of its text.
+    /// Passes the part of a block that is not held, adding it to the hash of its text.
     fn pass_unheld(
         &mut self,
         mut bytes: u64,
@@ -367,7 +359,7 @@ impl<'a> ArchiveReader<'a> {
             if self.feed.rest().is_empty() && !self.feed.more()? {
                 return Ok(());
             }
-            // Steps end at borders, since that is where a length that lies is found out.
+            // Steps end at borders, because that is where a wrong length is noticed.
             let here = self.feed.border_from(1);
             let most = here.unwrap_or(usize::MAX).min(self.feed.rest().len());
             let passed = usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
@@ -385,7 +377,7 @@ impl<'a> ArchiveReader<'a> {
     }
 }
 
-/// Tells whether a record begins with these bytes; none if there are too few.
+/// Returns whether a record begins with these bytes, or `None` if there are too few.
 fn begins(format: Format, bytes: &[u8]) -> Option<bool> {
     match format {
         Format::Arc => match head::begin(Format::Arc, bytes) {
@@ -393,8 +385,7 @@ fn begins(format: Format, bytes: &[u8]) -> Option<bool> {
             HeadBegin::Part => None,
             HeadBegin::None => Some(false),
         },
-        // `WARC/` and a digit, all of them: a few bytes behind a border are taken for a head only once it
-        // is certain.
+        // All of `WARC/` and a digit: the few bytes after a border count as a head only if that is certain.
         _ => match head::begins_warc(bytes) {
             true if bytes.len() < 6 => None,
             begins => Some(begins),
@@ -408,7 +399,7 @@ impl RowReader for ArchiveReader<'_> {
             if !self.step(sink)? {
                 sink.skips.extend(self.gap.take());
                 let name = self.source.name();
-                // Counts by kind are told once, at the end of the source: their number must not depend on chunks.
+                // Counts by kind are reported once, at the end of the source: their number must not depend on chunks.
                 sink.skips.extend(self.notes.drain(&name));
                 return Ok(true);
             }
@@ -427,7 +418,7 @@ mod tests {
     use crate::row::RowState;
     use crate::source::Inputs;
 
-    /// Reads an archive to its end; `look` is shown the reader after each step. Returns which records are good.
+    /// Reads an archive to its end, calling `look` with the reader after each step. Returns for each record whether it is good.
     fn read_all(archive: &str, look: impl Fn(&ArchiveReader<'_>)) -> Vec<bool> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.warc");

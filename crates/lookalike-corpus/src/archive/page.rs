@@ -1,4 +1,4 @@
-//! From a record of an archive to the JSON line of its fields, if it is a document.
+//! Converts an archive record that is a document to a row: the JSON line of its fields.
 
 use crate::charset::{self, DecodedText};
 use crate::format::Format;
@@ -12,24 +12,24 @@ use super::head::{ArchiveHead, ArchiveRecordType};
 use super::http;
 use super::wat::WatRecord;
 
-/// Makes rows of records.
+/// Makes rows from records.
 pub(super) struct ArchivePages {
     source: String,
     limit: usize,
-    /// True if metadata of pages are the documents.
+    /// True for a WAT archive, whose metadata records are the documents.
     is_wat: bool,
 }
 
 /// The position of a record.
 #[derive(Clone, Copy)]
 pub(super) struct ArchivePlace {
-    /// In the decompressed source.
+    /// Offset in the decompressed source.
     pub(super) offset: u64,
-    /// The compressed member in the file; 0 where there are none.
+    /// Offset of the compressed member in the file; 0 if the file has no members.
     pub(super) member: u64,
 }
 
-/// Facts about a page from its own record, or from its metadata.
+/// Facts about a page, from its own record or from its metadata record.
 struct KnownFacts<'a> {
     date: Option<&'a str>,
     record_id: Option<&'a str>,
@@ -42,7 +42,7 @@ struct RecordPayload<'a> {
     status: Option<u16>,
     mime: Option<String>,
     body: http::HttpBody<'a>,
-    /// The response that the body is of, or the block that it is.
+    /// The response that contains the body, or the block if there is no response.
     stored: StoredBody<'a>,
 }
 
@@ -61,19 +61,19 @@ impl StoredBody<'_> {
     }
 }
 
-/// The hash of a block, of which more may follow.
+/// Starts the hash of a block; more of the block may be added.
 fn block_hash(block: &[u8]) -> LongHasher {
     let mut hasher = LongHasher::of_text();
     hasher.update(block);
     hasher
 }
 
-/// Kind of text that a payload is.
+/// The kind of text in a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PayloadText {
     Html,
     Plain,
-    /// Its text is made by the parser, of which there are several.
+    /// The parser, which runs on several threads, extracts its text.
     Pdf,
 }
 
@@ -86,8 +86,8 @@ impl ArchivePages {
         }
     }
 
-    /// Adds the record as a row, or counts it. `is_cut`: there is more of the block than is held. Of a row that is too long it
-    /// returns the hash of what is held, to which the rest of the block is to be added.
+    /// Adds the record as a row, or counts it. `is_cut` is true if the block is longer than the part that is held. For a row that is too long,
+    /// returns the hash of the held part, to which the caller adds the rest of the block.
     pub(super) fn add(
         &mut self,
         head: &ArchiveHead,
@@ -101,8 +101,7 @@ impl ArchivePages {
             Some(url) => format!("{what} of {url:.200}"),
             None => what.to_owned(),
         };
-        // Only in WAT: a WARC holds metadata records beside the pages that they describe, and a page would
-        // count twice.
+        // Only in WAT: a WARC holds metadata records next to the pages that they describe, so a page would count twice.
         if self.is_wat && head.kind == ArchiveRecordType::Metadata && is_json(head) {
             match self.add_wat(head, block, is_cut, place, sink) {
                 AddedWat::Page => return None,
@@ -117,9 +116,9 @@ impl ArchivePages {
             return None;
         }
         let mut payload = payload(head, block, self.limit);
-        // A body that is cut is too long even if what its encoding makes of the part is not.
+        // A cut body is too long even if its held part decodes to less than the limit.
         payload.body.too_long |= is_cut;
-        // Other bodies are words of the server, not the page (RFC 9110 section 15).
+        // Other bodies are messages of the server, not the page (RFC 9110, section 15).
         if let Some(status) = payload.status.filter(|status| !(200..300).contains(status)) {
             notes.add(SkipKind::HttpStatus, place.offset, || {
                 named(&format!("response with status {status}"))
@@ -137,15 +136,14 @@ impl ArchivePages {
                 named(&format!("a body {reason}"))
             });
         }
-        // A record that is too long is told as such, and part of its block is not even held.
+        // A record that is too long is reported as such; part of its block is not even held.
         let cut = payload.body.cut.as_ref();
         if let Some(reason) = cut.filter(|_| !payload.body.too_long) {
             notes.add(SkipKind::CutBody, place.offset, || {
                 named(&format!("the end of the body ({reason})"))
             });
         }
-        // The hash is of what is stored: a body that is too long is never decoded as a whole, and copies of it
-        // are stored alike.
+        // Hashes the stored bytes: a body that is too long is never decoded as a whole, and its copies are stored alike.
         self.write(head, &payload, text, place, sink);
         payload.body.too_long.then(|| payload.stored.hash())
     }
@@ -159,9 +157,9 @@ impl ArchivePages {
         sink: &mut RowSink<'_>,
     ) {
         let html = text == PayloadText::Html;
-        // The mime type holds parameters still; `write_fields` cuts them off for the reader of the results.
+        // The mime type still has its parameters here; `write_fields` removes them from the result.
         let header = payload.mime.as_deref().and_then(charset::in_content_type);
-        // A row that is too long carries its fields without a text, so that it can be named in the results.
+        // A row that is too long has its fields but no text, so that results can name it.
         let decoded: Option<DecodedText<'_>> = (!payload.body.too_long && text != PayloadText::Pdf)
             .then(|| charset::decode_declared(&payload.body.bytes, html, header));
         let mut line = JsonObject::begin(sink.bytes);
@@ -188,12 +186,12 @@ impl ArchivePages {
             row.charset_wrong = decoded.wrong_declaration;
         }
         if text == PayloadText::Pdf && !payload.body.too_long {
-            // Beside the line, since bytes of a PDF are no JSON. They count for the size of the chunk.
+            // Attached separately, because the bytes of a PDF cannot be part of JSON. They count towards the size of the chunk.
             sink.attach_pdf(payload.body.bytes.to_vec());
         }
     }
 
-    /// Adds what a WAT record tells of a page.
+    /// Adds the page that a WAT record describes.
     fn add_wat(
         &self,
         head: &ArchiveHead,
@@ -207,7 +205,7 @@ impl ArchivePages {
             true => WatRecord::default(),
             false => match WatRecord::parse(block) {
                 Ok(Some(wat)) => wat,
-                // Counted by the caller as metadata, as in any other archive.
+                // The caller counts it as metadata, as in any other archive.
                 Ok(None) => return AddedWat::NoPage,
                 Err(error) => {
                     let reason = format!("its metadata is not JSON: {error}");
@@ -218,7 +216,7 @@ impl ArchivePages {
         };
         let mut line = JsonObject::begin(sink.bytes);
         let known = KnownFacts {
-            // The date of the page, not of the day on which its metadata was made.
+            // The date of the page, not of the extraction of its metadata.
             date: wat.date.as_deref().or(head.date.as_deref()),
             record_id: wat.record_id.as_deref().or(head.record_id.as_deref()),
             status: wat.status,
@@ -242,7 +240,7 @@ impl ArchivePages {
         AddedWat::Page
     }
 
-    /// Writes what every document of an archive has.
+    /// Writes the fields that every document of an archive has.
     fn write_fields(
         &self,
         line: &mut JsonObject<'_>,
@@ -275,13 +273,13 @@ impl ArchivePages {
     }
 }
 
-/// Decision on a WAT record.
+/// The result of adding a WAT record.
 enum AddedWat {
-    /// It is a row, good or bad.
+    /// A row was added, good or bad.
     Page,
-    /// It is a row without a text; the hash of what is held of its block.
+    /// A row without a text was added. Holds the hash of the held part of its block.
     TooLong(LongHasher),
-    /// It tells of something else than a page.
+    /// The record describes something other than a page.
     NoPage,
 }
 
@@ -291,7 +289,7 @@ fn is_json(head: &ArchiveHead) -> bool {
         .is_some_and(|mime| mime.contains("json"))
 }
 
-/// The counter of records that are never documents.
+/// Returns the counter for records that are never documents.
 fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
     match kind {
         ArchiveRecordType::Response
@@ -300,16 +298,15 @@ fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
         ArchiveRecordType::Warcinfo => Some(SkipKind::Warcinfo),
         ArchiveRecordType::Request => Some(SkipKind::Request),
         ArchiveRecordType::Metadata => Some(SkipKind::Metadata),
-        // WARC 1.1 section 6.7: it says that a page was as before, and does not repeat it.
+        // A revisit states that a page is unchanged, without repeating it (WARC 1.1, section 6.7).
         ArchiveRecordType::Revisit => Some(SkipKind::Revisit),
         ArchiveRecordType::Other => Some(SkipKind::OtherRecord),
     }
 }
 
-/// A response with HTTP, or whatever else the record holds.
+/// Reads the HTTP response, or takes the whole block if the record holds something else.
 fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPayload<'a> {
-    // Resources and conversions are blocks without HTTP (WARC 1.1, sections 6.4 and 6.8), even where their text
-    // begins with `HTTP/`.
+    // Resources and conversions are blocks without HTTP (WARC 1.1, sections 6.4 and 6.8), even if their text begins with `HTTP/`.
     let response = match head.kind {
         ArchiveRecordType::Response => http::parse(block),
         _ => None,
@@ -335,26 +332,26 @@ fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPaylo
     }
 }
 
-/// Decides whether a payload is text, by its declared type, or by its first bytes where that says nothing.
+/// Decides whether a payload is text, by its declared type, or by its first bytes if the type says nothing.
 fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
     let mime = mime.unwrap_or_default();
     let essence = mime.split(';').next().unwrap_or_default().trim();
     match essence {
         "text/html" | "application/xhtml+xml" => Some(PayloadText::Html),
-        // Servers declare what they do not know as text/plain: the tags of such a page would be its text.
+        // Servers declare unknown types as text/plain; the tags of such a page would become its text.
         "text/plain" if sniff::is_html(body) => Some(PayloadText::Html),
         "text/plain" | "text/markdown" | "text/x-markdown" => plain(body),
         "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
             Some(PayloadText::Html)
         }
         "application/pdf" | "application/x-pdf" => pdf(),
-        // ClueWeb, ARC and broken servers.
+        // Undeclared types, as in ClueWeb, ARC and responses of broken servers.
         "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
             if sniff::is_html(body) {
                 Some(PayloadText::Html)
             } else if body.starts_with(b"%PDF-") {
                 pdf()
-            // Declared as no text; without such a word what has no NUL is taken for text.
+            // Declared as binary. Without a declaration, a body without NUL counts as text.
             } else if essence == "application/octet-stream" {
                 None
             } else {
@@ -365,12 +362,12 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
     }
 }
 
-/// A PDF, where this build reads it.
+/// Returns the PDF kind if this build reads PDF.
 fn pdf() -> Option<PayloadText> {
     cfg!(feature = "pdf").then_some(PayloadText::Pdf)
 }
 
-/// Text without a NUL in its beginning, unless it is UTF-16.
+/// Returns plain text if the first bytes contain no NUL, or are UTF-16.
 fn plain(body: &[u8]) -> Option<PayloadText> {
     let head = &body[..body.len().min(sniff::HEAD_BYTES)];
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");

@@ -1,7 +1,7 @@
-//! Pages of WAT records: the title, description and links that their `metadata` records hold as JSON.
+//! Pages described by WAT files: the title, description and links that `metadata` records hold as JSON.
 //!
 //! The layout is that of `ia-web-commons`, which Common Crawl and the Internet Archive write:
-//! `Envelope.Payload-Metadata.HTTP-Response-Metadata.HTML-Metadata`. Metadata of other records (requests, images) is no page.
+//! `Envelope.Payload-Metadata.HTTP-Response-Metadata.HTML-Metadata`. Metadata of other records (requests, images) does not describe a page.
 
 use std::borrow::Cow;
 use std::fmt::{self, Formatter};
@@ -19,20 +19,20 @@ pub(super) struct WatRecord {
     pub(super) mime: Option<String>,
     pub(super) title: String,
     pub(super) description: String,
-    /// The address that links are resolved against, if the page names one.
+    /// The address against which links are resolved, if the page declares one.
     pub(super) base: Option<String>,
-    /// Texts of the page's own links, one for each of `out_links`, some empty. They describe the pages that they lead to, as anchors do, and not
-    /// this one.
+    /// Texts of the links of the page, one for each of `out_links`, possibly empty. Like anchors, they describe the pages that they lead to, not this
+    /// one.
     pub(super) link_texts: Vec<String>,
-    /// Targets of links as they are written.
+    /// Link targets as written.
     pub(super) out_links: Vec<String>,
 }
 
 impl WatRecord {
-    /// The page that a block describes; none if it describes something else.
+    /// Parses the page that a block describes. Returns `None` if it describes something else.
     ///
     /// # Errors
-    /// The reason when it is no JSON.
+    /// Fails with a reason if the block is not JSON.
     pub(super) fn parse(block: &[u8]) -> Result<Option<WatRecord>, String> {
         let block: &RawValue = serde_json::from_slice(block).map_err(|error| error.to_string())?;
         let [envelope] = JsonPart(Some(block)).members(["Envelope"]);
@@ -40,7 +40,7 @@ impl WatRecord {
         let [response] = payload.members(["HTTP-Response-Metadata"]);
         let [message, headers, html] =
             response.members(["Response-Message", "Headers", "HTML-Metadata"]);
-        // What is missing has no members, at any depth, so nothing above needs to be there.
+        // A missing value has no members, at any depth, so the parts above need no check.
         if !html.is_object() {
             return Ok(None);
         }
@@ -64,20 +64,20 @@ impl WatRecord {
         Ok(Some(wat))
     }
 
-    /// Takes a link if a reader can follow it: images and forms are listed too.
+    /// Adds a link if a reader can follow it: images and forms are listed too.
     fn link(&mut self, link: JsonPart<'_>) {
         let [path, url, text] = link.members(["path", "url", "text"]);
-        // `ia-web-commons` names element and attribute: `A@/href`, `IMG@/src`, `FORM@/action`.
+        // `ia-web-commons` names the element and the attribute: `A@/href`, `IMG@/src`, `FORM@/action`.
         let is_anchor = path.text().is_some_and(|path| path.starts_with("A@"));
         let Some(url) = url.text().filter(|_| is_anchor) else {
             return;
         };
         self.out_links.push(url);
-        // Pushed even if empty: the two lists are read side by side.
+        // Pushed even if empty: the two lists run in parallel.
         self.link_texts.push(text.words());
     }
 
-    /// All words: title, description, and each link's text a line.
+    /// Joins all words: the title, the description, and the text of each link on its own line.
     pub(super) fn text(&self) -> String {
         let texts = self.link_texts.iter().map(String::as_str);
         let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
@@ -88,8 +88,7 @@ impl WatRecord {
     }
 }
 
-/// A value that is looked into and not taken apart, for a tree of it takes up to forty times its bytes. None where it is
-/// missing.
+/// A JSON value that is scanned without building a tree, which would take up to forty times its bytes. `None` if the value is missing.
 #[derive(Clone, Copy)]
 struct JsonPart<'j>(Option<&'j RawValue>);
 
@@ -98,7 +97,7 @@ impl<'j> JsonPart<'j> {
         self.0.is_some_and(|json| json.get().starts_with('{'))
     }
 
-    /// The members with these names, by one walk; of several with one name the last.
+    /// Returns the members with these names, found in one pass. If a name occurs several times, the last one counts.
     fn members<const N: usize>(self, names: [&str; N]) -> [JsonPart<'j>; N] {
         let mut found = [JsonPart(None); N];
         self.walk(
@@ -108,7 +107,7 @@ impl<'j> JsonPart<'j> {
         found
     }
 
-    /// The last member whose name is wanted.
+    /// Returns the last member whose name satisfies `wanted`.
     fn member(self, wanted: impl Fn(&str) -> bool) -> JsonPart<'j> {
         let mut found = JsonPart(None);
         self.walk(&mut |name| wanted(name).then_some(0), &mut |_, member| {
@@ -117,7 +116,7 @@ impl<'j> JsonPart<'j> {
         found
     }
 
-    /// Calls `take` with the members whose names `index` knows.
+    /// Calls `take` with each member whose name `index` maps to a number.
     fn walk(
         self,
         index: &mut dyn FnMut(&str) -> Option<usize>,
@@ -125,7 +124,7 @@ impl<'j> JsonPart<'j> {
     ) {
         if let Some(json) = self.0 {
             let mut json = serde_json::Deserializer::from_str(json.get());
-            // Fails for what is no object, which has no members.
+            // Fails if the value is not an object, which then has no members.
             let _ = json.deserialize_map(JsonMembers { index, take });
         }
     }
@@ -134,7 +133,7 @@ impl<'j> JsonPart<'j> {
     fn each(self, take: &mut dyn FnMut(JsonPart<'j>)) {
         if let Some(json) = self.0 {
             let mut json = serde_json::Deserializer::from_str(json.get());
-            // Fails for what is no list, which has no items.
+            // Fails if the value is not a list, which then has no items.
             let _ = json.deserialize_seq(JsonItems(take));
         }
     }
@@ -143,13 +142,13 @@ impl<'j> JsonPart<'j> {
         serde_json::from_str(self.0?.get()).ok()
     }
 
-    /// The words of a text in one line; none of what is no text.
+    /// Returns the words of a string joined by blanks, or an empty string if the value is not a string.
     fn words(self) -> String {
         let text = self.text().unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Numbers are written as text, or as such.
+    /// Reads a number, which may be written as a string.
     fn number(self) -> Option<u16> {
         let written = self.text();
         written.as_deref().unwrap_or(self.0?.get()).parse().ok()
@@ -241,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_block_of_a_million_lists_became_a_tree_of_them() {
-        // Deeper than a tree may be, which is how a test sees that there is none.
+        // Nested deeper than a tree may be, so parsing it as a tree would fail.
         let lists = "[".repeat(100_000) + &"]".repeat(100_000);
         let html = r#"{"Head":{"Title":"T","Title":7,"Metas":{}},"Links":[[],{"path":"A@/href","url":"/"}]}"#;
         let block = format!(

@@ -1,11 +1,10 @@
-//! JSON objects on their way into chunks, one by one: the elements of an array, or objects that follow each other.
+//! Cutting of JSON objects into chunks, one by one: the elements of an array, or objects that follow each other.
 //!
-//! Each element becomes a line. White space between its tokens that holds a line break is dropped, all else stays byte
-//! for byte; so an element that stands on one line leaves as it came. Only strings and brackets are looked at here: what
-//! is within an element is the parser's business.
+//! Each element becomes a line. White space between its tokens is dropped if it contains a line break; everything else stays byte for byte, so an
+//! element that is on one line leaves unchanged. Only strings and brackets are examined here; the parser reads the rest of an element.
 //!
-//! Where strings and brackets do not fit, that element is broken. Reading goes on at the next line that begins as the
-//! element's own did, with the same white space and a brace; where elements have no lines of their own, it ends.
+//! If strings and brackets do not match, the element is broken. Reading continues at the next line that begins like the first line of the element,
+//! with the same white space and a brace. If elements do not start on lines of their own, reading ends.
 
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
@@ -19,13 +18,13 @@ use crate::source::{SkippedPart, Source};
 /// Decompressed bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
 
-/// Brackets within each other; the parser bears fewer.
+/// Maximum nesting of brackets; the limit of the parser is lower.
 const MAX_DEPTH: usize = 1 << 10;
 
-/// Longer white space between two tokens is dropped, and no margin.
+/// Maximum length of white space that is kept: between two tokens longer runs are dropped, and before an element they are no margin.
 const MAX_SPACE: usize = 1 << 12;
 
-/// An array, or a sequence of objects, that is being read.
+/// The state of reading an array or a sequence of objects.
 pub(super) struct ArrayCutter<'a> {
     number: u32,
     source: &'a Source,
@@ -37,12 +36,12 @@ pub(super) struct ArrayCutter<'a> {
     is_at_end: bool,
     is_damaged: bool,
     state: ArrayState,
-    /// True if there are no brackets around the objects.
+    /// True if the objects are not enclosed in brackets.
     is_sequence: bool,
-    /// Number of the element at hand, or of the next one.
+    /// Number of the current element, or of the next one.
     record: u64,
     element: ArrayElement,
-    /// White space since the line began, while there is nothing else in it.
+    /// White space since the start of the line, as long as the line contains nothing else.
     margin: Option<Vec<u8>>,
     counted_disk_bytes: u64,
 }
@@ -56,39 +55,39 @@ enum ArrayState {
     Within,
     /// A comma or the closing bracket comes next.
     Behind,
-    /// Behind a broken element.
+    /// After a broken element, looking for the next one.
     Seek,
-    /// Behind the closing bracket, or given up.
+    /// After the closing bracket, or given up.
     Over,
 }
 
-/// The element at hand.
+/// The current element.
 #[derive(Default)]
 struct ArrayElement {
-    /// Its line, as far as it was read and not handed on.
+    /// The part of its line that was read and not yet passed on.
     line: Vec<u8>,
     /// Offset of its first byte in the decompressed source.
     offset: u64,
-    /// White space before it on its line, if there is nothing else.
+    /// White space before it on its line, if nothing else comes before it.
     margin: Option<Vec<u8>>,
-    /// Brackets that are to come, the next one last.
+    /// Expected closing brackets, the next one last.
     closing: Vec<u8>,
     in_string: bool,
     is_escaped: bool,
-    /// White space behind the last token, and whether it is to be dropped.
+    /// White space after the last token, and whether to drop it.
     space: Vec<u8>,
     is_dropped: bool,
-    /// The part that comes next of one that is too long to be held.
+    /// The next part of an element that is too long to be held.
     long: Option<RecordPart>,
-    /// The hash of the parts before.
+    /// Hash of the earlier parts.
     hasher: Option<LongHasher>,
 }
 
-/// The state at the end of the bytes in memory.
+/// The state of the element at the end of the buffered bytes.
 enum ElementEnd {
-    /// Within the element.
+    /// The element continues.
     Open,
-    /// With the element, or behind it.
+    /// The element is complete.
     Whole,
     Broken(String),
 }
@@ -113,12 +112,12 @@ impl<'a> ArrayCutter<'a> {
         })
     }
 
-    /// The number of elements that chunks were given.
+    /// Returns the number of elements that were added to chunks.
     pub(super) fn records(&self) -> u64 {
         self.record
     }
 
-    /// Adds whole elements, or a part of one that is too long; says whether the source is at its end.
+    /// Adds whole elements, or a part of one that is too long. Returns true if the source has ended.
     pub(super) fn fill(
         &mut self,
         chunk: &mut RecordChunk,
@@ -128,15 +127,15 @@ impl<'a> ArrayCutter<'a> {
         let mut rows = Vec::new();
         let start = chunk.bytes.len();
         let mut is_done = false;
-        // Each turn does one of three things: reads a step, takes all of an element that is in memory, or takes
-        // one byte between elements. The input is empty again before the next step is read, so it never grows.
+        // Each iteration does one of three things: it reads a step, consumes the buffered part of an element, or consumes one byte between elements.
+        // The input is empty again before the next step is read, so it never grows.
         while !is_done && chunk.held() < limits.chunk_bytes && rows.len() < MAX_ROWS {
             if self.at == self.input.len() {
                 if self.is_at_end {
                     self.finish(chunk, &mut rows, mode);
                     is_done = true;
                 } else if let Err(error) = self.read(chunk) {
-                    // The elements before are read.
+                    // The earlier elements are complete.
                     self.take_rows(chunk, start, rows);
                     return Err(error);
                 }
@@ -144,8 +143,7 @@ impl<'a> ArrayCutter<'a> {
                 let end = self.within();
                 let is_long = self.element.line.len() > limits.document_bytes;
                 if is_long || self.element.long.is_some() {
-                    // Rows that were made so far are a piece of their own: the parts of the long element lie
-                    // behind them in the same buffer.
+                    // The rows made so far are a piece of their own: the parts of the long element follow them in the same buffer.
                     self.take_rows(chunk, start, rows);
                     self.add_long(chunk, end, mode);
                     return Ok(false);
@@ -162,7 +160,7 @@ impl<'a> ArrayCutter<'a> {
         Ok(is_done)
     }
 
-    /// Gets more input; a byte order mark is no part of it.
+    /// Reads more input, without a byte order mark.
     fn read(&mut self, chunk: &mut RecordChunk) -> Result<(), ReadError> {
         self.input.clear();
         self.at = 0;
@@ -174,7 +172,7 @@ impl<'a> ArrayCutter<'a> {
                 chunk
                     .skips
                     .push(SkippedPart::damaged(self.source, offset, &reason));
-                // Damage is told here; that the array is not closed is its consequence, and not told again.
+                // The damage is reported here; the unclosed array is its consequence, and not reported again.
                 (self.is_at_end, self.is_damaged) = (true, true);
             }
         }
@@ -189,7 +187,7 @@ impl<'a> ArrayCutter<'a> {
         self.offset += bytes as u64;
     }
 
-    /// Takes one byte between elements.
+    /// Consumes one byte between elements.
     fn between(&mut self, chunk: &mut RecordChunk) {
         let byte = self.input[self.at];
         let margin = self.margin.take();
@@ -198,7 +196,7 @@ impl<'a> ArrayCutter<'a> {
         }
         self.margin = match (byte, margin) {
             (b'\n', _) => Some(Vec::new()),
-            // Longer margins are none, so a file of blanks does not end up in memory.
+            // Longer white space is no margin, so a file of blanks does not end up in memory.
             (_, Some(mut margin)) if margin.len() < MAX_SPACE => {
                 margin.push(byte);
                 Some(margin)
@@ -208,7 +206,7 @@ impl<'a> ArrayCutter<'a> {
         self.pass(1);
     }
 
-    /// A byte between elements that is no white space, and the margin before it.
+    /// Handles a byte between elements that is not white space. `margin` is the white space before it.
     fn token(&mut self, byte: u8, margin: Option<Vec<u8>>, chunk: &mut RecordChunk) {
         let next = match (self.state, byte) {
             (ArrayState::Start, b'[') | (ArrayState::Behind, b',') => ArrayState::Before,
@@ -219,13 +217,13 @@ impl<'a> ArrayCutter<'a> {
             (ArrayState::Before | ArrayState::Behind, b']') if !self.is_sequence => {
                 ArrayState::Over
             }
-            // Pretty printers indent all elements alike, and what is within an element deeper. A brace at the
-            // same depth as that of the broken element is the next element, whatever quotes are open by then.
+            // Pretty printers indent all elements alike, and the contents of elements deeper. A brace at the same indentation as that of the broken
+            // element starts the next element, even if quotes are still open.
             (ArrayState::Seek, b'{') if margin == self.element.margin => {
                 return self.begin(margin);
             }
             (ArrayState::Seek, _) => ArrayState::Seek,
-            // Without a comma between them, elements are elements.
+            // Elements need no comma between them.
             (ArrayState::Before, _) | (ArrayState::Behind, b'{') => return self.begin(margin),
             (ArrayState::Start, _) => {
                 return self.give_up(chunk, "it begins with neither [ nor {".to_owned());
@@ -248,7 +246,7 @@ impl<'a> ArrayCutter<'a> {
         self.pass(1);
     }
 
-    /// Begins an element with the byte at hand.
+    /// Begins an element at the current byte.
     fn begin(&mut self, margin: Option<Vec<u8>>) {
         self.element = ArrayElement {
             offset: self.offset,
@@ -258,26 +256,26 @@ impl<'a> ArrayCutter<'a> {
         self.state = ArrayState::Within;
     }
 
-    /// Tells that what follows is not read, and passes over it.
+    /// Reports that the rest is not read, and skips it.
     fn give_up(&mut self, chunk: &mut RecordChunk, reason: String) {
         let reason = format!("{reason}: the rest is not read");
         chunk
             .skips
             .push(SkippedPart::lost(self.source, self.offset, reason));
         self.state = ArrayState::Over;
-        // The rest is not even decompressed: nothing in it could be a record.
+        // The rest is not even decompressed, because it cannot contain records.
         self.is_at_end = true;
         self.pass(self.input.len() - self.at);
     }
 
-    /// Takes bytes of the element at hand.
+    /// Consumes bytes of the current element.
     fn within(&mut self) -> ElementEnd {
         while self.at < self.input.len() {
             if self.element.in_string {
                 if let Some(reason) = self.string() {
                     return ElementEnd::Broken(reason);
                 }
-                // The element is a string and nothing else, which the parser refuses. Here it only has to end.
+                // The element is just a string, which the parser refuses. Here it only has to end.
                 if self.element.closing.is_empty() && !self.element.in_string {
                     return ElementEnd::Whole;
                 }
@@ -286,8 +284,7 @@ impl<'a> ArrayCutter<'a> {
             let byte = self.input[self.at];
             let element = &mut self.element;
             if is_space(byte) {
-                // Records become lines, so no line break between tokens may stay. White space without one stays
-                // for the sake of byte-exact output.
+                // Records become lines, so line breaks between tokens must go. Other white space stays, to keep the output byte-exact.
                 element.is_dropped |= byte == b'\n' || byte == b'\r';
                 if element.space.len() < MAX_SPACE {
                     element.space.push(byte);
@@ -300,7 +297,7 @@ impl<'a> ArrayCutter<'a> {
                 }
                 continue;
             }
-            // A scalar ends before what follows the element.
+            // A scalar ends before the byte that follows the element.
             if element.closing.is_empty() && matches!(byte, b',' | b']') {
                 return ElementEnd::Whole;
             }
@@ -320,13 +317,12 @@ impl<'a> ArrayCutter<'a> {
         ElementEnd::Open
     }
 
-    /// Takes bytes of a string up to its end; the reason if it cannot be one.
+    /// Consumes bytes of a string up to its end. Returns a reason if the string is invalid.
     fn string(&mut self) -> Option<String> {
         let rest = &self.input[self.at..];
         let element = &mut self.element;
         let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
-        // An escape may be cut by the end of a step: the byte behind it is the first of the next one, and no
-        // quote.
+        // The end of a step may cut an escape: then its second byte is the first of the next step, and not a closing quote.
         let plain = match element.is_escaped {
             true => 0,
             false => rest.iter().position(special).unwrap_or(rest.len()),
@@ -335,13 +331,12 @@ impl<'a> ArrayCutter<'a> {
         let byte = rest.get(plain).copied();
         self.pass(plain);
         let byte = byte?;
-        // JSON strings have no bare line feeds (RFC 8259, section 7), so an open quote does not swallow the
-        // elements behind it.
+        // JSON strings contain no bare line feeds (RFC 8259, section 7), so an open quote does not swallow the following elements.
         if byte == b'\n' {
             return Some("a string does not end on its line".to_owned());
         }
         let element = &mut self.element;
-        // Of `\u0041` only the `u` counts as escaped; the digits are no special bytes.
+        // In `\u0041` only the `u` counts as escaped; the digits are ordinary bytes.
         let was_escaped = std::mem::take(&mut element.is_escaped);
         element.is_escaped = byte == b'\\' && !was_escaped;
         element.in_string = byte != b'"' || was_escaped;
@@ -350,12 +345,12 @@ impl<'a> ArrayCutter<'a> {
         None
     }
 
-    /// Counts brackets; the reason if one does not fit.
+    /// Tracks brackets. Returns a reason if one does not match.
     fn bracket(&mut self, byte: u8) -> Option<String> {
         let element = &mut self.element;
         match byte {
             b'"' => element.in_string = true,
-            // Bounds the memory for brackets, a byte each. serde_json stops at 128 anyway.
+            // Limits the memory for brackets, one byte each. serde_json stops at 128 anyway.
             b'{' | b'[' if element.closing.len() == MAX_DEPTH => {
                 return Some(format!("more than {MAX_DEPTH} brackets are open"));
             }
@@ -393,15 +388,15 @@ impl<'a> ArrayCutter<'a> {
             chunk.bytes.push(b'\n');
         }
         self.element.line.clear();
-        // A broken element is a row without bytes: it keeps its number, and those behind it keep theirs.
+        // A broken element is a row without bytes: it keeps its number, and so do the elements after it.
         rows.push(JsonRow::new(chunk.bytes.len(), self.element.offset, state));
         self.record += 1;
         self.state = next;
     }
 
-    /// The next place to read from.
+    /// Returns the state after a broken element.
     fn behind_broken(&mut self, chunk: &mut RecordChunk) -> ArrayState {
-        // What is left of the broken line is no margin.
+        // The rest of the broken line is no margin.
         self.margin = None;
         if self.element.margin.is_some() {
             return ArrayState::Seek;
@@ -411,7 +406,7 @@ impl<'a> ArrayCutter<'a> {
         ArrayState::Over
     }
 
-    /// Makes a piece of the rows.
+    /// Adds the rows to the chunk as a piece.
     fn take_rows(&self, chunk: &mut RecordChunk, start: usize, rows: Vec<JsonRow>) {
         let count = rows.len() as u64;
         if let Some(first) = rows.first() {
@@ -427,10 +422,9 @@ impl<'a> ArrayCutter<'a> {
         chunk.records += count;
     }
 
-    /// Hands on what is there of an element that is too long to be held, or hashes and drops it.
+    /// Passes on the buffered part of an element that is too long to be held, or hashes and drops it.
     fn add_long(&mut self, chunk: &mut RecordChunk, end: ElementEnd, mode: ReadMode) {
-        // An element may pass the limit and end in one step. It still is a first part and a last one, since
-        // whoever reads parts waits for both.
+        // An element may exceed the limit and end in one step. It still gets a first and a last part, because readers of parts wait for both.
         let is_first = self.element.long.replace(RecordPart::Middle).is_none();
         if is_first {
             self.push_long(chunk, RecordPart::First, mode);
@@ -478,18 +472,17 @@ impl<'a> ArrayCutter<'a> {
         });
     }
 
-    /// The end of the input: an array that is not closed is told of, unless it was for another reason. A sequence has no end of its own.
+    /// Handles the end of the input. Reports an unclosed array, unless another reason was reported. A sequence has no end of its own.
     fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
         match self.state {
             ArrayState::Over => {}
             ArrayState::Within if self.element.long.is_some() => {
-                // Its text was given up already, and the hash is of what there was; the skip says that the
-                // array is not closed.
+                // Its text was given up already, and the hash covers the available bytes; the skip reports the unclosed array.
                 self.add_long(chunk, ElementEnd::Whole, mode);
                 self.told_open(chunk);
             }
             ArrayState::Within => {
-                // Where the next element would begin does not matter any more.
+                // The start of a next element does not matter any more.
                 self.element.margin = Some(Vec::new());
                 self.add(
                     chunk,

@@ -1,4 +1,4 @@
-//! One JSONL source on its way into chunks, cut after the last line that is complete.
+//! Cutting of one JSONL source into chunks, after the last complete line.
 
 use std::ops::Range;
 
@@ -13,17 +13,17 @@ use crate::piece::{ChunkPiece, MAX_RECORDS, PieceContent, ReadMode, RecordChunk}
 use crate::record::RecordPart;
 use crate::source::{SkippedPart, Source};
 
-/// Lines that a chunk takes at once.
+/// Maximum number of lines that a chunk takes at once.
 const MAX_LINES: usize = MAX_RECORDS as usize;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A JSONL source that is being read.
+/// The state of reading a JSONL source.
 pub(super) struct LineCutter<'a> {
     number: u32,
     source: &'a Source,
     decoder: SourceDecoder<'a>,
-    /// The beginning of a line that did not fit into the chunk before.
+    /// The start of a line that did not fit into the previous chunk.
     carry: Vec<u8>,
     /// Offset of `carry` in the decompressed source.
     offset: u64,
@@ -31,11 +31,11 @@ pub(super) struct LineCutter<'a> {
     line: u64,
     /// True if `carry` continues an over-long line.
     in_long: bool,
-    /// Hash of what was read of that line.
+    /// Hash of the bytes of that line read so far.
     long_hasher: LongHasher,
     /// Offset of that line in the decompressed source.
     long_offset: u64,
-    /// True if `carry` holds whole lines, for which the chunk before had no room.
+    /// True if `carry` holds whole lines for which the previous chunk had no room.
     has_lines: bool,
     /// True if the source has been read to its end.
     ended: bool,
@@ -61,12 +61,12 @@ impl<'a> LineCutter<'a> {
         })
     }
 
-    /// The number of records that chunks were given.
+    /// Returns the number of records that were added to chunks.
     pub(super) fn records(&self) -> u64 {
         self.record
     }
 
-    /// Adds at least one read's worth to the chunk; says whether the source is at its end.
+    /// Adds the bytes of at least one read to the chunk. Returns true if the source has ended.
     pub(super) fn fill(
         &mut self,
         chunk: &mut RecordChunk,
@@ -74,13 +74,11 @@ impl<'a> LineCutter<'a> {
         mode: ReadMode,
     ) -> Result<bool, ReadError> {
         let start = chunk.bytes.len();
-        // One copy of the unfinished line per chunk. The buffer of the chunk is given away with it, so the line
-        // cannot stay where it was read.
+        // Copies the unfinished line once per chunk. The chunk is passed on with its buffer, so the line cannot stay where it was read.
         chunk.bytes.append(&mut self.carry);
         if !self.ended && !self.has_lines {
             let read = self.read(chunk, start, limits);
-            // A line that is carried is lost with the error, as the source is; whole lines of it went with
-            // earlier chunks.
+            // The carried line is lost with the error, as the rest of the source is; earlier whole lines are in earlier chunks.
             self.ended = read.inspect_err(|_| chunk.bytes.truncate(start))?;
         }
         let ended = self.ended;
@@ -91,14 +89,14 @@ impl<'a> LineCutter<'a> {
         if self.in_long {
             from = self.go_on_long(chunk, start, ended, mode);
         }
-        // Not `else`: a long line that ended leaves other lines behind it in the same read.
+        // Not `else`: a long line that ended may be followed by other lines in the same read.
         if !self.in_long {
             self.take_lines(chunk, from, ended, limits, mode);
         }
         Ok(ended && !self.has_lines)
     }
 
-    /// Reads until there is enough, and a line that ends or is too long for one.
+    /// Reads until there is enough for the chunk and a line has ended or become too long.
     fn read(
         &mut self,
         chunk: &mut RecordChunk,
@@ -108,14 +106,13 @@ impl<'a> LineCutter<'a> {
         loop {
             let before = chunk.bytes.len();
             let unfinished = before - start;
-            // As much as the unfinished line has already, so that reads double and a long line takes linear
-            // time.
+            // At least the length of the unfinished line, so that reads double in size and a long line takes linear time.
             let want = limits
                 .chunk_bytes
                 .saturating_sub(before)
                 .max(unfinished)
                 .max(1);
-            // Read to where it will be parsed, without a copy.
+            // Read directly into the buffer to be parsed, without a copy.
             let step = self.decoder.append(&mut chunk.bytes, want)?;
             self.drop_byte_order_mark(chunk, start);
             if let DecodeStep::Damaged(reason) = &step {
@@ -128,10 +125,9 @@ impl<'a> LineCutter<'a> {
                 return Ok(true);
             }
             let length = chunk.bytes.len() - start;
-            // What was there before has no line feed, or nothing would be read.
+            // Earlier bytes contain no line feed, otherwise nothing would have been read.
             let complete = memrchr(b'\n', &chunk.bytes[before.min(chunk.bytes.len())..]).is_some();
-            // Two bytes for `\r\n`, which is no part of the line; and never before a whole byte order mark is
-            // there.
+            // Two bytes for `\r\n`, which does not count towards the line. Wait for a whole byte order mark in any case.
             let too_long = length >= (limits.document_bytes + 2).max(BYTE_ORDER_MARK.len());
             if self.in_long || complete || too_long {
                 return Ok(false);
@@ -139,17 +135,16 @@ impl<'a> LineCutter<'a> {
         }
     }
 
-    /// The mark is no part of the first record.
+    /// Drops a byte order mark, which is not part of the first record.
     fn drop_byte_order_mark(&mut self, chunk: &mut RecordChunk, start: usize) {
         if self.offset == 0 && chunk.bytes[start..].starts_with(BYTE_ORDER_MARK) {
-            // Moves the bytes of one read, once per source. A second mark is not dropped: `offset` is no longer
-            // 0.
+            // Moves the bytes of one read, once per source. A second mark is not dropped, because `offset` is no longer 0.
             chunk.bytes.drain(start..start + BYTE_ORDER_MARK.len());
             self.offset = BYTE_ORDER_MARK.len() as u64;
         }
     }
 
-    /// Makes a piece of the whole lines from `from` on, and keeps the rest for later.
+    /// Adds the whole lines from `from` on to the chunk as a piece, and carries the rest.
     fn take_lines(
         &mut self,
         chunk: &mut RecordChunk,
@@ -161,12 +156,11 @@ impl<'a> LineCutter<'a> {
         let whole = match memrchr(b'\n', &chunk.bytes[from..]) {
             _ if ended => chunk.bytes.len(),
             Some(newline) => from + newline + 1,
-            // No line ends here: all of it is carried.
+            // No line ends here, so all of it is carried.
             None => from,
         };
-        // A pass over the chunk at the speed of memory: numbers of records are given out here, in order, so that
-        // chunks can be parsed by any thread at any time. What is made of a line may be many times its size: short
-        // lines are cut by their number.
+        // A pass over the chunk at the speed of memory. Records are numbered here, in order, so that chunks can be parsed by any thread at any time.
+        // The parsed form of a line may be many times its size, so the number of lines is limited too.
         let counted = lines::count(&chunk.bytes[from..whole], MAX_LINES, limits.document_bytes);
         let cut = from + counted.end;
         if cut > from {
@@ -177,9 +171,9 @@ impl<'a> LineCutter<'a> {
             chunk.blank_lines += counted.lines - counted.records;
         }
         let rest = &chunk.bytes[cut..];
-        // Then nothing is read for the next chunk: it is cut from what is held.
+        // Then the next chunk is cut from the carried lines, without reading.
         self.has_lines = !rest.is_empty() && (ended || memchr(b'\n', rest).is_some());
-        // The same bound as in `read`: content and `\r\n` that fit the limit exactly are less.
+        // The same limit as in `read`: content that fits exactly, with its `\r\n`, is below it.
         if !self.has_lines && chunk.bytes.len() - cut >= limits.document_bytes + 2 {
             self.begin_long(chunk, cut, mode);
         } else {
@@ -188,7 +182,7 @@ impl<'a> LineCutter<'a> {
         }
     }
 
-    /// The bytes from `from` on begin a line that is too long, whatever follows.
+    /// Begins an over-long line with the bytes from `from` on.
     fn begin_long(&mut self, chunk: &mut RecordChunk, from: usize, mode: ReadMode) {
         self.in_long = true;
         self.long_offset = self.offset;
@@ -197,7 +191,7 @@ impl<'a> LineCutter<'a> {
         self.push_long(chunk, from..end, RecordPart::First, mode);
     }
 
-    /// Takes the next part of an over-long line; says where other lines begin.
+    /// Takes the next part of an over-long line. Returns the offset of the bytes after it.
     fn go_on_long(
         &mut self,
         chunk: &mut RecordChunk,
@@ -208,7 +202,7 @@ impl<'a> LineCutter<'a> {
         let newline = memchr(b'\n', &chunk.bytes[start..]);
         let (part, end) = match newline {
             Some(newline) => (RecordPart::Last, start + newline + 1),
-            // The last line of a file need not end with a line feed.
+            // The last line of a file may lack a line feed.
             None if ended => (RecordPart::Last, chunk.bytes.len()),
             None => (RecordPart::Middle, self.hold_back_return(chunk)),
         };
@@ -222,7 +216,7 @@ impl<'a> LineCutter<'a> {
         next
     }
 
-    /// A carriage return at the very end may belong to the terminator: it waits for what follows.
+    /// Holds back a carriage return at the very end, which may belong to the line terminator. Returns the end of the other bytes.
     fn hold_back_return(&mut self, chunk: &mut RecordChunk) -> usize {
         if chunk.bytes.last() == Some(&b'\r') {
             chunk.bytes.pop();
@@ -231,8 +225,8 @@ impl<'a> LineCutter<'a> {
         chunk.bytes.len()
     }
 
-    /// Makes a piece of a part, or drops its bytes: then the line is one piece, once it is seen to its end. Says where the
-    /// bytes after the part now begin.
+    /// Adds a part as a piece, or drops its bytes; in that case the whole line becomes one piece at its end. Returns the new offset of the bytes
+    /// after the part.
     fn push_long(
         &mut self,
         chunk: &mut RecordChunk,
@@ -246,12 +240,11 @@ impl<'a> LineCutter<'a> {
         }
         let bytes = &chunk.bytes[range.clone()];
         self.long_hasher.update(match part {
-            // The hash is of the line without its end, so that the same record in a file with `\r\n` has the
-            // same one.
+            // The terminator is not hashed, so that the same record in a file with `\r\n` has the same hash.
             RecordPart::Last => split_terminator(bytes).0,
             _ => bytes,
         });
-        // Nothing of a long line stays: the memory for it is one read.
+        // Nothing of a long line is kept, so its memory is that of one read.
         chunk.bytes.drain(range.clone());
         self.offset += range.len() as u64;
         if part == RecordPart::Last {

@@ -1,4 +1,4 @@
-//! One archive or table on its way into chunks, row by row.
+//! Cutting of one archive or table into chunks, row by row.
 
 use crate::archive::ArchiveReader;
 use crate::error::ReadError;
@@ -11,7 +11,7 @@ use crate::table::DelimitedTable;
 #[cfg(feature = "parquet")]
 use crate::table::{ArrowTable, ParquetTable};
 
-/// A source of rows that is being read.
+/// The state of reading a source of rows.
 pub(super) struct RowCutter<'a> {
     number: u32,
     reader: Box<dyn RowReader + Send + 'a>,
@@ -34,12 +34,12 @@ impl<'a> RowCutter<'a> {
         })
     }
 
-    /// The number of rows that chunks were given.
+    /// Returns the number of rows that were added to chunks.
     pub(super) fn records(&self) -> u64 {
         self.record
     }
 
-    /// Adds rows until the chunk has `enough` bytes; says whether the source is at its end.
+    /// Adds rows until the chunk has `enough` bytes. Returns true if the source has ended.
     pub(super) fn fill(
         &mut self,
         chunk: &mut RecordChunk,
@@ -56,18 +56,17 @@ impl<'a> RowCutter<'a> {
         let ended = self.reader.fill(&mut sink);
         let rows = sink.rows;
         if ended.is_err() {
-            // The rows before are read; of the next one there may be a part.
+            // The earlier rows are complete; of the next one there may be a part, which is dropped.
             chunk
                 .bytes
                 .truncate(rows.last().map_or(start, |row| row.end));
         }
-        // Readers that seek, as those of Parquet do, may be further in front at one time than at the next;
-        // progress never goes back.
+        // Readers that seek, as for Parquet, may move backwards in the file, but progress must not.
         let disk_bytes = self.reader.disk_bytes().max(self.counted_disk_bytes);
         chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
         self.counted_disk_bytes = disk_bytes;
         let count = rows.len() as u64;
-        // A reading that only skipped something makes no piece, but its skips are in the chunk.
+        // A read that only skipped something makes no piece, but its skips are in the chunk.
         if count > 0 {
             chunk.pieces.push(ChunkPiece {
                 source: self.number,
@@ -84,7 +83,7 @@ impl<'a> RowCutter<'a> {
     }
 }
 
-/// The options of a table; `is_whole`: no row is too long.
+/// Returns the options for a table. With `is_whole`, no row counts as too long.
 #[cfg(feature = "parquet")]
 fn table_options(options: &InputOptions, is_whole: bool) -> InputOptions {
     match is_whole {

@@ -6,26 +6,25 @@ use memchr::memchr;
 
 use super::entity;
 
-/// The attributes of a start tag, in order, with their values as they are written; a repeated
-/// attribute counts once in HTML, the first time.
+/// An iterator over the attributes of a start tag, in order, with their raw values. In HTML only the first of repeated attributes counts.
 pub(super) struct TagAttributes<'a> {
     rest: &'a str,
 }
 
 impl<'a> TagAttributes<'a> {
-    /// From what stands between a tag's name and its end.
+    /// Creates the iterator from the text between the name of a tag and its end.
     pub(super) fn new(attributes: &'a str) -> TagAttributes<'a> {
         TagAttributes { rest: attributes }
     }
 
-    /// The first `length` bytes, which are taken away.
+    /// Removes and returns the first `length` bytes.
     fn take(&mut self, length: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(length);
         self.rest = rest;
         taken
     }
 
-    /// Counts the bytes before the first that `ends`.
+    /// Returns the number of bytes before the first for which `ends` is true.
     fn until(&self, ends: impl Fn(u8) -> bool) -> usize {
         let bytes = self.rest.as_bytes();
         bytes
@@ -44,14 +43,13 @@ fn is_blank(byte: u8) -> bool {
 }
 
 impl<'a> Iterator for TagAttributes<'a> {
-    /// Name and raw value; the value is empty where there is none.
+    /// Name and raw value; the value is empty if there is none.
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
         self.take(self.until(|byte| byte != b'/' && !is_blank(byte)));
-        // A name may begin with `=`.
-        // The name takes a byte at least in this case, and in every other since the first byte ends no name:
-        // the iterator always moves on.
+        // A name may begin with `=`. Such a name takes at least one byte, and so does every other, because its first byte cannot end a name: the
+        // iterator always advances.
         let begins = usize::from(*self.rest.as_bytes().first()? == b'=');
         let bytes = &self.rest.as_bytes()[begins..];
         let end = bytes
@@ -71,7 +69,7 @@ impl<'a> Iterator for TagAttributes<'a> {
 impl<'a> TagAttributes<'a> {
     fn value(&mut self) -> &'a str {
         if let Some(quote @ (b'"' | b'\'')) = self.rest.as_bytes().first().copied()
-            // A quote without an end is none: the tag was cut at its `>` by a rule that ignores it, too.
+            // An unclosed quote does not count as one: the rule that cut the tag at its `>` ignores it too.
             && let Some(length) = memchr(quote, &self.rest.as_bytes()[1..])
         {
             let value = &self.take(length + 2)[1..];
@@ -81,15 +79,15 @@ impl<'a> TagAttributes<'a> {
     }
 }
 
-/// The value of the first attribute of this (lower-case) name, character references resolved.
+/// Returns the value of the first attribute with this (lower-case) name, with character references resolved.
 pub(super) fn value<'a>(attributes: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let (_, raw) =
         TagAttributes::new(attributes).find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(resolved(raw))
 }
 
-/// A value with its character references resolved. A name without a semicolon before `=`, a letter or a digit is none here, but the next
-/// parameter of an address: `?a=1&copy=2` (HTML standard, named character reference state).
+/// Resolves the character references in a value. A named reference without a semicolon before `=`, a letter or a digit does not count, because it is
+/// the next parameter of a URL: `?a=1&copy=2` (HTML standard, named character reference state).
 fn resolved(raw: &str) -> Cow<'_, str> {
     let Some(first) = raw.find('&') else {
         return Cow::Borrowed(raw);
@@ -99,7 +97,7 @@ fn resolved(raw: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        // A numeric reference needs no semicolon even here; only names may be the names of parameters.
+        // Numeric references need no semicolon even here; only named ones can be names of parameters.
         let found = entity::decode(rest).filter(|(_, length)| {
             let ends = rest[..*length].ends_with(';') || rest.as_bytes()[1] == b'#';
             let next = rest.as_bytes().get(*length);

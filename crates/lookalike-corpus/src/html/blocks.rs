@@ -1,7 +1,6 @@
-//! A page as a row of blocks: pieces of text between two line breaks, with what speaks for and
-//! against them being what the page is about.
+//! A page as a sequence of blocks: pieces of text between two line breaks, with evidence for and against each being main content.
 //!
-//! The second target of the walk, beside the visible text. [`super::fast`] judges the blocks.
+//! This is the second output of the walk, besides the visible text. [`super::fast`] judges the blocks.
 
 use memchr::memmem;
 
@@ -13,26 +12,26 @@ use super::target::{PageTarget, TextGap};
 /// A piece of text in the buffer of its [`TextBlocks`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextBlock {
-    /// Range of the text, the gap before it included.
+    /// Range of the text, including the gap before it.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Gap between it and the block before.
+    /// Gap between this block and the one before.
     pub(super) gap: TextGap,
     pub(super) words: u32,
-    /// Of these, in links.
+    /// The number of these words that are in links.
     pub(super) linked: u32,
     /// Its place on the page.
     pub(super) place: BlockPlace,
 }
 
-/// The place of a block, by the elements around it.
+/// Position of a block, by the elements around it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BlockPlace {
-    /// In `nav`, `footer`, `aside` and the like, or in what is hidden.
+    /// True within `nav`, `footer`, `aside` and the like, or in hidden elements.
     pub(super) chrome: bool,
-    /// In `article`.
+    /// True within `article`.
     pub(super) article: bool,
-    /// In `main`.
+    /// True within `main`.
     pub(super) main: bool,
 }
 
@@ -41,9 +40,9 @@ pub(super) struct TextBlocks<'b> {
     sink: TextSink<'b>,
     blocks: &'b mut Vec<TextBlock>,
     start: usize,
-    /// Gap before the block at hand.
+    /// Gap before the current block.
     gap: TextGap,
-    /// Start of the open link, or of the current block in it; links do not nest.
+    /// Start of the open link, or of its part in the current block; links do not nest.
     link: Option<usize>,
     linked: Vec<(usize, usize)>,
     chrome: OpenRegion,
@@ -51,7 +50,7 @@ pub(super) struct TextBlocks<'b> {
     main: OpenRegion,
 }
 
-/// Tracks one open element of some kind: its name, and how many of that name are open in it.
+/// Tracks one open element of some kind: its name, and the number of open elements with that name within it.
 #[derive(Debug, Default)]
 pub(super) struct OpenRegion {
     open: Option<(TagName, u32)>,
@@ -64,8 +63,7 @@ impl OpenRegion {
 
     pub(super) fn opened(&mut self, name: TagName, begins: impl FnOnce() -> bool) {
         match &mut self.open {
-            // Elements of other names are not counted: pages close them in any order, and only an end tag of
-            // the same name can end the region.
+            // Elements with other names are not counted: pages close them in any order, and only an end tag of the same name can end the region.
             Some((known, depth)) if *known == name => *depth += 1,
             Some(_) => {}
             None if begins() => self.open = Some((name, 1)),
@@ -85,7 +83,7 @@ impl OpenRegion {
     }
 }
 
-/// A set of tag names.
+/// Defines a function that tests for a set of tag names.
 macro_rules! names {
     ($function:ident: $($name:literal)+) => {
         fn $function(name: TagName) -> bool {
@@ -109,7 +107,7 @@ const MAIN: TagName = TagName::new("main");
 /// `style="display: none"`.
 fn is_hidden(attributes: &str) -> bool {
     let bytes = attributes.as_bytes();
-    // Nearly all tags are done here, without a look at each attribute.
+    // Nearly all tags end here, without examining each attribute.
     if memmem::find(bytes, b"hidden").is_none() && memmem::find(bytes, b"none").is_none() {
         return false;
     }
@@ -122,7 +120,7 @@ fn is_hidden(attributes: &str) -> bool {
 }
 
 impl<'b> TextBlocks<'b> {
-    /// Collects into `text` and `blocks`, which are emptied.
+    /// Creates a collector that fills `text` and `blocks`, clearing them first.
     pub(super) fn new(text: &'b mut String, blocks: &'b mut Vec<TextBlock>) -> TextBlocks<'b> {
         text.clear();
         blocks.clear();
@@ -144,16 +142,16 @@ impl<'b> TextBlocks<'b> {
         self.end_block(TextGap::None);
     }
 
-    /// Ends the block at hand, if there is any text in it.
+    /// Ends the current block, if it contains any text.
     fn end_block(&mut self, gap: TextGap) {
         let end = self.sink.len();
         if end == self.start {
-            // Nothing was written since the last gap: of several gaps in a row the strongest one stands.
+            // Nothing was written since the last gap: of several gaps in a row, the strongest counts.
             self.gap = self.gap.max(gap);
             return;
         }
         if let Some(from) = self.link {
-            // A link that goes on counts in the next block from its beginning.
+            // A link that continues counts in the next block from its start.
             self.linked.push((from, end));
             self.link = Some(end);
         }
@@ -161,8 +159,7 @@ impl<'b> TextBlocks<'b> {
         let linked = self
             .linked
             .drain(..)
-            // Over text that is written already, so each byte is counted once as text and at most once as a
-            // link.
+            // This scans text that is already written, so each byte is counted once as text and at most once as a link.
             .map(|(from, to)| words(&text.as_bytes()[from..to]));
         let linked = linked.sum();
         self.blocks.push(TextBlock {
@@ -211,7 +208,7 @@ impl PageTarget for TextBlocks<'_> {
             self.end_link();
             self.link = Some(self.sink.len());
         } else if is_cell(name) {
-            // Cells end blocks, though they share a line: a row of a layout table is a menu beside an article.
+            // Cells end blocks, although they share a line: a row of a layout table may hold a menu beside an article.
             self.end_block(TextGap::Space);
         } else if !self_closing && (is_chrome(name) || is_container(name)) {
             self.end_block(TextGap::None);
@@ -244,14 +241,13 @@ impl TextBlocks<'_> {
     }
 }
 
-/// Words in a text: runs without white space; where a script has no spaces, every second character
-/// counts as one (Han, Kana, Thai and their neighbours, seen by their first byte in UTF-8).
+/// Counts the words in a text: runs without white space. In scripts without spaces (Han, Kana, Thai and their neighbours, recognized by their first
+/// byte in UTF-8), every second character counts as a word.
 pub(super) fn words(text: &[u8]) -> u32 {
     let (mut words, mut spaceless, mut before) = (0, 0, b' ');
     for &byte in text {
         words += u32::from(byte > b' ' && before <= b' ');
-        // Kana and Han up to U+9FFF by their lead bytes. No table of scripts and no decoding: this loop runs
-        // over every byte of every page.
+        // Kana and Han up to U+9FFF, by their lead bytes. No script tables and no decoding, because this loop runs over every byte of every page.
         spaceless += u32::from(matches!(byte, 0xe3..=0xe9));
         before = byte;
     }

@@ -1,34 +1,34 @@
-//! The elements that the reading view tells apart, and what they have in common.
+//! The elements that the reading view distinguishes, and their common properties.
 
 use super::tag::{self, TagLayout, TagName};
 
 /// Properties of elements, one bit each.
 pub(super) mod group {
-    /// Has no content and no end tag.
+    /// An element without content and end tag.
     pub(in super::super) const VOID: u16 = 1;
-    /// Ends a paragraph that is open where it begins.
+    /// Ends an open paragraph where it begins.
     pub(in super::super) const ENDS_P: u16 = 1 << 1;
-    /// No inline element: what is closed inside of it does not reach out of it ("special" in the HTML standard).
+    /// A block-level element: end tags inside it do not close elements outside of it ("special" in the HTML standard).
     pub(in super::super) const SPECIAL: u16 = 1 << 2;
-    /// End tags of other blocks do not reach out of it ("scope" in the HTML standard).
+    /// End tags of other blocks inside it do not close elements outside of it ("scope" in the HTML standard).
     pub(in super::super) const SCOPE: u16 = 1 << 3;
-    /// A `div` with one of these is no paragraph.
+    /// A `div` that contains one of these is not a paragraph.
     pub(in super::super) const BLOCK: u16 = 1 << 4;
-    /// May be a part of a paragraph.
+    /// May be part of a paragraph.
     pub(in super::super) const PHRASING: u16 = 1 << 5;
-    /// Its text speaks for the elements around it.
+    /// Its text gives points to the elements around it.
     pub(in super::super) const SCORED: u16 = 1 << 6;
-    /// Is nothing without content.
+    /// Dropped if it has no content.
     pub(in super::super) const HOLDER: u16 = 1 << 7;
-    /// Its text is no label.
+    /// Its text is more than a label.
     pub(in super::super) const TEXTISH: u16 = 1 << 8;
-    /// Never a part of an article.
+    /// Never part of an article.
     pub(in super::super) const JUNK: u16 = 1 << 9;
-    /// Part of a table of data.
+    /// Part of a data table.
     pub(in super::super) const MEMBER: u16 = 1 << 10;
     /// `h1` to `h6`.
     pub(in super::super) const HEADING: u16 = 1 << 11;
-    /// Never in the tree: without content that could be read, or there whether it is written or not.
+    /// Never in the tree: it has no readable content, or is implied whether it is written or not.
     pub(in super::super) const ABSENT: u16 = 1 << 12;
 }
 
@@ -37,19 +37,19 @@ use group::{
     TEXTISH, VOID,
 };
 
-/// Groups that every block belongs to.
+/// Groups to which every block belongs.
 const FLOW: u16 = ENDS_P | SPECIAL;
 
 macro_rules! elements {
     ($($variant:ident $name:literal $groups:expr;)+) => {
-        /// An element by its name, or a piece of text.
+        /// An element, identified by its name, or a piece of text.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub(super) enum HtmlElement {
             $($variant,)+
-            /// One of another name.
+            /// An element with another name.
             Other,
-            /// No element.
+            /// A piece of text.
             Text,
         }
 
@@ -60,9 +60,9 @@ macro_rules! elements {
         const KINDS: &[TagLayout] = &[$(tag::kind_of($name),)+ TagLayout::Inline, TagLayout::Inline];
 
         impl HtmlElement {
-            /// The element of this name.
+            /// Returns the element with this name.
             pub(super) fn of(name: TagName) -> HtmlElement {
-                // Names are numbers, so the compiler makes a tree of comparisons of this chain.
+                // Names are numbers, so the compiler turns this chain into a tree of comparisons.
                 $(if name == const { TagName::new($name) } {
                     return HtmlElement::$variant;
                 })+
@@ -193,13 +193,13 @@ elements! {
 }
 
 impl HtmlElement {
-    /// Returns true if it belongs to a group.
+    /// Returns true if it belongs to one of the given groups.
     pub(super) fn is(self, group: u16) -> bool {
-        // One load and one `and`, where the standard lists dozens of names in each of its rules.
+        // One load and one `and`, whereas the standard lists dozens of names in each of its rules.
         GROUPS[self as usize] & group != 0
     }
 
-    /// Its name; one that equals that of no element where it is not told apart.
+    /// Returns its name, or `UNKNOWN` if the element is not distinguished.
     pub(super) fn name(self) -> TagName {
         NAMES[self as usize]
     }
@@ -209,22 +209,22 @@ impl HtmlElement {
         KINDS[self as usize]
     }
 
-    /// `h1` and `h2`, of which one may say what the title says.
+    /// Returns true for `h1` and `h2`, one of which may repeat the title.
     pub(super) fn is_title(self) -> bool {
         matches!(self, HtmlElement::H1 | HtmlElement::H2)
     }
 
-    /// A link, or text that was changed: parts of a paragraph if all in them is.
+    /// Returns true for a link, or text that was edited. They can be part of a paragraph if all their content can.
     pub(super) fn is_transparent(self) -> bool {
         matches!(self, HtmlElement::A | HtmlElement::Del | HtmlElement::Ins)
     }
 
-    /// `ul` and `ol`.
+    /// Returns true for `ul` and `ol`.
     pub(super) fn is_list(self) -> bool {
         matches!(self, HtmlElement::Ul | HtmlElement::Ol)
     }
 
-    /// `object`, `embed` and `iframe`.
+    /// Returns true for `object`, `embed` and `iframe`.
     pub(super) fn is_embed(self) -> bool {
         matches!(
             self,
@@ -232,7 +232,7 @@ impl HtmlElement {
         )
     }
 
-    /// `thead`, `tbody` and `tfoot`.
+    /// Returns true for `thead`, `tbody` and `tfoot`.
     pub(super) fn is_row_group(self) -> bool {
         matches!(
             self,
@@ -240,7 +240,7 @@ impl HtmlElement {
         )
     }
 
-    /// `td` and `th`.
+    /// Returns true for `td` and `th`.
     pub(super) fn is_cell(self) -> bool {
         matches!(self, HtmlElement::Td | HtmlElement::Th)
     }

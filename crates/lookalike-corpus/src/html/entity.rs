@@ -1,4 +1,4 @@
-//! Character references: `&eacute;`, `&#233;`, `&#xe9;` and the old ones without a semicolon.
+//! Character references: `&eacute;`, `&#233;`, `&#xe9;` and the legacy ones without a semicolon.
 
 use htmlize::ENTITIES;
 
@@ -10,13 +10,13 @@ pub(super) enum EntityValue {
     Text(&'static str),
 }
 
-/// Longest name of a reference, with `&` and `;`.
+/// Maximum length of a reference name, including `&` and `;`.
 const MAX_NAME: usize = 33;
 
-/// Longest name that may stand without a semicolon, with `&`.
+/// Maximum length of a name that may lack a semicolon, including `&`.
 const MAX_LEGACY_NAME: usize = 7;
 
-/// Resolves the reference at the beginning of a text that begins with `&`; returns its length too.
+/// Resolves the character reference at the start of `text`, which begins with `&`. Returns its value and length.
 pub(super) fn decode(text: &str) -> Option<(EntityValue, usize)> {
     let bytes = text.as_bytes();
     match bytes.get(1)? {
@@ -27,7 +27,7 @@ pub(super) fn decode(text: &str) -> Option<(EntityValue, usize)> {
 }
 
 fn named(bytes: &[u8]) -> Option<(EntityValue, usize)> {
-    // A text of one long word behind each `&` would be quadratic without the bound.
+    // Without the limit, a text with one long word after each `&` would take quadratic time.
     let window = &bytes[1..bytes.len().min(MAX_NAME)];
     let letters = window
         .iter()
@@ -39,7 +39,7 @@ fn named(bytes: &[u8]) -> Option<(EntityValue, usize)> {
     {
         return Some((value, end + 1));
     }
-    // The longest known beginning counts: `&notit` is the sign for "not", then `it`.
+    // The longest known prefix counts: `&notit` is the sign for "not", then `it`.
     (2..=end.min(MAX_LEGACY_NAME))
         .rev()
         .find_map(|length| Some((lookup(&bytes[..length])?, length)))
@@ -47,7 +47,7 @@ fn named(bytes: &[u8]) -> Option<(EntityValue, usize)> {
 
 fn lookup(name: &[u8]) -> Option<EntityValue> {
     let value = match name {
-        // These make up nearly all references of pages; the table behind them costs a hash.
+        // Nearly all references on pages are among these; the table costs a hash.
         b"&amp;" => "&",
         b"&lt;" => "<",
         b"&gt;" => ">",
@@ -69,8 +69,8 @@ fn numeric(bytes: &[u8]) -> Option<(EntityValue, usize)> {
         .get(end)
         .and_then(|byte| (*byte as char).to_digit(radix))
     {
-        // Any number of digits: what is beyond Unicode becomes U+FFFD.
-        // Saturation is safe: what is at the limit of u32 is no character, whatever digits follow.
+        // Any number of digits: values beyond Unicode become U+FFFD. Saturation is safe, because the maximum of u32 is not a character, whatever
+        // digits follow.
         code = code.saturating_mul(radix).saturating_add(digit);
         end += 1;
     }
@@ -81,7 +81,7 @@ fn numeric(bytes: &[u8]) -> Option<(EntityValue, usize)> {
     Some((EntityValue::Char(character(code)), end))
 }
 
-/// The character of a number; those of windows-1252 where the standard has controls.
+/// Returns the character with this number. Numbers for which the standard has controls mean characters of windows-1252.
 fn character(code: u32) -> char {
     const WINDOWS_1252: [char; 32] = [
         '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}',
@@ -91,8 +91,7 @@ fn character(code: u32) -> char {
         '\u{178}',
     ];
     match code {
-        // HTML, numeric character reference end state. Surrogates and what is beyond U+10FFFF fail in
-        // `from_u32`, with the same result.
+        // HTML, numeric character reference end state. Surrogates and values beyond U+10FFFF fail in `from_u32`, with the same result.
         0 => char::REPLACEMENT_CHARACTER,
         0x80..=0x9f => WINDOWS_1252[code as usize - 0x80],
         _ => char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),

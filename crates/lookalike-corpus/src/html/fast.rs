@@ -1,24 +1,21 @@
-//! Selection of the blocks that a page is about: rules on words and links, of a block and its
-//! neighbours.
+//! Selection of the blocks with the main content: rules on the words and links of a block and its neighbours.
 //!
-//! The rule for a block is that of Kohlschuetter, Fankhauser, Nejdl, "Boilerplate Detection using
-//! Shallow Text Features" (WSDM 2010), figure 8: number of words and link density of the block and
-//! those beside it, among blocks that are not page chrome by their own account. What it keeps is then
-//! narrowed to `main` or `article` if most of it, or enough, stands there. A page of which the rule
-//! keeps next to nothing (a list, a shop) is taken whole without its chrome.
+//! The rule for a block is that of Kohlschuetter, Fankhauser, Nejdl, "Boilerplate Detection using Shallow Text Features" (WSDM 2010), figure 8:
+//! number of words and link density of the block and its two neighbours, among blocks that are not marked as page chrome. The selected blocks are
+//! then narrowed to `main` or `article` if most of them, or enough, are inside. If the rule keeps next to nothing of a page (a list, a shop), the
+//! whole page counts, without its chrome.
 
 use super::blocks::{TextBlock, TextBlocks};
 use super::target::TextGap;
 
-/// The share of the words found so far that must be in `main` or `article` to narrow to it; and the
-/// share of the words outside of page chrome below which the rule has failed.
+/// Minimum share of the selected words that must be in `main` or `article` to narrow the selection to it, and the share of the words outside of page
+/// chrome below which the rule has failed.
 const ENOUGH: f64 = 0.3;
 
-/// The share of all words that must be outside of page chrome for it to be believed in: an
-/// unclosed `nav` takes the rest of the page with it.
+/// Minimum share of all words that must be outside of page chrome for the chrome to be believed: an unclosed `nav` contains the rest of the page.
 const OUTSIDE: f64 = 0.1;
 
-/// Buffers of the fast mode, used again from page to page.
+/// Buffers of the fast mode, reused from page to page.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FastExtractor {
     text: String,
@@ -26,14 +23,14 @@ pub(super) struct FastExtractor {
 }
 
 impl FastExtractor {
-    /// Appends the main text of the page that `walk` walks through. Linear in the page.
+    /// Appends the main content of the page that `walk` visits. Linear in the page.
     pub(super) fn extract(&mut self, walk: impl FnOnce(&mut TextBlocks<'_>), out: &mut String) {
         self.cut(walk);
         let kept = judge(&self.blocks);
         self.write(&kept, out);
     }
 
-    /// Appends the text of the page outside of its chrome; all of it if there is none. Linear in the page.
+    /// Appends the text of the page outside of its chrome, or all of it if that would leave nothing. Linear in the page.
     pub(super) fn outside_chrome(
         &mut self,
         walk: impl FnOnce(&mut TextBlocks<'_>),
@@ -52,15 +49,14 @@ impl FastExtractor {
         self.write(&kept, out);
     }
 
-    /// Cuts the page that `walk` walks through into blocks.
+    /// Divides the page that `walk` visits into blocks.
     fn cut(&mut self, walk: impl FnOnce(&mut TextBlocks<'_>)) {
         let mut blocks = TextBlocks::new(&mut self.text, &mut self.blocks);
         walk(&mut blocks);
         blocks.finish();
     }
 
-    /// Appends the blocks that are kept. Between two of them stands the strongest gap that stood there on the page, a blank at
-    /// least where something is left out.
+    /// Appends the kept blocks. Between two of them comes the strongest gap between them on the page, or at least a blank if something is left out.
     fn write(&self, kept: &[bool], out: &mut String) {
         let start = out.len();
         let mut gap = TextGap::None;
@@ -69,7 +65,7 @@ impl FastExtractor {
             let core = text.trim_matches(BLANK);
             gap = gap.max(block.gap);
             if !kept || core.is_empty() {
-                // A block of white space only, in `pre` for instance, is a gap as wide as its lines.
+                // A block of only white space, for instance in `pre`, is a gap as wide as its lines.
                 gap = gap.max(TextGap::Space).max(white(text));
                 continue;
             }
@@ -79,16 +75,16 @@ impl FastExtractor {
                 out.push_str(gap.as_str());
             }
             out.push_str(core);
-            // White space at the edges goes into the gap, so that no blank is doubled where two blocks meet.
+            // White space at the edges becomes part of the gap, so that no blank is doubled where two blocks meet.
             gap = white(&text[from + core.len()..]);
         }
     }
 }
 
-/// The characters that a [`TextGap`] is written with.
+/// The characters of which a [`TextGap`] is written.
 const BLANK: [char; 2] = [' ', '\n'];
 
-/// The gap that a piece of text stands for as far as it is white space, at its beginning if it is not all that.
+/// Returns the gap that the leading white space of a text amounts to.
 fn white(text: &str) -> TextGap {
     let blank = text.bytes().take_while(|byte| matches!(byte, b' ' | b'\n'));
     let (blanks, lines) = blank.fold((0, 0), |(blanks, lines), byte| {
@@ -113,14 +109,14 @@ fn judge(blocks: &[TextBlock]) -> Vec<bool> {
         own
     };
     let kept = by_rule(blocks, &own);
-    // Before it is narrowed: what `main` holds is compared with what the rule would keep, not with menus.
+    // Compare before narrowing: the content of `main` is compared with the selection of the rule, not with menus.
     if f64::from(words(blocks, &kept)) < ENOUGH * f64::from(words(blocks, &own)) {
         return narrowed(blocks, own);
     }
     narrowed(blocks, kept)
 }
 
-/// The words of all blocks that are kept.
+/// Returns the number of words in all kept blocks.
 fn words(blocks: &[TextBlock], kept: &[bool]) -> u32 {
     let pairs = blocks.iter().zip(kept);
     pairs
@@ -128,10 +124,9 @@ fn words(blocks: &[TextBlock], kept: &[bool]) -> u32 {
         .sum()
 }
 
-/// The blocks that the rule keeps, of some.
+/// Applies the rule to the blocks marked in `own`. Returns which blocks it keeps.
 fn by_rule(blocks: &[TextBlock], own: &[bool]) -> Vec<bool> {
-    // Neighbours are those that a reader of the article has: chrome between two blocks parts them in the source
-    // only.
+    // Neighbours are those that a reader of the article sees: chrome between two blocks separates them only in the source.
     let candidates: Vec<usize> = (0..blocks.len()).filter(|at| own[*at]).collect();
     let mut kept = vec![false; blocks.len()];
     for (k, &at) in candidates.iter().enumerate() {
@@ -145,7 +140,7 @@ fn by_rule(blocks: &[TextBlock], own: &[bool]) -> Vec<bool> {
     kept
 }
 
-/// Of what is kept, what stands in `main`, else in `article`, if that is enough.
+/// Narrows the kept blocks to those in `main`, or else in `article`, if they are enough.
 fn narrowed(blocks: &[TextBlock], kept: Vec<bool>) -> Vec<bool> {
     let enough = ENOUGH * f64::from(words(blocks, &kept));
     for inside in [
@@ -161,7 +156,7 @@ fn narrowed(blocks: &[TextBlock], kept: Vec<bool>) -> Vec<bool> {
     kept
 }
 
-/// The rule of the paper.
+/// Applies the rule of the paper to a block and its neighbours.
 fn is_content(before: Option<&TextBlock>, block: &TextBlock, next: Option<&TextBlock>) -> bool {
     let words = |block: Option<&TextBlock>| block.map_or(0, |block| block.words);
     let density = |block: &TextBlock| f64::from(block.linked) / f64::from(block.words.max(1));
@@ -169,7 +164,7 @@ fn is_content(before: Option<&TextBlock>, block: &TextBlock, next: Option<&TextB
         return false;
     }
     if before.map_or(0.0, density) <= 5.0 / 9.0 {
-        // The constants of the paper's decision tree, learned on its corpus, unchanged.
+        // The constants of the decision tree in the paper, unchanged.
         block.words > 16 || words(next) > 15 || words(before) > 4
     } else {
         block.words > 40 || words(next) > 17

@@ -1,9 +1,9 @@
-//! The headline of a page: what it says that it is about, and where on the page that stands.
+//! The headline of a page: the subject that the page states, and its position on the page.
 //!
-//! Two pages of one template may share all that an extractor takes for their main content, and still be about different
-//! things; one article in the frames of two sites is about one thing. What tells them apart best is the headline. Of the
-//! headings outside of menus, page headers and footers it is the longest one that the title repeats, else the first of the first
-//! level, else the first; what it says counts only if the title has a word of it.
+//! Two pages of one template may share everything that an extractor takes for their main content, and still have different subjects; one article in
+//! the frames of two sites has one subject. The headline distinguishes these cases best. It is chosen among the headings outside of menus, page
+//! headers and footers: the longest one that the title repeats, otherwise the first one of the first level, otherwise the first. Its words count only
+//! if one of them is in the title.
 
 use std::collections::HashSet;
 
@@ -15,11 +15,11 @@ use super::sink::TextSink;
 use super::tag::TagName;
 use super::target::{PageTarget, TextGap};
 
-/// Headings beyond these are not looked at, and of each no more than so many bytes.
+/// Maximum number of headings that are examined, and maximum number of bytes of each.
 const MAX_HEADINGS: usize = 64;
 const MAX_BYTES: usize = 400;
 
-/// Shorter words, in bytes, say next to nothing.
+/// Minimum length of a significant word, in bytes.
 const LONG_WORD: usize = 4;
 
 /// Separators between the name of a page and that of its site in a title.
@@ -37,10 +37,10 @@ const SEPARATORS: [&str; 11] = [
     " :: ",
 ];
 
-/// The subject of a page by its headline and title, to compare two pages by.
+/// The subject of a page by its headline and title, for comparing two pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PageIdentity {
-    /// Hash of the words of the headline, numbers left out; none if no heading has a word of the title.
+    /// Hash of the words of the headline, without numbers; `None` if no heading has a word of the title.
     headline: Option<u32>,
     /// Hash of the words of the first part of the title.
     title: u32,
@@ -53,8 +53,7 @@ impl PageIdentity {
         self.headline.is_some() && self.headline == other.headline
     }
 
-    /// Returns true if nothing says that the pages are about different things: neither their headlines, nor, where one of them has
-    /// none, their titles.
+    /// Returns true if nothing indicates that the pages have different subjects: neither their headlines nor, if one of them has none, their titles.
     #[must_use]
     pub fn may_be_about_the_same_as(self, other: Self) -> bool {
         match (self.headline, other.headline) {
@@ -69,14 +68,14 @@ impl PageIdentity {
         self.title == other.title
     }
 
-    /// As one number, which is not 0.
+    /// Returns the identity as one number, which is not 0.
     #[must_use]
     pub fn to_bits(self) -> u64 {
-        // Neither hash is ever 0 (see `hash`), so a half of zeros is free to say that there is none.
+        // Neither hash is ever 0 (see `hash`), so a zero half can mean that there is none.
         u64::from(self.headline.unwrap_or(0)) << 32 | u64::from(self.title)
     }
 
-    /// From [`PageIdentity::to_bits`]; none from 0.
+    /// Restores an identity from [`PageIdentity::to_bits`]. Returns `None` for 0.
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         let headline = (bits >> 32) as u32;
@@ -87,18 +86,18 @@ impl PageIdentity {
     }
 }
 
-/// A headline and where it stands.
+/// A headline and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageHeadline {
     pub(super) identity: PageIdentity,
-    /// End of the heading on the page; none without one.
+    /// End of the heading on the page; `None` if there is no heading.
     pub(super) end: Option<usize>,
 }
 
-/// A target that looks for the headline, and tells another one all that it hears.
+/// A target that looks for the headline, and forwards everything to another target.
 pub(super) struct HeadlineFinder<'t, T> {
     target: &'t mut T,
-    /// Address of the page in memory: texts are parts of it.
+    /// Address of the page in memory; texts are slices of the page.
     base: usize,
     title: Option<String>,
     open: Option<TagName>,
@@ -114,9 +113,9 @@ struct FoundHeading {
     level: u8,
     text: String,
     end: usize,
-    /// In a menu or a footer.
+    /// True within a menu or a footer.
     aside: bool,
-    /// In the header of the page.
+    /// True within the header of the page.
     header: bool,
 }
 
@@ -157,33 +156,32 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
         }
     }
 
-    /// The headline of the page that was told.
+    /// Returns the headline of the page that was walked.
     pub(super) fn finish(mut self) -> PageHeadline {
         self.end_heading();
         let title = self.title.unwrap_or_default();
         let known: HashSet<String> = words(&title).collect();
-        // A header names the site, or the page.
+        // A header contains the name of the site, or that of the page.
         let is_aside = |heading: &FoundHeading| {
-            // In a header that does not repeat the title stands the name of the site, the same on every page of
-            // it.
+            // A heading in a header that does not repeat the title is the name of the site, the same on all its pages.
             heading.aside || heading.header && missing(&heading.text, &known) > 0.75
         };
-        // A page all of whose headings stand in frames has its headline there.
+        // If all headings are in such frames, the headline is one of them.
         let aside = self.found.iter().all(is_aside);
         let candidates = || {
             let found = self.found.iter();
             found.filter(move |heading| aside || !is_aside(heading))
         };
         let titled = candidates().filter(|heading| missing(&heading.text, &known) < 0.25);
-        // Of several that are equally long the first.
+        // Of several with the same length, the first counts.
         let longest = titled
-            // `max_by_key` gives the last of several equal ones.
+            // `max_by_key` returns the last of several equal ones.
             .rev()
             .max_by_key(|heading| words(&heading.text).count());
         let chosen = longest
             .or_else(|| candidates().find(|heading| heading.level == 1))
             .or_else(|| candidates().next());
-        // "Documentation" or "Contents" stands on many pages, and says nothing of what they are about.
+        // "Documentation" or "Contents" occurs on many pages, and does not identify their subject.
         let says = |heading: &&FoundHeading| {
             words(&heading.text).any(|word| word.len() >= LONG_WORD && known.contains(&word))
         };
@@ -202,7 +200,7 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
     fn end_heading(&mut self) {
         self.open = None;
         let heading = std::mem::take(&mut self.current);
-        // Headings that are pictures have no words and take no place among the 64.
+        // Headings that are pictures have no words, and do not count towards the 64.
         if words(&heading.text).next().is_some() && self.found.len() < MAX_HEADINGS {
             self.found.push(heading);
         }
@@ -212,11 +210,9 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
         if self.open.is_none() || self.current.text.len() >= MAX_BYTES {
             return;
         }
-        // An offset by subtraction of addresses: all texts that the walk tells are slices of the page. No
-        // pointer is made from it.
+        // An offset by subtraction of addresses: all texts of the walk are slices of the page. No pointer is made from it.
         self.current.end = text.as_ptr().addr() - self.base + text.len();
-        // The sink collapses white space within a part only; a blank at its edges is put here, for `a</b> c` is
-        // two words.
+        // The sink collapses white space only within a part; blanks at the edges are added here, because `a</b> c` is two words.
         let part = &text[..text.floor_char_boundary(MAX_BYTES)];
         if part.starts_with(char::is_whitespace) {
             self.current.text.push(' ');
@@ -283,7 +279,7 @@ impl<T: PageTarget> PageTarget for HeadlineFinder<'_, T> {
         } else if !self_closing {
             self.chrome.opened(name, || CHROME.contains(&name));
             self.content.opened(name, || CONTENT.contains(&name));
-            // A header within an article is that of the article.
+            // A header within an article belongs to the article.
             let of_page = !self.content.is_open();
             self.header.opened(name, || name == HEADER && of_page);
         }
@@ -302,7 +298,7 @@ impl<T: PageTarget> PageTarget for HeadlineFinder<'_, T> {
     }
 }
 
-/// A target that forgets what it hears.
+/// A target that ignores everything.
 pub(super) struct IgnoringTarget;
 
 impl PageTarget for IgnoringTarget {
@@ -313,33 +309,32 @@ impl PageTarget for IgnoringTarget {
     fn set_preformatted(&mut self, _: bool) {}
 }
 
-/// The words of a text, in lower case.
+/// Returns the words of a text, in lower case.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| !word.is_empty());
     words.map(str::to_lowercase)
 }
 
-/// The share of the letters of a heading that are not in these words.
+/// Returns the share of the letters of a heading that are not in the `known` words.
 fn missing(heading: &str, known: &HashSet<String>) -> f64 {
     let (mut all, mut missing) = (0, 0);
     for word in words(heading) {
         let length = word.chars().count();
         all += length;
-        // By letters, not words: that "the" and "of" are in the title says little.
+        // Counts letters, not words: it means little that the title has "the" and "of".
         missing += length * usize::from(!known.contains(&word));
     }
     missing as f64 / all.max(1) as f64
 }
 
-/// The part of a title before the first separator.
+/// Returns the part of a title before the first separator.
 fn first_part(title: &str) -> &str {
     let ends = SEPARATORS.iter().filter_map(|part| title.find(part));
     &title[..ends.filter(|end| *end > 0).min().unwrap_or(title.len())]
 }
 
-/// Hash of the words of a text, never 0. Numbers are left out, unless there is nothing else: those of chapters and versions
-/// change.
+/// Hashes the words of a text, never to 0. Numbers are skipped unless there is nothing else, because those of chapters and versions change.
 fn hash(text: &str) -> u32 {
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let only_numbers = words(text).all(|word| is_number(&word));
@@ -348,7 +343,7 @@ fn hash(text: &str) -> u32 {
         hash.update(word.as_bytes());
         hash.update(b" ");
     }
-    // The lower half of XXH3, whose bits are all alike. 0 is taken by "none"; it becomes 1 once in 2^32.
+    // The lower half of XXH3, whose bits are equally good. 0 means "none", so it becomes 1, once in 2^32.
     (hash.digest() as u32).max(1)
 }
 

@@ -1,4 +1,4 @@
-//! Links of a page, each with its text and what stands around it.
+//! Links of a page, each with its text and the words around it.
 
 use lookalike::{Anchor, Extraction};
 
@@ -13,27 +13,27 @@ const LINK: TagName = TagName::new("a");
 const AREA: TagName = TagName::new("area");
 const BASE: TagName = TagName::new("base");
 
-/// Words of the text of a link that count.
+/// Maximum number of words of a link's text that count.
 const ANCHOR_WORDS: usize = 100;
 
-/// Bytes that are looked at for a word of a window.
+/// Number of bytes that are searched per word of a window.
 const WORD_BYTES: usize = 64;
 
-/// A link as it is written on a page.
+/// A link as written on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HtmlLink {
-    /// Its target, not resolved.
+    /// The target, not resolved.
     pub target: String,
-    /// Its text, at most its first 100 words, and the words around it; none if it has no text.
+    /// The text, at most its first 100 words, and the words around it; `None` if the link has no text.
     pub anchor: Option<Anchor>,
 }
 
 /// The links of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HtmlLinks {
-    /// The address that links are resolved against, if the page names one.
+    /// The address against which links are resolved, if the page declares one.
     pub base: Option<String>,
-    /// All links in page order, those of image maps last.
+    /// All links in page order, with those of image maps last.
     pub links: Vec<HtmlLink>,
 }
 
@@ -44,19 +44,19 @@ struct FoundLink {
     end: usize,
 }
 
-/// Collects the text of a page and the places of links in it.
+/// Collects the text of a page and the positions of links in it.
 struct LinkFinder<'o> {
     sink: TextSink<'o>,
     base: Option<String>,
     open: Option<(String, usize)>,
     found: Vec<FoundLink>,
-    /// Links of image maps, which stand nowhere in the text.
+    /// Links of image maps, which have no position in the text.
     areas: Vec<HtmlLink>,
 }
 
 impl HtmlLinks {
-    /// Finds the links of a page. The alternative text of an image counts as text. A window is so many words of the same block
-    /// before and behind a link. Never fails; O(length of the page and of all windows).
+    /// Finds the links of a page. The alternative text of an image counts as text. `window` is the number of words before and after a link that are
+    /// taken from the same block. Never fails; O(length of the page and of all windows).
     ///
     /// ```
     /// use lookalike_corpus::HtmlLinks;
@@ -99,17 +99,17 @@ impl HtmlLinks {
     }
 }
 
-/// The anchor of the link whose text lies there; none if there is no text.
+/// Returns the anchor of the link whose text is in this range, or `None` if there is no text.
 fn anchor(text: &str, start: usize, end: usize, window: usize) -> Option<Anchor> {
     let end = end.min(text.len());
     let written = &text[start.min(end)..end];
-    // Blanks within the link but before its text belong to no side.
+    // Blanks within the link but before its text belong to neither part.
     let start = end - written.trim_start().len();
     let words = joined(written.split_whitespace().take(ANCHOR_WORDS));
-    // Bounded: a page of one long text and many links takes linear time.
+    // Limited, so that a page with one long text and many links takes linear time.
     let reach = window * WORD_BYTES;
     let before = &text[text.ceil_char_boundary(start.saturating_sub(reach))..start];
-    // Blocks are lines in this text; a window does not reach into the next paragraph.
+    // Blocks are lines in this text; a window does not extend into the next paragraph.
     let before = before.rsplit('\n').next().unwrap_or_default();
     let behind = &text[end..text.floor_char_boundary(end.saturating_add(reach))];
     let behind = behind.split('\n').next().unwrap_or_default();
@@ -127,7 +127,7 @@ fn joined<'w>(words: impl Iterator<Item = &'w str>) -> String {
 }
 
 impl LinkFinder<'_> {
-    /// Ends the open link; links do not nest.
+    /// Ends the open link. Links do not nest.
     fn end_link(&mut self) {
         let end = self.sink.len();
         let link = self.open.take();
@@ -161,7 +161,7 @@ impl PageTarget for LinkFinder<'_> {
         let target = || attribute::value(attributes, "href").map(String::from);
         if name == LINK {
             self.end_link();
-            // Without `href` it is no link, but the target of one; it still ends the one before.
+            // Without `href` it is not a link but the target of one; it still ends the previous link.
             self.open = target().map(|target| (target, self.sink.len()));
         } else if name == AREA {
             let text = attribute::value(attributes, "alt").unwrap_or_default();
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// Links as target, words before, text, words behind.
+    /// Returns links as target, words before, text, words after.
     fn found(html: &str) -> Vec<[String; 4]> {
         let links = HtmlLinks::read(html, 3).links.into_iter();
         let row = |link: HtmlLink| {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     proptest! {
-        /// Words of a page of one block, links among them: the windows are those that a list of words gives.
+        /// Tests a page of one block of words, some of them links: the windows equal those computed from the list of words.
         #[test]
         fn windows_are_the_neighbouring_words(words in prop::collection::vec((any::<bool>(), "[a-zé]{1,6}"), 0..30), window in 0..6_usize) {
             let written = |(is_link, word): &(bool, String)| match is_link {

@@ -1,7 +1,6 @@
-//! Marks of an element, read from its attributes: its purpose, its visibility.
+//! Marks of an element, derived from its attributes: its purpose and its visibility.
 //!
-//! The words that speak for and against an element in its class and id, and the roles, are those of Readability.js (Arc90
-//! and Mozilla, Apache License 2.0).
+//! The words for and against an element in its class and id, and the roles, are those of Readability.js (Arc90 and Mozilla, Apache License 2.0).
 
 use std::sync::LazyLock;
 
@@ -10,25 +9,25 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use super::attribute::TagAttributes;
 use super::element::HtmlElement;
 
-/// Not to be seen: `hidden`, `aria-hidden=true`, `style="display: none"`.
+/// Invisible: `hidden`, `aria-hidden=true`, `style="display: none"`.
 pub(super) const HIDDEN: u16 = 1;
 /// Its class, id or role is that of page chrome.
 pub(super) const UNLIKELY: u16 = 1 << 1;
-/// Lies over the page.
+/// A dialog over the page.
 pub(super) const DIALOG: u16 = 1 << 2;
 /// Buttons to share the page.
 pub(super) const SHARE: u16 = 1 << 3;
-/// A link to a place on this page.
+/// A link to a position on this page.
 pub(super) const FRAGMENT: u16 = 1 << 4;
-/// A film of one of the sites of films.
+/// A film from one of the known video sites.
 pub(super) const FILM: u16 = 1 << 5;
-/// A table for the layout.
+/// A table used for layout.
 pub(super) const LAYOUT: u16 = 1 << 6;
 /// A table with a summary.
 pub(super) const SUMMARY: u16 = 1 << 7;
-/// A picture that comes from somewhere.
+/// A picture with a source.
 pub(super) const SOURCE: u16 = 1 << 8;
-/// Says who wrote the page.
+/// Names the author of the page.
 pub(super) const BYLINE: u16 = 1 << 9;
 /// Its role is that of page chrome.
 pub(super) const UNLIKELY_ROLE: u16 = 1 << 10;
@@ -37,19 +36,19 @@ pub(super) const UNLIKELY_ROLE: u16 = 1 << 10;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct AttributeMarks {
     flags: u16,
-    /// Columns of a table that a cell takes, less one.
+    /// Number of columns of a table that a cell spans, minus one.
     more_columns: u16,
-    /// Weight of its class and id: -50 to 50.
+    /// Weight of its class and id: -50 to 50, or more if these attributes are repeated.
     pub(super) weight: i8,
 }
 
 impl AttributeMarks {
-    /// Returns true if it has one of these marks.
+    /// Returns true if the element has one of these marks.
     pub(super) fn has(self, flags: u16) -> bool {
         self.flags & flags != 0
     }
 
-    /// Columns of a table that a cell takes.
+    /// Returns the number of columns of a table that a cell spans.
     pub(super) fn columns(self) -> u32 {
         u32::from(self.more_columns) + 1
     }
@@ -71,7 +70,7 @@ const ROLES: [&str; 7] = [
     "dialog",
 ];
 
-/// Endings of the names of picture files.
+/// Suffixes of the names of picture files.
 const PICTURES: [&str; 6] = [".jpg", ".jpeg", ".png", ".webp", ".avif", ".gif"];
 
 const FILMS: [&str; 8] = [
@@ -183,7 +182,7 @@ const WORDS: [(u8, &[&str]); 7] = [
     (says::HID, &["hid"]),
 ];
 
-/// All words at once, and what each says.
+/// An automaton of all words, with the meaning of each.
 struct KeywordTable {
     automaton: AhoCorasick,
     says: Vec<u8>,
@@ -194,8 +193,7 @@ static ALL_WORDS: LazyLock<KeywordTable> = LazyLock::new(|| {
     for (says, words) in WORDS {
         for word in words {
             match all.iter_mut().find(|(known, _)| known == word) {
-                // A word stands in several lists; the automaton may hold each once only, or the second one
-                // would hide the first.
+                // A word may be in several lists, but the automaton must contain each only once, or the second would hide the first.
                 Some((_, known)) => *known |= says,
                 None => all.push((word, says)),
             }
@@ -213,7 +211,7 @@ static ALL_WORDS: LazyLock<KeywordTable> = LazyLock::new(|| {
 });
 
 impl KeywordTable {
-    /// Combines the words in a value.
+    /// Combines the meanings of all words in a value.
     fn said(&self, value: &str) -> u8 {
         let found = self.automaton.find_overlapping_iter(value);
         found.fold(0, |said, found| {
@@ -222,7 +220,7 @@ impl KeywordTable {
     }
 }
 
-/// Reads the attributes of a start tag. O(their length).
+/// Reads the attributes of a start tag. O(length of the attributes).
 pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     let mut marks = AttributeMarks::default();
     let (mut said, mut modal, mut dialog, mut fallback) = (0, false, false, false);
@@ -231,7 +229,7 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
             b"class" | b"id" if element != HtmlElement::Font => {
                 let says = ALL_WORDS.said(value);
                 said |= says;
-                // Attributes may be repeated without end: Readability.js sees the first of each, which weigh 50 at most.
+                // Attributes may be repeated any number of times. Readability.js only sees the first of each, with weights up to 50.
                 marks.weight = marks.weight.saturating_add(weight(says, value));
                 marks.set(SHARE, says & says::SHARE != 0 && is_share(value));
                 fallback |= name == "class" && value.contains("fallback-image");
@@ -266,14 +264,14 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     }
     marks.set(BYLINE, said & says::BYLINE != 0);
     marks.set(DIALOG, element == HtmlElement::Dialog || (modal && dialog));
-    // `okMaybeItsACandidate` of Readability.js: one word that speaks for it outweighs all against.
+    // `okMaybeItsACandidate` of Readability.js: one word in favour outweighs all words against.
     let unlikely = said & (says::UNLIKELY | says::MAYBE) == says::UNLIKELY;
-    // As in Readability.js, links are never dropped by their class; they weigh by their text.
+    // As in Readability.js, links are never dropped by their class; they count by their text.
     marks.set(UNLIKELY, unlikely && element != HtmlElement::A);
     marks
 }
 
-/// Weighs the words in a class or an id.
+/// Returns the weight of the words in a class or an id.
 fn weight(says: u8, value: &str) -> i8 {
     let against = says & says::AGAINST != 0
         || (says & says::HID != 0
@@ -283,14 +281,14 @@ fn weight(says: u8, value: &str) -> i8 {
     25 * (i8::from(says & says::FOR != 0) - i8::from(against))
 }
 
-/// `share` or `sharedaddy` as a part of a class or an id.
+/// Returns true if `share` or `sharedaddy` is a part of a class or an id.
 fn is_share(value: &str) -> bool {
     value
         .split([' ', '_'])
         .any(|part| part.eq_ignore_ascii_case("share") || part.eq_ignore_ascii_case("sharedaddy"))
 }
 
-/// Returns true if a style says `display: none` or `visibility: hidden`.
+/// Returns true if a style contains `display: none` or `visibility: hidden`.
 fn is_invisible(style: &str) -> bool {
     let style = style.to_ascii_lowercase();
     let says = |key: &str, value: &str| {
@@ -303,22 +301,22 @@ fn is_invisible(style: &str) -> bool {
     says("display", "none") || says("visibility", "hidden")
 }
 
-/// The address of a film.
+/// Returns true if a value contains the URL of a film.
 fn is_film(value: &str) -> bool {
     FILMS.iter().any(|site| {
         value
-            // The first place counts: `//evil.example/youtube.com` is none, as the name must begin the host.
+            // Only the first occurrence counts: `//evil.example/youtube.com` is no film, because the name must start the host.
             .split_once(site)
             .is_some_and(|(before, _)| before.ends_with("//") || before.ends_with("//www."))
     })
 }
 
-/// The columns of a cell: 1 to 1000.
+/// Returns the number of columns that a cell spans: 1 to 1000.
 fn columns(value: &str) -> u16 {
     let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     match value.parse::<u16>() {
         Ok(columns) => columns.clamp(1, 1000),
-        // More digits than u16 holds; the standard clamps `colspan` to 1000 (HTML, 4.9.11).
+        // More digits than fit u16; the standard clamps `colspan` to 1000 (HTML, 4.9.11).
         Err(_) if digits => 1000,
         Err(_) => 1,
     }
@@ -368,7 +366,7 @@ mod tests {
         assert_eq!(weight(" class='post share'"), 0);
         assert_eq!(weight(" class='a hid'"), -25);
         assert_eq!(weight(" class=hide"), 0);
-        // The sum was that of an i8, which overflowed.
+        // The sum, an i8, used to overflow.
         assert_eq!(weight(&" class=post".repeat(9)), 127);
         assert_eq!(weight(&" class=sidebar".repeat(9)), -128);
         assert_eq!(read(HtmlElement::Td, " colspan=3").columns(), 3);

@@ -1,20 +1,18 @@
 //! HTML to text, in four modes.
 //!
-//! - *visible*: all that a reader of the page would see ([`sink`]);
-//! - *fast*: of that, the blocks that are text rather than links and labels ([`blocks`], [`fast`]);
-//! - *main*: the element that the browsers' reading views would choose ([`readability`], on a flat tree of the page,
-//!   [`tree`]);
-//! - *quality*: of the answers of *fast*, the reading view and a slower library the one that agrees best with the others, with
-//!   the Cargo feature `quality`.
+//! - *visible*: all text that a reader of the page sees ([`sink`]);
+//! - *fast*: those blocks of it that are text rather than links and labels ([`blocks`], [`fast`]);
+//! - *main*: the element that the reading views of browsers would choose ([`readability`], on a flat tree of the page, [`tree`]);
+//! - *quality*: of the answers of *fast*, the reading view and a slower library, the one that agrees best with the others; needs the Cargo feature
+//!   `quality`.
 //!
-//! All come out of walks through the page ([`page`]). The last two build trees: an adversarial page ([`shape`])
-//! gets the text of *fast*; with *main* so does one in which next to nothing is found or what is found stands apart from the
-//! headline ([`headline`]), and a page of reference, which has no one element that it is about; where that is next to nothing
-//! too, all of the page counts but its chrome. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
-//! elements begin a line, paragraphs and the like are set off by a blank line, `pre` is kept.
+//! All modes walk through the page ([`page`]). The last two build trees, so an adversarial page ([`shape`]) gets the text of *fast*. With *main*, so
+//! does a page in which next to nothing is found, or only something far from the headline ([`headline`]), and a reference page, which has no single
+//! element with its content. If *fast* finds next to nothing either, the whole page counts, without its chrome. White space follows `innerText` in
+//! all modes: runs collapse to one space, block elements begin a line, paragraphs and the like are surrounded by blank lines, and `pre` is kept.
 //!
-//! Not seen: `script`, `style`, `noscript`, `template`, `iframe`, comments; title and attributes unless asked for
-//! ([`notes`]). Style sheets are not consulted, the `hidden` attribute by *fast* only.
+//! Ignored: `script`, `style`, `noscript`, `template`, `iframe` and comments; the title and attributes unless requested ([`notes`]). Style sheets are
+//! never consulted, and the `hidden` attribute only by *fast*.
 
 mod attribute;
 mod blocks;
@@ -47,7 +45,7 @@ use readability::{ArticleSearch, ReadingView};
 use sink::TextSink;
 use target::PageTarget;
 
-/// Turns HTML into text. Keeps nothing but buffers from one page to the next.
+/// Converts HTML to text. Keeps only buffers from one page to the next.
 ///
 /// ```
 /// use lookalike::HtmlMode;
@@ -66,11 +64,11 @@ pub struct HtmlText {
     reading: ReadingView,
     #[cfg(feature = "quality")]
     answers: quality::ExtractorAnswers,
-    /// The text of the fast mode, where it may be needed.
+    /// The text of the fast mode, if it may be needed.
     plain: String,
 }
 
-/// A mode for which this build has no code.
+/// An error for a mode that this build lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this build cannot extract HTML in the mode `{mode}`, which needs the Cargo feature `quality`: use another mode, or install \
@@ -81,42 +79,41 @@ pub struct UnsupportedHtml {
     pub mode: HtmlMode,
 }
 
-/// Reason why the text of a page is more than what was taken for its main content.
+/// Reason why the text of a page is not just the main content that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fallback {
-    /// It is not.
+    /// It is the main content.
     #[default]
     None,
     /// Next to nothing was found.
     Few,
-    /// The main content stands apart from the headline, before it or with more words between them than in it, or in a footer, a
-    /// menu or an aside.
+    /// The main content is far from the headline: before it, or after more words than it has itself; or it is in a footer, a menu or an aside.
     Apart,
-    /// It consists of lines that recur on many pages.
+    /// The main content consists of lines that recur on many pages.
     Template,
 }
 
-/// Facts about a page besides its text.
+/// Facts about a page other than its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageFacts {
     /// The subject of the page.
     pub identity: PageIdentity,
-    /// The reason why its text is more than its main content.
+    /// The reason why its text is not just the main content.
     pub fallback: Fallback,
 }
 
-/// Fewer words than this as the main content of a page are few...
+/// The main content is short if it has fewer words than this...
 const FEW_WORDS: u32 = 50;
 
-/// ...and too few if *fast* finds so many times as many.
+/// ...and too short if *fast* finds more than this many times as many.
 const MANY_TIMES: u32 = 2;
 
 impl HtmlText {
-    /// An extractor of this kind.
+    /// Creates an extractor.
     ///
     /// # Errors
-    /// [`UnsupportedHtml`] when this build lacks the mode.
+    /// Returns [`UnsupportedHtml`] if this build lacks the mode.
     pub fn new(extraction: Extraction) -> Result<HtmlText, UnsupportedHtml> {
         check(extraction)?;
         Ok(HtmlText {
@@ -129,22 +126,22 @@ impl HtmlText {
         })
     }
 
-    /// Returns true if the text is a part of what a reader sees.
+    /// Returns true if the mode selects only a part of the visible text.
     pub fn chooses(&self) -> bool {
         self.extraction.mode != HtmlMode::Visible
     }
 
-    /// Gives back the memory of buffers, which grow with the longest page.
+    /// Frees the buffers, which grow with the longest page.
     pub fn shrink(&mut self) {
         self.fast = FastExtractor::default();
         self.reading = ReadingView::default();
         self.plain = String::new();
     }
 
-    /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and
-    /// *main*, and for adversarial pages in the others.
+    /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and *main*, and for
+    /// adversarial pages in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {
-        // A walk of its own, for the other modes do not ask where the headline stands.
+        // A separate walk, because the other modes do not need the position of the headline.
         let headline = match self.extraction.mode {
             HtmlMode::Main => headline(html),
             _ => None,
@@ -152,7 +149,7 @@ impl HtmlText {
         self.text(html, headline, out);
     }
 
-    /// As [`HtmlText::extract`], and appends all that a reader of the page would see to `visible`.
+    /// Works like [`HtmlText::extract`], and also appends all visible text of the page to `visible`.
     pub fn extract_with_visible(
         &mut self,
         html: &str,
@@ -175,7 +172,7 @@ impl HtmlText {
         }
     }
 
-    /// Appends the text of a page of which the headline ends there.
+    /// Appends the text of a page whose headline ends at `headline`.
     fn text(&mut self, html: &str, headline: Option<usize>, out: &mut String) -> Fallback {
         let start = out.len();
         let mut fallback = Fallback::None;
@@ -194,12 +191,12 @@ impl HtmlText {
         fallback
     }
 
-    /// Returns true if something besides the text counts.
+    /// Returns true if anything other than the text counts.
     fn has_notes(&self) -> bool {
         self.extraction.title || self.extraction.alt || self.extraction.links
     }
 
-    /// Lets `walk` go through a page or a part of it; returns its title if that is asked for.
+    /// Runs `walk` over a page or a part of it. Returns the title if it is requested.
     fn walk<T: PageTarget>(&self, target: &mut T, walk: impl PageSource) -> Option<String> {
         if !self.has_notes() {
             walk.walk(target);
@@ -218,8 +215,7 @@ impl HtmlText {
     }
 
     fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
-        // Taken out and put back, so that the walk can borrow `self`. The buffers inside move along without a
-        // copy.
+        // Taken out and put back, so that the walk can borrow `self`. This moves the buffers without copying them.
         let mut fast = std::mem::take(&mut self.fast);
         let mut title = None;
         fast.extract(|blocks| title = self.walk(blocks, html), out);
@@ -227,8 +223,8 @@ impl HtmlText {
         title
     }
 
-    /// The text of the article. That of the fast mode if it is more, and next to nothing was found or it stands apart from the
-    /// headline, or if what was found is page chrome; all but chrome if that is next to nothing too.
+    /// Appends the text of the article. Uses that of the fast mode instead if the article is short or far from the headline and *fast* finds more, or
+    /// if the article is page chrome. If that is next to nothing too, uses all text outside of chrome.
     fn main(
         &mut self,
         html: &str,
@@ -244,13 +240,13 @@ impl HtmlText {
         let article = words(&out.as_bytes()[start..]);
         let is_few = article < FEW_WORDS;
         let mut title = None;
-        // The walk through the article passes the title by; that of *fast* hears it.
+        // The walk through the article skips the title; that of *fast* visits it.
         if is_few || stands_apart || is_chrome || self.extraction.title {
             let mut plain = std::mem::take(&mut self.plain);
             plain.clear();
             title = self.fast(html, &mut plain);
             let more = words(plain.as_bytes());
-            // A short article is not wrong by being short: it is given up only for twice as much.
+            // A short article may be correct: it is replaced only by more than twice as much.
             let is_better = stands_apart && more > article || is_few && more > MANY_TIMES * article;
             if is_better || is_chrome {
                 out.truncate(start);
@@ -263,8 +259,7 @@ impl HtmlText {
             }
             self.plain = plain;
         }
-        // The article lies in a menu or footer. Then neither text can be trusted, and a page without much else
-        // is taken whole.
+        // The article is in a menu or footer. Then neither text can be trusted, and a page with little else is taken as a whole.
         if is_chrome {
             // *fast* believes in page chrome only if a tenth of the page is outside of it.
             let mut own = std::mem::take(&mut self.plain);
@@ -281,7 +276,7 @@ impl HtmlText {
             let mut whole = std::mem::take(&mut self.plain);
             whole.clear();
             self.outside_chrome(html, &mut whole);
-            // Half as much again at least: below that the difference is labels and captions.
+            // Require at least half as much again: smaller differences are labels and captions.
             if 2 * words(whole.as_bytes()) > 3 * kept {
                 out.truncate(start);
                 out.push_str(&whole);
@@ -313,8 +308,8 @@ impl HtmlText {
         found
     }
 
-    /// Of the texts of several extractors the one that agrees best with the others; that of the mode *main* for pages that are
-    /// too much for some.
+    /// Appends the text of several extractors that agrees best with the others. For pages that are too large for some of them, appends that of the
+    /// mode *main*.
     #[cfg(feature = "quality")]
     fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
         if !quality::within_limits(html) {
@@ -336,14 +331,14 @@ impl HtmlText {
         title
     }
 
-    /// Never asked for: see [`check`].
+    /// Never called: see [`check`].
     #[cfg(not(feature = "quality"))]
     fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
         self.fast(html, out)
     }
 }
 
-/// Finds the end of a page's headline.
+/// Returns the end of a page's headline.
 fn headline(html: &str) -> Option<usize> {
     let mut nobody = IgnoringTarget;
     let mut headings = HeadlineFinder::new(html, &mut nobody);
@@ -352,28 +347,28 @@ fn headline(html: &str) -> Option<usize> {
     end
 }
 
-/// Puts a title before the text that begins at `start`.
+/// Inserts a title before the text that begins at `start`.
 fn put_first(title: Option<String>, start: usize, text: &mut String) {
     if let Some(title) = title.filter(|title| !title.is_empty()) {
         let gap = if text.len() == start { "" } else { "\n\n" };
-        // Moves the text by the length of a title, once per page; the title is known only behind the walk.
+        // Moves the text by the length of a title, once per page; the title is known only after the walk.
         text.insert_str(start, &(title + gap));
     }
 }
 
-/// Something that targets can hear of.
+/// A source that can be walked, calling a target.
 trait PageSource {
     fn walk<T: PageTarget>(self, target: &mut T);
 }
 
-/// A page.
+/// Walks a whole page.
 impl PageSource for &str {
     fn walk<T: PageTarget>(self, target: &mut T) {
         page::walk(self, target);
     }
 }
 
-/// The article of a page.
+/// Walks the article of a page.
 impl PageSource for (&ReadingView, &str) {
     fn walk<T: PageTarget>(self, target: &mut T) {
         self.0.tell(self.1, target);

@@ -1,5 +1,4 @@
-//! Text that counts when it is asked for: the title of a page, the alternative
-//! texts of images, the targets of links (Vassilvitskii 2007).
+//! Text that counts only on request: the title of a page, the alternative texts of images, the targets of links (Vassilvitskii 2007).
 
 use lookalike::Extraction;
 
@@ -12,8 +11,7 @@ const IMAGE: TagName = TagName::new("img");
 const AREA: TagName = TagName::new("area");
 const LINK: TagName = TagName::new("a");
 
-/// A target that hears of alternative texts and link targets as if they were text, each before
-/// what it belongs to, and keeps the first title.
+/// A target that forwards alternative texts and link targets as if they were text, each before its element, and keeps the first title.
 pub(super) struct PageNotes<'t, T> {
     pub(super) target: &'t mut T,
     extraction: Extraction,

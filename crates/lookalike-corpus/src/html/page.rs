@@ -1,9 +1,8 @@
-//! The walk through a page: what its bytes are, in the order in which they stand.
+//! The walk through a page: reports its texts and tags in order.
 //!
-//! No tree is built. The tokeniser follows the states of the HTML standard (13.2.5) that matter for
-//! where text begins and ends: comments, CDATA in foreign content, raw text elements, quoted
-//! attributes, character references. Time is linear in the page, whatever the nesting. What is found
-//! goes to a [`PageTarget`]: the visible text ([`super::sink`]), the blocks of the fast mode, or a count.
+//! No tree is built. The tokeniser follows those states of the HTML standard (13.2.5) that determine where text begins and ends: comments, CDATA in
+//! foreign content, raw text elements, quoted attributes, character references. Time is linear in the page, whatever the nesting. The results go to a
+//! [`PageTarget`]: the visible text ([`super::sink`]), the blocks of the fast mode, or a count.
 
 use memchr::memchr;
 use memchr::memmem;
@@ -11,7 +10,7 @@ use memchr::memmem;
 use super::tag::{self, RawText, TagLayout};
 use super::target::{PageTarget, TextGap};
 
-/// Tells `target` what the page is made of. Never fails; O(length of the page).
+/// Walks through a page and calls `target` with its parts. Never fails; O(length of the page).
 pub(super) fn walk<T: PageTarget>(html: &str, target: &mut T) {
     let mut page = PageWalk {
         html,
@@ -22,7 +21,7 @@ pub(super) fn walk<T: PageTarget>(html: &str, target: &mut T) {
     page.run();
 }
 
-/// A page on its way.
+/// The state of a walk.
 struct PageWalk<'h, 't, T> {
     html: &'h str,
     target: &'t mut T,
@@ -40,7 +39,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
             let next = memchr(b'<', &bytes[at..]).map_or(bytes.len(), |found| at + found);
             self.text(at, next);
             at = next;
-            // `markup` returns more than `at` in every case, so the walk ends.
+            // `markup` always returns more than `at`, so the walk ends.
             if at < bytes.len() {
                 at = self.markup(at);
             }
@@ -53,16 +52,16 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         }
     }
 
-    /// Reads the markup that the `<` at `at` begins; returns its end.
+    /// Reads the markup that begins with the `<` at `at`. Returns its end.
     fn markup(&mut self, at: usize) -> usize {
         let bytes = self.html.as_bytes();
         match bytes.get(at + 1) {
             Some(b'a'..=b'z' | b'A'..=b'Z') => self.start_tag(at),
             Some(b'/') => match bytes.get(at + 2) {
                 Some(b'a'..=b'z' | b'A'..=b'Z') => self.end_tag(at),
-                // A bogus comment; of `</>` nothing is left (HTML, end tag open state).
+                // A bogus comment; `</>` leaves nothing (HTML, end tag open state).
                 Some(_) => past_greater(bytes, at + 2),
-                // HTML, end tag open state: at the end of the page the two characters are text.
+                // HTML, end tag open state: at the end of the page, the two characters are text.
                 None => self.literal(at, at + 2),
             },
             Some(b'!') => self.declaration(at),
@@ -72,7 +71,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         }
     }
 
-    /// A `<` that begins nothing.
+    /// Treats a `<` that begins no markup as text.
     fn literal(&mut self, from: usize, to: usize) -> usize {
         self.text(from, to);
         to
@@ -82,14 +81,13 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         let bytes = self.html.as_bytes();
         let rest = &bytes[at + 2..];
         if rest.starts_with(b"--") {
-            // A comment without an end takes the rest of the page. That is searched once only, since nothing
-            // comes behind it.
+            // An unclosed comment extends to the end of the page. The rest is searched only once, since the walk then ends.
             return tag::comment_end(bytes, at);
         }
         // Outside of SVG and MathML this is a bogus comment (HTML, markup declaration open state).
         if self.foreign > 0 && rest.starts_with(b"[CDATA[") {
             let start = at + b"<![CDATA[".len();
-            // The same holds here: a search without a result ends the walk, so the whole stays linear.
+            // The same holds here: a search without a result ends the walk, so the total time stays linear.
             let end = memmem::find(&bytes[start..], b"]]>").map(|found| start + found);
             self.verbatim(start, end.unwrap_or(bytes.len()));
             return end.map_or(bytes.len(), |end| end + 3);
@@ -107,7 +105,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         let bytes = self.html.as_bytes();
         let (kind, name, name_end) = tag::name(bytes, at + 1);
         let Some((end, self_closing)) = tag::attributes_end(bytes, name_end) else {
-            // HTML, tag open state: a tag without `>` is dropped with all that follows.
+            // HTML, tag open state: a tag without `>` is dropped with everything after it.
             return bytes.len();
         };
         if self.hidden == 0 {
@@ -142,7 +140,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
                 end
             }
             TagLayout::Template => {
-                // End tags without a beginning are ignored, as a parser does.
+                // End tags without a start tag are ignored, as by a parser.
                 self.hidden = self.hidden.saturating_sub(1);
                 end
             }
@@ -154,20 +152,20 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         end
     }
 
-    /// A tag that moves what follows to another place on the page.
+    /// Handles a tag that affects the layout of the text after it.
     fn layout(&mut self, kind: TagLayout, opens: bool, end: usize) -> usize {
         if kind == TagLayout::Pre {
             return self.pre(opens, end);
         }
         lay_out(self.target, kind, opens);
         if opens && kind != TagLayout::Break {
-            // Blocks are not allowed in SVG and MathML: they end it, closed or not.
+            // Blocks are not allowed in SVG and MathML: they end it, whether it is closed or not.
             self.foreign = 0;
         }
         end
     }
 
-    /// `pre` keeps its white space, except for a line break at its very beginning.
+    /// Handles `pre`, which keeps its white space, except for a line break at its start.
     fn pre(&mut self, opens: bool, end: usize) -> usize {
         lay_out(self.target, TagLayout::Pre, opens);
         let rest = &self.html.as_bytes()[end..];
@@ -178,12 +176,11 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         }
     }
 
-    /// An element whose content is no markup; returns where its end tag begins.
+    /// Skips or reports the raw content of an element, which is not parsed as markup. Returns the start of its end tag.
     fn raw(&mut self, raw: tag::RawText, name: &[u8], from: usize, self_closing: bool) -> usize {
         let bytes = self.html.as_bytes();
         if self.foreign > 0 && raw != tag::RawText::Script {
-            // In SVG and MathML, names of HTML's raw elements mean nothing special (HTML, 13.2.6.5), except for
-            // `script`.
+            // In SVG and MathML, the names of HTML's raw elements mean nothing special (HTML, 13.2.6.5), except for `script`.
             return if self_closing {
                 from
             } else {
@@ -218,7 +215,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
     }
 }
 
-/// Tells `target` where an element of this kind, as it begins or ends, moves what follows.
+/// Calls `target` with the gap that the start or end of an element of this kind causes.
 pub(super) fn lay_out<T: PageTarget>(target: &mut T, kind: TagLayout, opens: bool) {
     match kind {
         TagLayout::Cell => target.gap(TextGap::Space),
@@ -235,13 +232,12 @@ pub(super) fn lay_out<T: PageTarget>(target: &mut T, kind: TagLayout, opens: boo
     }
 }
 
-/// Just after the next `>`.
+/// Returns the offset just after the next `>`.
 fn past_greater(bytes: &[u8], from: usize) -> usize {
     memchr(b'>', &bytes[from..]).map_or(bytes.len(), |found| from + found + 1)
 }
 
-/// Finds the next end tag: in SVG, `title` and `style` hold no raw text, and whatever is
-/// closed next closes them.
+/// Finds the next end tag: in SVG, `title` and `style` contain no raw text, and any end tag closes them.
 fn next_end_tag(bytes: &[u8], from: usize) -> usize {
     memmem::find(&bytes[from..], b"</").map_or(bytes.len(), |found| from + found)
 }

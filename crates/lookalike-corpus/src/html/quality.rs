@@ -1,9 +1,8 @@
-//! The main content of a page by several extractors, of which the one counts that the others agree with.
+//! The main content of a page by several extractors: takes the answer that the others agree with.
 //!
-//! Each goes wrong on other pages, and where one does the others seldom do the same. So no rule says which of them to
-//! believe on what kind of page: the answer that resembles the others most is taken, what is called their medoid. The
-//! extractors are a library, a port of Trafilatura with its fallbacks, once set to leave out what is in doubt and once to keep it; the
-//! reading view; and the rules of the fast mode.
+//! The extractors fail on different pages, and if one fails, the others seldom fail in the same way. So no rule decides which of them to trust on
+//! which kind of page: the answer that resembles the others most, called their medoid, is taken. The extractors are a library, a port of Trafilatura
+//! with its fallbacks, used once to exclude doubtful content and once to include it; the reading view; and the rules of the fast mode.
 
 use lookalike::resemblance::resemblance;
 use lookalike::{Extraction, FeatureExtractor, Scheme, Shingle};
@@ -13,12 +12,12 @@ use trafilatura::Options;
 use super::shape::{self, PageShape};
 use crate::guard::caught;
 
-/// Pages that are longer, or with more markup, are not given to the library: it takes up to 20 microseconds for a tag or a
-/// comment. Of the 2,465 pages in the sets of pages that tests read, the largest has 6,000 such pieces.
+/// Longer pages, and those with more markup, are not given to the library, which takes up to 20 microseconds for a tag or a comment. The largest of
+/// the 2,465 pages in the test sets has 6,000 tags and comments.
 const MAX_BYTES: usize = 2 << 20;
 const MAX_MARKUP: usize = 50_000;
 
-/// Answers are compared by their runs of so many words, as documents are by default.
+/// Answers are compared by shingles of this many words, the default for documents.
 const WORDS: u8 = 5;
 
 /// Returns true if a page is ordinary ([`super::shape`]) and within the limits of the library.
@@ -29,8 +28,7 @@ pub(super) fn within_limits(html: &str) -> bool {
         && shape::kind(html) != PageShape::Adversarial
 }
 
-/// The HTML of the main content by the library; none if it finds nothing, or fails. The page must be ordinary: see
-/// [`super::shape`].
+/// Returns the HTML of the main content by the library, or `None` if it finds nothing or fails. The page must be ordinary: see [`super::shape`].
 pub(super) fn content(html: &str, extraction: Extraction, focus: Focus) -> Option<String> {
     let options = Options::default()
         .with_fallback(true)
@@ -41,7 +39,7 @@ pub(super) fn content(html: &str, extraction: Extraction, focus: Focus) -> Optio
     caught(extract).flatten()
 }
 
-/// The answers of extractors for one page after another.
+/// The answers of the extractors for the current page.
 #[derive(Debug, Clone)]
 pub(super) struct ExtractorAnswers {
     features: FeatureExtractor,
@@ -64,13 +62,13 @@ impl ExtractorAnswers {
         self.texts.push(text);
     }
 
-    /// The answer that resembles the others most, of several such the first; those without words count for nothing.
-    /// Forgets all. O(length of the answers).
+    /// Returns the answer that resembles the others most, the first of several such; answers without words do not count. Then clears all answers.
+    /// O(length of the answers).
     pub(super) fn take_best(&mut self) -> String {
         let sets: Vec<Vec<u64>> = self
             .texts
             .iter()
-            // A copy, as the extractor's set lives in its buffer until the next text.
+            // A copy, because the set is in a buffer of the extractor and valid only until the next text.
             .map(|text| self.features.feature_set(text).to_vec())
             .collect();
         let agreement = |of: usize| -> f64 {
@@ -82,8 +80,7 @@ impl ExtractorAnswers {
         let mut best: Option<(f64, usize)> = None;
         for at in (0..sets.len()).filter(|at| !sets[*at].is_empty()) {
             let agreement = agreement(at);
-            // Strictly more: among equals the order in which answers were added decides, so the result is the
-            // same on every machine.
+            // Strictly greater: among equals the order in which answers were added decides, so the result is the same on every machine.
             if best.is_none_or(|(most, _)| agreement > most) {
                 best = Some((agreement, at));
             }
@@ -150,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two that say the same outvote a third, wherever it stands.
+        /// Checks that two equal answers outvote a third in any position.
         #[test]
         fn two_outvote_one(same in "([a-d] ){9,30}", other in "([e-h] ){1,40}", at in 0usize..3) {
             let mut texts = vec![same.clone(), same.clone()];

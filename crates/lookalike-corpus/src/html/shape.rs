@@ -1,10 +1,10 @@
-//! The shape of a page before its tree is built: whether that is safe, and whether it helps.
+//! The shape of a page, determined before its tree is built: whether building it is safe, and whether it helps.
 //!
-//! Tree builders take quadratic time on adversarial pages: 20,000 nested elements take the best of them
-//! minutes, and 100,000 attributes of one tag seconds. One walk without a tree counts first.
+//! Tree builders take quadratic time on adversarial pages: 20,000 nested elements take the best of them minutes, and 100,000 attributes of one tag
+//! take seconds. A walk without a tree checks for that first.
 //!
-//! Reading views look for an article. The documentation of an interface has none: of such a page they take one table or
-//! one entry, another one in each version of the page. Such pages say what they are by their marks: `code`, `dt`, `dd`.
+//! Reading views look for an article. API documentation has none: from such a page they take one table or one entry, and a different one in each
+//! version of the page. Such pages are recognized by their marks: `code`, `dt`, `dd`.
 
 use std::sync::LazyLock;
 
@@ -16,32 +16,32 @@ use super::page;
 use super::tag::TagName;
 use super::target::{PageTarget, TextGap};
 
-/// Pages beyond these limits are left to the modes without a tree. Pages of the real web stay far
-/// below: the deepest of the 311 in the two benchmark sets has 43 levels.
+/// Pages beyond these limits are left to the modes without a tree. Real pages stay far below: the deepest of the 311 in the two benchmark sets has 43
+/// levels.
 pub(super) const MAX_BYTES: usize = 8 << 20;
 pub(super) const MAX_DEPTH: usize = 256;
 pub(super) const MAX_ELEMENTS: usize = 100_000;
 const MAX_ATTRIBUTES: usize = 256;
 
-/// A reference page has one mark in so many words, or more. Of 410 pages of Javadoc 407 do, of the 66 articles of
-/// article-extraction-benchmark none, of the 245 pages of wcxb-pages 16, for which it makes no difference.
+/// Number of words per mark, or fewer, on a reference page. This holds for 407 of 410 pages of Javadoc, none of the 66 articles of
+/// article-extraction-benchmark, and 16 of the 245 pages of wcxb-pages, for which it makes no difference.
 const WORDS_A_MARK: u32 = 50;
 
-/// A page with fewer marks is none, however short it is.
+/// Minimum number of marks on a reference page, however short it is.
 const FEW_MARKS: u32 = 4;
 
 /// The shape of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageShape {
-    /// Its tree can be built in time that is about linear in its length, within the stack of a thread.
+    /// Its tree can be built in about linear time, within the stack of a thread.
     Ordinary,
-    /// As `Ordinary`, but there is no one element with its content.
+    /// Like `Ordinary`, but no single element contains its content.
     Reference,
     /// Made to take quadratic time, or much too large.
     Adversarial,
 }
 
-/// Tells what a page is like. O(length of the page).
+/// Determines the shape of a page. O(length of the page).
 pub(super) fn kind(html: &str) -> PageShape {
     if html.len() > MAX_BYTES {
         return PageShape::Adversarial;
@@ -65,29 +65,29 @@ fn has_marks(marks: u32, words: u32) -> bool {
     marks >= FEW_MARKS && marks.saturating_mul(WORDS_A_MARK) >= words
 }
 
-/// Returns true for a page of reference. O(length of the page), and for most others a search that is much faster than a walk.
+/// Returns true for a reference page. O(length of the page), but for most other pages only a search that is much faster than a walk.
 pub(super) fn is_reference(html: &str) -> bool {
     static MARKS: LazyLock<AhoCorasick> = LazyLock::new(|| {
         let tags = ["<code", "<CODE", "<dt", "<DT", "<dd", "<DD"];
         AhoCorasick::new(tags).expect("a few short tags")
     });
     let mut marks = MARKS.find_iter(html);
-    // The search finds tags in comments and scripts, too: it may only send a page to the walk, not decide.
+    // The search also finds tags in comments and scripts, so it cannot decide, only send a page to the walk.
     marks.nth(FEW_MARKS as usize - 1).is_some() && kind(html) == PageShape::Reference
 }
 
-/// The open elements, as far as they matter here.
+/// Counts open elements, as far as they matter here.
 #[derive(Debug, Default)]
 struct ShapeCounter {
     open: Vec<TagName>,
     elements: usize,
     adversarial: bool,
-    /// Elements that hold names and their meanings.
+    /// Number of elements for names and their meanings.
     marks: u32,
     words: u32,
 }
 
-/// Elements without content or whose end tags may be left out: those do not nest by mistake.
+/// Elements without content, or with optional end tags: those do not nest by mistake.
 macro_rules! names {
     ($function:ident: $($name:literal)+) => {
         fn $function(name: TagName) -> bool {
@@ -123,10 +123,10 @@ impl PageTarget for ShapeCounter {
     fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
         self.elements += 1;
         self.marks += u32::from(is_mark(name));
-        // An attribute takes two bytes at least.
+        // An attribute takes at least two bytes.
         let many = attributes.len() > 2 * MAX_ATTRIBUTES
             && TagAttributes::new(attributes).nth(MAX_ATTRIBUTES).is_some();
-        // The walk goes on, but nothing is pushed any more: the rest costs a comparison per tag.
+        // The walk continues, but pushes nothing more, so the rest costs one comparison per tag.
         self.adversarial |= many || self.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
         if !self.adversarial && !self_closing && !is_flat(name) {
             self.open.push(name);
@@ -137,8 +137,8 @@ impl PageTarget for ShapeCounter {
         if self.adversarial || is_flat(name) {
             return;
         }
-        // As a tree builder does, but for its exceptions: what is inside is closed as well.
-        // At most `MAX_DEPTH` looks per end tag, so the walk stays linear.
+        // Closes everything inside as well, like a tree builder apart from its exceptions. At most `MAX_DEPTH` comparisons per end tag, so the walk
+        // stays linear.
         if let Some(at) = self.open.iter().rposition(|open| *open == name) {
             self.open.truncate(at);
         }

@@ -1,4 +1,4 @@
-//! The writer of text: white space collapsed, gaps between blocks, character references resolved.
+//! The writer of text: collapses white space, writes gaps between blocks, and resolves character references.
 
 use super::entity;
 use super::target::{PageTarget, TextGap};
@@ -27,39 +27,39 @@ impl<'o> TextSink<'o> {
         }
     }
 
-    /// Bytes of text so far, a gap that no text followed not counted.
+    /// Returns the number of bytes of text so far, without a gap that no text follows yet.
     pub(super) fn len(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// The text so far.
+    /// Returns the text so far.
     pub(super) fn written(&self) -> &str {
         &self.out[self.start..]
     }
 
-    /// No white space at the end.
+    /// Removes white space at the end.
     pub(super) fn finish(self) {
         let kept = self.out[self.start..].trim_end_matches([' ', '\n']).len();
         self.out.truncate(self.start + kept);
     }
 
-    /// Copies text up to what must be looked at; returns how much that was.
+    /// Copies text up to the next byte that needs handling. Returns the number of bytes copied.
     fn run(&mut self, text: &str) -> usize {
         let bytes = text.as_bytes();
         if self.preformatted {
-            // At least 1: a text that begins with `&` is taken by `reference` before.
+            // At least 1: `reference` already handled a text that begins with `&`.
             let length = memchr::memchr(b'&', bytes).unwrap_or(bytes.len());
             self.kept(&text[..length]);
             return length;
         }
-        // The caller has looked at the first byte. It is taken in any case, so that every run moves on.
+        // The caller has examined the first byte. It is copied in any case, so that every run advances.
         let length = run_end(bytes, 1);
         self.write_gap();
         self.out.push_str(&text[..length]);
         length
     }
 
-    /// The character reference at the beginning of the text; returns its length.
+    /// Resolves the character reference at the start of the text. Returns its length.
     fn reference(&mut self, text: &str) -> usize {
         match entity::decode(text) {
             None => {
@@ -86,7 +86,7 @@ impl<'o> TextSink<'o> {
                     self.gap(TextGap::Space);
                     at += 1;
                 }
-                // It means itself here, but ends a run.
+                // It stands for itself here, but ends a run.
                 b'&' => {
                     self.write_gap();
                     self.out.push('&');
@@ -97,7 +97,7 @@ impl<'o> TextSink<'o> {
         }
     }
 
-    /// Preformatted text: only line ends are made alike.
+    /// Writes preformatted text, normalizing only line ends.
     fn kept(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -107,7 +107,7 @@ impl<'o> TextSink<'o> {
             if i > 0 {
                 self.out.push('\n');
             }
-            // CRLF becomes LF, so that one page saved by two systems has one text.
+            // CRLF becomes LF, so that a page saved by two systems has one text.
             self.out.push_str(line.strip_suffix('\r').unwrap_or(line));
         }
     }
@@ -122,7 +122,7 @@ impl<'o> TextSink<'o> {
                 TextGap::None => "",
                 TextGap::Space => " ",
                 _ if written.ends_with("\n\n") => "",
-                // Preformatted text may end with line feeds of its own; they count as a part of the gap.
+                // Preformatted text may end with its own line feeds; they count as part of the gap.
                 TextGap::Line if written.ends_with('\n') => "",
                 TextGap::Line => "\n",
                 TextGap::Paragraph if written.ends_with('\n') => "\n",
@@ -181,24 +181,22 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
 }
 
-/// Finds the end of the text from `at` on that is copied as it is: at `&` and at white space, other than a
-/// single space between two words.
+/// Finds the end of the text from `at` on that can be copied unchanged: at `&` and at white space other than a single space between two words.
 fn run_end(bytes: &[u8], mut at: usize) -> usize {
-    // Less than, not at most: the byte behind the block must be there, since a space at its end depends on it.
+    // Less than, not at most: the byte after the block must exist, because a space at the end of the block depends on it.
     while at + BLOCK < bytes.len() {
         let Some(block) = bytes[at..].first_chunk() else {
             break;
         };
         let ends = ends_mask(ByteBlock::new(block), bytes[at + BLOCK]);
-        // The bit above the block is always set, so a block without an end moves on by 16: no branch on an
-        // empty mask.
+        // The bit above the block is always set, so a block without an end advances by 16, without a branch on an empty mask.
         at += ends.trailing_zeros() as usize;
         if ends & FULL != 0 {
             return at;
         }
     }
     while at < bytes.len() {
-        // At the end of a text a space ends the run: what the next text begins with is not known yet.
+        // At the end of a text a space ends the run, because the start of the next text is not known yet.
         let next = bytes.get(at + 1).copied().unwrap_or(b' ');
         if ends_run(bytes[at], next) {
             break;
@@ -210,20 +208,19 @@ fn run_end(bytes: &[u8], mut at: usize) -> usize {
 
 const FULL: u32 = (1 << BLOCK) - 1;
 
-/// Mask of the bytes of a block that end a run, before `next`; and the bit above the block.
+/// Returns a mask of the bytes of a block that end a run, given the byte `next` after the block. The bit above the block is set, too.
 fn ends_mask(block: ByteBlock, next: u8) -> u32 {
     let amp = block.equal(b'&');
     let stops_space = block.at_most(b' ') | amp;
     let next = u32::from(next <= b' ' || next == b'&') << (BLOCK - 1);
-    // A space ends a run only before what stops it: the byte behind each is one bit further up.
+    // A space ends a run only before a byte that stops it; the next byte of each is one bit higher.
     let spaces = block.equal(b' ') & (stops_space >> 1 | next);
-    // Six vector operations and four `pmovmskb` for 16 bytes. Each of the four takes about three cycles to an
-    // integer register, but none waits for another.
+    // Six vector operations and four `pmovmskb` for 16 bytes. Each `pmovmskb` takes about three cycles to an integer register, but none waits for
+    // another.
     block.at_most(b' ' - 1) | amp | spaces | 1 << BLOCK
 }
 
-/// Returns true if a byte ends a run before `next`. Controls that are no white space do, too: they begin a
-/// run of their own.
+/// Returns true if a byte ends a run before `next`. Controls other than white space do, too: they begin a new run.
 fn ends_run(byte: u8, next: u8) -> bool {
     let stops_space = next <= b' ' || next == b'&';
     byte < b' ' || byte == b'&' || (byte == b' ' && stops_space)

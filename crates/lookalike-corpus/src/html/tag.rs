@@ -1,71 +1,71 @@
-//! Tags: what their names mean for the layout, where they end, where raw text ends.
+//! Tags: what their names mean for the layout, where they end, and where raw text ends.
 
 use memchr::{memchr, memchr2, memmem};
 
 /// The effect of an element on the layout of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TagLayout {
-    /// Nothing.
+    /// No effect.
     Inline,
-    /// Stands beside its neighbours: a table cell.
+    /// A table cell: on the same line as its neighbours.
     Cell,
     /// `br`.
     Break,
     /// Begins and ends a line.
     Line,
-    /// Is set off by blank lines.
+    /// Surrounded by blank lines.
     Paragraph,
-    /// As a paragraph, and keeps white space.
+    /// Like a paragraph, and keeps white space.
     Pre,
     /// `svg` and `math`.
     Foreign,
-    /// Is not shown, but its content is markup.
+    /// Not shown, although its content is markup.
     Template,
-    /// Its content is no markup.
+    /// Its content is not markup.
     Raw(RawText),
 }
 
-/// Elements with content that is no markup.
+/// Elements whose content is not markup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RawText {
     Script,
     /// Not shown: `style`, `noscript`, ...
     Skipped,
-    /// Not shown on the page: the name of its window.
+    /// Not shown on the page: the title of its window.
     Title,
     /// Shown, with character references.
     Textarea,
-    /// Shown as it stands.
+    /// Shown unchanged.
     Xmp,
-    /// The rest of the page, as it stands.
+    /// The rest of the page, unchanged.
     Plaintext,
 }
 
-/// Longest name that means something.
+/// Maximum length of a known name.
 const MAX_NAME: usize = 10;
 
-/// A tag's name in lower case, as a number, so that one comparison does; that of a longer name
-/// than any that means something equals no other.
+/// The name of a tag in lower case, as a number, so that comparing takes one operation. Names longer than all known ones are represented by a value
+/// that equals no known name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TagName(u128);
 
 impl TagName {
-    /// Of a name that means nothing.
+    /// The value for names that are not known.
     pub(super) const UNKNOWN: TagName = TagName(0);
 
-    /// The name of at most ten letters.
+    /// Creates the value for a name of at most ten letters.
     pub(super) const fn new(name: &str) -> TagName {
         TagName(key(name))
     }
 }
 
-/// Reads the tag name at `from`; returns its meaning, itself and where it ends.
+/// Reads the tag name at `from`. Returns its layout, its value and its end.
 pub(super) fn name(bytes: &[u8], from: usize) -> (TagLayout, TagName, usize) {
     let mut key: u128 = 0;
     let mut end = from;
     while end < bytes.len() && !ends_name(bytes[end]) {
-        // Longer names lose their beginning, but no known name is that long.
-        // Names are in lower case in HTML (tag name state); bytes beyond ASCII stay, and equal no known name.
+        // Longer names lose their beginning, but no known name is that long. Names are in lower case in HTML (tag name state); non-ASCII bytes stay,
+        // and match no known name.
         key = key << 8 | u128::from(bytes[end].to_ascii_lowercase());
         end += 1;
     }
@@ -83,7 +83,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
 }
 
-/// A name as a number.
+/// Packs a name into a number.
 const fn key(name: &str) -> u128 {
     let bytes = name.as_bytes();
     let mut key = 0;
@@ -95,12 +95,12 @@ const fn key(name: &str) -> u128 {
     key
 }
 
-/// Returns the effect of the element of this name on the layout of text.
+/// Returns the effect of the element with this name on the layout of text.
 pub(super) const fn kind_of(name: &str) -> TagLayout {
     kind(key(name))
 }
 
-/// A function from name to kind. The compiler makes a search tree of the comparisons.
+/// Defines a function from names to layouts. The compiler makes a search tree of the comparisons.
 macro_rules! kinds {
     ($($($name:literal)+ => $kind:expr,)+) => {
         const fn kind(name: u128) -> TagLayout {
@@ -132,13 +132,13 @@ kinds! {
     "plaintext" => TagLayout::Raw(RawText::Plaintext),
 }
 
-/// From the end of a tag's name to just after its `>`, and whether a `/` stands before that. None
-/// if the page ends first: such a tag is no tag, and nothing follows it.
+/// Returns the offset just after the `>` of a tag, starting at the end of its name, and whether a `/` comes before it. Returns `None` if the page
+/// ends first: such a tag does not count, and nothing follows it.
 pub(super) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool)> {
     loop {
         match *bytes.get(at)? {
-            // `<a href=x/>` does not close itself: there the slash is a part of the value, and `unquoted_end`
-            // has passed over it. It counts here nevertheless; `<br clear=all/>` is much more common.
+            // In `<a href=x/>` the slash is part of the value, so the tag does not close itself, and `unquoted_end` has passed the slash. It counts
+            // here nevertheless, because `<br clear=all/>` is much more common.
             b'>' => return Some((at + 1, bytes[at - 1] == b'/')),
             byte if byte == b'/' || is_space(byte) => at += 1,
             _ => at = attribute_end(bytes, at)?,
@@ -146,7 +146,7 @@ pub(super) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool
     }
 }
 
-/// The end of the attribute that begins at `at`. Quotes count only right after `=`.
+/// Returns the end of the attribute that begins at `at`. Quotes count only directly after `=`.
 fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
     // A name may begin with `=`.
     let mut at = at + 1;
@@ -158,7 +158,7 @@ fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
         at += 1;
     }
     if bytes[at] != b'=' {
-        // Back to the end of the name: the white space behind it belongs to what follows.
+        // Back to the end of the name: the white space after it belongs to the next part.
         return Some(name_end);
     }
     at += 1;
@@ -166,8 +166,7 @@ fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
         at += 1;
     }
     match bytes[at] {
-        // None without a closing quote: the page ends within the tag, and the walk with it. So this search runs
-        // once without a result.
+        // `None` without a closing quote: the page, and so the walk, ends within the tag. So this search fails at most once.
         quote @ (b'"' | b'\'') => Some(at + 1 + memchr(quote, &bytes[at + 1..])? + 1),
         // A missing value (before attribute value state): the tag ends here.
         b'>' => Some(at),
@@ -182,13 +181,13 @@ fn unquoted_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(at + length)
 }
 
-/// Just after the comment that begins at `at` with `<!--`.
+/// Returns the offset just after the comment that begins with the `<!--` at `at`.
 pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
     let content = at + 4;
     let mut from = content;
     while let Some(found) = memchr(b'>', &bytes[from..]) {
         let greater = from + found;
-        // The dashes of `<!-->` are those of its beginning.
+        // `<!-->` is closed by the dashes of its own start.
         let closed =
             // `--!>` ends a comment, too (comment end bang state), but not with the dashes of `<!--`.
             bytes[at + 2..greater].ends_with(b"--") || bytes[content..greater].ends_with(b"--!");
@@ -200,10 +199,10 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Finds the end tag of a raw text element, or the end of the page.
+/// Returns the start of the end tag of a raw text element, or the end of the page.
 pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
     let mut at = from;
-    // Two bytes instead of the whole name, which may be in any case.
+    // Search for two bytes instead of the whole name, which may be in any case.
     while let Some(found) = memmem::find(&bytes[at..], b"</") {
         at += found;
         if is_tag(&bytes[at + 2..], name) {
@@ -214,20 +213,19 @@ pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Returns true if the bytes begin with the tag name, in any case, and it ends there.
+/// Returns true if the bytes begin with the given tag name, in any case, and the name ends there.
 fn is_tag(bytes: &[u8], name: &[u8]) -> bool {
     bytes.len() > name.len()
         && bytes[..name.len()].eq_ignore_ascii_case(name)
         && ends_name(bytes[name.len()])
 }
 
-/// Finds the end tag of a script. After `<!--` a `<script` needs an end tag of its own
-/// ("script data double escaped state").
+/// Returns the start of the end tag of a script. After `<!--`, a `<script` needs an end tag of its own ("script data double escaped state").
 pub(super) fn script_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     let mut end = from;
     loop {
-        // Looked for once, not once an escape: the time stays linear.
+        // Searched once, not once per escape, so that the time stays linear.
         if end <= at {
             end = raw_end(bytes, at, b"script");
         }
@@ -242,7 +240,7 @@ pub(super) fn script_end(bytes: &[u8], from: usize) -> usize {
 }
 
 enum ScriptEscape {
-    /// The script's end tag begins here.
+    /// The end tag of the script begins here.
     Closed(usize),
     /// The escape ended here.
     Left(usize),

@@ -1,25 +1,24 @@
-//! The receiver of what a walk through a page finds.
+//! The receiver of the results of a walk through a page.
 
 use super::tag::TagName;
 
-/// A receiver of the parts of a page. Calls come in page order; nothing inside a `template`, a
-/// script or a style sheet is told.
+/// A receiver of the parts of a page. Calls come in page order; parts inside a `template`, a script or a style sheet are skipped.
 pub(super) trait PageTarget {
-    /// Text with character references.
+    /// Receives text with character references.
     fn text(&mut self, text: &str);
-    /// Text in which `&` means itself.
+    /// Receives text in which `&` stands for itself.
     fn verbatim(&mut self, text: &str);
-    /// Separates the text that follows from the text before.
+    /// Separates the following text from the text before.
     fn gap(&mut self, gap: TextGap);
-    /// A `br`.
+    /// Receives a `br`.
     fn line_break(&mut self);
-    /// Keeps white space from here on, or collapses it.
+    /// Switches between keeping and collapsing white space from here on.
     fn set_preformatted(&mut self, preformatted: bool);
-    /// The page's title, with character references.
+    /// Receives the title of the page, with character references.
     fn title(&mut self, _text: &str) {}
-    /// A start tag, before its gap; `attributes` is what stands between its name and its end.
+    /// Receives a start tag, before its gap. `attributes` is the text between its name and its end.
     fn open(&mut self, _name: TagName, _attributes: &str, _self_closing: bool) {}
-    /// An end tag, after its gap.
+    /// Receives an end tag, after its gap.
     fn close(&mut self, _name: TagName) {}
 }
 
@@ -33,7 +32,7 @@ pub(super) enum TextGap {
 }
 
 impl TextGap {
-    /// The white space that it is written as.
+    /// Returns the white space that represents it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             TextGap::None => "",

@@ -1,9 +1,8 @@
-//! A page as a flat tree: its elements and texts in the order in which they stand, each with where it ends.
+//! A page as a flat tree: its elements and texts in page order, each with the position of its end.
 //!
-//! What is inside of a node follows it without a gap, so that a walk is a loop, what is taken out of the page is jumped
-//! over, and sums over all that is inside of each element take one loop from the end to the beginning. The builder
-//! follows the HTML standard (13.2.6) where it matters for real pages: end tags that may be left out, tables without
-//! `tbody` and `tr`, end tags that close what is not the innermost element. It knows no frame sets, moves nothing out of
+//! The content of a node follows it without a gap, so that a walk is a loop, removed parts are jumped over, and sums over the content of every
+//! element take one loop from the end to the start. The builder follows those parts of the HTML standard (13.2.6) that matter for real pages:
+//! optional end tags, tables without `tbody` and `tr`, end tags that close an outer element. It does not handle frame sets, moves nothing out of
 //! tables, and reconstructs no formatting. Time and memory are linear in the page, for pages that are not [`TreeFacts::adversarial`].
 
 use super::attribute::TagAttributes;
@@ -16,20 +15,20 @@ use super::shape::{MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS};
 use super::tag::TagName;
 use super::target::{PageTarget, TextGap};
 
-/// Elements and texts of an ordinary page. Real pages have about as many of the one as of the other.
+/// Maximum number of elements and texts of an ordinary page. Real pages have about as many texts as elements.
 const MAX_NODES: usize = 4 * MAX_ELEMENTS;
 
-/// Characters of a text, a run of white space counted as one.
+/// The number of characters of a text, counting each run of white space as one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CharCount {
     count: u32,
-    /// True if the first is white space, and if the last is.
+    /// True if the first character is white space, and if the last is.
     leads: bool,
     trails: bool,
 }
 
 impl CharCount {
-    /// The characters of this text and the next together.
+    /// Returns the count for this text followed by the next.
     pub(super) fn then(self, next: CharCount) -> CharCount {
         if self.count == 0 {
             return next;
@@ -38,50 +37,50 @@ impl CharCount {
             return self;
         }
         CharCount {
-            // White space on both sides of the border is one run, as it will be on the page.
+            // White space on both sides of the border is a single run, as it is on the page.
             count: self.count + next.count - u32::from(self.trails && next.leads),
             leads: self.leads,
             trails: next.trails,
         }
     }
 
-    /// Counts them without white space at the beginning and the end.
+    /// Returns the number of characters without white space at the start and the end.
     pub(super) fn trimmed(self) -> u32 {
         self.count
             .saturating_sub(u32::from(self.leads) + u32::from(self.trails))
     }
 
-    /// Returns true if there is nothing but white space.
+    /// Returns true if the text is empty or white space.
     pub(super) fn is_blank(self) -> bool {
         self.trimmed() == 0
     }
 }
 
-/// An element or a text.
+/// An element or a text in the tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageNode {
     pub(super) element: HtmlElement,
-    /// Of a text: whether `&` means itself.
+    /// For a text, true if `&` stands for itself.
     pub(super) verbatim: bool,
     /// Number of its ancestors.
     pub(super) depth: u16,
     pub(super) parent: u32,
-    /// Just after the last node inside of it.
+    /// Position just after the last node of its content.
     pub(super) end: u32,
-    /// Elements that are its children.
+    /// Number of child elements.
     pub(super) children: u32,
-    /// Range on the page of the text, or of the start tag after the name.
+    /// Range on the page: the text, or the start tag after its name.
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Of a text.
+    /// Number of characters and commas of a text.
     pub(super) chars: CharCount,
     pub(super) commas: u32,
-    /// Of an element.
+    /// Marks of an element.
     pub(super) marks: AttributeMarks,
 }
 
 impl PageNode {
-    /// An element that no tag on the page stands for.
+    /// Creates an element without a tag on the page.
     pub(super) fn implied(element: HtmlElement) -> PageNode {
         PageNode {
             element,
@@ -98,25 +97,25 @@ impl PageNode {
         }
     }
 
-    /// Its source on the page.
+    /// Returns its source on the page.
     pub(super) fn written<'h>(&self, html: &'h str) -> &'h str {
         &html[self.from as usize..self.to as usize]
     }
 
-    /// Returns true if it is a text.
+    /// Returns true if the node is a text.
     pub(super) fn is_text(&self) -> bool {
         self.element == HtmlElement::Text
     }
 }
 
-/// The nodes; the first is `body`, which all others are in.
+/// The nodes of a page; the first is `body`, which contains all others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PageTree {
     pub(super) nodes: Vec<PageNode>,
 }
 
 impl PageTree {
-    /// Takes everything out but an empty `body`.
+    /// Removes all nodes except an empty `body`.
     pub(super) fn clear(&mut self, body: PageNode) {
         self.nodes.clear();
         let children = 0;
@@ -128,7 +127,7 @@ impl PageTree {
         });
     }
 
-    /// Adds a node at the end, as the last child of one that is still open; returns its place.
+    /// Appends a node, as the last child of `parent`, which must be open. Returns its position.
     pub(super) fn add(&mut self, node: PageNode, parent: u32) -> u32 {
         let at = self.nodes.len() as u32;
         let above = &mut self.nodes[parent as usize];
@@ -137,7 +136,7 @@ impl PageTree {
         self.nodes.push(PageNode {
             parent,
             depth,
-            // Empty until it is closed.
+            // Has no content until it is closed.
             end: at + 1,
             children: 0,
             ..node
@@ -145,44 +144,44 @@ impl PageTree {
         at
     }
 
-    /// Ends a node: what is added next is not in it.
+    /// Closes a node: nodes added later are not in it.
     pub(super) fn close(&mut self, at: u32) {
         self.nodes[at as usize].end = self.nodes.len() as u32;
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub(super) fn len(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// The node at a place.
+    /// Returns the node at a position.
     pub(super) fn at(&self, at: u32) -> &PageNode {
         &self.nodes[at as usize]
     }
 
-    /// The places of the children of a node.
+    /// Iterates over the positions of the children of a node.
     pub(super) fn children(&self, of: u32) -> impl Iterator<Item = u32> {
         let end = self.at(of).end;
         let first = Some(of + 1).filter(|first| *first < end);
         std::iter::successors(first, move |at| {
-            // From one child to the next in one step, however much is inside.
+            // Each step goes to the next child, whatever the amount of content.
             Some(self.at(*at).end).filter(|next| *next < end)
         })
     }
 
-    /// The places of what is around a node, from the inside.
+    /// Iterates over the positions of the ancestors of a node, from the inside outwards.
     pub(super) fn ancestors(&self, of: u32) -> impl Iterator<Item = u32> {
         let above = |at: u32| (at > 0).then(|| self.at(at).parent);
         std::iter::successors(above(of), move |at| above(*at))
     }
 }
 
-/// Facts about a page besides its tree.
+/// Facts about a page other than its tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TreeFacts {
-    /// The page is adversarial, or much too large; its tree is not finished.
+    /// True if the page is adversarial or much too large; its tree is incomplete.
     pub(super) adversarial: bool,
-    /// Its title, as a `meta` element says it, else that of the window; with character references.
+    /// Title of the page according to a `meta` element, otherwise the `title` element, with character references.
     pub(super) title: String,
     /// True if a `br` follows another one.
     pub(super) breaks: bool,
@@ -196,8 +195,7 @@ pub(super) fn build(html: &str, tree: &mut PageTree) -> TreeFacts {
     };
     tree.clear(PageNode::implied(HtmlElement::Body));
     let mut builder = TreeBuilder {
-        // The same trick as in the finder of headlines: offsets from slices, without carrying them through the
-        // walk.
+        // As for headlines, offsets are computed from slices, so the walk need not pass them.
         base: html.as_ptr().addr(),
         tree,
         facts,
@@ -214,7 +212,7 @@ pub(super) fn build(html: &str, tree: &mut PageTree) -> TreeFacts {
     builder.facts
 }
 
-/// An element without its end tag so far.
+/// An element whose end tag has not been read yet.
 #[derive(Debug, Clone, Copy)]
 struct OpenElement {
     at: u32,
@@ -227,7 +225,7 @@ struct OpenElement {
 struct TreeCounts {
     elements: usize,
     end_tags: usize,
-    /// Open `p`, `table`, `svg` and `math`, and others.
+    /// Numbers of open elements: `p`, `table`, `svg` and `math`, and others.
     paragraphs: u32,
     tables: u32,
     foreign: u32,
@@ -235,13 +233,13 @@ struct TreeCounts {
 }
 
 struct TreeBuilder<'t> {
-    /// Address of the page in memory: texts are parts of it.
+    /// Address of the page in memory; texts are slices of the page.
     base: usize,
     tree: &'t mut PageTree,
     facts: TreeFacts,
     open: Vec<OpenElement>,
     counts: TreeCounts,
-    /// True if the title is that of a `meta` element.
+    /// True if the title comes from a `meta` element.
     named: bool,
 }
 
@@ -256,7 +254,7 @@ impl TreeBuilder<'_> {
         self.open.last().map_or(0, |open| open.at)
     }
 
-    /// The innermost open element that is `wanted`, unless an element that is a `barrier` is around us before it.
+    /// Returns the innermost open element that is `wanted`, unless an element that is a `barrier` is open inside it.
     fn find(
         &self,
         wanted: impl Fn(&OpenElement) -> bool,
@@ -273,26 +271,26 @@ impl TreeBuilder<'_> {
         None
     }
 
-    /// Closes elements until so many are open.
+    /// Closes elements until only `length` are open.
     fn close_to(&mut self, length: usize) {
         while self.open.len() > length {
             let Some(OpenElement { at, element, .. }) = self.open.pop() else {
                 return;
             };
-            // Each element was counted when it was pushed, and leaves the stack only here.
+            // Each element was counted when it was pushed, and is popped only here.
             *self.counter(element) -= 1;
             self.tree.close(at);
         }
     }
 
-    /// Closes what is wanted with all that is in it, if it is there.
+    /// Closes the found element, if any, with everything in it.
     fn close_if(&mut self, found: Option<usize>) {
         if let Some(at) = found {
             self.close_to(at);
         }
     }
 
-    /// The number of open elements of this kind, where it counts.
+    /// Returns the counter of open elements of this kind.
     fn counter(&mut self, element: HtmlElement) -> &mut u32 {
         match element {
             HtmlElement::P => &mut self.counts.paragraphs,
@@ -316,7 +314,7 @@ impl TreeBuilder<'_> {
         self.push(PageNode::implied(element), element.name());
     }
 
-    /// Closes what the start of this element closes.
+    /// Closes the elements that the start of this element closes.
     fn make_room(&mut self, element: HtmlElement) {
         match element {
             HtmlElement::Li => {
@@ -342,7 +340,7 @@ impl TreeBuilder<'_> {
             }
             _ => {}
         }
-        // The count spares a search through the open elements on pages without `p`.
+        // The counter avoids searching the open elements on pages without `p`.
         if element.is(ENDS_P) && self.counts.paragraphs > 0 {
             self.close_if(self.find(|open| open.element == HtmlElement::P, bars_paragraph));
         }
@@ -356,7 +354,7 @@ impl TreeBuilder<'_> {
         }
     }
 
-    /// Closes the parts of a table that end where another begins, and opens those that are not written.
+    /// Closes the parts of a table that end where this one begins, and opens omitted ones.
     fn make_row(&mut self, element: HtmlElement) {
         let ends = |open: &OpenElement| match element {
             HtmlElement::Tr => open.element == HtmlElement::Tr,
@@ -376,9 +374,9 @@ impl TreeBuilder<'_> {
         }
     }
 
-    /// Closes an element; blocks that are open in it stay open, as others of the same kind outside of it.
+    /// Closes an element. Blocks that are open in it are reopened outside of it.
     fn close_inline(&mut self, at: usize) {
-        // As much of the adoption agency algorithm (HTML, 13.2.6.4.7) as moves text.
+        // The part of the adoption agency algorithm (HTML, 13.2.6.4.7) that moves text.
         let blocks: Vec<OpenElement> = self.open[at + 1..]
             .iter()
             .filter(|open| open.element.is(SPECIAL))
@@ -386,13 +384,12 @@ impl TreeBuilder<'_> {
             .collect();
         self.close_to(at);
         for block in blocks {
-            // Each counts as an element, so that tags nested the wrong way round do not make the tree grow
-            // without a bound.
+            // Each counts as an element, so that wrongly nested tags cannot make the tree grow without limit.
             self.push(*self.tree.at(block.at), block.name);
         }
     }
 
-    /// A title of the page that a `meta` element gives.
+    /// Reads the title of the page from a `meta` element.
     fn meta(&mut self, attributes: &str) {
         let (mut is_title, mut content) = (false, "");
         for (name, value) in TagAttributes::new(attributes) {
@@ -418,7 +415,7 @@ impl TreeBuilder<'_> {
         let (chars, commas) = measure(text, verbatim);
         let inside = self.innermost();
         if let Some(before) = self.tree.nodes.last_mut()
-            // A `<` that begins no tag comes apart from the text around it: what touches is one text.
+            // A `<` that begins no tag arrives separately from the text around it: adjacent pieces form one text.
             && (before.to, before.parent, before.verbatim) == (from, inside, verbatim)
             && before.is_text()
         {
@@ -427,7 +424,7 @@ impl TreeBuilder<'_> {
             before.commas += commas;
             return;
         }
-        // Elements are bounded, texts between comments are not.
+        // The number of elements is limited, but not that of texts between comments.
         self.facts.adversarial |= self.tree.nodes.len() > MAX_NODES;
         let node = PageNode {
             from,
@@ -440,7 +437,7 @@ impl TreeBuilder<'_> {
         self.tree.add(node, inside);
     }
 
-    /// Returns true if the last node so far, but for white space, is a `br`.
+    /// Returns true if the last node so far is a `br`, ignoring white space.
     fn follows_break(&self) -> bool {
         let inside = self.innermost();
         let nodes = self.tree.nodes.iter().rev();
@@ -511,7 +508,7 @@ impl PageTarget for TreeBuilder<'_> {
             return;
         }
         let marks = marks::read(element, attributes);
-        // Pictures that load nothing are pixels that count visits.
+        // Pictures without a source are tracking pixels.
         if element == HtmlElement::Img && !marks.has(marks::SOURCE) {
             return;
         }
@@ -523,7 +520,7 @@ impl PageTarget for TreeBuilder<'_> {
             marks,
             ..PageNode::implied(element)
         };
-        // In HTML a slash at the end of a start tag is ignored (HTML, 13.1.2.1).
+        // In HTML, a slash at the end of a start tag is ignored (HTML, 13.1.2.1).
         if element.is(VOID) || (self_closing && self.counts.foreign > 0) {
             self.facts.breaks |= element == HtmlElement::Br && self.follows_break();
             self.counts.elements += 1;
@@ -539,10 +536,10 @@ impl PageTarget for TreeBuilder<'_> {
         if self.facts.adversarial || element.is(VOID | ABSENT) {
             return;
         }
-        // Each takes a look at all open elements.
+        // Each one may search all open elements.
         self.counts.end_tags += 1;
         self.facts.adversarial |= self.counts.end_tags > 2 * MAX_ELEMENTS;
-        // Elements that are not told apart share `Other`: their names must agree, too.
+        // Elements that are not distinguished share `Other`, so compare their names too.
         let same = |open: &OpenElement| open.element == element && open.name == name;
         match element {
             HtmlElement::P => self.close_if(self.find(same, bars_paragraph)),
@@ -554,7 +551,7 @@ impl PageTarget for TreeBuilder<'_> {
             _ if element.is_row_group() || element.is_cell() => {
                 self.close_if(self.find(same, bars_table));
             }
-            // Any end tag of a heading closes whichever is open: `<h2>…</h3>` (HTML, 13.2.6.4.7).
+            // The end tag of any heading closes the open heading: `<h2>…</h3>` (HTML, 13.2.6.4.7).
             _ if element.is(HEADING) => {
                 self.close_if(self.find(|open| open.element.is(HEADING), bars_block));
             }
@@ -568,7 +565,7 @@ impl PageTarget for TreeBuilder<'_> {
     }
 }
 
-/// Characters and commas of a text.
+/// Counts the characters and commas of a text.
 fn measure(text: &str, verbatim: bool) -> (CharCount, u32) {
     let bytes = text.as_bytes();
     let (mut count, mut commas) = (0, 0);
@@ -576,7 +573,7 @@ fn measure(text: &str, verbatim: bool) -> (CharCount, u32) {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let (blank, length) = match byte {
-            // Controls count as blanks, which makes this one comparison; they hardly occur.
+            // Controls count as blanks, which makes this a single comparison; they hardly occur.
             ..=b' ' => (true, 1),
             b'&' if !verbatim => reference(&text[at..]),
             b'!'..0x80 => (false, 1),
@@ -596,7 +593,7 @@ fn measure(text: &str, verbatim: bool) -> (CharCount, u32) {
     (chars, commas)
 }
 
-/// Returns whether the character reference at the beginning is white space, and its length.
+/// Returns whether the character reference at the start is white space, and its length.
 fn reference(text: &str) -> (bool, usize) {
     match entity::decode(text) {
         None => (false, 1),
@@ -607,7 +604,7 @@ fn reference(text: &str) -> (bool, usize) {
     }
 }
 
-/// Returns whether the character beyond ASCII at the beginning is white space, and its length.
+/// Returns whether the non-ASCII character at the start is white space, and its length.
 fn wide(bytes: &[u8]) -> (bool, usize) {
     let length = match bytes[0] {
         0xf0.. => 4,
@@ -616,13 +613,12 @@ fn wide(bytes: &[u8]) -> (bool, usize) {
     };
     let blank = bytes.starts_with("\u{a0}".as_bytes())
         || bytes.starts_with("\u{3000}".as_bytes())
-        // U+2000 to U+200A and the separators of lines and paragraphs. `bytes[2]` is there: the text is valid
-        // UTF-8.
+        // U+2000 to U+200A and the line and paragraph separators. `bytes[2]` exists, because the text is valid UTF-8.
         || (bytes.starts_with(&[0xe2, 0x80]) && matches!(bytes[2], 0x80..=0x8a | 0xa8 | 0xa9));
     (blank, length)
 }
 
-/// The commas of Arabic and of Chinese and Japanese.
+/// Returns true for the commas of Arabic, Chinese and Japanese.
 fn is_wide_comma(first: u8, bytes: &[u8]) -> bool {
     match first {
         0xd8 => bytes.starts_with("\u{60c}".as_bytes()),
@@ -637,7 +633,7 @@ mod tests {
 
     use super::*;
 
-    /// The tree as elements with their contents in brackets.
+    /// Formats the tree as elements with their contents in brackets.
     fn shape(html: &str) -> String {
         let mut tree = PageTree::default();
         let facts = build(html, &mut tree);

@@ -1,4 +1,4 @@
-//! The walk through any object, by serde_json.
+//! The walk through any object, with serde_json.
 
 use std::fmt;
 
@@ -16,8 +16,7 @@ pub(super) fn walk<'de>(
 ) -> Result<(), serde_json::Error> {
     found.clear(selection.root.below);
     let mut json = serde_json::Deserializer::from_str(line);
-    // Recursion as deep as the field paths, 32 at most; below that `IgnoredAny` and serde_json's own limit of
-    // 128 hold.
+    // Recursion as deep as the field paths, at most 32; below that, `IgnoredAny` and serde_json's own limit of 128 apply.
     json.deserialize_any(Value {
         node: &selection.root,
         found,
@@ -25,7 +24,7 @@ pub(super) fn walk<'de>(
     json.end()
 }
 
-/// Takes one value for a node: as JSON text, as text, or as an object to descend into.
+/// Takes one value for a node: as JSON text, as decoded text, or as an object to descend into.
 struct Value<'n, 'f, 'de, 'b> {
     node: &'n FieldNode,
     found: &'f mut FoundFields<'de, 'b>,
@@ -35,8 +34,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_, '_, 'de, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        // Of two fields of one name the last counts, as in JavaScript and Python. What was found below the
-        // first one is forgotten with it.
+        // Of two fields with the same name the last counts, as in JavaScript and Python. Values found below the first one are cleared with it.
         self.found.clear(self.node.below);
         if self.node.raw == 0 {
             return json.deserialize_any(self);
@@ -46,8 +44,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_, '_, 'de, '_> {
         if self.node.text == 0 && self.node.children.is_empty() {
             return Ok(());
         }
-        // A value that is wanted as JSON and as text, or has wanted fields in it, is read twice. Rare, and
-        // twice is the most per level.
+        // A value that is wanted both as JSON and as text, or that contains wanted fields, is read twice. That is rare, and at most twice per level.
         let mut again = serde_json::Deserializer::from_str(raw.get());
         again.deserialize_any(self).map_err(de::Error::custom)
     }

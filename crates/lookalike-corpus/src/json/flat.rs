@@ -1,9 +1,8 @@
-//! The common line, taken quickly: an object whose wanted fields stand at its top.
+//! The fast walk through a common line: an object whose wanted fields are at its top level.
 //!
-//! Strings are crossed by vector search for `"` and `\`, everything else is left to serde_json to
-//! find its end. What this walk does not know (control characters, escaped names, objects to
-//! descend into, lone surrogates, errors of any kind) it gives up, and [`super::pick`] decides.
-//! So it never accepts what that refuses, nor reads it otherwise; the tests compare the two.
+//! Strings are skipped by vector search for `"` and `\`; for all other values serde_json finds the end. For input that it does not handle (control characters,
+//! escaped names, objects to descend into, lone surrogates, errors of any kind) this walk gives up, and [`super::pick`] decides. So this walk never
+//! accepts a line that the other one refuses, nor reads it differently; the tests compare the two.
 
 use serde::de::IgnoredAny;
 
@@ -11,13 +10,13 @@ use super::found::{FoundFields, TextCapture};
 use super::selection::{FieldNode, FieldSelection, FieldSlot};
 use super::unescape::{next_special, string_end};
 
-/// Walks the line; none if it is not of the common kind, and then `found` says nothing.
+/// Walks the line. Returns `None` if it is not of the common kind; `found` is then meaningless.
 pub(super) fn pick<'de>(
     line: &'de str,
     selection: &FieldSelection,
     found: &mut FoundFields<'de, '_>,
 ) -> Option<()> {
-    // Without early exit, for the compiler to use vectors.
+    // No early exit, so that the compiler uses vectors.
     if line.bytes().fold(false, |any, byte| any | (byte < b' ')) {
         return None;
     }
@@ -51,7 +50,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
         }
     }
 
-    /// The next byte that is not blank.
+    /// Skips blanks and returns the next byte, without consuming it.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.line.as_bytes();
         // Spaces only: a line with other white space was given up before the walk.
@@ -65,13 +64,13 @@ impl<'de> FlatWalk<'de, '_, '_> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// The closing brace, and nothing after it.
+    /// Checks for the closing brace with nothing after it.
     fn end(&mut self) -> Option<()> {
         self.expect(b'}')?;
         self.peek().is_none().then_some(())
     }
 
-    /// A name without escapes.
+    /// Reads a name without escapes.
     fn name(&mut self) -> Option<&'de [u8]> {
         self.expect(b'"')?;
         let bytes = self.line.as_bytes();
@@ -109,7 +108,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
     }
 
     fn wanted_other(&mut self, node: &FieldNode, first: u8) -> Option<()> {
-        // It would have to be descended into: that is left to the other walk.
+        // This value needs descending into, which is left to the other walk.
         if first == b'{' && !node.children.is_empty() {
             return None;
         }
@@ -129,14 +128,13 @@ impl<'de> FlatWalk<'de, '_, '_> {
         Some(())
     }
 
-    /// Goes past a value that is no string.
+    /// Skips a value that is not a string.
     fn skip_other(&mut self) -> Option<()> {
         let rest = serde_json::Deserializer::from_str(&self.line[self.at..]);
         let mut values = rest.into_iter::<IgnoredAny>();
-        // serde_json checks numbers, nesting and escapes here, so that what this walk accepts is JSON
-        // throughout.
+        // serde_json checks numbers, nesting and escapes here, so that this walk accepts only valid JSON.
         values.next()?.ok()?;
-        // For numbers the offset is behind the last digit; what follows is seen by the caller.
+        // For numbers the offset is after the last digit; the caller checks the next byte.
         self.at += values.byte_offset();
         Some(())
     }
@@ -146,7 +144,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
         Some(())
     }
 
-    /// A string that is wanted as text: borrowed if it can be, else unescaped.
+    /// Reads a string that is wanted as text: borrowed if possible, otherwise unescaped.
     fn text(&mut self, slots: u16) -> Option<()> {
         let bytes = self.line.as_bytes();
         let start = self.at + 1;
@@ -157,7 +155,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
             self.found.set_text(slots, text);
             return Some(());
         }
-        // HTML beside a text is rarely asked for.
+        // The HTML is rarely needed if there is a text.
         if slots == 1 << FieldSlot::Html as u16 {
             let end = string_end(bytes, first)?;
             self.at = end + 1;
@@ -165,13 +163,11 @@ impl<'de> FlatWalk<'de, '_, '_> {
             self.found.set_text(slots, text);
             return Some(());
         }
-        // The buffer of the text slot. Unescaping is also the check of the escapes, so no second pass is
-        // needed.
+        // Uses the buffer of the text slot. Unescaping also checks the escapes, so no second pass is needed.
         let end = self.found.buffers.0[0].unescape(bytes, start)?;
         self.at = end + 1;
         self.found.set_text(slots, TextCapture::Buffered);
-        // Two text fields at one path would be odd: there is one buffer for each.
-        // Given up after the fact: the other walk sets everything anew.
+        // Two text fields with the same path would need a buffer each. Giving up this late is fine: the other walk sets everything anew.
         (slots == 1 << FieldSlot::Text as u16).then_some(())
     }
 }
@@ -203,7 +199,7 @@ mod tests {
         raw.into_iter().chain(text).collect()
     }
 
-    /// Both walks over one line: the quick one may give up, but not differ. Says if it answered.
+    /// Runs both walks on one line: the fast one may give up, but must not differ. Returns true if it succeeded.
     fn compare(line: &str) -> bool {
         let options = InputOptions {
             order_field: Some("max:meta.n".parse().unwrap()),

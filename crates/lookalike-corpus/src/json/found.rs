@@ -9,13 +9,13 @@ pub(crate) enum TextCapture<'de> {
     #[default]
     Absent,
     Null,
-    /// Without escapes, in the line itself.
+    /// A slice of the line; the text has no escapes.
     Borrowed(&'de str),
-    /// With good escapes, in the line, up to and with the closing quote; see [`FoundFields::settle`].
+    /// A slice of the line with valid escapes, up to and including the closing quote; see [`FoundFields::settle`].
     Escaped(&'de str),
-    /// Had escapes, and is now in the buffer of its slot.
+    /// The text had escapes, and is now in the buffer of its slot.
     Buffered,
-    /// Something else, of this type.
+    /// Another value, of this type.
     Wrong(&'static str),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct FoundFields<'de, 'b> {
     pub(super) buffers: &'b mut TextBuffers,
 }
 
-/// Room for unescaped strings, one for each text slot.
+/// Buffers for unescaped strings, one for each text slot.
 #[derive(Debug, Default)]
 pub(crate) struct TextBuffers(pub(super) [UnescapeBuffer; TEXT_SLOTS]);
 
@@ -40,7 +40,7 @@ impl<'de, 'b> FoundFields<'de, 'b> {
         }
     }
 
-    /// The JSON text of a value; none if absent.
+    /// Returns the JSON text of a value, or `None` if it is absent.
     pub(crate) fn raw(&self, slot: FieldSlot) -> Option<&'de str> {
         self.raw[slot as usize]
     }
@@ -54,7 +54,7 @@ impl<'de, 'b> FoundFields<'de, 'b> {
         matches!(self.text(slot), TextCapture::Absent | TextCapture::Null)
     }
 
-    /// The content of a slot whose capture is `Buffered`.
+    /// Returns the content of a slot whose capture is `Buffered`.
     pub(crate) fn buffered(&self, slot: FieldSlot) -> &str {
         self.buffers.0[slot as usize - RAW_SLOTS].text()
     }
@@ -69,10 +69,10 @@ impl<'de, 'b> FoundFields<'de, 'b> {
         }
     }
 
-    /// Forgets an earlier value of the same name: the last one wins.
+    /// Clears earlier values of the same name, because the last one counts.
     pub(super) fn clear(&mut self, slots: u16) {
         for (i, raw) in self.raw.iter_mut().enumerate() {
-            // One path may be asked for by several slots, such as an id that is also the order key.
+            // Several slots may use the same path, such as an id that is also the order key.
             if slots >> i & 1 == 1 {
                 *raw = None;
             }

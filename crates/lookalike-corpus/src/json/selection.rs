@@ -3,7 +3,7 @@
 use crate::field_path::FieldPath;
 use crate::options::InputOptions;
 
-/// Values that a record may need, each from a path of its own.
+/// Values that a record may need, each from its own path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldSlot {
     Id = 0,
@@ -29,9 +29,9 @@ pub(crate) struct FieldSelection {
 #[derive(Debug, Default)]
 pub(super) struct FieldNode {
     pub(super) children: Vec<(String, FieldNode)>,
-    /// Values that are kept as JSON text: bit i is slot i.
+    /// Slots of the value that are kept as JSON text: bit i is slot i.
     pub(super) raw: u16,
-    /// Values that are decoded as text: bit i is slot `RAW_SLOTS + i`.
+    /// Slots of the value that are decoded as text: bit i is slot `RAW_SLOTS + i`.
     pub(super) text: u16,
     /// All slots here and below.
     pub(super) below: u16,
@@ -80,7 +80,7 @@ impl FieldSelection {
         node.below |= bit;
         for name in path.names() {
             node = node.child(name);
-            // Along the whole path: a repeated object at any level hides what stood in the one before.
+            // Set along the whole path: a repeated object at any level hides the contents of the earlier one.
             node.below |= bit;
         }
         if (slot as usize) < RAW_SLOTS {
@@ -107,8 +107,7 @@ impl FieldNode {
         let found = self
             .children
             .iter()
-            // A dozen names at most, which differ in length mostly: a comparison of lengths and rarely one of
-            // bytes. A hash would cost more.
+            // At most a dozen names, mostly of different lengths: comparing lengths, and rarely bytes, costs less than a hash.
             .find(|(known, _)| known.as_bytes() == name);
         found.map(|(_, node)| node)
     }

@@ -1,14 +1,14 @@
-//! JSON strings: where they end, and what they say.
+//! JSON strings: finds their ends and unescapes them.
 //!
-//! Escapes are dense in JSON that carries HTML or prose with line breaks, so strings are taken in
-//! blocks that are copied and searched in one go, before a longer search is worth its call.
+//! Escapes are frequent in JSON with HTML or prose with line breaks, so strings are first processed in blocks that are copied and searched at once,
+//! before calling a longer search pays off.
 
 use memchr::memchr2;
 
 use crate::block::{BLOCK, ByteBlock};
 use crate::surrogate::unit;
 
-/// Room for one unescaped string. It only grows.
+/// A buffer for one unescaped string. It only grows.
 #[derive(Debug, Default)]
 pub(crate) struct UnescapeBuffer {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct UnescapeBuffer {
 impl UnescapeBuffer {
     /// Returns the last string.
     pub(crate) fn text(&self) -> &str {
-        // Checked again instead of trusted: that takes little beside the rest, and no unsafe code.
+        // Checked again instead of trusted: that is cheap compared with the rest, and avoids unsafe code.
         let text = simdutf8::basic::from_utf8(&self.bytes[..self.length]);
         text.expect("a string without its escapes is still UTF-8")
     }
@@ -29,12 +29,12 @@ impl UnescapeBuffer {
         self.length = text.len();
     }
 
-    /// Unescapes the string whose content begins at `at`; returns where its closing quote is. None
-    /// if it has none, or an escape that stands for no character.
+    /// Unescapes the string whose content begins at `at`. Returns the position of its closing quote, or `None` if it has none or contains an invalid
+    /// escape.
     pub(super) fn unescape(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
-        // An escape is never shorter than what it stands for; the last block may overhang.
+        // An escape is never shorter than its character; the last block may overhang.
         let most = bytes.len() - at + BLOCK;
-        // Never cleared: zeros are written once, not for each string.
+        // Never cleared, so that zeros are written once, not for each string.
         if self.bytes.len() < most {
             self.bytes.resize(most, 0);
         }
@@ -50,10 +50,10 @@ impl UnescapeBuffer {
         }
     }
 
-    /// Copies up to the next quote or backslash and returns where that is.
+    /// Copies up to the next quote or backslash, and returns its position.
     fn copy_plain(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
-            // The whole block, without a branch on its length: what is too much is overwritten next.
+            // Copies the whole block, without a branch on its length; the excess is overwritten next.
             self.bytes[self.length..self.length + BLOCK].copy_from_slice(block);
             let plain = plain_bytes(block);
             at += plain;
@@ -63,7 +63,7 @@ impl UnescapeBuffer {
             }
         }
         let rest = bytes[at..].iter().position(|byte| is_special(*byte))?;
-        // Fewer than 16 bytes are left in the line, not in the string: this is its last field.
+        // Fewer than 16 bytes remain in the line, so this is its last field.
         self.bytes[self.length..self.length + rest].copy_from_slice(&bytes[at..at + rest]);
         self.length += rest;
         Some(at + rest)
@@ -76,7 +76,7 @@ impl UnescapeBuffer {
     }
 }
 
-/// Finds the closing quote of the string whose content begins at `at`. None as above.
+/// Returns the position of the closing quote of the string whose content begins at `at`, or `None` as above.
 pub(super) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at = next_special(bytes, at)?;
@@ -87,7 +87,7 @@ pub(super) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The next quote or backslash.
+/// Returns the position of the next quote or backslash.
 pub(super) fn next_special(bytes: &[u8], mut at: usize) -> Option<usize> {
     for _ in 0..BLOCKS_FIRST {
         let Some(block) = bytes[at..].first_chunk::<BLOCK>() else {
@@ -102,22 +102,22 @@ pub(super) fn next_special(bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at + memchr2(b'"', b'\\', &bytes[at..])?)
 }
 
-/// Blocks that are looked at before the search of memchr, which takes longer strides, is called.
+/// Number of blocks to check before calling memchr, which takes longer strides.
 const BLOCKS_FIRST: usize = 4;
 
 fn is_special(byte: u8) -> bool {
     byte == b'"' || byte == b'\\'
 }
 
-/// Counts the bytes before the first quote or backslash.
+/// Returns the number of bytes before the first quote or backslash.
 fn plain_bytes(block: &[u8; BLOCK]) -> usize {
     let block = ByteBlock::new(block);
     let special = block.equal(b'"') | block.equal(b'\\');
-    // The bit behind the last stands for none.
+    // The bit after the last byte means that there is none.
     (special | 1 << BLOCK).trailing_zeros() as usize
 }
 
-/// The character that the escape at the beginning of the bytes stands for, and its length.
+/// Decodes the escape at the start of the bytes. Returns its character and its length.
 fn escape(bytes: &[u8]) -> Option<(char, usize)> {
     let c = match bytes.get(1)? {
         b'n' => '\n',
@@ -137,8 +137,8 @@ fn unicode_escape(bytes: &[u8]) -> Option<(char, usize)> {
     if let Some(c) = char::from_u32(u32::from(first)) {
         return Some((c, 6));
     }
-    // A high surrogate needs its low one right behind (RFC 8259, section 7). A lone one gives the line to the
-    // slow walk, whose error is then mended or told.
+    // A high surrogate must be followed directly by its low one (RFC 8259, section 7). With a lone one, the slow walk takes over the line, and its
+    // error is then repaired or reported.
     let second = unit(&bytes[6..])?;
     let c = char::decode_utf16([first, second]).next()?.ok()?;
     Some((c, 12))
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// The plain meaning: serde_json reads the string. None also when it is not closed.
+    /// Unescapes with serde_json, for comparison. Also returns `None` if the string is not closed.
     fn oracle(content: &str) -> Option<String> {
         let quoted = format!("\"{content}");
         let mut values = serde_json::Deserializer::from_str(&quoted).into_iter::<String>();

@@ -1,9 +1,9 @@
-//! Guard against decompression bombs: measures the unpacked size of a PDF's streams before anything unpacks them into memory.
+//! A guard against decompression bombs: measures the unpacked size of a PDF's streams before any of them is unpacked into memory.
 //!
-//! Every stream stands in the file between the words `stream` and `endstream`, for a stream is never inside another one.
-//! Its dictionary is read loosely: a filter too many costs time, one too few would cost memory. Filters that another object
-//! names are refused, for that object may be packed itself. Streams that are encrypted with an empty password unpack as well,
-//! but only the reader has the key: they are taken to grow 32 times, which hardly any honest stream does.
+//! Every stream is in the file between the words `stream` and `endstream`, because streams do not nest. Its dictionary is parsed loosely: assuming a
+//! filter too many costs time, but missing one would cost memory. Files whose filters are named by another object are refused, because that object
+//! may itself be packed. Streams encrypted with an empty password can be unpacked too, but only the reader has the key: they are assumed to grow 32
+//! times, which hardly any honest stream does.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -14,31 +14,31 @@ use std::time::Instant;
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use memchr::memmem;
 
-/// A stream of a page is some kilobytes, an image of a scanned page some 30 MiB.
+/// Maximum unpacked size of one stream. A stream of a page has some kilobytes, an image of a scanned page some 30 MiB.
 pub(super) const MOST_OF_ONE: u64 = 128 << 20;
 
-/// All streams of a file together.
+/// Maximum unpacked size of all streams of a file together.
 const MOST_OF_ALL: u64 = 2 << 30;
 
-/// A dictionary of a stream is looked for within so many bytes before it.
+/// Maximum distance before a stream in which its dictionary is searched, in bytes.
 const DICTIONARY_BYTES: usize = 64 << 10;
 
-/// A line with `N G obj` is no longer.
+/// Maximum length of a line with `N G obj`.
 const LINE_BYTES: usize = 4096;
 
-/// Bytes before streams that are looked at, at least.
+/// Maximum total number of bytes before streams that are examined, unless the file is longer.
 const MOST_LOOKED: usize = 256 << 20;
 
-/// Growth of encrypted streams, which cannot be tried. Text and fonts grow 2 to 10 times. Deflate can reach 1,032, but counting that would
-/// refuse most of the files that anybody may read and only printing is forbidden.
+/// Assumed growth of encrypted streams, which cannot be unpacked here. Text and fonts grow 2 to 10 times. Deflate can reach 1,032, but assuming that
+/// would refuse most of the files that may be read and only not printed.
 const ENCRYPTED_TIMES: u64 = 32;
 
 /// The growth of a stream by its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilterGrowth {
-    /// By what trying shows.
+    /// Determined by unpacking.
     Tried,
-    /// By so many times at most.
+    /// At most this many times.
     Times(u64),
     Not,
 }
@@ -46,13 +46,13 @@ enum FilterGrowth {
 /// Reason why a file is not read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GuardRefusal {
-    /// It grows too large, or does not say how far.
+    /// The file grows too large, or does not tell how large.
     Grows(String),
-    /// The time was over before all streams were measured.
+    /// Time ran out before all streams were measured.
     Late,
 }
 
-/// Refuses a file that grows too large, with the reason. Linear in the file and what it grows to, up to the limits.
+/// Refuses a file that grows too large, with the reason. Linear in the file and its unpacked size, up to the limits.
 pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), GuardRefusal> {
     let mut all = 0;
     let mut end = 0;
@@ -68,16 +68,14 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
         let Some(body) = body.filter(|_| at >= end && !bytes[..at].ends_with(b"end")) else {
             continue;
         };
-        // `/Length` is not believed: it may lie, or name an object elsewhere. Readers that repair files search
-        // as well.
+        // `/Length` is not trusted: it may be wrong, or name an object elsewhere. Readers that repair files search as well.
         let rest = &bytes[body..];
         let length = memmem::find(rest, b"endstream").unwrap_or(rest.len());
         let dictionary = StreamDictionary::before(bytes, at, &mut heads)?;
         looked += dictionary.bytes.len();
         let stored = || dictionary.stored(rest, length, &lengths);
         let size = dictionary.unpacked(rest, length, &stored, is_encrypted)?;
-        // Counts the bytes as stored, too, where nothing unpacks: overlapping streams add up, which bounds the
-        // searches of this loop by `MOST_OF_ALL`.
+        // Also counts the stored bytes if nothing needs unpacking: overlapping streams add up, so `MOST_OF_ALL` limits the searches of this loop.
         all += size;
         if size > MOST_OF_ONE || all > MOST_OF_ALL {
             return Err(GuardRefusal::Grows(format!(
@@ -87,11 +85,11 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
                 MOST_OF_ALL >> 20
             )));
         }
-        // What stands before a stream is short. Where it is not, streams share it, and each would read it again.
+        // The bytes before a stream are normally few. Otherwise several streams share them, and each would read them again.
         if looked > MOST_LOOKED.max(bytes.len()) {
             return Err(untold());
         }
-        // Go on within the body: its `endstream` may be false, and a stream too many costs time only.
+        // Continue within the body: its `endstream` may be false, and a stream too many only costs time.
         end = body;
     }
     Ok(())
@@ -102,24 +100,24 @@ fn untold() -> GuardRefusal {
     GuardRefusal::Grows(reason.to_owned())
 }
 
-/// Finds the bytes of the stream whose keyword stands at `at`.
+/// Returns the start of the bytes of the stream whose keyword is at `at`.
 fn body_start(bytes: &[u8], at: usize) -> Option<usize> {
     let after = at + b"stream".len();
     match bytes.get(after..)? {
-        // CR LF or LF alone (ISO 32000-1, section 7.3.8.1); readers take CR alone, too.
+        // CR LF or LF (ISO 32000-1, section 7.3.8.1); readers accept a lone CR, too.
         [b'\r', b'\n', ..] => Some(after + 2),
         [b'\r' | b'\n', ..] => Some(after + 1),
-        // White space that does not belong there, which readers forgive.
+        // Invalid white space, which readers tolerate.
         [b' ' | b'\t', ..] => Some(after + 1),
         _ => None,
     }
 }
 
-/// The places where objects seem to begin (`N G obj`), one after the other.
+/// Finds the positions where objects seem to begin (`N G obj`), in order.
 struct ObjectHeads<'f> {
     bytes: &'f [u8],
     words: memmem::FindIter<'f, 'static>,
-    /// The end of the next one that `before` has not passed.
+    /// The end of the next head that `before` has not passed.
     next: Option<usize>,
     last: Option<usize>,
 }
@@ -134,7 +132,7 @@ impl<'f> ObjectHeads<'f> {
         }
     }
 
-    /// Returns the end of the last one before `at`, which must not be smaller than at the call before.
+    /// Returns the end of the last head before `at`, which must not decrease from call to call.
     fn before(&mut self, at: usize) -> Option<usize> {
         while let Some(next) = self.next.filter(|next| *next <= at) {
             if next > 0 {
@@ -148,7 +146,7 @@ impl<'f> ObjectHeads<'f> {
     }
 }
 
-/// Returns true if `obj` behind these bytes begins an object: behind two numbers, and in no comment.
+/// Returns true if an `obj` after these bytes begins an object: it must follow two numbers, and not be in a comment.
 fn is_object_head(before: &[u8]) -> bool {
     let first = before.len().saturating_sub(LINE_BYTES);
     let line = match memchr::memrchr2(b'\r', b'\n', &before[first..]) {
@@ -156,20 +154,20 @@ fn is_object_head(before: &[u8]) -> bool {
         None if first == 0 => before,
         None => return false,
     };
-    // The numbers may stand on lines before.
+    // The numbers may be on earlier lines.
     let number = before.trim_ascii_end().last();
     number.is_some_and(u8::is_ascii_digit) && memchr::memchr(b'%', line).is_none()
 }
 
-/// The text before a stream that tells how it is packed.
+/// The text before a stream that describes how it is packed.
 struct StreamDictionary<'f> {
     bytes: &'f [u8],
-    /// True if it may not be the dictionary: an `obj` in a string, or a stream within another one.
+    /// True if it may not be the dictionary, because of an `obj` in a string, or a stream within another one.
     is_doubtful: bool,
 }
 
 impl<'f> StreamDictionary<'f> {
-    /// Finds the dictionary of the stream whose keyword stands at `at`.
+    /// Finds the dictionary of the stream whose keyword is at `at`.
     fn before(
         bytes: &'f [u8],
         at: usize,
@@ -179,7 +177,7 @@ impl<'f> StreamDictionary<'f> {
         let head = heads.before(at).filter(|head| *head >= first);
         let bytes_from = head.ok_or_else(untold)?;
         let is_doubtful = !is_one_value(&bytes[bytes_from..at]);
-        // `N G obj << … >> stream`: the nearest head begins it. In doubt all that stands near is taken for it.
+        // `N G obj << … >> stream`: it begins at the nearest head. If in doubt, take everything nearby.
         let from = if is_doubtful { first } else { bytes_from };
         Ok(StreamDictionary {
             bytes: &bytes[from..at],
@@ -187,8 +185,8 @@ impl<'f> StreamDictionary<'f> {
         })
     }
 
-    /// The size of the stream when it is unpacked, of which so many bytes are its own; of what is not tried, the most
-    /// that it can be, by what may be stored of it.
+    /// Returns the unpacked size of the stream, whose own bytes are the first `length` of `rest`. If it cannot be unpacked here, returns the maximum
+    /// that its stored bytes can become.
     fn unpacked(
         &self,
         rest: &[u8],
@@ -217,22 +215,22 @@ impl<'f> StreamDictionary<'f> {
                 }
             }
         }
-        // Encrypted bytes are not those that unpack.
+        // Encrypted bytes cannot be unpacked directly.
         if is_encrypted && !tried.is_empty() {
             return Ok(size.max(stored() * ENCRYPTED_TIMES));
         }
         tried.sort_unstable();
         tried.dedup();
         for encoding in tried {
-            // All that follows, for compressed bytes say themselves where they end, and may hold the word `endstream`.
-            // Held is only what the text encoding was undone of, which is smaller than what is stored.
+            // Unpack all of the rest, because compressed bytes determine their own end, and may contain the word `endstream`. Only the result of
+            // undoing the text encoding is held, which is smaller than the stored bytes.
             size = size.max(inflated(&encoding.undone(rest)));
         }
         Ok(size)
     }
 
-    /// The bytes of the stream up to the word that ends it, or as many as its dictionary says if these are more: the word
-    /// may stand within them.
+    /// Returns the number of bytes of the stream up to the word that ends it, or the number in its dictionary if that is larger, because the word may
+    /// occur within them.
     fn stored(&self, rest: &[u8], length: usize, lengths: &IndirectLengths<'_>) -> u64 {
         let said = values_of(self.bytes, &[b"Length"]).map(|value| lengths.most(value));
         let most = said.max().unwrap_or(0).min(rest.len());
@@ -240,7 +238,7 @@ impl<'f> StreamDictionary<'f> {
     }
 }
 
-/// Lengths of streams that other objects hold, as in `/Length 9 0 R`.
+/// Lengths of streams that are stored in other objects, as in `/Length 9 0 R`.
 struct IndirectLengths<'f> {
     bytes: &'f [u8],
     integers: OnceCell<Option<HashMap<usize, usize>>>,
@@ -254,7 +252,7 @@ impl<'f> IndirectLengths<'f> {
         }
     }
 
-    /// The most that a value of `/Length` can mean.
+    /// Returns the maximum that a value of `/Length` can mean.
     fn most(&self, value: &[u8]) -> usize {
         let number = whole_number(&value[..word_length(value)]).unwrap_or(usize::MAX);
         if !is_reference(value) {
@@ -266,10 +264,10 @@ impl<'f> IndirectLengths<'f> {
     }
 }
 
-/// The largest integer that each object is, by its number; none where objects may be integers that nobody sees here.
+/// Returns for each object number the largest integer that the object may be, or `None` if packed objects may be integers too.
 fn plain_integers(bytes: &[u8]) -> Option<HashMap<usize, usize>> {
-    // An object within a packed stream takes the place of one in plain sight. Streams of objects are found by their type when
-    // a reader repairs the file, else by a table of three columns.
+    // An object within a packed stream replaces one in the file itself. Object streams are found by their type if a reader repairs the file,
+    // otherwise by a table of three columns.
     let mut columns = values_of(bytes, &[b"W"]);
     if values_of(bytes, &[b"ObjStm"]).next().is_some() || columns.any(is_three_numbers) {
         return None;
@@ -282,14 +280,14 @@ fn plain_integers(bytes: &[u8]) -> Option<HashMap<usize, usize>> {
             continue;
         }
         let integer = whole_number(&value[..word_length(value)]).filter(|_| !is_reference(value));
-        // The file may have the object in several states, and only its table of places says which one counts.
+        // The file may contain the object in several versions, and only its cross-reference table determines which one counts.
         let most = integers.entry(object_number(&bytes[..word])?).or_insert(0);
         *most = integer.unwrap_or(usize::MAX).max(*most);
     }
     Some(integers)
 }
 
-/// The number of the object that `obj` behind these bytes begins, as in `9 0 obj`.
+/// Returns the number of the object that an `obj` after these bytes begins, as in `9 0 obj`.
 fn object_number(before: &[u8]) -> Option<usize> {
     let first = before.len().saturating_sub(LINE_BYTES);
     let words = before[first..].rsplit(|byte| is_blank(*byte));
@@ -298,7 +296,7 @@ fn object_number(before: &[u8]) -> Option<usize> {
     numbers.next()?
 }
 
-/// The number that is written in digits alone.
+/// Parses a number that consists of digits only.
 fn whole_number(word: &[u8]) -> Option<usize> {
     let digits = word.iter().all(u8::is_ascii_digit);
     str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
@@ -320,7 +318,7 @@ fn is_three_numbers(value: &[u8]) -> bool {
     after_blanks(list).first() == Some(&b']')
 }
 
-/// Returns true if the bytes are whole tokens with brackets that match, and no stream has begun.
+/// Returns true if the bytes are complete tokens with balanced brackets, and no stream begins in them.
 fn is_one_value(mut bytes: &[u8]) -> bool {
     let mut depth = 0_usize;
     loop {
@@ -359,7 +357,7 @@ fn is_one_value(mut bytes: &[u8]) -> bool {
     }
 }
 
-/// Passes white space and comments.
+/// Skips white space and comments.
 fn after_blanks(mut bytes: &[u8]) -> &[u8] {
     loop {
         let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
@@ -372,7 +370,7 @@ fn after_blanks(mut bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Passes the rest of a string, whose brackets nest (ISO 32000-1, section 7.3.4.2).
+/// Skips the rest of a string, in which brackets nest (ISO 32000-1, section 7.3.4.2).
 fn after_string(bytes: &[u8]) -> Option<&[u8]> {
     let mut depth = 1;
     let mut at = 0;
@@ -392,7 +390,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, 0 | b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }
 
-/// Counts the bytes before white space or a bracket.
+/// Returns the number of bytes before white space or a bracket.
 fn word_length(bytes: &[u8]) -> usize {
     let ends = |byte: &u8| is_blank(*byte) || b"()<>[]{}/%".contains(byte);
     bytes.iter().position(ends).unwrap_or(bytes.len())
@@ -400,20 +398,20 @@ fn word_length(bytes: &[u8]) -> usize {
 
 fn growth(filter: &[u8]) -> FilterGrowth {
     match filter {
-        // A table that fills up and is cleared: 3,838 codes of 9 to 12 bits, some 5,500 bytes, stand for 1 + 2
-        // + … + 3,838 bytes, which is 1,340 times as much.
+        // The worst case is a table that is filled and cleared: 3,838 codes of 9 to 12 bits, some 5,500 bytes, stand for 1 + 2 + … + 3,838 bytes,
+        // which is 1,340 times as much.
         b"LZWDecode" | b"LZW" => FilterGrowth::Times(1400),
-        // Two bytes become 128 at most (ISO 32000-1, section 7.4.5).
+        // Two bytes become at most 128 (ISO 32000-1, section 7.4.5).
         b"RunLengthDecode" | b"RL" => FilterGrowth::Times(64),
         b"FlateDecode" | b"Fl" => FilterGrowth::Tried,
         _ => FilterGrowth::Not,
     }
 }
 
-/// The names of filters of each value that may be one of filters. Names in strings and comments are taken for names: a value
-/// too many costs time.
+/// Returns the filter names in each value that may be a list of filters. Names in strings and comments are taken for names: a value too many costs
+/// time.
 fn filter_lists(dictionary: &[u8]) -> Result<Vec<Vec<Cow<'_, [u8]>>>, GuardRefusal> {
-    // `/F` is the short form in inline images, and names a file elsewhere; both are taken for filters.
+    // `/F` is the short form in inline images, but can also name an external file; both are taken for filters.
     let lists = values_of(dictionary, &[b"F", b"Filter"]).map(|value| match value.first() {
         Some(b'[') => list_of_names(&value[1..]),
         Some(b'/') => Ok(vec![name(&value[1..][..word_length(&value[1..])])]),
@@ -423,7 +421,7 @@ fn filter_lists(dictionary: &[u8]) -> Result<Vec<Vec<Cow<'_, [u8]>>>, GuardRefus
     lists.collect()
 }
 
-/// Returns true for another object, as in `9 0 R`.
+/// Returns true for a reference to another object, as in `9 0 R`.
 fn is_reference(mut value: &[u8]) -> bool {
     let mut word = || {
         let (word, rest) = value.split_at(word_length(value));
@@ -434,7 +432,7 @@ fn is_reference(mut value: &[u8]) -> bool {
     is_number(word()) && is_number(word()) && word() == b"R"
 }
 
-/// Bytes behind each of some names.
+/// Returns the bytes after each occurrence of one of the names.
 fn values_of<'f>(bytes: &'f [u8], names: &'f [&[u8]]) -> impl Iterator<Item = &'f [u8]> {
     memchr::memchr_iter(b'/', bytes).filter_map(|slash| {
         let after = &bytes[slash + 1..];
@@ -457,7 +455,7 @@ fn list_of_names(mut list: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, GuardRefusal> {
             }
             Some((_, after)) => {
                 let (word, rest) = list.split_at(word_length(list));
-                // A list may name objects.
+                // A list may contain references to objects.
                 if word == b"R" {
                     return Err(untold());
                 }
@@ -467,7 +465,7 @@ fn list_of_names(mut list: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, GuardRefusal> {
     }
 }
 
-/// A name as it is meant: `/#46ilter` is `/Filter` (ISO 32000-1, section 7.3.5).
+/// Decodes a name: `/#46ilter` is `/Filter` (ISO 32000-1, section 7.3.5).
 fn name(written: &[u8]) -> Cow<'_, [u8]> {
     if !written.contains(&b'#') {
         return written.into();
@@ -490,7 +488,7 @@ fn name(written: &[u8]) -> Cow<'_, [u8]> {
     meant.into()
 }
 
-/// An encoding that makes text of bytes, which never grows when it is undone.
+/// A text encoding of bytes. Undoing it never makes them longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TextEncoding {
     None,
@@ -499,7 +497,7 @@ enum TextEncoding {
 }
 
 impl TextEncoding {
-    /// The one that is undone first.
+    /// Returns the text encoding that is undone first.
     fn of(filters: &[Cow<'_, [u8]>]) -> TextEncoding {
         match filters.first().map(|name| &**name) {
             Some(b"ASCII85Decode" | b"A85") => TextEncoding::Ascii85,
@@ -517,19 +515,19 @@ impl TextEncoding {
     }
 }
 
-/// Measures the output of compressed bytes: as a zlib stream, else as bare deflate. Never held.
+/// Measures the output of compressed bytes, as a zlib stream or else as raw deflate, without holding it.
 fn inflated(bytes: &[u8]) -> u64 {
     let count = |reader: &mut dyn Read| {
-        // One byte beyond the limit is enough to refuse.
+        // One byte beyond the limit suffices to refuse.
         let mut most = reader.take(MOST_OF_ONE + 1);
-        // What comes before damage is what a reader gets.
+        // Readers get the output before damage, so it counts.
         let _ = copy(&mut most, &mut sink());
-        // `limit` is what is still allowed, so this is what was read.
+        // `limit` is the remaining allowance, so this is the number of bytes read.
         MOST_OF_ONE + 1 - most.limit()
     };
     let zlib = count(&mut ZlibDecoder::new(bytes));
     let bare = count(&mut DeflateDecoder::new(bytes));
-    // Readers that find no zlib pass its head over.
+    // Readers that find no zlib stream skip its header.
     let headless = count(&mut DeflateDecoder::new(bytes.get(2..).unwrap_or_default()));
     match zlib {
         0 => bare.max(headless),
@@ -570,7 +568,7 @@ fn ascii85(stored: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Five digits of base 85 are four bytes; of fewer digits one byte less than digits.
+/// Decodes a group: five digits of base 85 give four bytes, and fewer digits give one byte less than their number.
 fn end_group(group: &mut Vec<u8>, out: &mut Vec<u8>) {
     let bytes = group.len() - 1;
     // Padded with `u`, the highest digit (ISO 32000-1, section 7.4.3).
@@ -624,7 +622,7 @@ mod tests {
             let refused = measured(&file(dictionary, &bomb)).unwrap_err();
             assert!(refused.contains("grows to"), "{dictionary}: {refused}");
         }
-        // A stored block with the word, and the bomb behind it.
+        // A stored block that contains the word, and the bomb after it.
         let block = b"\x78\x01\x00\x0b\x00\xf4\xff endstream ";
         let parted = [&block[..], &bomb[2..]].concat();
         assert!(measured(&file("/Filter /FlateDecode", &parted)).is_err());
@@ -659,7 +657,7 @@ mod tests {
         assert_eq!(encrypted(4_000_000, "/Filter /FlateDecode"), Ok(()));
         let refused = encrypted(4_400_000, "/Filter /FlateDecode").unwrap_err();
         assert!(refused.contains("grows to more than 128 MiB"), "{refused}");
-        // A photo does not grow by its filter.
+        // The filter of a photo does not make it grow.
         assert_eq!(encrypted(4_400_000, "/Filter /DCTDecode"), Ok(()));
         let cut = [&[b'x'; 9][..], b" endstream ", &vec![b'x'; 4_400_000]].concat();
         for filter in ["/FlateDecode", "/LZWDecode"] {
@@ -693,7 +691,7 @@ mod tests {
             ] {
                 assert!(with(filter, &cut, objects).is_err(), "{filter}: {objects}");
             }
-            // An honest length says where a stream ends, whatever follows.
+            // A correct length determines the end of a stream, whatever follows.
             let objects = format!("7 0 obj << /W [1 [2 1]] >> endobj\n9 0 obj\n{own}\nendobj\n");
             assert_eq!(with(filter, &vec![b'x'; own], &objects), Ok(()), "{filter}");
         }
@@ -773,7 +771,7 @@ mod tests {
         );
         assert_eq!(measured(&file("/Filter /DCTDecode", &bomb)), Ok(()));
         assert!(measured(&file("/Filter /LZWDecode", &[0; 200_000])).is_err());
-        // Many that are large together.
+        // Many streams that are large only together.
         let page = file("/Filter /FlateDecode", &zlib(&vec![b' '; 100 << 20]));
         assert!(measured(&page.repeat(21)).is_err());
         assert_eq!(measured(b"no file, and no stream"), Ok(()));

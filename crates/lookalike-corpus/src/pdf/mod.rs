@@ -1,15 +1,14 @@
-//! Text of PDF, by a library in this process, kept apart from the rest of the job.
+//! Extraction of text from PDF, by a library in this process that is isolated from the rest of the job.
 //!
-//! What a file may do to the one who reads it, and what stands against it:
+//! Threats from hostile files, and the defence against each:
 //!
-//! - it swells to gigabytes when unpacked: all its streams are measured first ([`decompression_guard`]), and what one page
-//!   names, however often, is unpacked for that page alone;
-//! - it makes the library panic or recurse: each file is read on a thread of its own, with a stack of its own;
-//! - it never ends: the thread is told to stop after some seconds, more for a larger file, and left behind if it does not
-//!   hear;
-//! - it prints more text than a document may have: what is drawn is counted ([`page`]).
+//! - it swells to gigabytes when unpacked: all its streams are measured first ([`decompression_guard`]), and the streams that a page names, however
+//!   often, are unpacked for that page alone;
+//! - it makes the library panic or recurse: each file is read on its own thread, with its own stack;
+//! - it never ends: the thread is told to stop after some seconds, more for a larger file, and abandoned if it does not react;
+//! - it draws more text than a document may have: the drawn text is counted ([`page`]).
 //!
-//! Each costs this one document, with the reason.
+//! Each of these costs only this document, with a reason.
 
 mod decompression_guard;
 mod page;
@@ -40,16 +39,16 @@ use crate::record::BadKind;
 use decompression_guard::{GuardRefusal, MOST_OF_ONE};
 use page::PageTextWriter;
 
-/// The library recurses into what is nested, up to limits of its own.
+/// Stack size of the thread. The library recurses into nested objects, up to its own limits.
 const STACK_BYTES: usize = 16 << 20;
 
-/// Time for the smallest file, and for each further mebibyte. Real files of a mebibyte take less than a second.
+/// Time limit for the smallest file, and for each further mebibyte. Real files of a mebibyte take less than a second.
 const LEAST: Duration = Duration::from_secs(5);
 const EACH_MEBIBYTE: Duration = Duration::from_secs(5);
 
 const MOST: Duration = Duration::from_secs(60);
 
-/// Time for a file of so many bytes.
+/// Returns the time limit for a file of this many bytes.
 fn limit(bytes: usize) -> Duration {
     let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
     MOST.min(LEAST.saturating_add(EACH_MEBIBYTE.saturating_mul(mebibytes)))
@@ -59,15 +58,15 @@ fn limit(bytes: usize) -> Duration {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PdfText {
     Whole(String),
-    /// More than the longest document.
+    /// The text is longer than the longest document.
     TooLong,
 }
 
-/// Reason why a file says nothing.
+/// Reason why a file has no text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PdfError {
     pub(crate) kind: BadKind,
-    /// To be read after the name of the file.
+    /// The reason, to be read after the name of the file.
     pub(crate) reason: String,
 }
 
@@ -82,10 +81,10 @@ impl PdfError {
 
 type PdfOutcome = Result<PdfText, PdfError>;
 
-/// The text of a file, at most `most` bytes: lines in the order in which they are drawn, a blank line between
-/// paragraphs, as far as they stand apart, and between pages.
+/// Extracts the text of a file, at most `most` bytes: lines in drawing order, with blank lines between pages, and between paragraphs if they are set
+/// apart.
 ///
-/// It takes `time` at most, or what its size allows when nobody says.
+/// Takes at most `time`, or by default a limit that depends on the file's size.
 pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutcome {
     let limit = time.unwrap_or_else(|| limit(bytes.len()));
     let start = Instant::now();
@@ -100,13 +99,13 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
     )?;
     let stop = Arc::new(AtomicBool::new(false));
     let (send, receive) = channel();
-    // The thread may outlive this call, so nothing of it is borrowed.
+    // The thread may outlive this call, so it borrows nothing.
     let (copy, heard) = (bytes.to_vec(), Arc::clone(&stop));
     let reader = move || {
-        // On this thread, for the hook of the program asks the thread that panics.
+        // On this thread, because the panic hook of the program asks the thread that panics.
         let _guard = PanicGuard::new();
         let outcome = catch_unwind(AssertUnwindSafe(|| read(copy, most, &heard)));
-        // Nobody listens any more when it took too long.
+        // Nothing receives any more if it took too long.
         let _ = send.send(outcome.unwrap_or_else(|panic| of_panic(&*panic)));
     };
     let thread = thread::Builder::new()
@@ -114,20 +113,19 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
         .stack_size(STACK_BYTES);
     spawn_detached(thread, reader)
         .map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
-    // A thread cannot be ended from outside. One that is left behind costs a processor until it hears; a
-    // process each would cost a start for each file.
+    // A thread cannot be ended from outside. An abandoned one uses a processor until it notices the flag; a process for each file would cost a start
+    // each time.
     let outcome = receive.recv_timeout(limit.saturating_sub(start.elapsed()));
     outcome.unwrap_or_else(|_| {
-        // The thread is left behind: it hears this at the next thing that it draws, and ends.
-        // Nothing else is handed over by this flag, so no order is needed.
+        // The thread is abandoned: it notices this when it draws next, and ends. The flag publishes no other data, so no ordering is needed.
         stop.store(true, Ordering::Relaxed);
         Err(late(bytes, limit))
     })
 }
 
-/// The outcome where the library panicked: of its own accord, or because there was too much to draw.
+/// Returns the outcome after a panic: of the library itself, or because there was too much to draw.
 fn of_panic(panic: &(dyn Any + Send)) -> PdfOutcome {
-    // Unwinding is the only way out of the library's interpreter, which knows no errors of a device.
+    // Unwinding is the only way out of the library's interpreter, which does not handle errors of a device.
     match panic.is::<page::TextFull>() {
         true => Ok(PdfText::TooLong),
         false => Err(PdfError::new(
@@ -157,7 +155,7 @@ fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool) -> PdfOutcome {
     }
 }
 
-/// Draws all pages into text.
+/// Draws all pages as text.
 fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
     let cache = InterpreterCache::new();
     let mut writer = PageTextWriter::new(most, stop);
@@ -170,8 +168,7 @@ fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
             ..InterpreterSettings::default()
         };
         let mut context = Context::new(upright, area, &cache, pdf.xref(), settings);
-        // Not by `interpret_page`: it keeps the contents of every page for as long as the file is open, and any number of
-        // pages can share one stream.
+        // Not by `interpret_page`: it keeps the contents of every page while the file is open, and any number of pages can share one stream.
         let contents = contents(page, &writer)?;
         let operations = TypedIter::new(&contents);
         interpret(operations, page.resources(), &mut context, &mut writer);
@@ -181,7 +178,7 @@ fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
     Ok(PdfText::Whole(writer.finish()))
 }
 
-/// The operations of a page, of all its streams together: a page can name one stream any number of times.
+/// Returns the operations of a page, joined from all its streams. A page can name the same stream any number of times.
 fn contents(page: &Page<'_>, writer: &PageTextWriter<'_>) -> Result<Vec<u8>, PdfError> {
     let unpacked = |stream: Stream<'_>| stream.decoded_data().ok().map(Cow::into_owned);
     if let Some(stream) = page.raw().get::<Stream<'_>>(CONTENTS) {
@@ -191,12 +188,12 @@ fn contents(page: &Page<'_>, writer: &PageTextWriter<'_>) -> Result<Vec<u8>, Pdf
     let Some(streams) = page.raw().get::<Array<'_>>(CONTENTS) else {
         return Ok(all);
     };
-    // Streams are named, never written out in an array (ISO 32000-1, section 7.3.8.1). One that is missing ends nothing.
+    // Streams in an array are references, never written out (ISO 32000-1, section 7.3.8.1). A missing one is skipped.
     let named = streams.raw_iter().filter_map(|item| item.as_obj_ref());
     for stream in named.filter_map(|name| page.xref().get::<Stream<'_>>(name.into())) {
         writer.check();
         all.extend(unpacked(stream).unwrap_or_default());
-        // Streams end between words (ISO 32000-1, table 30).
+        // Streams are divided only between tokens (ISO 32000-1, table 30).
         all.push(b' ');
         if all.len() as u64 > MOST_OF_ONE {
             return Err(PdfError {

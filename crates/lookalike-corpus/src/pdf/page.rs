@@ -1,5 +1,4 @@
-//! Text of a page: glyphs in the order in which they are drawn, with spaces, line ends and
-//! paragraphs where their places say so.
+//! Text of a page: glyphs in drawing order, with spaces, line ends and paragraphs derived from their positions.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,22 +10,22 @@ use hayro_interpret::{
     BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask,
 };
 
-/// There is more text than a document may have.
+/// A panic payload: there is more text than a document may have.
 pub(super) struct TextFull;
 
-/// Nobody waits for the text any more.
+/// A panic payload: the text is no longer needed.
 pub(super) struct DrawingStopped;
 
-/// Units of a glyph's own measures in its height.
+/// Units per glyph height in the glyph's own coordinates.
 const UNITS: f64 = 1000.0;
 
-/// All in heights of a glyph. A gap of this width parts words; fonts have spaces of 0.2 and more.
+/// Minimum gap between words. This and the following lengths are in glyph heights; spaces of fonts are 0.2 and wider.
 const WORD_GAP: f64 = 0.16;
-/// A glyph that stands this far behind its place, or before it, begins a line.
+/// Minimum distance of a glyph from its expected position, in either direction along the line, that begins a line.
 const COLUMN_GAP: f64 = 8.0;
-/// A glyph that stands this far above or below the last one is in another line.
+/// Minimum distance of a glyph above or below the last one that means another line.
 const LINE_GAP: f64 = 0.6;
-/// Lines farther apart than this are of different paragraphs.
+/// Minimum distance between lines that means another paragraph.
 const PARAGRAPH_GAP: f64 = 1.9;
 
 /// Collects the text of pages.
@@ -34,9 +33,9 @@ pub(super) struct PageTextWriter<'s> {
     text: String,
     most: usize,
     stop: &'s AtomicBool,
-    /// Place of the next glyph if it continues the word.
+    /// Position of the next glyph if it continues the word.
     last: Option<GlyphPlace>,
-    /// Beginning and text of the run drawn last: bold print draws twice in one place.
+    /// Start and text of the last run: bold print may be drawn twice in one position.
     run: Option<(Point, String)>,
 }
 
@@ -44,7 +43,7 @@ pub(super) struct PageTextWriter<'s> {
 #[derive(Debug, Clone, Copy)]
 struct GlyphPlace {
     end: Point,
-    /// Along the line, of the length of a glyph's height.
+    /// Direction along the line, with the length of a glyph's height.
     along: Vec2,
 }
 
@@ -59,7 +58,7 @@ impl<'s> PageTextWriter<'s> {
         }
     }
 
-    /// Pages are apart as paragraphs are.
+    /// Ends a page. Pages are separated like paragraphs.
     pub(super) fn end_page(&mut self) {
         self.check();
         self.break_line(2);
@@ -72,7 +71,7 @@ impl<'s> PageTextWriter<'s> {
         self.text
     }
 
-    /// Looks whether the work is still wanted, and not too much.
+    /// Ends the thread if the work is no longer needed, or the text is too long.
     pub(super) fn check(&self) {
         if self.text.len() > self.most {
             leave(TextFull);
@@ -82,7 +81,7 @@ impl<'s> PageTextWriter<'s> {
         }
     }
 
-    /// Ends the text with so many line ends, none at its beginning.
+    /// Ends the text with at least `ends` line ends, unless it is empty.
     fn break_line(&mut self, ends: usize) {
         self.text.truncate(self.text.trim_end_matches(' ').len());
         let there = self.text.len() - self.text.trim_end_matches('\n').len();
@@ -98,22 +97,22 @@ impl<'s> PageTextWriter<'s> {
         }
     }
 
-    /// Returns the gap between the last glyph and one here.
+    /// Writes the gap between the last glyph and one at `here`.
     fn gap(&mut self, here: Point, along: Vec2) {
         let Some(last) = self.last else { return };
         let height = last.along.hypot().max(along.hypot());
         let line = last.along / last.along.hypot();
         let moved = here - last.end;
-        // In the direction of the last glyph, so that text that runs upwards is read like any other. Measured
-        // in heights, small print and headlines alike.
+        // Measured in the direction of the last glyph, so that text that runs upwards is read like any other, and in glyph heights, so that small
+        // print and headlines are treated alike.
         let (on, across) = (moved.dot(line) / height, moved.cross(line).abs() / height);
         let turned = line.cross(along).abs() > 0.1 * along.hypot();
-        // A glyph of no height divides by zero. Comparisons with NaN are all false, so this comes first.
+        // A glyph without height causes a division by zero. Comparisons with NaN are all false, so check this first.
         if !(on.is_finite() && across.is_finite()) || turned || across > PARAGRAPH_GAP {
             self.break_line(2);
         } else if across > LINE_GAP || on.abs() > COLUMN_GAP {
             self.break_line(1);
-        // Kerning moves glyphs back a little; further back than half a height begins something else.
+        // Kerning moves glyphs back a little; a move of more than half a height begins something else.
         } else if !(-0.5..=WORD_GAP).contains(&on) {
             self.space();
         }
@@ -129,7 +128,7 @@ impl<'s> PageTextWriter<'s> {
         for c in text.chars() {
             match c {
                 c if c.is_whitespace() => self.space(),
-                // Soft hyphens are drawn where a line ends.
+                // Soft hyphens are drawn only at line ends.
                 '\u{ad}' => self.text.push('-'),
                 c if c.is_control() => {}
                 c => self.text.push(c),
@@ -150,7 +149,7 @@ fn advance(glyph: &Glyph<'_>) -> f64 {
         Glyph::Outline(glyph) => glyph.advance_width(),
         Glyph::Type3(glyph) => glyph.advance_width(),
     };
-    // Fonts that tell no widths: half an em is about that of a digit.
+    // For fonts without widths: half an em is about the width of a digit.
     width.map_or(UNITS / 2.0, f64::from)
 }
 
@@ -170,7 +169,7 @@ impl Device<'_> for PageTextWriter<'_> {
         let start = props.transform * first.transform() * Point::ZERO;
         let texts: Vec<String> = glyphs.iter().map(|glyph| unicode(glyph)).collect();
         let all = texts.concat();
-        // Less than a point apart: shadows and false bold. Nothing is drawn again on purpose so near.
+        // Less than a point apart: shadows and false bold. No text is deliberately repeated that close.
         let again = |(at, text): &(Point, String)| at.distance(start) < 1.0 && *text == all;
         if self.run.as_ref().is_some_and(again) {
             return;
@@ -202,7 +201,7 @@ impl Device<'_> for PageTextWriter<'_> {
     fn pop_transparency_group(&mut self) {}
 }
 
-/// Ends the thread without a message.
+/// Ends the thread without printing a message.
 fn leave<T: Send + 'static>(why: T) -> ! {
     resume_unwind(Box::new(why))
 }

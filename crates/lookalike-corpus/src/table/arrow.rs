@@ -1,4 +1,4 @@
-//! Arrow IPC, files (Feather 2) and streams, message by message.
+//! Reading of Arrow IPC, files (Feather 2) and streams, message by message.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -22,7 +22,7 @@ const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
 
 type Batches = Box<dyn RecordBatchReader<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// An Arrow file or stream that is being read.
+/// The state of reading an Arrow file or stream.
 pub(crate) struct ArrowTable<'a> {
     source: &'a Source,
     batches: Result<(Batches, Option<String>), String>,
@@ -47,7 +47,7 @@ impl<'a> ArrowTable<'a> {
 }
 
 impl ArrowTable<'_> {
-    /// The schema of the batches; none if it cannot be read.
+    /// Returns the schema of the batches, or `None` if it cannot be read.
     pub(super) fn schema(&self) -> Option<SchemaRef> {
         let (batches, _) = self.batches.as_ref().ok()?;
         Some(batches.schema())
@@ -93,30 +93,29 @@ impl RowReader for ArrowTable<'_> {
     }
 }
 
-/// The batches of the sound messages, and what is wrong behind them.
+/// Returns the batches of the valid messages, and the problem after them, if any.
 fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<String>), String> {
     let mut magic = [0; 8];
     let is_file = file.read_exact(&mut magic).is_ok() && magic == FILE_MAGIC;
-    // A file is a stream between two marks. Its footer is not needed, and not believed.
+    // A file is a stream between two marks. Its footer is not needed, and not trusted.
     let start = if is_file { first_message(&mut file) } else { 0 };
-    // All messages are checked before the first is decoded: the library allocates by what lengths in messages
-    // say.
+    // All messages are checked before the first is decoded, because the library allocates by the lengths in messages.
     let (end, wrong) = ArrowMessages::new(&mut file, bytes, most).sound(start, is_file);
     let failed = |error: std::io::Error| error.to_string();
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
-    // Where the sound messages end the library sees the end of the stream, which it takes without a mark.
+    // The library sees the end of the stream after the valid messages; it accepts a stream without an end mark.
     let stream = BufReader::new(file).take(end - start);
     let reader = guarded(|| StreamReader::try_new(stream, None));
-    // The check's own reason is the better one: it names the message.
+    // The reason found by the check is better, because it names the message.
     let reader = reader.map_err(|reason| wrong.clone().unwrap_or(reason))?;
     Ok((Box::new(reader), wrong))
 }
 
-/// Finds the first message of a file: writers pad the mark with zeros, to 8 or to 64 bytes.
+/// Returns the offset of the first message of a file: writers pad the mark with zeros, to 8 or to 64 bytes.
 fn first_message(file: &mut File) -> u64 {
     let mut at = 8;
     let mut word = [0; 8];
-    // A message begins with 0xFFFFFFFF or its length, never with eight zeros (those end a stream).
+    // A message begins with 0xFFFFFFFF or its length, never with eight zeros (which end a stream).
     while at < 64 && file.read_exact(&mut word).is_ok() && word == [0; 8] {
         at += 8;
     }

@@ -1,4 +1,4 @@
-//! The rows of record batches, one batch after another.
+//! Iteration over the rows of record batches, one batch after another.
 
 use arrow_array::RecordBatch;
 
@@ -8,7 +8,7 @@ use crate::source::SkippedPart;
 
 /// The position in the batches of a table.
 pub(super) struct BatchCursor {
-    /// Largest row in bytes.
+    /// Maximum size of a row in bytes.
     limit: usize,
     batch: Option<RecordBatch>,
     /// Number of the next row in the batch.
@@ -19,10 +19,10 @@ pub(super) struct BatchCursor {
 
 /// A table that is read batch by batch.
 pub(super) trait BatchSource {
-    /// The next batch that can be read; none at the end.
+    /// Returns the next readable batch, or `None` at the end.
     fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch>;
 
-    /// The position in the batches.
+    /// Returns the position in the batches.
     fn cursor(&mut self) -> &mut BatchCursor;
 }
 
@@ -36,7 +36,7 @@ impl BatchCursor {
         }
     }
 
-    /// Number of rows before the current batch.
+    /// Returns the number of rows before the current batch.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -51,10 +51,10 @@ impl BatchCursor {
     }
 }
 
-/// Adds rows until the sink is full; true at the end of the table.
+/// Adds rows until the sink is full. Returns true at the end of the table.
 pub(super) fn fill(table: &mut impl BatchSource, sink: &mut RowSink<'_>) -> bool {
     while !sink.is_full() {
-        // A batch may hold more rows than a chunk takes: it waits here, and the next call goes on within it.
+        // A batch may contain more rows than a chunk takes: it is kept, and the next call continues within it.
         if let Some(batch) = table.cursor().batch.take() {
             table.cursor().add_rows(batch, sink);
             continue;

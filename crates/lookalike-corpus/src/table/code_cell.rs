@@ -1,12 +1,12 @@
 //! A cell of a column of fingerprints.
 
-/// A fingerprint as a table has it.
+/// A fingerprint as stored in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeCell<'a> {
-    /// None: a text without features.
+    /// No fingerprint, because the text has no features.
     Null,
     /// A number.
     Number(u64),
-    /// A text that spells it.
+    /// Its text form.
     Text(&'a str),
 }

@@ -1,7 +1,7 @@
-//! Parquet tables of fingerprints or longer sketches: a column `fingerprint`, or one of another name, and perhaps a column `id`.
+//! Parquet tables of fingerprints or longer sketches: a column `fingerprint` or with another name, and optionally a column `id`.
 //!
-//! Fingerprints are numbers of 64 or 32 bits (signed ones are taken by their bits) or texts, such as sixteen hexadecimal digits;
-//! ids texts or whole numbers. Other columns are not read.
+//! Fingerprints are 64-bit or 32-bit numbers (the bits of signed ones count) or texts, such as sixteen hexadecimal digits; ids are texts or whole
+//! numbers. Other columns are not read.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -23,10 +23,10 @@ use crate::regular::open_regular;
 
 const FINGERPRINT: &str = "fingerprint";
 const ID: &str = "id";
-/// Rows that are decoded, or written, together.
+/// Number of rows that are decoded or written together.
 const ROWS: usize = 1 << 13;
 const ROW_GROUP: usize = 1 << 20;
-/// Bytes of texts that are written together, and of a row group, at most: a sketch of many places has kilobytes.
+/// Maximum number of bytes of texts that are written together, and in a row group: a sketch of many places takes kilobytes.
 const BATCH_BYTES: usize = 1 << 20;
 const GROUP_BYTES: usize = 16 << 20;
 
@@ -37,7 +37,7 @@ fn invalid(reason: impl Into<String>) -> io::Error {
 /// Reads a table of fingerprints.
 pub struct CodeTable {
     rows: ParquetRecordBatchReader,
-    /// Rows that were looked at before they are handed on.
+    /// A batch that was decoded to examine it, and not yet returned.
     ahead: Option<RecordBatch>,
     column: &'static str,
     number_bits: Option<u32>,
@@ -45,18 +45,18 @@ pub struct CodeTable {
 }
 
 impl CodeTable {
-    /// Opens a file.
+    /// Opens a table of fingerprints.
     ///
     /// # Errors
-    /// When it is no Parquet file or has no column `fingerprint`.
+    /// Fails if it is not a Parquet file or has no column `fingerprint`.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_column(path, FINGERPRINT)
     }
 
-    /// Opens a file whose sketches are in a column of this name.
+    /// Opens a table whose sketches are in the column with this name.
     ///
     /// # Errors
-    /// When it is no Parquet file or has no such column.
+    /// Fails if it is not a Parquet file or has no such column.
     pub fn open_column(path: &Path, column: &'static str) -> io::Result<Self> {
         let file = open_regular(path)?;
         let metadata = footer::load(&file).map_err(invalid)?;
@@ -86,7 +86,7 @@ impl CodeTable {
             DataType::UInt32 | DataType::Int32 => Some(32),
             _ => None,
         };
-        // Columns that are not asked for are not even read from the disk.
+        // Columns that are not needed are not even read from disk.
         let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
         let part = pages::ParquetPart {
             groups: (0..metadata.metadata().num_row_groups()).collect(),
@@ -104,15 +104,15 @@ impl CodeTable {
         })
     }
 
-    /// Bits of the numbers that the column holds; none of a column of texts.
+    /// Returns the width in bits of the numbers in the column, or `None` for a column of texts.
     pub fn number_bits(&self) -> Option<u32> {
         self.number_bits
     }
 
-    /// The first of the texts that the column holds, if it is one of the first rows; to be asked before any row is read.
+    /// Returns the first text in the column, if one of the first rows has one. Call this before reading any rows.
     ///
     /// # Errors
-    /// When the file is damaged, or the column is of another type.
+    /// Fails if the file is damaged, or the column has another type.
     pub fn first_text(&mut self) -> io::Result<Option<String>> {
         self.ahead = self.next_batch()?;
         let Some(codes) = self
@@ -137,10 +137,10 @@ impl CodeTable {
         }
     }
 
-    /// Hands on the next rows, each with its number from one on; false at the end.
+    /// Calls `each` with the next rows and their numbers, counted from 1. Returns false at the end.
     ///
     /// # Errors
-    /// When the file is damaged, or a column is of another type.
+    /// Fails if the file is damaged, or a column has another type.
     pub fn read(
         &mut self,
         each: &mut dyn FnMut(u64, Option<&str>, CodeCell<'_>),
@@ -208,11 +208,11 @@ pub struct CodeTableWriter<W: Write + Send> {
     column: &'static str,
     ids: Vec<Option<String>>,
     codes: WrittenCodes,
-    /// Bytes of ids and texts that wait.
+    /// Number of bytes in buffered ids and texts.
     bytes: usize,
 }
 
-/// Cells that wait.
+/// Buffered cells.
 enum WrittenCodes {
     Numbers(Vec<Option<u64>>),
     ShortNumbers(Vec<Option<u32>>),
@@ -238,10 +238,10 @@ impl WrittenCodes {
 }
 
 impl<W: Write + Send> CodeTableWriter<W> {
-    /// Begins a table, with a column of ids or without.
+    /// Begins a table of 64-bit fingerprints, with or without a column of ids.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Returns errors of the output.
     pub fn new(out: W, with_ids: bool) -> io::Result<Self> {
         Self::begin(
             out,
@@ -251,19 +251,19 @@ impl<W: Write + Send> CodeTableWriter<W> {
         )
     }
 
-    /// Begins a table of fingerprints of 32 bits, with a column of ids or without.
+    /// Begins a table of 32-bit fingerprints, with or without a column of ids.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Returns errors of the output.
     pub fn of_short_numbers(out: W, with_ids: bool) -> io::Result<Self> {
         let codes = WrittenCodes::ShortNumbers(Vec::new());
         Self::begin(out, with_ids, FINGERPRINT, codes)
     }
 
-    /// Begins a table of sketches that are texts, in a column of this name.
+    /// Begins a table of sketches as texts, in a column with this name.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Returns errors of the output.
     pub fn of_texts(out: W, with_ids: bool, column: &'static str) -> io::Result<Self> {
         Self::begin(out, with_ids, column, WrittenCodes::Texts(Vec::new()))
     }
@@ -286,7 +286,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
         let packed = Compression::ZSTD(ZstdLevel::default());
         let properties = WriterProperties::builder().set_compression(packed);
         let properties = properties
-            // A row group is held by the writer until it is full: 2^20 rows of 8 bytes and an id each.
+            // The writer holds a row group until it is full: 2^20 rows of 8 bytes and an id each.
             .set_max_row_group_row_count(Some(ROW_GROUP))
             .build();
         let schema = Arc::new(Schema::new(fields));
@@ -301,10 +301,10 @@ impl<W: Write + Send> CodeTableWriter<W> {
         })
     }
 
-    /// Adds a row; of a number that is too long for the table its low bits.
+    /// Adds a row. If the number is too wide for the table, only its low bits are written.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Returns errors of the output.
     pub fn push(&mut self, id: Option<&str>, code: Option<u64>) -> io::Result<()> {
         match &mut self.codes {
             WrittenCodes::Numbers(numbers) => numbers.push(code),
@@ -317,7 +317,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// Adds a row of a table of texts.
     ///
     /// # Errors
-    /// Those of the output, and when the table is one of numbers.
+    /// Returns errors of the output, and fails if the table is one of numbers.
     pub fn push_text(&mut self, id: Option<&str>, text: Option<String>) -> io::Result<()> {
         match &mut self.codes {
             WrittenCodes::Numbers(_) | WrittenCodes::ShortNumbers(_) => {
@@ -359,10 +359,10 @@ impl<W: Write + Send> CodeTableWriter<W> {
         }
     }
 
-    /// Ends the table and gives the output back.
+    /// Ends the table and returns the output.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Returns errors of the output.
     pub fn finish(mut self) -> io::Result<W> {
         if self.codes.len() > 0 {
             self.write()?;

@@ -1,8 +1,7 @@
-//! Values of Arrow columns as JSON.
+//! Conversion of Arrow values to JSON.
 //!
-//! Numbers are numbers (what is not finite is null), times, durations and intervals are written as ISO 8601 has
-//! them, decimals and UUIDs as strings, bytes as text with what is no UTF-8 replaced, lists as arrays,
-//! structs and maps as objects and arrays of objects.
+//! Numbers stay numbers (those that are not finite become null), times, durations and intervals are written as in ISO 8601, decimals and UUIDs as
+//! strings, bytes as text with invalid UTF-8 replaced, lists as arrays, structs and maps as objects and arrays of objects.
 
 use std::fmt::Write as _;
 
@@ -25,13 +24,13 @@ use crate::charset;
 use crate::long_hash::LongHasher;
 use crate::row::{JsonObject, RowSink, RowState, string};
 
-/// Nested deeper than this is not read.
+/// Maximum nesting of values; deeper ones become null.
 const MAX_DEPTH: usize = 32;
 
-/// A list that is longer as JSON becomes null: items of no size, such as nulls, can be any number.
+/// Maximum length of a list as JSON, in bytes; longer ones become null. A list may have any number of items without size, such as nulls.
 const MOST_OF_LIST: usize = 256 << 20;
 
-/// Adds the rows of a batch from `from` on until the sink is full; returns where it stopped.
+/// Adds the rows of a batch from `from` on until the sink is full. Returns the number of the next row.
 pub(super) fn add_rows(
     batch: &RecordBatch,
     from: usize,
@@ -47,7 +46,7 @@ pub(super) fn add_rows(
     row
 }
 
-/// A row as the JSON object of its columns: the record that it is where the same table is an input.
+/// Returns a row as the JSON object of its columns, which equals the record if the same table is an input.
 pub fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
     let mut line = Vec::new();
     let mut object = JsonObject::begin(&mut line);
@@ -65,13 +64,12 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
     let mut object = JsonObject::begin(sink.bytes);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let bytes = object.name(field.name());
-        // The length of the text itself, not of its JSON: escapes make up to six bytes of one, and the same text
-        // must be too long or not whatever the format that it came in. Before it is written, for the chunk would
-        // keep the memory.
+        // The length of the text counts, not that of its JSON, where escapes take up to six bytes: whether a text is too long must not depend on its
+        // format. Checked before writing, because the chunk would keep the memory.
         match text_bytes(column, row).filter(|text| text.len() > limit) {
             Some(text) => {
                 bytes.extend_from_slice(b"null");
-                // Several long columns go into one hash, in the order of the columns.
+                // Several over-long columns share one hash, in column order.
                 long.get_or_insert_with(LongHasher::of_text).update(text);
             }
             None => cell(bytes, field, column, row, &mut replaced),
@@ -86,7 +84,7 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
     sink.push(number, state, replaced);
 }
 
-/// The bytes of a text, if the value is one.
+/// Returns the bytes of a text, if the value is one.
 fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
     if column.is_null(row) {
         return None;
@@ -121,14 +119,14 @@ macro_rules! time {
     }};
 }
 
-/// A whole number as text.
+/// Formats a whole number.
 pub(super) fn number_text(array: &ArrayRef, row: usize) -> String {
     let mut bytes = Vec::new();
     value(&mut bytes, array, row, 0, &mut false);
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// A value of a column as the JSON that [`row_line`] has of it.
+/// Returns a value of a column as JSON, the same as in [`row_line`].
 pub fn cell_json(field: &Field, column: &ArrayRef, row: usize) -> String {
     let mut bytes = Vec::new();
     cell(&mut bytes, field, column, row, &mut false);
@@ -143,7 +141,7 @@ fn cell(out: &mut Vec<u8>, field: &Field, column: &ArrayRef, row: usize, replace
     }
 }
 
-/// The 16 bytes of a UUID as people write it.
+/// Formats the 16 bytes of a UUID in the usual form.
 fn uuid(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(36);
     for (at, byte) in bytes.iter().enumerate() {
@@ -156,8 +154,7 @@ fn uuid(bytes: &[u8]) -> String {
 }
 
 fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
-    // Types nest as deep as the schema says, which a file may make as deep as it likes; this recursion and the
-    // parser's both end.
+    // Types nest as deep as the schema of the file says, without limit; this stops the recursion here and in the parser.
     if depth > MAX_DEPTH || array.is_null(row) {
         return out.extend_from_slice(b"null");
     }
@@ -251,7 +248,7 @@ fn timestamp(out: &mut Vec<u8>, array: &ArrayRef, row: usize, unit: TimeUnit) {
     }
 }
 
-/// A time of day, or a duration.
+/// Writes a time of day, or a duration.
 fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize) {
     macro_rules! nanos {
         ($kind:ty, $unit:expr) => {
@@ -283,7 +280,7 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             match key(dictionary.keys(), row) {
-                // A damaged file may have any key.
+                // A damaged file may contain any key.
                 Some(key) if key < dictionary.values().len() => {
                     value(out, dictionary.values(), key, depth + 1, replaced);
                 }
@@ -340,13 +337,13 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
     }
 }
 
-/// Values of runs, and which of them is that of a row.
+/// Returns the values of the runs, and the index of the value of a row.
 fn run_value<R: RunEndIndexType>(array: &ArrayRef, row: usize) -> (&ArrayRef, usize) {
     let runs = array.as_run::<R>();
     (runs.values(), runs.get_physical_index(row))
 }
 
-/// An interval in the form of ISO 8601, with a sign for each part: parts may have different signs, and none is a number of another.
+/// Formats an interval as in ISO 8601, with a sign for each part, because parts may have different signs and cannot be converted into each other.
 fn interval(array: &ArrayRef, row: usize, unit: IntervalUnit) -> String {
     let (months, days, nanos) = match unit {
         IntervalUnit::YearMonth => {
@@ -379,7 +376,7 @@ fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) 
     let start = out.len();
     out.push(b'[');
     for item in 0..items.len() {
-        // Checked before each item: one item beyond the bound is the most that is written.
+        // Checked before each item, so at most one item beyond the limit is written.
         if out.len() - start > MOST_OF_LIST {
             *replaced = true;
             out.truncate(start);
@@ -393,7 +390,7 @@ fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) 
     out.push(b']');
 }
 
-/// A dictionary's key at a row.
+/// Returns the key of a dictionary at a row.
 fn key(keys: &dyn Array, row: usize) -> Option<usize> {
     macro_rules! at {
         ($kind:ty) => {
@@ -456,7 +453,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(" ")
         };
-        // 86,400 seconds are no time of a day.
+        // 86,400 seconds are not a time of day.
         let seconds = Time32SecondArray::from(vec![37_800, 86_400]);
         assert_eq!(json(Arc::new(seconds)), "\"10:30:00\" null");
         let nanos = Time64NanosecondArray::from(vec![1]);

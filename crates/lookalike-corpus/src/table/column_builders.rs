@@ -1,4 +1,4 @@
-//! Columns that are being filled from JSON lines, of the kinds that [`schema_inference`](super::schema_inference) learned.
+//! Builders of columns from JSON lines, with the types inferred by [`schema_inference`](super::schema_inference).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,17 +35,17 @@ pub(super) struct ListBuilder {
     kind: InferredType,
 }
 
-/// Columns of the fields of an object; at the top, of the record.
+/// Builders of the fields of an object, or at the top level of the record.
 pub(super) struct StructBuilder {
     fields: InferredFields,
     columns: Vec<ColumnBuilder>,
     valid: NullBufferBuilder,
     rows: usize,
-    /// Fields that the row at hand has had.
+    /// Fields that already occurred in the current row.
     seen: Vec<bool>,
 }
 
-/// The Arrow type of a kind that is settled.
+/// Returns the Arrow type of a settled type.
 fn data_type(kind: &InferredType) -> DataType {
     match kind {
         InferredType::Bool => DataType::Boolean,
@@ -62,7 +62,7 @@ fn field(name: &str, kind: &InferredType) -> FieldRef {
     Arc::new(Field::new(name, data_type(kind), true))
 }
 
-/// Fields of a schema, all of them nullable.
+/// Returns the Arrow fields, all of them nullable.
 pub(super) fn arrow_fields(fields: &InferredFields) -> Vec<FieldRef> {
     let fields = fields.0.iter();
     fields.map(|(name, kind)| field(name, kind)).collect()
@@ -96,14 +96,14 @@ impl ColumnBuilder {
             ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => column.append_null(),
             ColumnBuilder::List(list) => list.close(false),
             ColumnBuilder::Struct(group) => {
-                // Arrow wants a slot in every child, also where the struct itself is null.
+                // Arrow needs a slot in every child, even if the struct itself is null.
                 group.columns.iter_mut().for_each(ColumnBuilder::add_null);
                 group.close(false);
             }
         }
     }
 
-    /// Takes what was added since the last call.
+    /// Takes the values that were added since the last call.
     fn finish(&mut self) -> ArrayRef {
         match self {
             ColumnBuilder::Bool(column) => Arc::new(column.finish()),
@@ -155,7 +155,7 @@ impl ColumnBuilder {
 }
 
 impl StructBuilder {
-    /// Empty columns.
+    /// Creates empty columns.
     pub(super) fn new(fields: &InferredFields) -> StructBuilder {
         let columns: Vec<ColumnBuilder> = fields
             .0
@@ -171,22 +171,22 @@ impl StructBuilder {
         }
     }
 
-    /// Adds a record. No object in it has a name twice.
+    /// Adds a record. The names in each of its objects must be distinct.
     ///
     /// # Errors
-    /// When the line is no object of the kinds that were learned.
+    /// Fails if the line is not an object with the inferred types.
     pub(super) fn add(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(line);
         AddObject(self).deserialize(&mut json)?;
         json.end()
     }
 
-    /// Rows since the last time.
+    /// Returns the number of rows since the last call of `finish`.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The columns of what was added since the last time.
+    /// Takes the columns with the rows added since the last call.
     pub(super) fn finish(&mut self) -> Vec<ArrayRef> {
         self.rows = 0;
         self.columns.iter_mut().map(ColumnBuilder::finish).collect()
@@ -220,8 +220,7 @@ impl<'de> Visitor<'de> for AddObject<'_> {
         group.seen.fill(false);
         let mut expected = 0;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            // Lines of one file mostly have their fields in one order: the guess is right nearly always, and
-            // spares a search.
+            // Lines of a file mostly have their fields in the same order, so the guess is nearly always right, and avoids a search.
             let at = group.fields.find(&name, expected);
             let at = at.ok_or_else(|| A::Error::custom("the line has changed"))?;
             expected = at + 1;
@@ -245,7 +244,7 @@ impl<'de> DeserializeSeed<'de> for ColumnVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        // Types do not agree in this column: the value stays as it is written, in a text.
+        // The types in this column differ: the value is stored as a text, as written.
         if let ColumnBuilder::Json(column) = self.0 {
             let text = <&RawValue>::deserialize(deserializer)?.get();
             match text {
@@ -281,8 +280,7 @@ impl<'de> Visitor<'de> for ColumnVisitor<'_> {
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
         match self.0 {
             ColumnBuilder::Int(column) => column.append_value(value),
-            // A column with one fraction in it is of floats; a whole number that no float holds would have made
-            // it a column of JSON.
+            // A column with at least one fraction is of floats; a whole number that is not exact as a float would have made it a column of JSON.
             ColumnBuilder::Float(column) => column.append_value(value as f64),
             _ => return Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self)),
         }
@@ -291,7 +289,7 @@ impl<'de> Visitor<'de> for ColumnVisitor<'_> {
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
         match self.0 {
-            // It fits: with one value beyond the signed range the column would have been learned as another.
+            // The cast is lossless: a single value beyond the signed range would have given the column another type.
             ColumnBuilder::Int(column) => column.append_value(value.cast_signed()),
             ColumnBuilder::UInt(column) => column.append_value(value),
             ColumnBuilder::Float(column) => column.append_value(value as f64),

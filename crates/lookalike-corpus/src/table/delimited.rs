@@ -1,4 +1,4 @@
-//! CSV and TSV, row by row, with as much memory as the longest row that is taken.
+//! Reading of CSV and TSV, row by row, in the memory of the longest accepted row.
 
 use csv_core::{ReadRecordResult, Reader};
 
@@ -19,18 +19,18 @@ use crate::source::{SkippedPart, Source};
 /// Decompressed bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
 
-/// More columns than this are no table.
+/// Maximum number of columns in a table.
 const MAX_COLUMNS: usize = 1 << 16;
 
-/// A table of delimited values that is being read.
+/// The state of reading a table of delimited values.
 pub(crate) struct DelimitedTable<'a> {
     source: &'a Source,
     decoder: SourceDecoder<'a>,
-    /// The delimiter, if the user names it.
+    /// The delimiter, if the user specified it.
     delimiter: Option<u8>,
     has_header: bool,
     reader: Reader,
-    /// Follows the quotes of a row; none where quotes are characters like others.
+    /// Tracks the quotes of a row; `None` if quotes are ordinary characters.
     quotes: Option<StrayQuotes>,
     input: Vec<u8>,
     at: usize,
@@ -38,33 +38,33 @@ pub(crate) struct DelimitedTable<'a> {
     offset: u64,
     ended: bool,
     is_damaged: bool,
-    /// True once a line feed stands behind the input.
+    /// True once a line feed was appended to the input.
     is_closed: bool,
     /// Names of the columns, once the first row is read.
     names: Option<Vec<String>>,
-    /// Fields that the user names, which may be numbers of columns.
+    /// Fields that the user named, which may be numbers of columns.
     wanted: Vec<String>,
     limit: usize,
-    /// True if no row is too long, but for the header: rows have the same numbers then.
+    /// True if no row except the header counts as too long. Rows have the same numbers in both modes.
     is_whole: bool,
     charset: TableCharset,
-    /// The row at hand: its fields without quotes, one after the other, and where each ends.
+    /// The current row: its fields without quotes, one after the other, and the end of each.
     fields: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// A row as it was read.
+/// A row that was read.
 struct DelimitedRow {
     columns: usize,
-    /// The hash of one that is too long, whose fields are not there.
+    /// The hash of a row that is too long, whose fields were dropped.
     long_hash: Option<u128>,
-    /// True if the input ends within its quotes.
+    /// True if the input ends within a quoted field of the row.
     is_quoted: bool,
-    /// True if a quote of a later line, in the middle of a value, closes one of its fields.
+    /// True if a quoted field is closed on a later line by a quote in the middle of a value.
     is_merged: bool,
 }
 
-/// The hash of the fields of a row that is too long: of their bytes, and of where each ends.
+/// The hash of the fields of an over-long row: of their bytes, and of the end of each.
 struct LongRow {
     bytes: LongHasher,
     ends: LongHasher,
@@ -78,7 +78,7 @@ impl LongRow {
         }
     }
 
-    /// Adds what was read since; ends count from the beginning of the row.
+    /// Adds the bytes and field ends read since the last call; ends count from the start of the row.
     fn add(&mut self, bytes: &[u8], ends: &[usize]) {
         self.bytes.update(bytes);
         for &end in ends {
@@ -123,7 +123,7 @@ impl<'a> DelimitedTable<'a> {
             limit: limits::max_document_bytes(options),
             is_whole,
             charset: TableCharset::default(),
-            // Not beyond the limit, which is looked at when they are full.
+            // No larger than the limit, which is checked when they are full.
             fields: vec![
                 0;
                 limits::max_document_bytes(options)
@@ -134,7 +134,7 @@ impl<'a> DelimitedTable<'a> {
         })
     }
 
-    /// Reads the next row into `fields` and `ends`; none at the end.
+    /// Reads the next row into `fields` and `ends`. Returns `None` at the end.
     fn row(&mut self, sink: &mut RowSink<'_>) -> Result<Option<DelimitedRow>, ReadError> {
         let (mut filled, mut columns) = (0, 0);
         let mut long: Option<LongRow> = None;
@@ -147,16 +147,15 @@ impl<'a> DelimitedTable<'a> {
             if self.at == self.input.len() && !self.ended {
                 self.read(sink)?;
             }
-            // As if a line feed were the last byte: only within quotes is it a part of a field. The reader itself takes the end for the
-            // end of quotes, too.
+            // Act as if the last byte were a line feed, which is part of a field only within quotes. The reader alone would let the end of the input
+            // close quotes, too.
             let is_at_end = self.ended && self.at == self.input.len();
             if is_at_end && !self.is_closed && !self.is_damaged {
                 self.input.clear();
                 self.input.push(b'\n');
                 (self.at, self.is_closed) = (0, true);
             }
-            // An empty input is the word for the end (csv-core), so after the last read the reader gets one,
-            // and gives out a row without a line feed.
+            // An empty input signals the end (csv-core), so after the last read the reader gets one, and returns a row without a line feed.
             let (result, read, wrote, ended) = self.reader.read_record(
                 &self.input[self.at..],
                 &mut self.fields[filled..],
@@ -172,11 +171,9 @@ impl<'a> DelimitedTable<'a> {
             is_quoted |= self.is_closed && wrote > 0;
             match result {
                 ReadRecordResult::InputEmpty => {}
-                // Nothing is lost by a full buffer: the reader holds no byte of its own, and goes on where it
-                // stopped.
+                // A full buffer loses nothing: the reader holds no bytes itself, and continues where it stopped.
                 ReadRecordResult::OutputFull if filled <= limit => {
-                    // Doubled, up to one byte beyond the limit: more need not be held to know that the row is
-                    // too long.
+                    // Doubled, up to one byte beyond the limit, which suffices to know that the row is too long.
                     let more = filled.min(limit + 1 - filled).max(1);
                     self.fields.resize(filled + more, 0);
                 }
@@ -184,7 +181,7 @@ impl<'a> DelimitedTable<'a> {
                     self.ends.resize(columns * 2, 0);
                 }
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
-                    // What is too long is read to its end and forgotten, but for its hash.
+                    // A row that is too long is read to its end and dropped, except for its hash.
                     let long = long.get_or_insert_with(LongRow::new);
                     long.add(&self.fields[..filled], &self.ends[..columns]);
                     (filled, columns) = (0, 0);
@@ -206,7 +203,7 @@ impl<'a> DelimitedTable<'a> {
         }
     }
 
-    /// Gets more input; a byte order mark is no part of it.
+    /// Reads more input, without a byte order mark.
     fn read(&mut self, sink: &mut RowSink<'_>) -> Result<(), ReadError> {
         self.input.clear();
         self.at = 0;
@@ -221,7 +218,7 @@ impl<'a> DelimitedTable<'a> {
                 self.is_damaged = true;
             }
         }
-        // The dialect is settled by the first bytes, before the reader has seen any.
+        // The dialect is determined from the first bytes, before the reader gets any.
         if self.offset == 0 {
             if self.input.starts_with(b"\xef\xbb\xbf") {
                 self.at = 3;
@@ -232,14 +229,14 @@ impl<'a> DelimitedTable<'a> {
                 _ => dialect::delimiter(&self.input[self.at..], self.ended, self.quotes.is_some()),
             });
             self.charset = TableCharset::of_table(&self.input[self.at..]);
-            // A new reader for each source: quotes that one leaves open do not reach into the next.
+            // A new reader for each source, so that unclosed quotes do not extend into the next.
             self.reader = dialect::reader(delimiter, self.quotes.is_some());
             self.quotes = self.quotes.take().map(|_| StrayQuotes::new(delimiter));
         }
         Ok(())
     }
 
-    /// Fields of the row at hand as text.
+    /// Returns the fields of the current row as text.
     fn fields(&self, columns: usize) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let row = &self.fields[..self.ends[..columns].last().copied().unwrap_or(0)];
@@ -249,7 +246,7 @@ impl<'a> DelimitedTable<'a> {
             .map(move |(start, end)| charset.decode(&self.fields[start..*end]))
     }
 
-    /// Names of the columns; where the user names one by its number alone, that is its name.
+    /// Sets the names of the columns. If the user names a column only by its number, that becomes its name.
     fn name_columns(&mut self, columns: usize) {
         let mut names: Vec<String> = self
             .fields(columns)
@@ -301,8 +298,7 @@ impl RowReader for DelimitedTable<'_> {
             let Some(row) = self.row(sink)? else {
                 return Ok(true);
             };
-            // The row at the very end of damaged data: whether it ends there, or only its bytes do, nobody
-            // knows.
+            // For a row at the very end of damaged data, it is unknown whether it ends there or was cut off.
             let cut_off = self.is_damaged && self.at == self.input.len();
             let broken = [
                 (cut_off, CUT_OFF),
@@ -314,7 +310,7 @@ impl RowReader for DelimitedTable<'_> {
                 continue;
             }
             match self.names.take() {
-                // The fields of a row that is too long are not there.
+                // The fields of an over-long row were dropped.
                 None if self.has_header && row.long_hash.is_some() => {
                     sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
                     self.names = Some(Vec::new());
@@ -323,7 +319,7 @@ impl RowReader for DelimitedTable<'_> {
                 None => {
                     let names: Vec<String> = (1..=row.columns).map(|n| n.to_string()).collect();
                     self.add(&names, &row, offset, sink);
-                    // A first row that is too long counts no columns; the next one does.
+                    // An over-long first row does not count columns; the next row does.
                     self.names = row.long_hash.is_none().then_some(names);
                 }
                 Some(names) => {
@@ -350,7 +346,7 @@ const OPEN_QUOTE: &str = "a quote that begins a field of this row is never close
 const STRAY_QUOTE: &str = "a quote that begins a field of this row ends in the middle of a value some lines below, so all rows between are \
                            missing: double the quote, or read quotes as plain characters";
 
-/// The name of a path that is one name.
+/// Returns the name of a path that consists of one name.
 fn only_name(path: &FieldPath) -> Option<String> {
     match path.names() {
         [name] => Some(name.clone()),

@@ -1,21 +1,21 @@
-//! Lengths that Parquet packs as differences (DELTA_BINARY_PACKED), added up before the library sets memory aside for them.
+//! Lengths that Parquet packs as differences (DELTA_BINARY_PACKED), added up before the library allocates memory for them.
 //!
-//! The count of the lengths stands before them, and the library believes it. Where values share prefixes (DELTA_BYTE_ARRAY), a page
-//! can also come to a thousand times what it holds.
+//! The count of the lengths is stored before them, and the library trusts it. If values share prefixes (DELTA_BYTE_ARRAY), the values of a page can
+//! also be a thousand times as large as the page.
 
 use super::thrift::CompactWalk;
 
-/// A run of lengths.
+/// A sequence of lengths.
 pub(super) struct DeltaLengths {
     /// Number of values.
     pub(super) count: u64,
-    /// All of them together.
+    /// Sum of all lengths.
     pub(super) sum: u64,
-    /// Bytes that they take.
+    /// Number of bytes in which they are packed.
     pub(super) bytes: usize,
 }
 
-/// Reads the lengths at the beginning of `bytes`, at most `most` of them; none where they contradict themselves.
+/// Reads at most `most` lengths from the start of `bytes`. Returns `None` if they are inconsistent.
 pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     let mut walk = CompactWalk::new(bytes.iter().copied());
     let block = walk.number()?;
@@ -23,7 +23,7 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     let count = walk.number()?;
     let first = i32::try_from(walk.signed()?).ok()?;
     let mini_values = block.checked_div(minis)?;
-    // A block is cut evenly, into parts whose values fill whole bytes.
+    // A block is divided evenly into parts whose values fill whole bytes.
     if block % minis != 0 || mini_values == 0 || mini_values % 32 != 0 || count > most {
         return None;
     }
@@ -43,30 +43,30 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     let mut left = count - 1;
     while left > 0 {
         let mut head = CompactWalk::new(bytes.get(at..)?.iter().copied());
-        // Cut to 32 bits, as the values are: what is beyond would wrap away in the sum.
+        // Truncated to 32 bits like the values: higher bits would wrap away in the sum.
         let least = head.signed()? as i32;
         at += usize::try_from(head.passed()).ok()?;
         let widths = bytes.get(at..at.checked_add(usize::try_from(minis).ok()?)?)?;
         at += widths.len();
         for &width in widths {
-            // Widths of parts that no value needs may be anything (Parquet, Encodings: DELTA_BINARY_PACKED).
+            // The widths of parts without values may be anything (Parquet, Encodings: DELTA_BINARY_PACKED).
             if left == 0 {
                 break;
             }
             if width > 32 {
                 return None;
             }
-            // The last part is padded: its bytes are there, its values are not counted.
+            // The last part is padded: its bytes exist, but its values do not count.
             let here = left.min(mini_values);
             for number in 0..here {
                 let delta = packed(bytes.get(at..)?, number, width)?;
-                // Differences wrap around in 32 bits, as the format says.
+                // Differences wrap around in 32 bits, as the format specifies.
                 total.last = total.last.wrapping_add(least).wrapping_add(delta as i32);
                 total.add()?;
             }
             left -= here;
             let whole = mini_values.checked_mul(width.into())? / 8;
-            // May lie behind the end, when the last part was cut off by a writer that saves its padding.
+            // May be beyond the end if a writer cut off the padding of the last part.
             at = at.checked_add(usize::try_from(whole).ok()?)?;
         }
     }
@@ -83,19 +83,19 @@ struct DeltaSum {
 }
 
 impl DeltaSum {
-    /// Adds the last length, which is none if it is negative.
+    /// Adds the last length. Returns `None` if it is negative.
     fn add(&mut self) -> Option<()> {
         self.sum += u64::try_from(self.last).ok()?;
         Some(())
     }
 }
 
-/// The number at a place of numbers of `width` bits, the lowest bits first.
+/// Returns the number at index `place` of numbers of `width` bits, lowest bits first.
 fn packed(bytes: &[u8], place: u64, width: u8) -> Option<u32> {
     let bit = place.checked_mul(width.into())?;
     let start = usize::try_from(bit / 8).ok()?;
     let length = (bit % 8 + u64::from(width)).div_ceil(8) as usize;
-    // 32 bits from any bit of a byte on are 39 bits at most: five bytes, of the eight here.
+    // 32 bits that start at any bit of a byte span at most 39 bits, which is five of the eight bytes.
     let mut word = [0; 8];
     word.get_mut(..length)?
         .copy_from_slice(bytes.get(start..start + length)?);
@@ -121,7 +121,7 @@ mod tests {
         number(out, ((value << 1) ^ (value >> 63)) as u64);
     }
 
-    /// As a writer packs them: blocks of 128 in four parts.
+    /// Packs lengths like a writer: blocks of 128 in four parts.
     fn pack(lengths: &[i32]) -> Vec<u8> {
         let mut out = Vec::new();
         for head in [128, 4, lengths.len() as u64] {

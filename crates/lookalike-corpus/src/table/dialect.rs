@@ -7,16 +7,16 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use crate::charset;
 use crate::options::InputOptions;
 
-/// Delimiters, the most usual first.
+/// Delimiters, the most common first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Rows that are looked at.
+/// Maximum number of rows that are examined.
 const ROWS: usize = 200;
 
-/// Bytes that are looked at.
+/// Maximum number of bytes that are examined.
 const BYTES: usize = 64 << 10;
 
-/// A reader of values that are separated so. Unless it `quotes`, quotes are characters like others.
+/// Creates a reader of values separated by `delimiter`. Without `quotes`, quotes are ordinary characters.
 pub(super) fn reader(delimiter: u8, quotes: bool) -> Reader {
     ReaderBuilder::new()
         .delimiter(delimiter)
@@ -24,26 +24,25 @@ pub(super) fn reader(delimiter: u8, quotes: bool) -> Reader {
         .build()
 }
 
-/// Finds the delimiter of a table: the one by which the first row has several values and most others as many.
+/// Detects the delimiter of a table: the one with which the first row has several values and most others have as many.
 pub(super) fn delimiter(head: &[u8], is_whole: bool, quotes: bool) -> u8 {
     let head = &head[..head.len().min(BYTES)];
     let share = |delimiter: u8| {
         let columns = columns(head, reader(delimiter, quotes), is_whole);
         let first = columns.first().copied().filter(|first| *first > 1)?;
         let alike = columns.iter().filter(|columns| **columns == first).count();
-        // In thousandths, which makes an integer to compare by. `columns` is not empty, since its first was
-        // taken.
+        // In thousandths, so that integers can be compared. `columns` is not empty, since its first element was taken.
         Some((alike * 1000 / columns.len(), first, delimiter))
     };
-    // Of equal ones the first: `max_by_key` would take the last.
+    // Of equal ones the first counts, but `max_by_key` would return the last, so iterate in reverse.
     let found = DELIMITERS.into_iter().rev().filter_map(share);
     found
         .max_by_key(|(share, columns, _)| (*share, *columns))
         .map_or(b',', |(_, _, delimiter)| delimiter)
 }
 
-/// Returns true if a text without a telling name is a table: all its rows have as many values, and it has a column of texts, or the
-/// user speaks of its values.
+/// Returns true if a text whose name does not tell is a table: all its rows have the same number of values, and it has a text column, or the options
+/// refer to columns.
 pub(crate) fn is_table(head: &[u8], options: &InputOptions) -> bool {
     let quotes = !options.no_quotes;
     let delimiter = options
@@ -78,10 +77,9 @@ fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptio
     names.iter().any(is_wanted)
 }
 
-/// Counts the values of each of the first rows. A row that may go on is left out.
+/// Counts the values in each of the first rows. A row that may continue is left out.
 fn columns(head: &[u8], mut reader: Reader, is_whole: bool) -> Vec<usize> {
-    // The content is thrown away: only the numbers of fields are counted, so full buffers are simply filled
-    // anew.
+    // Only the numbers of fields count, so the content is dropped and full buffers are overwritten.
     let (mut fields, mut ends) = (vec![0; 1 << 12], vec![0; 1 << 8]);
     let (mut rows, mut at, mut columns) = (Vec::new(), 0, 0);
     while rows.len() < ROWS {
@@ -89,8 +87,7 @@ fn columns(head: &[u8], mut reader: Reader, is_whole: bool) -> Vec<usize> {
         at += read;
         columns += ended;
         match result {
-            // An empty input tells the reader that the last row is over.
-            // `head[at..]` is empty by now, and the next turn tells the reader so.
+            // An empty input tells the reader that the last row has ended. `head[at..]` is empty now, and the next iteration passes it.
             ReadRecordResult::InputEmpty if is_whole => {}
             ReadRecordResult::InputEmpty | ReadRecordResult::End => return rows,
             ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}

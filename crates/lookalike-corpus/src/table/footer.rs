@@ -1,7 +1,7 @@
-//! The footer of a Parquet file, looked at before the library believes it.
+//! The footer of a Parquet file, checked before the library trusts it.
 //!
-//! Three counts in it make the library set memory aside, or call itself, before it has seen what is counted: row groups, and the
-//! children of each element of the schema. One wrong byte would end the process.
+//! Three counts in it make the library allocate memory, or recurse, before it has read the counted elements: row groups, and the children of each
+//! element of the schema. One wrong byte would end the process.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -16,26 +16,25 @@ use super::pages;
 use super::thrift::{CompactWalk, kind};
 use crate::guard::guarded;
 
-/// Structs and lists within each other; the sizes of levels in a column of a row group are the eighth.
+/// Maximum nesting of structs and lists; the sizes of levels in a column of a row group have depth eight.
 const DEPTH: u32 = 32;
-/// The library numbers row groups so.
+/// Maximum number of row groups, limited by the type of their numbers in the library.
 const MOST_ROW_GROUPS: u64 = i16::MAX as u64 + 1;
-/// Groups within each other in a schema: a list of lists takes two or three for each list.
+/// Maximum nesting of groups in a schema: a list of lists takes two or three for each list.
 const SCHEMA_DEPTH: usize = 128;
-/// Rows that a file of any size may have, whatever they are packed by.
+/// Number of rows that a file of any size may have, however they are packed.
 const EASY_ROWS: u64 = 1 << 24;
-/// Beyond that, rows for each byte of the file.
+/// Maximum number of rows per byte of the file, beyond that.
 const ROWS_A_BYTE: u64 = 8000;
-/// Values of a repeated column that a row group of any size may have.
+/// Number of values in a repeated column that a row group of any size may have.
 const EASY_VALUES: i64 = 1 << 26;
-/// Beyond that, values for each unpacked byte.
+/// Maximum number of values per unpacked byte, beyond that.
 const VALUES_A_BYTE: i64 = 64;
 
-/// Reads the footer of a file, or says what is wrong with it.
+/// Reads the footer of a file, or returns the reason why it is invalid.
 pub(super) fn load(file: &File) -> std::result::Result<ArrowReaderMetadata, String> {
     let metadata =
-        // The checks are made while the library reads: it asks for the footer by `get_bytes`, and gets it only
-        // when it is sound.
+        // The checks run while the library reads: it requests the footer by `get_bytes`, and gets it only if it is valid.
         guarded(|| ArrowReaderMetadata::load(&CheckedFooter(file), ArrowReaderOptions::new()))?;
     let file_bytes = file.metadata().map_err(|error| error.to_string())?.len();
     match impossible(&metadata, file_bytes) {
@@ -56,7 +55,7 @@ impl Length for CheckedFooter<'_> {
 impl ChunkReader for CheckedFooter<'_> {
     type T = BufReader<File>;
 
-    /// Readers are for the eight bytes behind the footer only.
+    /// Used only to read the eight bytes after the footer.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         self.0.get_read(start)
     }
@@ -72,7 +71,7 @@ impl ChunkReader for CheckedFooter<'_> {
     }
 }
 
-/// Walks through a footer to its end. None when something that is counted is not there.
+/// Walks through a footer to its end. Returns `None` if a counted element is missing.
 fn check(footer: &[u8]) -> Option<()> {
     const SCHEMA: i64 = 2;
     const ROW_GROUPS: i64 = 4;
@@ -88,8 +87,7 @@ fn check(footer: &[u8]) -> Option<()> {
                 if count > MOST_ROW_GROUPS {
                     return None;
                 }
-                // Each element takes a byte at least, so the loop ends with the footer, whatever the count
-                // says.
+                // Each element takes at least one byte, so the loop ends with the footer, whatever the count.
                 (0..count).try_for_each(|_| walk.skip_element(kind, DEPTH))?;
             }
             (_, kind) => walk.skip(kind, DEPTH)?,
@@ -98,35 +96,35 @@ fn check(footer: &[u8]) -> Option<()> {
     }
 }
 
-/// A schema is a tree, written from the root on, each element with the number of its children.
+/// Checks the schema: a tree in preorder, where each element has the number of its children.
 fn check_schema(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<()> {
     let (count, kind) = walk.list()?;
     if kind != kind::STRUCT {
         return None;
     }
-    // What is still missing of each group that is not at its end.
+    // Number of missing children of each open group.
     let mut open: Vec<u64> = Vec::new();
     for left in (0..count).rev() {
         if let Some(missing) = open.last_mut() {
             *missing -= 1;
         }
         let children = children(walk)?;
-        // More children than elements are still to come: the library would reserve room for all of them.
+        // More children than remaining elements: the library would reserve memory for all of them.
         if children > left {
             return None;
         }
         open.push(children);
-        // The library reads a schema by calling itself.
+        // The library reads a schema recursively.
         if open.len() > SCHEMA_DEPTH {
             return None;
         }
-        // A group ends with its last child, and may be the last child of the one around it.
+        // A group ends with its last child, and may itself be the last child of the group around it.
         while open.pop_if(|missing| *missing == 0).is_some() {}
     }
     open.is_empty().then_some(())
 }
 
-/// Passes over an element of a schema; how many children it says that it has.
+/// Skips an element of a schema. Returns its number of children.
 fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
     const NUM_CHILDREN: i64 = 5;
     let (mut last, mut children) = (0, 0);
@@ -134,9 +132,9 @@ fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
         let (number, kind) = walk.numbered_field(last)?;
         match (number, kind) {
             (_, 0) => return Some(children),
-            // As many as the last of repeated fields says: so it takes the library.
+            // Of repeated fields the last counts, as in the library.
             (NUM_CHILDREN, kind::I32) => {
-                // The library cuts off what is beyond 32 bits.
+                // The library truncates to 32 bits.
                 children = u64::try_from(walk.signed()?)
                     .ok()
                     .filter(|&children| children <= i32::MAX as u64)?;
@@ -147,7 +145,7 @@ fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
     }
 }
 
-/// Finds a statement of the footer that cannot be true of a file of this size.
+/// Finds a value in the footer that is impossible for a file of this size.
 fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String> {
     // Negative numbers do not fit either.
     let fits = |value: i64| u64::try_from(value).is_ok_and(|value| value <= file_bytes);
@@ -171,13 +169,12 @@ fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String>
             return Some(format!("row group {number}: {reason}"));
         }
     }
-    // Runs of one value are packed in a few bytes whatever their length; real tables of constants stay far
-    // below 8,000 rows a byte of file.
+    // Runs of one value take a few bytes, whatever their length; real tables of constants stay far below 8,000 rows per byte of file.
     (rows > EASY_ROWS && rows > file_bytes.saturating_mul(ROWS_A_BYTE))
         .then(|| format!("a file of {file_bytes} bytes says that it has {rows} rows: not read"))
 }
 
-/// One row of a repeated column can have any number of values, of no bytes at all.
+/// Checks the number of values: one row of a repeated column can have any number of them, without any bytes.
 fn too_many_values(group: &RowGroupMetaData) -> Option<String> {
     group.columns().iter().find_map(|column| {
         let (values, bytes) = (column.num_values(), column.uncompressed_size().max(0));
@@ -196,7 +193,7 @@ fn too_many_values(group: &RowGroupMetaData) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A footer of three fields: the schema, whose elements have so many children, and the count of row groups.
+    /// Builds a footer of three fields: the schema, whose elements have these numbers of children, and the count of row groups.
     fn footer(children: &[u64], row_groups: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x15, 2, 0x19, 0xfc, children.len() as u8];
         for &count in children {
@@ -225,7 +222,7 @@ mod tests {
 
     #[test]
     fn row_groups_that_are_not_there_are_not_counted() {
-        // Two billion of them: the library would set 300 GB aside.
+        // Two billion of them, for which the library would allocate 300 GB.
         let many = [0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
         assert_eq!(check(&footer(&[1, 0], &many)), None);
     }

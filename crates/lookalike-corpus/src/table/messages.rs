@@ -1,7 +1,7 @@
-//! The messages of an Arrow file or stream, looked at before the library reads them.
+//! The messages of an Arrow file or stream, checked before the library reads them.
 //!
-//! The library sets aside what a message, or a packed buffer in it, says it comes to: one wrong byte can ask for terabytes, and
-//! end the process. Only the messages before the first that cannot be meant are handed on.
+//! The library allocates the size that a message, or a packed buffer in it, declares: one wrong byte can request terabytes, and end the process. Only
+//! the messages before the first impossible one are passed on.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,34 +10,34 @@ use std::io::{Read, Seek, SeekFrom};
 use arrow_ipc::{Buffer, CompressionType, Message, RecordBatch, root_as_message};
 use lz4_flex::frame::FrameDecoder;
 
-/// Stands before each message, but in files of old versions.
+/// Marker before each message, except in files of old versions.
 const CONTINUATION: u32 = u32::MAX;
 
-/// Beyond this, a batch may come to [`TIMES`] its packed size.
+/// Unpacked size that any batch may have. Larger ones are limited to [`TIMES`] their packed size.
 const EASY: u64 = 64 << 20;
 /// Compression ratio that columns hardly ever reach.
 const TIMES: u64 = 1000;
-/// Largest compression ratio of LZ4.
+/// Maximum compression ratio of LZ4.
 const LZ4_TIMES: u64 = 255;
-/// Rows that a batch of any size may have.
+/// Number of rows that a batch of any size may have.
 const EASY_ROWS: u64 = 1 << 24;
-/// Beyond that, rows for each byte of the batch.
+/// Maximum number of rows per byte of the batch, beyond that.
 const ROWS_A_BYTE: u64 = 8000;
-/// Bytes of a message without its body: the schema, or the places of the columns.
+/// Maximum number of bytes of a message without its body: the schema, or the positions of the columns.
 const MOST_HEAD: u64 = 256 << 20;
 
-/// A file whose messages are walked over.
+/// A file whose messages are being checked.
 pub(super) struct ArrowMessages<'f> {
     file: &'f mut File,
     /// Length of the file.
     bytes: u64,
-    /// Largest unpacked size of a batch, and of all dictionaries together.
+    /// Maximum unpacked size of a batch, and of all dictionaries together.
     most: u64,
     /// Unpacked size of each dictionary.
     dictionaries: BTreeMap<i64, u64>,
 }
 
-/// The buffers of a batch as the library would unpack them.
+/// The buffers of a batch that the library would unpack.
 struct PackedMessage<'m> {
     /// Offset of the body in the file.
     body: u64,
@@ -47,7 +47,7 @@ struct PackedMessage<'m> {
 }
 
 impl<'f> ArrowMessages<'f> {
-    /// The messages of a file of so many bytes, of which none may come to more than `most`.
+    /// Creates a check of the messages in a file of `bytes` bytes, each of which may unpack to at most `most`.
     pub(super) fn new(file: &'f mut File, bytes: u64, most: u64) -> ArrowMessages<'f> {
         ArrowMessages {
             file,
@@ -57,25 +57,25 @@ impl<'f> ArrowMessages<'f> {
         }
     }
 
-    /// Walks over the messages from `at` on: where the last sound one ends, and what is wrong with the next. Behind the mark
-    /// of the end a file has its footer, and a stream nothing.
+    /// Checks the messages from `at` on. Returns the end of the last valid one, and the reason why the next is invalid, if any. After the end mark, a
+    /// file has its footer, and a stream nothing.
     pub(super) fn sound(&mut self, mut at: u64, is_file: bool) -> (u64, Option<String>) {
         loop {
             match self.message(at) {
                 Ok(0) => return (at, self.behind_end(is_file)),
                 Ok(length) => at += length,
-                // Lengths chain the messages: behind one that is wrong nobody knows where the next begins.
+                // Messages are chained by their lengths: after a wrong one, the start of the next is unknown.
                 Err(reason) => return (at, Some(reason)),
             }
         }
     }
 
-    /// Length of the message at a place with its prefix and body; 0 for the mark of the end.
+    /// Returns the length of the message at an offset, including its prefix and body, or 0 for the end mark.
     fn message(&mut self, at: u64) -> Result<u64, String> {
         self.seek(at)?;
         let mut prefix = 4;
         let mut length = self.word()?;
-        // Since Arrow 0.15 (IPC format, "Encapsulated message format"); before, the length came first.
+        // Since Arrow 0.15 (IPC format, "Encapsulated message format"); before that, the length came first.
         if length == CONTINUATION {
             length = self.word()?;
             prefix = 8;
@@ -105,7 +105,7 @@ impl<'f> ArrowMessages<'f> {
         Ok(prefix + head_bytes + body)
     }
 
-    /// Refuses a message that would take more memory than it may.
+    /// Refuses a message that would take more memory than allowed.
     fn check(&mut self, message: &Message<'_>, body: u64, bytes: u64) -> Result<(), String> {
         let dictionary = message.header_as_dictionary_batch();
         let batch = match &dictionary {
@@ -117,7 +117,7 @@ impl<'f> ArrowMessages<'f> {
         };
         let rows = u64::try_from(batch.length())
             .map_err(|_| "a batch has fewer than no rows".to_owned())?;
-        // Columns of nulls have rows and no bytes, so that bytes alone do not bound what is made of them.
+        // Columns of nulls have rows but no bytes, so bytes alone do not limit the unpacked size.
         if rows > EASY_ROWS.max(bytes.saturating_mul(ROWS_A_BYTE)) {
             return Err(format!(
                 "a batch of {bytes} bytes says that it has {rows} rows: not read"
@@ -135,10 +135,10 @@ impl<'f> ArrowMessages<'f> {
         }
         if let Some(dictionary) = dictionary {
             let before = self.dictionaries.entry(dictionary.id()).or_default();
-            // A delta is added to the dictionary of its number; any other takes its place.
+            // A delta is added to the dictionary with its id; any other batch replaces it.
             let kept = if dictionary.isDelta() { *before } else { 0 };
             *before = kept.saturating_add(unpacked);
-            // A saturated one is above any limit by itself, and sizes of files cannot make the others overflow.
+            // A saturated value exceeds any limit by itself, and the others cannot overflow, given the sizes of files.
             let all = self.dictionaries.values().sum();
             if all > self.most {
                 return Err(self.too_much("its dictionaries", all));
@@ -147,9 +147,9 @@ impl<'f> ArrowMessages<'f> {
         Ok(())
     }
 
-    /// Checks what follows the mark of the end: a mark where a message should stand would hide the rest.
+    /// Checks the bytes after the end mark: an end mark in place of a message would hide the rest.
     fn behind_end(&mut self, is_file: bool) -> Option<String> {
-        // Less than this is padding.
+        // Minimum size of a message; fewer bytes are padding.
         const MESSAGE: u64 = 64;
         const TAIL: u64 = 10;
         let mark = self.file.stream_position().ok()?;
@@ -158,7 +158,7 @@ impl<'f> ArrowMessages<'f> {
             let mut tail = [0; TAIL as usize];
             let start = self.bytes.saturating_sub(TAIL);
             self.seek(start).ok()?;
-            // A file that was cut behind its last message has lost nothing.
+            // A file that was cut after its last message has lost nothing.
             self.file.read_exact(&mut tail).ok()?;
             let footer = tail.strip_suffix(b"ARROW1")?.first_chunk()?;
             end = start.saturating_sub(u32::from_le_bytes(*footer).into());
@@ -182,7 +182,7 @@ impl<'f> ArrowMessages<'f> {
     ) -> Result<u64, String> {
         let mut all = 0_u64;
         for buffer in packed.batch.buffers().into_iter().flatten() {
-            // Added up as declared: many small lies are as large as one.
+            // Declared sizes are added up: many small false sizes are as bad as a large one.
             all = all.saturating_add(self.unpacked_buffer(packed, buffer, codec)?);
             let allowed = EASY.max(packed.bytes.saturating_mul(TIMES));
             if all > allowed {
@@ -198,7 +198,7 @@ impl<'f> ArrowMessages<'f> {
         Ok(all)
     }
 
-    /// Reads the unpacked size of a buffer: it begins with its length, or with -1 where it is not packed.
+    /// Reads the unpacked size of a buffer, which begins with its length, or with -1 if it is not packed.
     fn unpacked_buffer(
         &mut self,
         packed: &PackedMessage<'_>,
@@ -226,18 +226,18 @@ impl<'f> ArrowMessages<'f> {
         self.file.read_exact(&mut prefix).map_err(|_| beyond())?;
         let length = length - PREFIX;
         let declared = match i64::from_le_bytes(prefix) {
-            // Arrow format, BodyCompression: buffers that do not shrink are stored as they are.
+            // Arrow format, BodyCompression: buffers that do not shrink are stored uncompressed.
             -1 => return Ok(length),
             declared => u64::try_from(declared)
                 .map_err(|_| format!("a buffer says that it comes to {declared} bytes"))?,
         };
-        // The other codec is given so much room and no more; this one is read to its end.
+        // For the other codec, the library allocates just the declared size; this one is read to its end.
         if codec == CompressionType::LZ4_FRAME
             && length.saturating_mul(LZ4_TIMES) > EASY.max(declared)
         {
             let file = self.file.try_clone().map_err(|error| error.to_string())?;
             let mut reader = FrameDecoder::new(file.take(length)).take(declared.saturating_add(1));
-            // Damage is for the library to find: it stops there, as this does.
+            // Ignore damage: the library finds it and stops there, too.
             let grown = std::io::copy(&mut reader, &mut std::io::sink());
             if grown.is_ok_and(|bytes| bytes > declared) {
                 return Err(format!(

@@ -1,8 +1,7 @@
 //! Tables: rows of CSV and TSV, Parquet and Arrow as records.
 //!
-//! Read, a row becomes the JSON object of its columns, so that `--id`, `--text` and ranks name columns,
-//! `a.b` the fields of a nested one. Written, lines of JSON become a table again (`writer`); rows of Parquet and Arrow are taken
-//! from the batches themselves (`split`).
+//! For reading, a row becomes the JSON object of its columns, so that options name columns, and `a.b` the fields of a nested one. For writing, JSON
+//! lines become a table again (`writer`); rows of Parquet and Arrow are taken directly from the batches (`split`).
 
 #[cfg(feature = "parquet")]
 mod arrow;

@@ -1,4 +1,4 @@
-//! In a build without Parquet: tables of fingerprints are refused by name.
+//! Replacement of `codes` in builds without Parquet: refuses tables of fingerprints with an error that names the feature.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,11 +10,11 @@ fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, reason)
 }
 
-/// Reads nothing.
+/// A reader that cannot be created.
 pub struct CodeTable(std::convert::Infallible);
 
 impl CodeTable {
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     /// Always.
@@ -22,7 +22,7 @@ impl CodeTable {
         Err(unsupported())
     }
 
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     /// Always.
@@ -52,11 +52,11 @@ impl CodeTable {
     }
 }
 
-/// Writes nothing.
+/// A writer that cannot be created.
 pub struct CodeTableWriter<W>(std::convert::Infallible, W);
 
 impl<W: Write + Send> CodeTableWriter<W> {
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     /// Always.
@@ -64,7 +64,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
         Err(unsupported())
     }
 
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     /// Always.
@@ -72,7 +72,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
         Err(unsupported())
     }
 
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     /// Always.

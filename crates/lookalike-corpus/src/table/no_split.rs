@@ -1,4 +1,4 @@
-//! In place of `split` in builds without Parquet, which read no such tables.
+//! Replacement of `split` in builds without Parquet, which read no such tables.
 
 use std::io;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use crate::error::ReadError;
 use crate::options::InputOptions;
 use crate::source::Inputs;
 
-/// A row of a table that is split.
+/// A row of a table that is being split.
 pub struct TableRow<'a> {
     batch: PhantomData<&'a ()>,
     /// Number of the record in its source, the same as in [`crate::Record::number`].
@@ -16,7 +16,7 @@ pub struct TableRow<'a> {
 }
 
 impl TableRow<'_> {
-    /// The record as the JSON object of its columns, without a line feed.
+    /// Returns the record as the JSON object of its columns, without a line feed.
     pub fn line(&self) -> Vec<u8> {
         Vec::new()
     }
@@ -25,14 +25,14 @@ impl TableRow<'_> {
 /// The result of [`Inputs::split_table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitTable {
-    /// Rows that the table has, as far as it can be read.
+    /// Number of readable rows in the table.
     pub rows: u64,
-    /// Bytes of the two tables.
+    /// Size of each of the two tables in bytes.
     pub bytes: [u64; 2],
 }
 
 impl Inputs {
-    /// Reason why the rows of a table cannot be written as Parquet with their types: no table is read in this build.
+    /// Returns no reason, because this build reads no tables.
     ///
     /// # Errors
     /// None.
@@ -40,7 +40,7 @@ impl Inputs {
         Ok(None)
     }
 
-    /// Splits no table: none is read in this build.
+    /// Splits nothing, because this build reads no tables.
     ///
     /// # Errors
     /// None.

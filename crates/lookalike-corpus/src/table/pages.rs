@@ -1,14 +1,12 @@
-//! The pages of a Parquet file, looked at before they are unpacked, and again before they are read.
+//! The pages of a Parquet file, checked before they are unpacked, and again before they are decoded.
 //!
-//! The library sets aside what a page says it comes to before it unpacks it: eight bytes of a damaged file can ask for two
-//! gigabytes. So the file is handed to the library through [`CheckedFile`], which looks at the head of each page first, and at what
-//! is packed where the library would unpack without end. What comes out of it goes through [`CheckedPages`], which looks at the
-//! counts inside a page. Texts are read as views into their pages: a dictionary of one long text and a million references to it
-//! come to a million references.
+//! The library allocates the declared size of a page before it unpacks it: eight bytes of a damaged file can request two gigabytes. So the library
+//! reads the file through [`CheckedFile`], which checks the head of each page first, and also the packed data if the library would unpack it without
+//! limit. The unpacked pages go through [`CheckedPages`], which checks the counts in them. Texts are read as views into their pages, so that a
+//! dictionary with one long text and a million references to it takes only the memory of a million references.
 //!
-//! A head is a struct in Thrift's compact protocol. The library takes its fields in any order and the last of those that
-//! are repeated, so a head is walked through to its end, and has to be as every writer makes it: kind and sizes first, each
-//! field once, in the order of their numbers.
+//! A head is a struct in Thrift's compact protocol. The library accepts its fields in any order, and the last of repeated ones counts. So a head is
+//! walked to its end, and must have the form that every writer produces: kind and sizes first, each field once, in the order of their numbers.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -30,32 +28,31 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::delta;
 use super::thrift::{CompactWalk, kind};
 
-/// Pages that come to more are not read. Writers aim at 1 MiB; those that count rows first come to some hundred with long
-/// texts.
+/// Maximum unpacked size of a page. Writers aim at 1 MiB; those that count rows first reach some hundred MiB with long texts.
 const MOST: i64 = 512 << 20;
-/// Beyond this, a page may come to [`TIMES`] its packed size.
+/// Unpacked size that any page may have. Larger ones are limited to [`TIMES`] their packed size.
 const EASY: i64 = 64 << 20;
 /// Compression ratio that text hardly ever reaches.
 const TIMES: i64 = 1000;
-/// Bytes of a head: some writers put the least and the greatest text into it.
+/// Maximum number of bytes of a head: some writers put the minimum and maximum text into it.
 const HEAD: u64 = 64 << 20;
-/// Structs within each other; the statistics of a page are the second.
+/// Maximum nesting of structs; the statistics of a page have depth two.
 const DEPTH: u32 = 8;
-/// Values in a page whose lengths are packed: the library keeps all of them.
+/// Maximum number of values in a page with packed lengths, all of which the library holds.
 const MOST_LENGTHS: u64 = 1 << 25;
-/// Bytes of values of a fixed length that are decoded together.
+/// Maximum number of bytes of fixed-length values that are decoded together.
 const FIXED_BYTES: i64 = 64 << 20;
 
-/// Largest compression ratio of gzip: 258 bytes in two bits.
+/// Maximum compression ratio of gzip: 258 bytes in two bits.
 const GZIP_TIMES: i64 = 1032;
-/// Largest compression ratio of LZ4.
+/// Maximum compression ratio of LZ4.
 const LZ4_TIMES: i64 = 255;
 
 fn refused<T>(reason: String) -> Result<T> {
     Err(ParquetError::General(reason))
 }
 
-/// Bytes of a file, none of which lies beyond its end.
+/// Returns bytes of a file, or an error if some are beyond its end.
 pub(super) fn existing_bytes(file: &File, start: u64, length: usize) -> Result<Bytes> {
     if start
         .checked_add(length as u64)
@@ -82,7 +79,7 @@ pub(super) struct ParquetPart {
     pub(super) texts: TextTypes,
 }
 
-/// A reader of a part of a file, in batches of at most `rows` rows.
+/// Creates a reader for a part of a file, in batches of at most `rows` rows.
 pub(super) fn record_batches(
     file: File,
     metadata: &ArrowReaderMetadata,
@@ -98,8 +95,7 @@ pub(super) fn record_batches(
             _ => 1,
         });
     let longest = longest.max().unwrap_or(1).max(1);
-    // The library sets aside rows × length before it reads: a type of 2 GiB a value, which a schema may name,
-    // would do with one row.
+    // The library allocates rows × length before it reads: a type of 2 GiB per value, which a schema may declare, would exhaust memory with one row.
     let rows = rows.min((FIXED_BYTES / longest).max(1) as usize);
     let fields = metadata.schema().fields();
     let hint = match part.texts {
@@ -115,7 +111,7 @@ pub(super) fn record_batches(
     ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None)
 }
 
-/// The field with views in place of texts and bytes.
+/// Returns the field with views in place of texts and bytes.
 fn as_view(field: &FieldRef) -> FieldRef {
     let kind = view_type(field.data_type());
     Arc::new(Field::clone(field).with_data_type(kind))
@@ -125,7 +121,7 @@ fn view_type(kind: &DataType) -> DataType {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        // A dictionary of texts that was written by Arrow: as views each row is a reference anyway.
+        // A dictionary of texts written by Arrow: with views, each row is a reference anyway.
         DataType::Dictionary(_, value) if view_type(value) != **value => view_type(value),
         DataType::List(item) => DataType::List(as_view(item)),
         DataType::LargeList(item) => DataType::LargeList(as_view(item)),
@@ -197,11 +193,11 @@ struct CheckedPages {
     pages: SerializedPageReader<CheckedFile>,
     physical: Type,
     levels: PageLevels,
-    /// Values that the pages behind this one may have.
+    /// Maximum number of values in the remaining pages.
     left: i64,
 }
 
-/// The highest levels of a column: where they are not 0, levels stand before the values of a page.
+/// The maximum levels of a column: if they are not 0, levels come before the values of a page.
 #[derive(Clone, Copy)]
 struct PageLevels {
     repetition: i16,
@@ -236,7 +232,7 @@ impl CheckedPages {
     fn check(&mut self, page: &Page) -> Result<()> {
         let (bytes, values) = (page.buffer().len() as u64, u64::from(page.num_values()));
         if page.is_dictionary_page() {
-            // Plain values: a text has four bytes of length, any other takes one at least.
+            // Plain values: a text has four bytes of length, and any other value takes at least one byte.
             let least = if self.physical == Type::BYTE_ARRAY {
                 4
             } else {
@@ -249,8 +245,7 @@ impl CheckedPages {
                 false => Ok(()),
             };
         }
-        // The footer's number bounds all pages together: thousands of small pages with large counts add up,
-        // too.
+        // The number in the footer limits all pages together, because thousands of small pages with large counts add up, too.
         self.left -= values as i64;
         if self.left < 0 {
             return refused("its pages have more values than its footer says".to_owned());
@@ -259,7 +254,7 @@ impl CheckedPages {
             Encoding::DELTA_LENGTH_BYTE_ARRAY => {
                 let lengths = values_of(page, self.levels)
                     .and_then(|values| delta::lengths(values, MOST_LENGTHS));
-                // Texts of this encoding stand in the page in full; only their lengths could contradict it.
+                // Texts in this encoding are stored in full, so only their lengths can be inconsistent.
                 lengths.map(|_| 0)
             }
             Encoding::DELTA_BYTE_ARRAY => {
@@ -277,14 +272,14 @@ impl CheckedPages {
     }
 }
 
-/// Computes the unpacked size of values that share prefixes with those before them.
+/// Computes the unpacked size of values that share prefixes with their predecessors.
 fn bytes_behind_prefixes(values: &[u8]) -> Option<u64> {
     let prefixes = delta::lengths(values, MOST_LENGTHS)?;
     let suffixes = delta::lengths(&values[prefixes.bytes..], MOST_LENGTHS)?;
     (prefixes.count == suffixes.count).then_some(prefixes.sum + suffixes.sum)
 }
 
-/// The values of a data page, behind its levels.
+/// Returns the values of a data page, which follow its levels.
 fn values_of(page: &Page, levels: PageLevels) -> Option<&[u8]> {
     match page {
         Page::DataPageV2 {
@@ -313,8 +308,8 @@ fn behind_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) ->
         return Some(bytes);
     }
     let length = match encoding {
-        // In pages of the first version the length of the levels stands before them.
-        // The sum cannot overflow on 64 bits; `get` refuses what lies outside.
+        // In pages of the first version, the length of the levels comes before them. The sum cannot overflow on 64 bits; `get` refuses ranges outside
+        // of the page.
         Encoding::RLE => 4 + u32::from_le_bytes(*bytes.first_chunk()?) as usize,
         Encoding::BIT_PACKED => {
             let bits = u64::from(16 - highest.unsigned_abs().leading_zeros());
@@ -327,7 +322,7 @@ fn behind_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) ->
 
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        // Unpacked by now, which `CheckedFile` allowed; decoded only after this check.
+        // The page is already unpacked, which `CheckedFile` allowed, but it is decoded only after this check.
         let page = self.pages.get_next_page()?;
         page.iter().try_for_each(|page| self.check(page))?;
         Ok(page)
@@ -370,10 +365,9 @@ impl Length for CheckedFile {
 impl ChunkReader for CheckedFile {
     type T = BufReader<File>;
 
-    /// Readers are for the heads of pages only.
+    /// Used only to read the heads of pages.
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        // Byte by byte out of a buffer of 8 KiB: a head takes some fifty bytes, once for each page of about a
-        // mebibyte.
+        // Byte by byte from a buffer of 8 KiB: a head takes some fifty bytes, once for each page of about a mebibyte.
         let bytes = self.file.get_read(start)?.take(HEAD).bytes();
         let head = match sound_head(bytes.map_while(std::io::Result::ok)) {
             Ok(head) => head,
@@ -388,18 +382,18 @@ impl ChunkReader for CheckedFile {
     }
 }
 
-/// Makes a reader of unpacked bytes.
+/// Creates a reader of unpacked bytes.
 type Unpacker = fn(std::io::Take<File>) -> Box<dyn Read>;
 
 impl CheckedFile {
-    /// Unpacks what the library would unpack without end, and keeps none of it.
+    /// Unpacks data that the library would unpack without limit, to measure it, without keeping the output.
     fn check_packed(&self, start: u64, head: &DataPageHead) -> Result<()> {
         let (times, unpack): (_, Unpacker) = match self.compression {
             Compression::GZIP(_) => (GZIP_TIMES, |packed| Box::new(MultiGzDecoder::new(packed))),
             Compression::LZ4 => (LZ4_TIMES, |packed| Box::new(FrameDecoder::new(packed))),
             _ => return Ok(()),
         };
-        // Small pages cannot grow beyond what is allowed: nearly none is unpacked twice.
+        // Small pages cannot exceed the limit, so hardly any page is unpacked twice.
         if head.packed.saturating_mul(times) <= MOST {
             return Ok(());
         }
@@ -408,7 +402,7 @@ impl CheckedFile {
         let packed = (head.packed as u64).saturating_sub(head.levels);
         let unpacked = (head.unpacked as u64).saturating_sub(head.levels);
         let mut reader = unpack(file.take(packed)).take(unpacked + 1);
-        // Damage is for the library to find: it stops there, as this does.
+        // Ignore damage: the library finds it and stops there, too.
         let grown = std::io::copy(&mut reader, &mut std::io::sink());
         if grown.is_ok_and(|bytes| bytes > unpacked) {
             return refused(format!(
@@ -423,15 +417,15 @@ impl CheckedFile {
 /// The head of a page.
 #[derive(Debug, PartialEq, Eq)]
 struct DataPageHead {
-    /// Bytes of the head itself.
+    /// Number of bytes of the head itself.
     bytes: u64,
     unpacked: i64,
     packed: i64,
-    /// Bytes of levels, which are not packed.
+    /// Number of bytes of levels, which are not packed.
     levels: u64,
 }
 
-/// The head of a page, or why the page is not read.
+/// Parses the head of a page, or returns the reason why the page is not read.
 fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<DataPageHead, String> {
     let Some(head) = DataPageHead::read(&mut CompactWalk::new(bytes)) else {
         return Err("a page header is invalid".to_owned());
@@ -450,12 +444,11 @@ fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<DataPageHe
 
 impl DataPageHead {
     fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<DataPageHead> {
-        /// The kind of the page, both sizes, a checksum, and what belongs to the one or the other kind.
+        /// Number of the last field. The fields are the kind of the page, both sizes, a checksum, and a struct for each kind.
         const FIELDS: u8 = 8;
         let mut first = [0_i64; 3];
         for value in &mut first {
-            // The field after the one before.
-            // Step 1 and kind i32 in one byte: `type`, `uncompressed_page_size`, `compressed_page_size`
+            // Each field follows its predecessor: step 1 and kind i32 in one byte, for `type`, `uncompressed_page_size` and `compressed_page_size`
             // (parquet.thrift, PageHeader).
             walk.byte().filter(|&field| field == 0x10 | kind::I32)?;
             *value = small(walk)?;
@@ -472,7 +465,7 @@ impl DataPageHead {
                 });
             }
             last += step;
-            // Step 0 would begin a number in full, which can go backwards and name a field twice.
+            // Step 0 would introduce a full field number, which can go backwards and repeat a field.
             if step == 0 || last > FIELDS {
                 return None;
             }
@@ -485,13 +478,13 @@ impl DataPageHead {
     }
 }
 
-/// A number of which the library cuts off what is beyond 32 bits.
+/// Reads a signed number, refusing those that the library would truncate to 32 bits.
 fn small(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<i64> {
     let number = i64::from(u32::try_from(walk.number()?).ok()?);
     Some(number >> 1 ^ -(number & 1))
 }
 
-/// Bytes of both kinds of levels, from what belongs to a page of the second version.
+/// Returns the number of bytes of both kinds of levels, from the header of a page of the second version.
 fn level_bytes(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
     // `definition_levels_byte_length` and `repetition_levels_byte_length`.
     const LENGTHS: std::ops::RangeInclusive<u8> = 5..=6;
@@ -514,7 +507,7 @@ fn level_bytes(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> 
 mod tests {
     use super::*;
 
-    /// A head as writers make it.
+    /// Builds a head as writers do.
     fn head(kind: i64, unpacked: i64, packed: i64) -> Vec<u8> {
         let mut bytes = Vec::new();
         for value in [kind, unpacked, packed] {
@@ -572,15 +565,15 @@ mod tests {
         assert!(refused(b"").is_some());
     }
 
-    /// Fuzzing found it: the library takes the last of fields that are repeated.
+    /// Found by fuzzing: of repeated fields, the library takes the last.
     #[test]
     fn a_head_that_says_its_size_twice_is_refused() {
         let mut twice = head(0, 100, 50);
         twice.truncate(twice.len() - 3);
-        // The field with the number 2 again, in the long form.
+        // Field number 2 again, in the long form.
         twice.extend([0x05, 0x04, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0]);
         assert!(refused(&twice).is_some());
-        // All that a head can have besides: a checksum, and a struct with a list, a text, a number and a truth value in it.
+        // Everything else that a head can contain: a checksum, and a struct that contains a list, a text, a number and a boolean.
         let mut full = head(0, 100, 50);
         full.truncate(full.len() - 3);
         full.extend([

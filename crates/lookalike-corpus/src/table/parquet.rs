@@ -1,4 +1,4 @@
-//! Parquet, one row group at a time: a broken group harms no other.
+//! Reading of Parquet, one row group at a time: a damaged row group does not affect the others.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
 use crate::source::{SkippedPart, Source};
 
-/// Rows are decoded in batches of about this many bytes.
+/// Approximate number of bytes in a batch of rows that are decoded together.
 const BATCH_BYTES: i64 = 4 << 20;
 
-/// Most rows in a batch.
+/// Maximum number of rows in a batch.
 const BATCH_ROWS: i64 = 4096;
 
-/// A Parquet file that is being read.
+/// The state of reading a Parquet file.
 pub(crate) struct ParquetTable<'a> {
     source: &'a Source,
-    /// The file and what its footer says, or what is wrong with them.
+    /// The file and its footer, or the reason why they are invalid.
     file: Result<(File, ArrowReaderMetadata), String>,
     /// The Arrow types of texts.
     texts: TextTypes,
-    /// The row group that is read next.
+    /// Number of the next row group to read.
     next_group: usize,
     rows: Option<ParquetRecordBatchReader>,
     cursor: BatchCursor,
@@ -44,7 +44,7 @@ impl<'a> ParquetTable<'a> {
         source: &'a Source,
         options: &InputOptions,
     ) -> Result<ParquetTable<'a>, ReadError> {
-        // It refuses a file that has changed since it was found.
+        // This refuses a file that has changed since it was discovered.
         decode::SourceDecoder::open(source)?;
         let file = decode::open_source(source)?;
         let metadata = footer::load(&file);
@@ -58,7 +58,7 @@ impl<'a> ParquetTable<'a> {
         })
     }
 
-    /// The same table, whose batches have the types of its schema.
+    /// Makes the batches have the types of the table's schema.
     pub(super) fn with_own_types(self) -> Self {
         ParquetTable {
             texts: TextTypes::AsWritten,
@@ -66,13 +66,13 @@ impl<'a> ParquetTable<'a> {
         }
     }
 
-    /// The schema of the batches, and what the footer says; none if it cannot be read.
+    /// Returns the schema of the batches and the footer's metadata, or `None` if the footer cannot be read.
     pub(super) fn metadata(&self) -> Option<(&SchemaRef, &Arc<ParquetMetaData>)> {
         let (_, metadata) = self.file.as_ref().ok()?;
         Some((metadata.schema(), metadata.metadata()))
     }
 
-    /// Begins the next row group; false if there is none.
+    /// Begins the next row group. Returns false if there is none.
     fn open_group(&mut self) -> Result<bool, String> {
         let (file, metadata) = match &self.file {
             Ok(file) => file,
@@ -84,11 +84,11 @@ impl<'a> ParquetTable<'a> {
         };
         let number = self.next_group;
         self.next_group += 1;
-        // Nothing is in it that could be read, nor a dictionary that says what.
+        // It contains nothing to read, not even a dictionary.
         if group.num_rows() == 0 {
             return Ok(true);
         }
-        // By the mean of the group, which the footer tells; a negative one is clamped below.
+        // By the mean size of the group's rows in the footer; a negative one is clamped below.
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;
         let file = file.try_clone().map_err(|error| error.to_string())?;
@@ -104,7 +104,7 @@ impl<'a> ParquetTable<'a> {
 
     /// Gives up the rest of the row group and reports it as lost.
     fn lose(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
-        // The rest of the group cannot be reached: pages have no marks to begin again at.
+        // The rest of the group cannot be reached, because pages have no marks to resynchronize at.
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);
         skips.push(SkippedPart::lost(self.source, self.cursor.number(), reason));
@@ -117,8 +117,8 @@ impl BatchSource for ParquetTable<'_> {
             if let Some(rows) = &mut self.rows {
                 match guarded(|| rows.next().transpose()) {
                     Ok(Some(batch)) => return Some(batch),
-                    // A row group that ends early gives fewer rows; numbers of the rows behind it follow from
-                    // what was read, in both readings alike.
+                    // A row group that ends early gives fewer rows; the numbers of later rows follow from the rows actually read, in both readings
+                    // alike.
                     Ok(None) => self.rows = None,
                     Err(reason) => self.lose(&reason, skips),
                 }
@@ -162,7 +162,7 @@ impl RowReader for ParquetTable<'_> {
             return self.source.bytes;
         }
         let read = groups.iter().take(self.next_group);
-        // For progress only: groups count when they are begun.
+        // Only for progress: groups count when they are begun.
         let bytes: i64 = read.map(|group| group.compressed_size().max(0)).sum();
         (bytes as u64).min(self.source.bytes)
     }

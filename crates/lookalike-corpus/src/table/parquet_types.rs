@@ -1,6 +1,6 @@
-//! Types of Arrow that Parquet has not, as the nearest that it has: seconds as milliseconds, dates of 64 bits as timestamps.
+//! Conversion of Arrow types that Parquet lacks to the nearest ones that it has: seconds to milliseconds, 64-bit dates to timestamps.
 //!
-//! Without this the library writes plain integers, which only readers that know the schema of Arrow beside them can tell from numbers.
+//! Otherwise the library would write plain integers, which only readers that use the embedded Arrow schema can distinguish from numbers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
 
-/// The schema of the batches that [`batch_of`] gives. Types within lists and structs stay.
+/// Returns the schema of the batches that [`batch_of`] returns. Types within lists and structs stay.
 pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {
         let kind = match field.data_type() {
@@ -20,7 +20,7 @@ pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
                 DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
             }
             DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
-            // A date that is no whole day keeps its time.
+            // A date that is not a whole day keeps its time.
             DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
             _ => return field.clone(),
         };
@@ -30,10 +30,10 @@ pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The same rows with the types of this schema, which [`schema_of`] made of that of the batch.
+/// Converts the rows of a batch to this schema, which [`schema_of`] derived from that of the batch.
 ///
 /// # Errors
-/// When a time is beyond the range of milliseconds.
+/// Fails if a time is beyond the range of milliseconds.
 pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| {
@@ -51,7 +51,7 @@ pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<Record
     }
 }
 
-/// The values as this type, or the first that it has not.
+/// Converts the values to this type. Fails with the first value that does not fit.
 fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
     Ok(match (column.data_type(), kind) {
         (DataType::Timestamp(TimeUnit::Second, zone), DataType::Timestamp(..)) => {

@@ -1,4 +1,4 @@
-//! Types of columns, learned from JSON lines: the first of the two readings that make a table of them.
+//! Inference of column types from JSON lines: the first of the two readings that convert them to a table.
 //!
 //! ```text
 //! true          Bool      1, -2        Int, UInt       0.5        Float      "x"    Text
@@ -6,8 +6,8 @@
 //! anything else that meets: Json, the values as they stand in the line
 //! ```
 //!
-//! Fractions are 64-bit floats; whole numbers are never rounded: those beyond 2^53 that meet fractions, and those beyond
-//! 64 bits, make a column of JSON text.
+//! Fractions are 64-bit floats. Whole numbers are never rounded: if a column has fractions as well as whole numbers beyond 2^53, or whole numbers
+//! beyond 64 bits, it becomes a column of JSON text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,16 +16,17 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Values nested deeper are JSON text.
+/// Maximum nesting of types; values nested deeper become JSON text.
 const MAX_DEPTH: usize = 24;
 
-/// An object with more names is a map rather than a struct, and JSON text; a table with more columns is refused.
+/// Maximum number of names in an object that becomes a struct. An object with more is a map, and becomes JSON text; a table with more columns is
+/// refused.
 pub(super) const MAX_FIELDS: usize = 1_000;
 
-/// Integers up to here are exact as a float.
+/// Limit up to which integers are exact as floats.
 const EXACT: u64 = 1 << 53;
 
-/// The columns of records.
+/// The inferred columns of records.
 #[derive(Debug, Default)]
 pub(crate) struct InferredColumns {
     pub(super) fields: InferredFields,
@@ -34,19 +35,19 @@ pub(crate) struct InferredColumns {
 }
 
 impl InferredColumns {
-    /// Takes a record into account.
+    /// Updates the types with a record.
     ///
     /// # Errors
-    /// When the line is no JSON object, or there are more than [`MAX_FIELDS`] columns by now.
+    /// Fails if the line is not a JSON object, or there are now more than [`MAX_FIELDS`] columns.
     pub(crate) fn learn(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(line);
         json.deserialize_map(LearnRecord(self))?;
         json.end()
     }
 
-    /// The kinds that can be written: structs without a field are JSON text, and what was never seen is text.
+    /// Replaces types that cannot be written: structs without a field become JSON text, and columns without values become text.
     pub(crate) fn settle(&mut self) {
-        // Many readers refuse a table without any column.
+        // Many readers refuse a table without columns.
         if self.fields.0.is_empty() {
             self.fields.0.push(("id".to_owned(), InferredType::Text));
         }
@@ -75,7 +76,7 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
                 )));
             }
             expected = at + 1;
-            // Its end is found first: a value that cannot be learned must not end the reading of the line.
+            // Find the end of the value first: a value that cannot be learned must not end the reading of the line.
             let value: &'de RawValue = entries.next_value()?;
             let kind = &mut fields.0[at].1;
             let mut json = serde_json::Deserializer::from_str(value.get());
@@ -84,7 +85,7 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
                 repeats: &mut *repeats,
                 depth: 1,
             };
-            // A number that nothing can hold, say.
+            // For instance a number that no type can hold.
             if learn.deserialize(&mut json).is_err() {
                 *kind = InferredType::Json;
             }
@@ -93,19 +94,19 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
     }
 }
 
-/// See the module's header. The order of fields is that of first appearance.
+/// The inferred type of a column; see the module documentation. Fields are in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum InferredType {
-    /// Nothing but null was seen.
+    /// Only null occurred.
     #[default]
     Null,
     Bool,
-    /// Fits 64 bits with a sign; `wide`: some value is not exact as a float.
+    /// Fits a signed 64-bit integer. With `wide`, some value is not exact as a float.
     Int {
         wide: bool,
         negative: bool,
     },
-    /// Some value is beyond the signed range, none is negative.
+    /// Some value is beyond the signed range, and none is negative.
     UInt,
     Float,
     Text,
@@ -114,19 +115,19 @@ pub(super) enum InferredType {
     Json,
 }
 
-/// Named kinds, in order of first appearance.
+/// Fields with their types, in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct InferredFields(pub(super) Vec<(String, InferredType)>);
 
 impl InferredFields {
-    /// Finds a field; `expected` is looked at first, for records mostly have the same fields in the same order.
+    /// Finds a field. Checks `expected` first, because records mostly have the same fields in the same order.
     pub(super) fn find(&self, name: &str, expected: usize) -> Option<usize> {
         let here = self.0.get(expected).filter(|field| field.0 == name);
         here.map(|_| expected)
             .or_else(|| self.0.iter().position(|field| field.0 == name))
     }
 
-    /// As [`InferredFields::find`], adding a field that is new, and noting when it was `seen` in this object before.
+    /// Works like [`InferredFields::find`], but adds a new field, and sets `repeats` if the name was `seen` before in this object.
     fn meet(
         &mut self,
         name: &str,
@@ -138,8 +139,7 @@ impl InferredFields {
             self.0.push((name.to_owned(), InferredType::Null));
             self.0.len() - 1
         });
-        // Fields mostly come in their order.
-        // As long as places rise none can be repeated: the search through `seen` is for lines in another order.
+        // Fields mostly come in order. As long as the indices rise, none is repeated: `seen` is searched only if the order differs.
         let in_order = seen.last().is_none_or(|&last| last < at);
         *repeats |= !in_order && seen.contains(&at);
         seen.push(at);
@@ -175,15 +175,14 @@ impl InferredType {
             ) => InferredType::UInt,
             (InferredType::Int { wide: false, .. }, InferredType::Float)
             | (InferredType::Float, InferredType::Int { wide: false, .. }) => InferredType::Float,
-            // Bool, Text and Float meet themselves here; lists and structs are learned in place and never come
-            // along as `other`.
+            // Bool, Text and Float match themselves here; lists and structs are updated in place and never occur as `other`.
             (mine, other) if mine == other => mine,
             _ => InferredType::Json,
         };
     }
 }
 
-/// Takes one value into account; `depth` counts the brackets around it.
+/// Updates a type with one value; `depth` is the number of enclosing brackets.
 struct TypeLearner<'a> {
     kind: &'a mut InferredType,
     repeats: &'a mut bool,
@@ -237,7 +236,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        // May have been an integer of more digits than a float has.
+        // It may have been an integer with more digits than a float can hold.
         let is_safe = value.abs() <= EXACT as f64;
         self.kind.meet(if is_safe {
             InferredType::Float
@@ -253,8 +252,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        // Types nest in Parquet's schema and in the library's recursion; deeper values stay readable as JSON
-        // text.
+        // Types nest in Parquet's schema and in the library's recursion, so deeper values are stored as JSON text.
         if matches!(self.kind, InferredType::Null) && self.depth < MAX_DEPTH {
             *self.kind = InferredType::List(Box::default());
         }
@@ -282,7 +280,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
         let mut seen = Vec::new();
         let mut expected = 0;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            // Another kind by now: the rest is read for its end only.
+            // The type has changed, so read the rest only to find its end.
             let InferredType::Struct(fields) = &mut *self.kind else {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
@@ -308,12 +306,12 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
 }
 
 impl InferredType {
-    /// See [`InferredColumns::settle`]; an object without any field is no group of Parquet's.
+    /// Works like [`InferredColumns::settle`]: Parquet has no groups without fields.
     fn settle(&mut self) {
         match self {
             InferredType::Null => *self = InferredType::Text,
             InferredType::List(item) => item.settle(),
-            // Nothing but `{}` was seen.
+            // Only `{}` occurred.
             InferredType::Struct(fields) if fields.0.is_empty() => *self = InferredType::Json,
             InferredType::Struct(fields) => fields.0.iter_mut().for_each(|field| field.1.settle()),
             _ => {}

@@ -1,9 +1,8 @@
-//! The rows of a table in two others, as they are: types, schema, metadata and order stay.
+//! Splitting of the rows of a table into two others, unchanged: types, schema, metadata and order stay.
 //!
-//! Rows are filtered within the batches that the readers of Parquet and Arrow give, the same that were read before as
-//! records, so they have the same numbers. Of Parquet the schema and the metadata are taken over as they stand in the
-//! file, Arrow's own beside them; a column that the writer cannot write as the file has it (times of 96 bits) gets the type
-//! that the writer gives it. Of Arrow, types that Parquet has not become the nearest that it has (`parquet_types`).
+//! Rows are filtered within the batches of the Parquet and Arrow readers, the same that were read before as records, so they have the same numbers.
+//! For Parquet, the schema and the metadata are copied from the file, including Arrow's own; a column that the writer cannot write as in the file
+//! (96-bit times) gets the type that the writer assigns. For Arrow, types that Parquet lacks become the nearest that it has (`parquet_types`).
 
 use std::fs;
 use std::io;
@@ -36,11 +35,11 @@ use crate::guard::guarded;
 use crate::options::InputOptions;
 use crate::source::{Inputs, SkippedPart, Source};
 
-/// A row group is closed when its writer holds this many bytes, or this many rows. Two tables are written at a time.
+/// Numbers of bytes and of rows at which a row group is closed. Two tables are written at a time.
 const GROUP_BYTES: usize = 16 << 20;
 const GROUP_ROWS: usize = 1 << 20;
 
-/// A row of a table that is split.
+/// A row of a table that is being split.
 pub struct TableRow<'a> {
     batch: &'a RecordBatch,
     row: usize,
@@ -49,7 +48,7 @@ pub struct TableRow<'a> {
 }
 
 impl TableRow<'_> {
-    /// The record as the JSON object of its columns, without a line feed.
+    /// Returns the record as the JSON object of its columns, without a line feed.
     pub fn line(&self) -> Vec<u8> {
         column::row_line(self.batch, self.row)
     }
@@ -58,13 +57,13 @@ impl TableRow<'_> {
 /// The result of [`Inputs::split_table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitTable {
-    /// Rows that the table has, as far as it can be read.
+    /// Number of readable rows in the table.
     pub rows: u64,
-    /// Bytes of the two tables.
+    /// Size of each of the two tables in bytes.
     pub bytes: [u64; 2],
 }
 
-/// An open table of whichever format.
+/// An open table of either format.
 enum TypedTable<'a> {
     Parquet(ParquetTable<'a>),
     Arrow(ArrowTable<'a>),
@@ -78,7 +77,7 @@ impl<'a> TypedTable<'a> {
         })
     }
 
-    /// The writer's view of the table; none when nothing of it can be read.
+    /// Returns the schema and metadata for the writer, or `None` if nothing of the table can be read.
     fn shape(&self) -> Option<TableShape> {
         match self {
             TypedTable::Parquet(table) => table.metadata().map(|(schema, parquet)| TableShape {
@@ -93,7 +92,7 @@ impl<'a> TypedTable<'a> {
     }
 
     fn next_batch(&mut self) -> Option<RecordBatch> {
-        // What is damaged was told of when the records were read.
+        // Damage was already reported when the records were read.
         let mut told: Vec<SkippedPart> = Vec::new();
         match self {
             TypedTable::Parquet(table) => table.next_batch(&mut told),
@@ -105,7 +104,7 @@ impl<'a> TypedTable<'a> {
 /// The schema and metadata of a table.
 struct TableShape {
     schema: SchemaRef,
-    /// Metadata of the footer, if it is Parquet.
+    /// Metadata of the footer, if the table is Parquet.
     parquet: Option<Arc<ParquetMetaData>>,
 }
 
@@ -115,7 +114,7 @@ impl TableShape {
         guarded(|| ArrowWriter::try_new_with_options(out, self.schema.clone(), options))
     }
 
-    /// Rows of the table as the writer takes them.
+    /// Converts rows of the table to the writer's types.
     fn batch(&self, batch: RecordBatch) -> Result<RecordBatch, String> {
         match self.parquet {
             Some(_) => Ok(batch),
@@ -134,7 +133,7 @@ impl TableShape {
             let mut metadata: Vec<KeyValue> = pairs
                 .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
                 .collect();
-            // A hash map has no order; the same table must give the same bytes.
+            // A hash map has no order, but the same table must give the same bytes.
             metadata.sort_by(|a, b| a.key.cmp(&b.key));
             let metadata = (!metadata.is_empty()).then_some(metadata);
             let properties = properties.set_key_value_metadata(metadata).build();
@@ -147,14 +146,14 @@ impl TableShape {
             .first()
             .and_then(|group| group.sorting_columns());
         let mut groups = parquet.row_groups().iter();
-        // Rows keep their order, so what was sorted stays so. Leaves are named by number there.
+        // Rows keep their order, so sorted columns stay sorted. Sorting columns are given as numbers of leaves.
         let is_sorted = schema.num_columns() == file.schema_descr().num_columns()
             && groups.all(|group| group.sorting_columns() == sorting);
         let sorting = sorting.filter(|_| is_sorted);
         let properties = properties
             .set_key_value_metadata(file.key_value_metadata().cloned())
             .set_sorting_columns(sorting.cloned());
-        // Arrow's schema is among the metadata, if the file has it.
+        // Arrow's schema is part of the metadata, if the file has it.
         Ok(options
             .with_properties(properties.build())
             .with_parquet_schema(schema)
@@ -162,7 +161,7 @@ impl TableShape {
     }
 }
 
-/// The schema of the file, but for columns that the writer writes otherwise: these get the types that it makes of Arrow's.
+/// Returns the schema of the file, except for columns that the writer writes differently: these get the types that it derives from Arrow's.
 fn parquet_schema(
     file: &SchemaDescriptor,
     schema: &SchemaRef,
@@ -190,25 +189,25 @@ fn parquet_schema(
     Ok(SchemaDescriptor::new(Arc::new(root)))
 }
 
-/// The leaves of one column.
+/// Returns the leaves of one column.
 fn leaves(column: &TypePtr) -> SchemaDescriptor {
     let root = Type::group_type_builder("root").with_fields(vec![column.clone()]);
     let root = root.build().expect("a group of one field is a type");
     SchemaDescriptor::new(Arc::new(root))
 }
 
-/// Returns true if the writer, which would make a leaf like `made`, can write it like that of the file. It goes by physical types and levels.
+/// Returns true if the writer, which would make a leaf like `made`, can write it like that of the file. This depends on physical types and levels.
 fn is_written_as(file: &ColumnDescriptor, made: &ColumnDescriptor) -> bool {
     let has_same_levels = file.max_def_level() == made.max_def_level()
         && file.max_rep_level() == made.max_rep_level();
     let is_same_type =
         file.physical_type() == made.physical_type() && file.type_length() == made.type_length();
     let has_other_way = match (file.physical_type(), file.logical_type_ref()) {
-        // Decimals of every precision as bytes.
+        // Decimals of any precision as bytes.
         (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Decimal(decimal))) => {
             file.type_length() == decimal_bytes(decimal.precision)
         }
-        // Arrow's dates of 64 bits as days.
+        // Arrow's 64-bit dates as days.
         (PhysicalType::INT32, Some(LogicalType::Date)) => {
             made.physical_type() == PhysicalType::INT64
         }
@@ -217,12 +216,12 @@ fn is_written_as(file: &ColumnDescriptor, made: &ColumnDescriptor) -> bool {
     has_same_levels && (is_same_type || has_other_way)
 }
 
-/// Bytes that the writer takes for a decimal of so many digits: the fewest that hold them and a sign.
+/// Returns the number of bytes that the writer uses for a decimal of this precision: the minimum for its digits and a sign.
 fn decimal_bytes(precision: i32) -> i32 {
     (((10_f64.powi(precision) + 1.0).log2() + 1.0) / 8.0).ceil() as i32
 }
 
-/// One of the tables that rows go to.
+/// One of the two tables that receive rows.
 struct SplitPart {
     writer: ArrowWriter<AtomicFile>,
 }
@@ -238,7 +237,7 @@ impl SplitPart {
     }
 
     fn add(&mut self, batch: &RecordBatch, rows: &[bool]) -> io::Result<()> {
-        // Writing an empty batch would be harmless; filtering a large one for nothing is not.
+        // Writing an empty batch would be harmless, but filtering a large one in vain is slow.
         if !rows.contains(&true) {
             return Ok(());
         }
@@ -267,10 +266,10 @@ impl SplitPart {
 }
 
 impl Inputs {
-    /// Reason why the rows of a table cannot be written as Parquet with their types, if they cannot.
+    /// Returns the reason why the rows of a table cannot be written as Parquet with their types, or `None` if they can.
     ///
     /// # Errors
-    /// When the source cannot be opened.
+    /// Fails if the source cannot be opened.
     pub fn unwritable_table(
         &self,
         source: u32,
@@ -281,13 +280,13 @@ impl Inputs {
         Ok(writer.and_then(Result::err))
     }
 
-    /// Writes the rows of a table, in their order and with their types, schema and metadata, to two tables as Parquet:
-    /// each to the one that `choose` says, if any. None when nothing of the table can be read.
+    /// Writes the rows of a table, in order and with their types, schema and metadata, to two Parquet tables: each to the one whose index `choose`
+    /// returns, if any. Returns `None` if nothing of the table can be read.
     ///
     /// Holds a batch of some 4 MiB and two row groups of some 16 MiB in memory.
     ///
     /// # Errors
-    /// When reading or writing fails; [`io::ErrorKind::InvalidData`] if Parquet has no such value.
+    /// Fails if reading or writing fails, and with [`io::ErrorKind::InvalidData`] if Parquet cannot represent a value.
     pub fn split_table(
         &self,
         source: u32,
@@ -324,13 +323,12 @@ impl Inputs {
                 part.add(&batch, rows)?;
             }
         }
-        // Before anything gets its name: the numbers of rows are those of the file that was parsed.
+        // Checked before any file gets its name: row numbers are valid only for the file that was parsed.
         decode::check_metadata(source, fs::metadata(source.file())).map_err(io::Error::other)?;
         let [first, second] = parts;
         Ok(Some(SplitTable {
             rows: number,
-            // Both are written at the same time and named one after the other; a job that ends in between
-            // writes both anew.
+            // Both were written at the same time and are renamed one after the other; a job that ends in between writes both anew.
             bytes: [first.finish(paths[0])?, second.finish(paths[1])?],
         }))
     }

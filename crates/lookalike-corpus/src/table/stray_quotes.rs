@@ -1,30 +1,30 @@
-//! Quotes that swallow rows: one that begins a value by chance, as in `"Hello," she said`, takes all lines up to the next quote into
-//! its field. Readers of CSV allow what follows that quote; no writer makes it.
+//! Detection of quotes that swallow rows: one that begins a value by chance, as in `"Hello," she said`, extends its field over all lines up to the
+//! next quote. Readers of CSV allow text after that quote, but no writer produces it.
 
 use memchr::memchr;
 
-/// Follows the quotes of the rows of a table, a few bytes at a time. It takes time for quotes only.
+/// Tracks the quotes of the rows of a table, a few bytes at a time. Only quotes take time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StrayQuotes {
     delimiter: u8,
     place: QuotePlace,
-    /// The quoted field at hand has a line feed.
+    /// True if the current quoted field contains a line feed.
     spans_lines: bool,
-    /// A field with a line feed was closed by a quote that no delimiter and no line end follows.
+    /// True if a field with a line feed was closed by a quote that is followed by neither a delimiter nor a line end.
     found: bool,
 }
 
-/// The place of the next byte.
+/// The position of the next byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum QuotePlace {
-    /// The first of a field, where a quote opens.
+    /// At the start of a field, where a quote opens it.
     #[default]
     FieldStart,
-    /// Within a field that has no quotes, or behind them.
+    /// Within an unquoted field, or after the quotes of a quoted one.
     Unquoted,
     /// Within quotes.
     Quoted,
-    /// Behind a quote within quotes, which closes them unless another follows.
+    /// After a quote within quotes, which closes them unless another follows.
     BehindQuote,
 }
 
@@ -36,7 +36,7 @@ impl StrayQuotes {
         }
     }
 
-    /// Goes on through the bytes of a row.
+    /// Processes more bytes of a row.
     pub(super) fn read(&mut self, mut bytes: &[u8]) {
         while let Some(&first) = bytes.first() {
             let read = match self.place {
@@ -56,7 +56,7 @@ impl StrayQuotes {
         }
     }
 
-    /// Ends a row; returns true if a stray quote was found in it.
+    /// Ends a row. Returns true if it contained a stray quote.
     pub(super) fn end_row(&mut self) -> bool {
         let found = self.found;
         *self = Self::new(self.delimiter);
@@ -67,7 +67,7 @@ impl StrayQuotes {
         byte == self.delimiter || byte == b'\n' || byte == b'\r'
     }
 
-    /// Goes to the next quote, and returns the number of bytes up to and with it.
+    /// Skips to the next quote. Returns the number of bytes up to and including it.
     fn read_unquoted(&mut self, bytes: &[u8]) -> usize {
         let quote = memchr(b'"', bytes);
         let before = &bytes[..quote.unwrap_or(bytes.len())];
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads a row in pieces of this many bytes; returns true if a stray quote is found.
+    /// Reads a row in pieces of this many bytes. Returns true if a stray quote is found.
     fn found(row: &[u8], piece: usize) -> bool {
         let mut quotes = StrayQuotes::new(b',');
         row.chunks(piece).for_each(|bytes| quotes.read(bytes));
@@ -116,7 +116,7 @@ mod tests {
             (b"1,\"a\nb\"\n", false),
             (b"1,\"a\nb\",\"c\"\r\n", false),
             (b"1,\"a \"\"b\"\"\nc\"\n", false),
-            // Of one line, it takes nothing from others.
+            // A stray quote within one line swallows no others.
             (b"1,\"a\" b\n", false),
             (b"1,a \"b\n", false),
             (b"\n1,a \"b\" c\n", false),

@@ -1,7 +1,6 @@
-//! Thrift's compact protocol, walked through byte by byte: what Parquet writes its footers and the heads of its pages in.
+//! A walk through Thrift's compact protocol, byte by byte: Parquet uses it for its footers and the heads of its pages.
 //!
-//! The library sets memory aside for the counts that it reads. A walk through all of a struct first proves that each element that
-//! is counted is really there.
+//! The library allocates memory for the counts that it reads. Walking through the whole struct first proves that each counted element exists.
 
 /// Kinds of fields.
 pub(super) mod kind {
@@ -29,7 +28,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         CompactWalk { bytes, passed: 0 }
     }
 
-    /// Bytes that were read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn passed(&self) -> u64 {
         self.passed
     }
@@ -40,13 +39,13 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         Some(byte)
     }
 
-    /// The step from the number of the field before, and the kind of the field; no kind at the end of a struct.
+    /// Reads the header of a field: the step from the number of the previous field, and the kind; the kind is 0 at the end of a struct.
     pub(super) fn field(&mut self) -> Option<(u8, u8)> {
         let field = self.byte()?;
         Some((field >> 4, field & 15))
     }
 
-    /// The number and kind of the next field behind the one with the number `last`; kind 0 at the end of a struct.
+    /// Reads the number and kind of the field after the one with number `last`; the kind is 0 at the end of a struct.
     pub(super) fn numbered_field(&mut self, last: i64) -> Option<(i64, u8)> {
         match self.field()? {
             (_, 0) => Some((last, 0)),
@@ -57,7 +56,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
 
     pub(super) fn number(&mut self) -> Option<u64> {
         let mut value = 0;
-        // Ten bytes at most have bits of a 64-bit number.
+        // A 64-bit number takes at most ten bytes.
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
@@ -68,21 +67,21 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         None
     }
 
-    /// A number that may be negative.
+    /// Reads a signed number.
     pub(super) fn signed(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
     fn pass(&mut self, bytes: u64) -> Option<()> {
-        // `nth` passes one more than its number, and there is no `nth(-1)` for a text without bytes.
+        // `nth` skips one more than its argument, and there is no `nth(-1)` for a text without bytes.
         let last = usize::try_from(bytes).ok()?.checked_sub(1);
         last.map_or(Some(()), |last| self.bytes.nth(last).map(drop))?;
         self.passed += bytes;
         Some(())
     }
 
-    /// Passes over the value of a field, with structs within each other down to `depth`.
+    /// Skips the value of a field, with structs nested at most `depth` deep.
     pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
@@ -101,7 +100,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
                 if kind == 0 {
                     return Some(());
                 }
-                // The number of the field stands in full then.
+                // Then the field number follows in full.
                 if step == 0 {
                     self.number()?;
                 }
@@ -115,7 +114,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
     pub(super) fn list(&mut self) -> Option<(u64, u8)> {
         let (short, kind) = self.field()?;
         match short {
-            // Longer lists have their count behind the first byte.
+            // For longer lists, the count follows the first byte.
             15 => Some((self.number()?, kind)),
             few => Some((few.into(), kind)),
         }
@@ -126,7 +125,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         (0..count).try_for_each(|_| self.skip_element(kind, depth))
     }
 
-    /// Passes over an element of a list, where a truth value takes a byte, unlike in a struct.
+    /// Skips an element of a list, where a boolean takes a byte, unlike in a struct.
     pub(super) fn skip_element(&mut self, kind: u8, depth: u32) -> Option<()> {
         match kind {
             kind::TRUE | kind::FALSE => self.pass(1),

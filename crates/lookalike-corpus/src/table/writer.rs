@@ -1,7 +1,7 @@
-//! JSON lines to a Parquet file: the kinds of columns are learned in one reading, rows written in a second.
+//! Conversion of JSON lines to a Parquet file: column types are inferred in one reading, and rows are written in a second.
 //!
-//! Stands behind [`AtomicFile::table`](crate::AtomicFile::table): whoever writes lines of JSON need not know what
-//! becomes of them. The same lines give the same bytes.
+//! Used by [`AtomicFile::lines`](crate::AtomicFile::lines), so that code that writes JSON lines need not know their final format. The same lines give
+//! the same bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,30 +21,29 @@ use super::schema_inference::{InferredColumns, InferredFields, InferredType};
 use crate::charset;
 use crate::surrogate;
 
-/// Rows are handed on when this many bytes of lines are in them, or this many rows.
+/// Numbers of bytes of lines and of rows at which a batch is passed to the writer.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ROWS: usize = 8192;
 
-/// A row group is closed when its writer holds this many bytes, or this many rows.
+/// Numbers of bytes and of rows at which a row group is closed.
 const GROUP_BYTES: usize = 32 << 20;
 const GROUP_ROWS: usize = 1 << 20;
 
-/// A longer line is refused: it would have to be in memory several times.
+/// Maximum length of a line. Longer ones are refused, because they would be in memory several times.
 const LONGEST_LINE: u64 = 256 << 20;
 
-/// Learns the columns of `lines`, one JSON object each, compressed by zstd, into `columns`.
+/// Updates `columns` with the types in `lines`, one JSON object each, compressed by zstd.
 ///
 /// # Errors
-/// When reading fails, or the lines are no table: not objects, over 1,000 columns, a line over 256 MiB.
+/// Fails if reading fails, or the lines do not form a table: not objects, over 1,000 columns, or a line over 256 MiB.
 pub(crate) fn learn(columns: &mut InferredColumns, lines: &mut impl Read) -> io::Result<()> {
     each_line(lines, |line| columns.learn(line).map_err(no_table))
 }
 
-/// Writes the table of `lines`, whose columns were learned, to `out`. Needs some 40 MiB, and four times the longest
-/// line.
+/// Writes `lines` as a table to `out`, with columns that were inferred from them. Takes some 40 MiB, and four times the longest line.
 ///
 /// # Errors
-/// When reading or writing fails.
+/// Fails if reading or writing fails.
 pub(crate) fn write_parquet<W: Write + Send>(
     columns: &InferredColumns,
     lines: &mut impl Read,
@@ -64,7 +63,7 @@ pub(crate) fn write_parquet<W: Write + Send>(
     rows.finish()
 }
 
-/// Writes an object with each field once, the last of those of one name. The order of names does not matter: columns are found by name.
+/// Writes an object with each field once, keeping the last of repeated ones. The order does not matter, because columns are found by name.
 fn write_fields_once(
     fields: &InferredFields,
     json: &str,
@@ -83,7 +82,7 @@ fn write_fields_once(
     Ok(())
 }
 
-/// The same of a value, where columns look into it. All else keeps its text, to the last digit.
+/// Writes a value likewise, as deep as there are columns. All other values keep their text, to the last digit.
 fn write_once(kind: Option<&InferredType>, json: &str, out: &mut String) -> serde_json::Result<()> {
     match kind {
         Some(InferredType::Struct(fields)) if json.starts_with('{') => {
@@ -106,7 +105,7 @@ fn write_once(kind: Option<&InferredType>, json: &str, out: &mut String) -> serd
     }
 }
 
-/// Hands over every line, as valid UTF-8 without lone surrogates.
+/// Calls `visit` with every line, as valid UTF-8 without lone surrogates.
 fn each_line(
     lines: &mut impl Read,
     mut visit: impl FnMut(&str) -> io::Result<()>,
@@ -132,7 +131,7 @@ fn each_line(
                 ),
             ));
         }
-        // Lines of the user's own may hold both; a table of texts cannot.
+        // Lines that come from the user may contain both, but a table of texts cannot.
         let text = charset::decode_line(&line);
         visit(&surrogate::replace_lone(&text)).map_err(|error| {
             io::Error::new(error.kind(), format!("row {number} of the table: {error}"))
@@ -145,7 +144,7 @@ fn no_table(error: serde_json::Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-/// Rows on their way into the file.
+/// A writer of rows that collects them into batches.
 struct TableRowWriter<W: Write + Send> {
     schema: SchemaRef,
     group: StructBuilder,
@@ -173,7 +172,7 @@ impl<W: Write + Send> TableRowWriter<W> {
     fn add(&mut self, line: &str) -> io::Result<()> {
         self.group.add(line)?;
         self.bytes += line.len();
-        // The second bound keeps offsets of lists within 32 bits: `ends` counts items of one batch.
+        // The second limit keeps the offsets of lists within 32 bits: `ends` counts the items of one batch.
         if self.bytes >= BATCH_BYTES || self.group.rows() == BATCH_ROWS {
             self.flush()?;
         }

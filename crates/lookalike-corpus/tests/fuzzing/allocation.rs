@@ -1,8 +1,7 @@
-//! An allocator that knows the largest piece of memory that each thread asked for.
+//! An allocator that records the largest allocation of each thread.
 //!
-//! A reader that believes a length in a damaged file asks for terabytes, and the process ends. One that asks for a gigabyte is
-//! as wrong, but goes on: so that the tests see it too, they run under this allocator. Decoders in C ask elsewhere: they have limits of
-//! their own.
+//! A reader that trusts a length in a damaged file requests terabytes, which ends the process. A reader that requests a gigabyte is just as wrong,
+//! but continues. The tests run under this allocator to detect that, too. Decoders in C use another allocator, and have limits of their own.
 
 #![allow(
     unsafe_code,
@@ -13,60 +12,59 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The largest piece that reading a small file may ask for: pages and batches of 64 MiB are believed, and a vector that grows
-/// asks for twice as much.
+/// The largest allocation allowed while reading a small file: pages and batches of 64 MiB are accepted, and a growing vector requests twice as much.
 pub(crate) const MOST: usize = 160 << 20;
 
 thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The largest piece beyond [`MOST`] that any thread asked for: some readers work on threads of their own.
+/// The largest allocation beyond [`MOST`] on any thread, because some readers use threads of their own.
 static BEYOND: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, watched.
+/// The system's allocator, with recording.
 pub(crate) struct Watched;
 
 fn watch(bytes: usize) {
     if bytes > MOST {
         BEYOND.fetch_max(bytes, Relaxed);
     }
-    // While a thread ends it has no cell.
+    // Fails while a thread ends, because its cell is gone.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         watch(layout.size());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         watch(layout.size());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         watch(size);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// The largest piece that this thread asked for since it was asked last.
+/// Returns the largest allocation of this thread since the last call.
 pub(crate) fn largest() -> usize {
     LARGEST.replace(0)
 }
 
-/// The largest piece beyond [`MOST`] that any thread ever asked for; zero when there was none.
+/// Returns the largest allocation beyond [`MOST`] on any thread, or zero if there was none.
 #[allow(dead_code, reason = "not all formats are read by threads")]
 pub(crate) fn beyond() -> usize {
     BEYOND.load(Relaxed)

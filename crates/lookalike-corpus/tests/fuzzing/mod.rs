@@ -1,9 +1,9 @@
-//! What the readers and HTML to text must bear: any bytes whatever.
+//! Fuzzing of the readers and the HTML extraction, which must accept any bytes.
 //!
-//! [`run`] gives bytes to one target and demands what holds for all input: no panic, every record told once, both
-//! readings agree, where chunks are cut changes nothing, and no piece of memory is asked for that such bytes cannot need. Two programs feed it: the tests, with a mutator that
-//! draws the same inputs every time ([`mutate`]), and libFuzzer (`fuzz/` of the repository), which watches which code is
-//! reached, and the time and memory of every input.
+//! [`run`] passes bytes to one target and checks what holds for all input: no panic, every record is reported once, both readings agree, the cuts
+//! between chunks change nothing, and no allocation is larger than such bytes can need. Two programs use it: the tests, with a mutator that draws the
+//! same inputs every time ([`mutate`]), and libFuzzer (`fuzz/` of the repository), which tracks the covered code, and the time and memory of every
+//! input.
 
 pub(crate) mod allocation;
 pub(crate) mod mutate;
@@ -19,11 +19,11 @@ use lookalike_corpus::{
 };
 use xxhash_rust::xxh3::Xxh3;
 
-/// What bytes are given to.
+/// A reader or converter to fuzz.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) name: &'static str,
-    /// The name of the file that they are read as; none where there is no file.
+    /// The name of the file from which the bytes are read, and its format; `None` if there is no file.
     file: Option<(&'static str, Option<Format>)>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "charset",
         file: None,
     },
-    // Anything: name and content decide.
+    // Any format: name and content decide.
     file("sniff", "anything", None),
     file("jsonl", "a.jsonl", Some(Format::Jsonl)),
     file("csv", "a.csv", Some(Format::Csv)),
@@ -66,10 +66,10 @@ pub(crate) const TARGETS: &[Target] = &[
     file("arrow", "a.arrow", Some(Format::Arrow)),
 ];
 
-/// Gives the bytes to a target. `folder` is for the file that they are read from.
+/// Passes the bytes to a target. `folder` receives the file from which they are read.
 ///
 /// # Panics
-/// If a promise is broken: that is what it is for.
+/// Panics if a promise is broken, which is its purpose.
 pub(crate) fn run(target: Target, bytes: &[u8], folder: &Path) {
     allocation::largest();
     obey(target, bytes, folder);
@@ -86,7 +86,7 @@ fn obey(target: Target, bytes: &[u8], folder: &Path) {
     }
 }
 
-/// A page in some modes: the text is valid, and the same again.
+/// Extracts a page in some modes, and checks that the text is valid and reproducible.
 fn extract(bytes: &[u8], modes: &[&str]) {
     let page = String::from_utf8_lossy(bytes);
     for mode in modes {
@@ -109,7 +109,7 @@ fn decode(bytes: &[u8]) {
     }
 }
 
-/// A file in small chunks and in large ones: both parsed, the first also as raw records.
+/// Reads a file in small chunks and in large ones: parses both, and reads the first also as raw records.
 fn read(path: &Path, format: Option<Format>, bytes: &[u8]) {
     fs::write(path, bytes).expect("a file of our own");
     let options = InputOptions::default()
@@ -132,7 +132,7 @@ fn read(path: &Path, format: Option<Format>, bytes: &[u8]) {
     assert_eq!(parse(&inputs, &large), small, "chunks change nothing");
 }
 
-/// What a reading came to.
+/// The result of a reading.
 #[derive(Debug, PartialEq, Eq)]
 struct Reading {
     records: u64,

@@ -1,8 +1,8 @@
-//! Inputs near to valid ones, the same in every run.
+//! Inputs that are nearly valid, the same in every run.
 
 use std::time::{Duration, Instant};
 
-/// Words that readers look for.
+/// Words that are significant to readers.
 const WORDS: &[&[u8]] = &[
     b"<",
     b"</",
@@ -55,7 +55,7 @@ const WORDS: &[&[u8]] = &[
     b"\"\"",
 ];
 
-/// Numbers that look random and are the same in every run: SplitMix64.
+/// Pseudo-random numbers that are the same in every run: SplitMix64.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -67,10 +67,10 @@ impl Numbers {
     }
 }
 
-/// Seeds of the inputs of a test: `count` of them, or as many as the environment says.
+/// Returns the seeds for the inputs of a test: `count` of them, or as many as the environment specifies.
 ///
-/// `LOOKALIKE_FUZZ_EXECUTIONS` is another count, `LOOKALIKE_FUZZ_MILLIS` a time for each target instead, and
-/// `LOOKALIKE_FUZZ_SEED` the first number of other inputs.
+/// `LOOKALIKE_FUZZ_EXECUTIONS` overrides the count, `LOOKALIKE_FUZZ_MILLIS` replaces it by a time for each target, and `LOOKALIKE_FUZZ_SEED` is the
+/// first seed of other inputs.
 pub(crate) fn draws(count: u64) -> impl Iterator<Item = Numbers> {
     let wanted = |name: &str| {
         let value = std::env::var(name).ok()?;
@@ -86,7 +86,7 @@ pub(crate) fn draws(count: u64) -> impl Iterator<Item = Numbers> {
         .map(move |number| Numbers(seed + number))
 }
 
-/// Names the target and the input when a test panics on it.
+/// Prints the target and the input if a test panics on it.
 pub(crate) struct Trying<'a> {
     pub(crate) target: &'a str,
     pub(crate) bytes: &'a [u8],
@@ -101,7 +101,7 @@ impl Drop for Trying<'_> {
     }
 }
 
-/// One of the inputs with one to eight changes.
+/// Returns one of the inputs with one to eight changes.
 pub(crate) fn mutated(seeds: &[Vec<u8>], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = seeds[numbers.below(seeds.len())].clone();
     for _ in 0..=numbers.below(8) {
@@ -137,7 +137,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
     bytes.splice(at..at, piece.iter().copied());
 }
 
-/// The next number in digits becomes another: lengths and counts are written so.
+/// Replaces the next number in digits, which may be a length or a count.
 fn digits(bytes: &mut Vec<u8>, from: usize, numbers: &mut Numbers) {
     let Some(start) = (from..bytes.len()).find(|&at| bytes[at].is_ascii_digit()) else {
         return;

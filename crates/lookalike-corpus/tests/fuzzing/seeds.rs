@@ -1,8 +1,8 @@
-//! Inputs to begin with: small, and together with something of everything that a format has.
+//! Seed inputs: small, and together covering every feature of a format.
 
 use std::io::Write;
 
-/// The inputs that a target begins with.
+/// Returns the seed inputs of a target.
 pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "html" | "main" => pages(),
@@ -86,7 +86,7 @@ fn tables() -> Vec<Vec<u8>> {
     ]
 }
 
-/// An HTTP response with this head beyond its first lines.
+/// Builds an HTTP response with these additional header lines.
 fn response(head: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n{head}\r\n");
     [head.as_bytes(), body].concat()
@@ -140,7 +140,7 @@ fn revisits() -> Vec<u8> {
     .concat()
 }
 
-/// A PDF that a server gave, and one that is none.
+/// Returns a record with a PDF, and one with invalid bytes declared as PDF.
 fn pdf_pages() -> Vec<u8> {
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n".as_slice();
     let story = include_bytes!("../fixtures/story.pdf").as_slice();
@@ -151,7 +151,7 @@ fn pdf_pages() -> Vec<u8> {
     .concat()
 }
 
-/// What a WAT tells of a page, of a request, and what is no JSON.
+/// Returns WAT records of a page and of a request, and one that is not JSON.
 fn wat() -> Vec<u8> {
     let page = br#"{"Envelope":{"WARC-Header-Metadata":{"WARC-Date":"2024-01-01T00:00:00Z"},"Payload-Metadata":{"HTTP-Response-Metadata":
         {"Response-Message":{"Status":"200"},"Headers":{"Content-Type":"text/html"},"HTML-Metadata":{"Head":{"Title":"The ferry",
@@ -230,12 +230,12 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-/// Whole ones, two in one file, and one whose head asks for a window of 4 GiB.
+/// Returns complete files, two streams in one file, and one whose header requests a window of 4 GiB.
 fn xz_files() -> Vec<Vec<u8>> {
     let mut files: Vec<Vec<u8>> = lines().iter().map(|lines| xz(lines)).collect();
     files.push(files.concat());
     let mut greedy = files[0].clone();
-    // The head of the first block: length, flags, filter, length and value of its property, padding, sum.
+    // The header of the first block: length, flags, filter, length and value of its property, padding, checksum.
     greedy[16] = 40;
     let mut sum = flate2::Crc::new();
     sum.update(&greedy[12..20]);
@@ -293,7 +293,7 @@ mod columns {
         RecordBatch::try_from_iter(columns).expect("columns of one length")
     }
 
-    /// Texts that every codec makes shorter.
+    /// Returns texts that every codec compresses.
     fn packable() -> RecordBatch {
         let text = |start: &str| {
             format!(
@@ -320,7 +320,7 @@ mod columns {
         writer.into_inner().expect("memory")
     }
 
-    /// Every codec that is built in, every encoding of texts, both versions of pages.
+    /// Returns files with every codec of this build, every encoding of texts, and both versions of pages.
     pub(super) fn parquet() -> Vec<Vec<u8>> {
         let properties = WriterProperties::builder;
         let codecs = [
@@ -353,7 +353,7 @@ mod columns {
             .collect()
     }
 
-    /// Files and streams, plain and with both codecs.
+    /// Returns files and streams, uncompressed and with both codecs.
     pub(super) fn arrow() -> Vec<Vec<u8>> {
         let codecs = [
             None,

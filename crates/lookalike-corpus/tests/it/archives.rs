@@ -1,4 +1,4 @@
-//! WARC and ARC: whole, packed in every way, broken in every way, and as real crawlers wrote them.
+//! WARC and ARC: intact, compressed in every way, damaged in every way, and as written by real crawlers.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Corpus, Reading, gzip, read, read_raw, zstd};
 
-/// A response record about page `n`, with a `Content-Length` that is off by this much.
+/// Builds a response record about page `n`, with a `Content-Length` that is wrong by `off`.
 fn record_off(n: usize, off: i64) -> Vec<u8> {
     let block = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><p>text {n} of a page that is no other"
@@ -51,7 +51,7 @@ fn read_bytes(name: &str, bytes: &[u8]) -> Reading {
     reading
 }
 
-/// How many bad records and damaged members there are.
+/// Returns the number of bad records and damaged members.
 fn losses(reading: &Reading) -> usize {
     let damaged = reading.skips.iter();
     let damaged = damaged.filter(|skip| skip.kind == SkipKind::Damaged);
@@ -100,7 +100,7 @@ fn packed_in_every_way_the_records_are_the_same() {
     }
 }
 
-/// Every cut of an archive of three records: those before it are whole, the loss is told, once.
+/// Cuts an archive of three records at every byte: the records before the cut are complete, and the loss is reported once.
 fn cut_everywhere(name: &str, parts: &[Vec<u8>]) {
     let whole = parts.concat();
     let ends: Vec<usize> = (1..=3).map(|n| parts[..n].concat().len()).collect();
@@ -108,7 +108,7 @@ fn cut_everywhere(name: &str, parts: &[Vec<u8>]) {
         let reading = read_bytes(name, &whole[..cut]);
         let complete = ends.iter().filter(|end| **end <= cut).count();
         let good = reading.texts().len();
-        // The line feeds behind an uncompressed record are no loss; a checksum is.
+        // Missing line feeds after an uncompressed record are not a loss, but a missing checksum is.
         assert!(good >= complete && good <= 3, "{name} cut at {cut}");
         let told = losses(&reading) > 0;
         let begun = ends.iter().take(good).max().copied().unwrap_or(0);
@@ -151,7 +151,7 @@ fn behind_a_broken_member_reading_goes_on() {
         let ids = reading.ids();
         assert_eq!(ids.first(), Some(&"http://a.example/1"), "byte {at}");
         assert_eq!(ids.last(), Some(&"http://a.example/3"), "byte {at}");
-        // Flags, time and system in the head of a member are not checked by anything.
+        // Nothing checks flags, time and system in the header of a member.
         let head = at - start < 10;
         assert!(head || losses(&reading) > 0, "byte {at}");
     }
@@ -170,7 +170,7 @@ fn each_of_many_broken_members_was_told_and_kept() {
     assert_eq!(reading.records.len(), 2);
     let counts: Vec<u64> = reading.skips.iter().map(|skip| skip.count).collect();
     assert_eq!(counts, [1000, 3]);
-    // With a record between them that is no document, a chunk holds so many at most.
+    // With records between them that are not documents, a chunk holds a limited number of them.
     let request = b"WARC/1.0\r\nWARC-Type: request\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
     let archive = [&broken[..], &gzip(request)].concat().repeat(20_000);
     let options = InputOptions::default();
@@ -205,7 +205,7 @@ fn wrong_lengths_cost_one_record() {
                 "http://a.example/4",
             ];
             let found = reading.ids();
-            // Within a member nothing speaks against a length that takes the line feeds along.
+            // Within a member, nothing contradicts a length that includes the line feeds.
             let without: Vec<&str> = found
                 .iter()
                 .copied()
@@ -371,7 +371,7 @@ fn pdf_in_an_archive_is_read_where_it_stands() {
         assert_eq!(bad.kind, BadKind::Conversion);
         assert!(bad.reason.contains(reason), "{}", bad.reason);
     }
-    // What leaves is where it lies, not its bytes; the second reading numbers alike and reads no PDF.
+    // The output has the position, not the bytes; the second reading gives the same numbers and reads no PDF.
     let raw = read_raw(&inputs, &options);
     assert_eq!(raw.len(), 5);
     let line: Value = serde_json::from_slice(&raw[0].bytes).unwrap();
@@ -379,7 +379,7 @@ fn pdf_in_an_archive_is_read_where_it_stands() {
         (&line["mime"], &line["member"], line.get("text")),
         (&Value::from("application/pdf"), &Value::from(0), None)
     );
-    // One file of PDF has the same text.
+    // The PDF as a file has the same text.
     let alone = Corpus::with("a.pdf", &story);
     let alone = read(&alone.inputs("a.pdf", &options), &options);
     assert_eq!(alone.texts()[0], texts[0]);
@@ -460,7 +460,7 @@ fn old_archives() {
     assert_eq!(reading.skips[0].kind, SkipKind::Warcinfo);
 }
 
-/// Records that are read and counted by kind, `bad` and `damaged` among them.
+/// Counts the records that are read, and the others by kind, including `bad` and `damaged`.
 fn counts(path: &Path) -> BTreeMap<String, u64> {
     let options = InputOptions::default();
     let argument: OsString = path.into();
@@ -483,8 +483,8 @@ fn counts(path: &Path) -> BTreeMap<String, u64> {
     counts
 }
 
-/// What real crawlers wrote: numbers of records by type as `warcio` reads them, where a response is
-/// a document, or was no page (`http-status`), or no text (`not-text`).
+/// Archives written by real crawlers: numbers of records by type according to `warcio`, where a response is a document, or not a page
+/// (`http-status`), or not text (`not-text`).
 #[test]
 #[expect(
     clippy::print_stderr,
@@ -533,7 +533,7 @@ fn real_archives_are_read_to_their_end() {
                 ("metadata", 261),
             ],
         ),
-        // One of its responses is a PDF that is cut off.
+        // One of its responses is a truncated PDF.
         (
             "cc-2008.arc",
             if cfg!(feature = "pdf") {

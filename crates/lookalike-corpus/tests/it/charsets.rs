@@ -93,9 +93,8 @@ fn files_come_decoded() {
     );
 }
 
-/// Thirty character sets, each under three labels of others: the label is believed, as browsers do,
-/// unless UTF-8 is on one side, which can be told; and nothing fails. Without any label the bytes
-/// still become text.
+/// Thirty character sets, each under three labels of others: the label is trusted, as in browsers, unless one side is UTF-8, which can be detected;
+/// and nothing fails. Without any label, the bytes still become text.
 #[test]
 fn wrong_labels_fail_nobody() {
     let labels = [
@@ -172,14 +171,14 @@ fn a_header_wins_over_the_page_and_utf8_over_both() {
 
 #[test]
 fn two_characters_that_are_utf8_by_chance_do_not_refute_a_declaration() {
-    // In GBK the name of a Chinese telephone company, and valid UTF-8.
+    // The name of a Chinese telephone company in GBK, which is also valid UTF-8.
     let header = charset::in_content_type("text/html; charset=gbk");
     let decoded = charset::decode_declared(b"<p>\xc1\xaa\xcd\xa8", true, header);
     assert_eq!(decoded.charset, "GBK");
     assert_eq!(decoded.text, "<p>\u{8054}\u{901a}");
 }
 
-/// Decoders make one replacement character of any text under these labels: all such pages were copies of each other.
+/// With these labels, decoders turn any text into one replacement character, so all such pages were copies of each other.
 #[test]
 fn pages_of_a_set_that_cannot_be_decoded_were_copies_of_each_other() {
     for label in ["iso-2022-kr", "hz-gb-2312", "replacement"] {
@@ -200,7 +199,7 @@ fn utf8_that_is_declared_as_ascii_with_escapes_was_lost() {
     let page = "<meta charset=iso-2022-jp><p>\u{65e5}\u{672c}";
     let decoded = charset::decode(page.as_bytes(), true);
     assert_eq!((&*decoded.text, decoded.wrong_declaration), (page, true));
-    // What it really is stays, with one byte that is broken.
+    // Text in the declared set stays in it, despite one invalid byte.
     let page = b"<meta charset=iso-2022-jp><p>\x1b$B$3\x1b(B \xff";
     let decoded = charset::decode(page, true);
     assert_eq!(decoded.charset, "ISO-2022-JP");
@@ -218,7 +217,7 @@ fn a_header_that_says_utf16_was_not_believed() {
         (&*decoded.text, decoded.wrong_declaration),
         ("<p>plain", true)
     );
-    // A page that can be read byte by byte is in no such set, whatever it says.
+    // A page that can be read byte by byte is in no such set, whatever it declares.
     let page = b"<meta charset=utf-16><p>plain";
     assert_eq!(charset::decode(page, true).charset, "UTF-8");
 }

@@ -33,7 +33,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     .unwrap()
 }
 
-/// Ids 0, 1, ... and this column of texts.
+/// Builds a batch with ids 0, 1, ... and this column of texts.
 fn with_text(text: ArrayRef) -> RecordBatch {
     let ids: Int64Array = (0..text.len() as i64).collect();
     batch(vec![("id", Arc::new(ids)), ("text", text)])
@@ -178,14 +178,14 @@ fn a_text_that_is_too_long_keeps_its_row() {
         let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
         assert_eq!(states, [TextState::TooLong, TextState::Present], "{name}");
         assert_eq!(reading.ids(), ["0", "1"], "{name}");
-        // A review found it: rows that leave as lines had `null` in its place.
+        // Rows written as lines used to have `null` in its place.
         let raw = read_raw(&corpus.inputs(name, &options), &options);
         let kept = String::from_utf8(raw[0].bytes.clone()).unwrap();
         assert!(kept.contains(&long), "{name}: {kept}");
     }
 }
 
-/// Every cut of each kind: no panic, and the loss is told, but where a file has all rows and lacks its footer.
+/// Cuts each kind of file at every byte: no panic, and the loss is reported, except if the file has all rows and only lacks its footer.
 #[test]
 fn cut_at_every_byte() {
     let words: Vec<String> = (0..6).map(|n| format!("text number {n}")).collect();
@@ -206,7 +206,7 @@ fn cut_at_every_byte() {
     }
 }
 
-/// Every byte of the footer turned over, and of the pages: errors at most.
+/// Flips every byte of the footer and of the pages: errors, but no panics.
 #[test]
 fn every_flipped_byte_is_survived() {
     let rows = with_text(Arc::new(StringArray::from(vec!["one", "two", "three"])));
@@ -223,7 +223,7 @@ fn every_flipped_byte_is_survived() {
     }
 }
 
-/// Three row groups of two texts each.
+/// Writes three row groups with two texts each.
 fn six_texts(compression: Compression) -> (Corpus, Vec<u8>) {
     let words = StringArray::from(vec!["one", "two", "three", "four", "five", "six"]);
     let rows = with_text(Arc::new(words));
@@ -241,7 +241,7 @@ fn six_texts(compression: Compression) -> (Corpus, Vec<u8>) {
     (corpus, whole)
 }
 
-/// The file with another second row group in its footer.
+/// Returns the file with another second row group in its footer.
 fn with_second_group(
     corpus: &Corpus,
     whole: &[u8],
@@ -265,8 +265,8 @@ fn with_second_group(
     changed
 }
 
-/// What is declared is believed by nobody: memory for it could not be had. The other row groups are read, and what this
-/// one had is read or told to be lost.
+/// Checks that declared sizes are not trusted: memory for them is not available. The other row groups are read, and the contents of this one are read
+/// or reported as lost.
 fn is_not_believed(corpus: &Corpus, name: &str, bytes: &[u8]) {
     corpus.add("a.parquet", bytes);
     let reading = read_with(corpus, "a.parquet", &InputOptions::default());
@@ -285,7 +285,7 @@ fn is_not_believed(corpus: &Corpus, name: &str, bytes: &[u8]) {
             .all(|skip| skip.kind == SkipKind::Damaged),
         "{name}"
     );
-    // What lies beyond the end of the file says that the footer is not this file's.
+    // If something is beyond the end of the file, the footer does not belong to this file.
     let whole_footer_lies = texts.is_empty();
     let others_read = texts.starts_with(&["one", "two"]) && texts.ends_with(&["five", "six"]);
     assert!(whole_footer_lies || others_read, "{name}: {texts:?}");
@@ -346,7 +346,7 @@ fn huge_declared_row_groups_are_not_believed() {
     }
 }
 
-/// The last page of the file says that it has 2 GiB, packed and unpacked.
+/// The last page of the file declares 2 GiB, packed and unpacked.
 #[test]
 fn huge_declared_pages_are_not_believed() {
     for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY] {
@@ -356,7 +356,7 @@ fn huge_declared_pages_are_not_believed() {
             .parse_and_finish(&file)
             .unwrap();
         let page = metadata.row_group(2).column(1).data_page_offset() as usize;
-        // Thrift's compact protocol: two fields of 32 bits behind the kind of the page.
+        // Thrift's compact protocol: two 32-bit fields after the kind of the page.
         assert_eq!((whole[page], whole[page + 2]), (0x15, 0x15));
         let varint =
             |from: usize| from + whole[from..].iter().take_while(|b| **b >= 0x80).count() + 1;
@@ -384,7 +384,7 @@ fn huge_declared_pages_are_not_believed() {
     }
 }
 
-/// An Arrow file of one text of zeros, and where the length of the text stands in it.
+/// Returns an Arrow file with one text of zeros, and the position of the length of the text in it.
 fn packed_zeros(codec: CompressionType, bytes: usize) -> (Vec<u8>, usize) {
     let text = "0".repeat(bytes);
     let batch = batch(vec![("text", Arc::new(StringArray::from(vec![text])))]);
@@ -440,7 +440,7 @@ fn a_batch_over_the_limit_is_refused_with_a_remedy() {
     );
 }
 
-/// A dictionary makes a table small in which one long text stands again and again; each row is the whole text.
+/// A dictionary makes a table small in which one long text occurs in many rows; each row is the whole text.
 #[test]
 fn a_long_text_in_many_rows_is_read_without_a_copy_for_each() {
     let text = "the ferry left the harbour ".repeat(10_000);
@@ -464,7 +464,7 @@ fn a_long_text_in_many_rows_is_read_without_a_copy_for_each() {
     assert!(largest < 32 << 20, "{largest}");
 }
 
-/// Eight zeros where a message should begin are the mark of the end: what stands behind it was never looked at.
+/// Eight zeros in place of a message are the end mark: the bytes after it were never examined.
 #[test]
 fn a_mark_of_the_end_before_the_end_is_told() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["one", "two"]));

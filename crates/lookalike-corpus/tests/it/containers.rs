@@ -1,4 +1,4 @@
-//! Compressed, truncated, swollen and changing files.
+//! Files that are compressed, truncated, bombs, or changing.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use lookalike_corpus::{
 
 use crate::support::{Corpus, gzip, read, read_raw, zstd};
 
-/// A file of three members cut at every byte: no panic, what came before is intact, the loss told.
+/// Cuts a file of three members at every byte: no panic, the members before the cut are intact, and the loss is reported.
 fn cut_everywhere(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
     let options = InputOptions::default();
     let members: Vec<Vec<u8>> = (0..3)
@@ -87,7 +87,7 @@ fn a_damaged_document_keeps_its_number() {
     let bad = reading.records[0].as_ref().unwrap_err();
     assert_eq!((bad.source, bad.number, bad.kind), (0, 0, BadKind::Damaged));
     assert_eq!(reading.texts(), ["fine"]);
-    // It is one loss, not a record and a part of a file besides.
+    // It is one loss, not both a record and a part of a file.
     assert_eq!(reading.skips, []);
     assert_eq!(read_raw(&inputs, &options).len(), 2);
 }
@@ -111,7 +111,7 @@ fn bombs_are_refused_in_bounded_memory() {
             assert!(chunk.unwrap().bytes.is_empty());
         }
     }
-    // The default ratio lets gzip through, whose worst is 1032, but not a run-length zstd block.
+    // The default ratio admits gzip, whose maximum is 1032, but not a run-length zstd block.
     let packed = zstd(&vec![b' '; 60 << 20]);
     assert!(packed.len() * 1000 < 60 << 20);
     corpus.add("b.txt.zst", &packed);
@@ -156,10 +156,10 @@ fn a_document_over_the_limit_has_no_text() {
     );
 }
 
-/// What becomes of a file that is not what it was when it was found.
+/// Reads a file that was changed after it was discovered.
 fn changes(name: &str, bytes: &[u8], check: impl Fn(Reading, &str)) {
     let grow = |path: &Path| fs::write(path, [bytes, bytes].concat()).unwrap();
-    // The same size but another time is a change, too.
+    // The same size with another time is a change, too.
     let touch = |path: &Path| {
         let file = fs::File::options().write(true).open(path).unwrap();
         file.set_modified(SystemTime::now() + Duration::from_secs(10))
@@ -190,7 +190,7 @@ struct Reading {
     bad: Vec<lookalike_corpus::BadRecord>,
 }
 
-/// A library that met damage kept what it had unpacked in the same step, and steps were as long as chunks.
+/// On damage, a library kept what it had unpacked in the same step, and steps were as long as chunks.
 #[test]
 fn damage_is_met_at_the_same_record_wherever_chunks_are_cut() {
     let mut numbers = 0_u64..;
@@ -249,7 +249,7 @@ fn a_file_of_records_that_changes_before_it_is_read_is_lost_alone() {
         };
         assert_eq!(skip.kind, SkipKind::Unreadable);
         assert!(skip.name.ends_with("a.jsonl"), "{skip:?}");
-        // Every later reading leaves it out, though it may stand as it was by then.
+        // Every later reading skips it, even if its original contents are back.
         corpus.add("a.jsonl", LINE);
         assert_eq!(read().iter().map(|chunk| chunk.records).sum::<u64>(), 1);
         let mut sources = Vec::new();
@@ -274,7 +274,7 @@ fn a_file_of_records_that_changes_once_it_was_read_stops_the_reading_for_output(
     assert!(error().to_string().contains("a.jsonl"));
     fs::remove_file(&path).unwrap();
     assert!(matches!(error(), ReadError::Io { .. }));
-    // A job that goes on reading learns that it is lost, by a source or by all of them.
+    // A job that continues learns that it is lost, from one source or from all of them.
     let lost = inputs.lose_changed(&[1]).map(|source| source.is_lost());
     assert_eq!(lost, Some(true));
     let read: Vec<_> = inputs.chunks(&options).map(Result::unwrap).collect();
@@ -282,7 +282,7 @@ fn a_file_of_records_that_changes_once_it_was_read_stops_the_reading_for_output(
     assert_eq!(read[0].skips[0].kind, SkipKind::Unreadable);
 }
 
-/// The records before the change are read, and it is told how many there were.
+/// The records before the change are read, and their number is reported.
 #[test]
 fn a_file_that_changed_while_it_was_read_stopped_the_reading() {
     let options = InputOptions::default().chunk_bytes(100);
@@ -352,7 +352,7 @@ fn after_an_error_the_reader_is_at_its_end() {
     let inputs = corpus.inputs("", &options);
     let path = corpus.path("a.jsonl");
     fs::remove_file(&path).unwrap();
-    // A link to itself cannot be opened, for a reason that is none of those that only a file has.
+    // A link to itself cannot be opened, for a reason that does not count as specific to one file.
     std::os::unix::fs::symlink(&path, &path).unwrap();
     let mut chunks = inputs.chunks(&options);
     assert!(chunks.next().unwrap().is_err());

@@ -1,4 +1,4 @@
-//! What arguments turn into.
+//! Discovery: which sources arguments become.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,7 @@ fn discover(corpus: &Corpus, names: &[&str]) -> Result<Inputs, InputError> {
     )
 }
 
-/// Names relative to the corpus.
+/// Returns the names relative to the corpus.
 fn names(corpus: &Corpus, inputs: &Inputs) -> Vec<String> {
     let root = corpus.path("");
     let relative = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
@@ -46,7 +46,7 @@ fn sample() -> Corpus {
 fn a_directory_is_walked_in_the_order_of_names() {
     let corpus = sample();
     let inputs = discover(&corpus, &[""]).unwrap();
-    // `b` stands before `b.html`, for names are compared one by one.
+    // `b` comes before `b.html`, because names are compared component by component.
     let expected = [
         "a.txt",
         "b/one.md",
@@ -72,7 +72,7 @@ fn arguments_keep_their_order_and_are_read_once() {
     ];
     assert_eq!(names(&corpus, &inputs), expected);
     assert_eq!(kinds(&inputs), [SkipKind::Duplicate; 3]);
-    // The same directory twice is no error.
+    // Naming the same directory twice is not an error.
     assert_eq!(discover(&corpus, &["b", "b"]).unwrap().sources.len(), 2);
 }
 
@@ -90,7 +90,7 @@ fn globs_are_expanded() {
         ("c/**/deep.*", &["c/d/e/deep.jsonl"]),
         ("[a-b]", &["b/one.md", "b/two.txt"]),
         ("b/.*.txt", &["b/.hidden.txt"]),
-        // As in a shell, an alternative may be empty, and an exclamation mark in front is a character of the name.
+        // As in a shell, an alternative may be empty, and a leading exclamation mark is part of the name.
         ("new/*.rst{,.gz}", &["new/!n.rst", "new/1.rst.gz"]),
         ("new/!*", &["new/!n.rst"]),
         ("new/[!a-z].*", &["new/1.rst.gz"]),
@@ -112,7 +112,7 @@ fn globs_are_expanded() {
 #[test]
 fn what_a_glob_could_not_look_at_was_no_match() {
     let corpus = sample();
-    // A name that no file system takes: an error that is not "there is no such file", for the administrator too.
+    // A name that no file system accepts: an error other than "no such file", even for the administrator.
     let long = "x".repeat(300);
     let error = discover(&corpus, &[&format!("*/{long}")]).unwrap_err();
     assert!(matches!(error, InputError::Empty { .. }), "{error}");
@@ -230,7 +230,7 @@ fn standard_input_is_copied() {
     assert_eq!(print(1, line), print(2, line));
     let pine = b"{\"text\":\"from a pine\"}\n";
     assert_ne!(print(3, line), print(4, pine));
-    // It has been read for this job.
+    // Standard input has already been read for this job.
     let again = discovered(4, pine).unwrap_err();
     assert!(matches!(again, InputError::StandardInputAgain), "{again}");
 }
@@ -266,7 +266,7 @@ mod unix {
         symlink(outside.path(""), corpus.path("d")).unwrap();
         symlink(outside.path("far.txt"), corpus.path("e.txt")).unwrap();
         let within = [SkipKind::Unreadable, SkipKind::Loop, SkipKind::Loop];
-        // What leads out of the folder is not read, whatever is there, but told. Links to files come last.
+        // Targets outside of the folder are not read, whatever they are, but reported. Links to files come last.
         let inputs = discover(&corpus, &[""]).unwrap();
         assert_eq!(inputs.sources.len(), 5);
         let links = [SkipKind::Outside, SkipKind::Duplicate, SkipKind::Outside];
@@ -279,7 +279,7 @@ mod unix {
             kinds(&inputs),
             [&within[..], &[SkipKind::Duplicate; 2]].concat()
         );
-        // A link that is named is what it leads to.
+        // A named link stands for its target.
         assert_eq!(discover(&corpus, &["d"]).unwrap().sources.len(), 1);
         assert_eq!(discover(&corpus, &["e.txt"]).unwrap().sources.len(), 1);
     }
@@ -295,7 +295,7 @@ mod unix {
         for link in ["c/b.txt", "c/d/x.txt", "c/z.txt"] {
             symlink(outside.path("far.txt"), corpus.path(link)).unwrap();
         }
-        // What the walk finds by links only has the place of the first of them.
+        // A file that the walk finds only through links has the position of the first of them.
         let inputs = corpus.inputs("", &InputOptions::default().follow_links(true));
         let expected = [
             "a.txt",
@@ -322,7 +322,7 @@ mod unix {
         let [skip] = &inputs.skips[..] else {
             panic!("{:?}", inputs.skips)
         };
-        // So that jobs copy it to what they skipped.
+        // So that jobs can copy it to the skipped files.
         assert_eq!(skip.file.as_deref(), Some(&*corpus.path("picture.png")));
     }
 
@@ -341,7 +341,7 @@ mod unix {
             assert_eq!(names(&corpus, &inputs), ["a.txt"]);
             assert_eq!(kinds(&inputs), [SkipKind::Unreadable]);
         }
-        // A pattern is no file of a list.
+        // A pattern is not a file in a list.
         assert!(matches!(
             discover("n*.txt", true),
             Err(InputError::NoMatch { .. })

@@ -1,11 +1,11 @@
-//! Every byte of a source comes back from the pieces that it is visited in.
+//! Every byte of a source can be restored from the visited pieces.
 
 use lookalike_corpus::{ExactPiece, InputOptions, Inputs, ReadError, exact_pieces};
 use proptest::prelude::*;
 
 use crate::support::{Corpus, gzip, read, zstd};
 
-/// The bytes of each source, put together, and those of its records by number.
+/// Joins the bytes of each source, and those of its records by number.
 fn put_together(inputs: &Inputs, options: &InputOptions) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
     let mut sources = vec![(Vec::new(), Vec::new()); inputs.sources.len()];
     exact_pieces::<ReadError>(inputs, options, &mut |piece: ExactPiece<'_>| {
@@ -30,7 +30,7 @@ fn put_together(inputs: &Inputs, options: &InputOptions) -> Vec<(Vec<u8>, Vec<Ve
     sources
 }
 
-/// Lines as they come: records, blank and over-long ones, and ends of every kind.
+/// Generates lines: records, blank and over-long ones, and line ends of every kind.
 fn lines() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         Just(b"{\"id\":\"a\",\"text\":\"b c\"}".to_vec()),

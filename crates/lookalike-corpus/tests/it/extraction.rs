@@ -1,4 +1,4 @@
-//! How much of the main text of real pages the modes find, by the measures of two public benchmarks.
+//! Share of the main text of real pages that the modes find, by the measures of two public benchmarks.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use lookalike::{Extraction, HtmlMode};
 use lookalike_corpus::HtmlText;
 use serde_json::Value;
 
-/// Tokens `\w+`.
+/// Returns the tokens `\w+`.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     words.filter(|word| !word.is_empty())
@@ -25,7 +25,7 @@ fn size<T>(bag: &HashMap<T, u32>) -> f64 {
     bag.values().map(|&count| f64::from(count)).sum()
 }
 
-/// Size of the intersection of two multisets.
+/// Returns the size of the intersection of two multisets.
 fn shared<T: Hash + Eq>(a: &HashMap<T, u32>, b: &HashMap<T, u32>) -> f64 {
     let both = a
         .iter()
@@ -37,13 +37,13 @@ fn f1(precision: f64, recall: f64) -> f64 {
     2.0 * precision * recall / (precision + recall)
 }
 
-/// Multiset of runs of four tokens, case kept; a shorter text is one run.
+/// Returns the multiset of shingles of four tokens, case-sensitive; a shorter text is one shingle.
 fn shingles(text: &str) -> HashMap<Vec<&str>, u32> {
     let tokens: Vec<&str> = tokens(text).collect();
     bag(tokens.windows(tokens.len().clamp(1, 4)).map(<[_]>::to_vec))
 }
 
-/// The measure of article-extraction-benchmark: F1 of the means of precision and recall.
+/// Computes the measure of article-extraction-benchmark: F1 of the mean precision and recall.
 fn article_score(pages: &[(String, String)]) -> f64 {
     let (mut precision, mut recall) = (Vec::new(), Vec::new());
     for (truth, found) in pages {
@@ -60,7 +60,7 @@ fn article_score(pages: &[(String, String)]) -> f64 {
     f1(mean(&precision), mean(&recall))
 }
 
-/// The measure of WCXB: mean of the pages' F1 over words in lower case.
+/// Computes the measure of WCXB: mean of the pages' F1 over words in lower case.
 fn word_score(pages: &[(String, String)]) -> f64 {
     let score = |(truth, found): &(String, String)| {
         let (truth, found) = (truth.to_lowercase(), found.to_lowercase());
@@ -73,7 +73,7 @@ fn word_score(pages: &[(String, String)]) -> f64 {
     pages.iter().map(score).sum::<f64>() / pages.len() as f64
 }
 
-/// The true and the found text of every page.
+/// Returns the true and the found text of every page.
 fn pages(corpus: &str, mode: HtmlMode) -> Option<Vec<(String, String)>> {
     let mut extractor = HtmlText::new(Extraction {
         mode,
@@ -94,13 +94,13 @@ fn pages(corpus: &str, mode: HtmlMode) -> Option<Vec<(String, String)>> {
 fn the_scorers_know_known_answers() {
     let page = |truth: &str, found: &str| vec![(truth.to_owned(), found.to_owned())];
     assert_eq!(article_score(&page("a b c d e", "a b c d e")), 1.0);
-    // One of two shingles is right, and the only one found is right.
+    // One of two shingles is found, and the only one found is right.
     assert_eq!(article_score(&page("a b c d e", "a b c d")), f1(1.0, 0.5));
     assert_eq!(word_score(&page("A b b", "a b c d")), f1(0.5, 2.0 / 3.0));
     assert_eq!(word_score(&page("a", "b")), 0.0);
 }
 
-/// Modes, and the least F1 on article-extraction-benchmark and on wcxb-pages.
+/// Modes, with their minimum F1 on article-extraction-benchmark and on wcxb-pages.
 const GOALS: [(HtmlMode, f64, f64); 3] = [
     (HtmlMode::Fast, 0.87, 0.78),
     (HtmlMode::Main, 0.954, 0.83),

@@ -1,6 +1,6 @@
-//! The short form of fuzzing: inputs that were found once, and the same few thousand mutations in every run.
+//! The short form of fuzzing: stored inputs that once failed, and the same few thousand mutations in every run.
 //!
-//! The long form, which watches what code is reached, is in `fuzz/` of the repository.
+//! The long form, which tracks the covered code, is in `fuzz/` of the repository.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use crate::fuzzing::mutate::{Trying, draws, mutated};
 use crate::fuzzing::{TARGETS, Target, run, seeds::seeds};
 
-/// Mutations of each target.
+/// Number of mutations for each target.
 const EXECUTIONS: u64 = 300;
 
-/// What no input may take, in a build that is hardly optimised, on a machine that does other things.
+/// Maximum time for any input, in a build with little optimisation on a busy machine.
 const LONG: Duration = Duration::from_secs(10);
 
 fn timed(target: Target, bytes: &[u8], folder: &Path) {
@@ -40,7 +40,7 @@ fn mutations_break_no_promise() {
     }
 }
 
-/// A flipped bit turns a short length into a long one, wherever it stands.
+/// A flipped bit turns a short length into a long one, wherever it is.
 #[test]
 fn no_wrong_byte_asks_for_much_memory() {
     const FLIPS: [u8; 4] = [0x01, 0x40, 0x80, 0xff];
@@ -55,7 +55,7 @@ fn no_wrong_byte_asks_for_much_memory() {
                 bytes[at] ^= flip;
                 timed(target, &bytes, folder.path());
             }
-            // Lengths of eight bytes, where they are aligned.
+            // Overwrites lengths of eight bytes, where they are aligned.
             for at in (0..seed.len().saturating_sub(8)).step_by(40) {
                 let mut bytes = seed.clone();
                 bytes[at..at + 8].copy_from_slice(&(1_u64 << 45).to_le_bytes());
@@ -65,7 +65,7 @@ fn no_wrong_byte_asks_for_much_memory() {
     }
 }
 
-/// Changes a digit: lengths and counts are written in digits.
+/// Replaces a number in digits, which may be a length or a count.
 #[test]
 fn no_wrong_number_asks_for_much_memory() {
     const NUMBERS: [u64; 4] = [0, u32::MAX as u64, 1 << 45, u64::MAX];
@@ -93,7 +93,7 @@ fn no_wrong_number_asks_for_much_memory() {
     }
 }
 
-/// Inputs that once broke something, as libFuzzer left them.
+/// Inputs that once failed, as saved by libFuzzer.
 #[test]
 fn what_fuzzing_found_stays_mended() {
     let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/found");

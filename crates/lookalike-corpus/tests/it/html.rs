@@ -80,8 +80,7 @@ fn text_is_appended() {
     assert_eq!(out, "beforeab");
 }
 
-/// Pages of 4 MB that make careless readers quadratic: those would need minutes. A small stack, for
-/// nothing may recurse.
+/// Pages of 4 MB on which careless readers take quadratic time, which would be minutes. The stack is small, because nothing may recurse.
 #[test]
 fn time_is_linear_in_hostile_pages() {
     let patterns = [
@@ -119,7 +118,7 @@ fn time_is_linear_in_hostile_pages() {
     thread.spawn(check).unwrap().join().unwrap();
 }
 
-/// Real pages, where the shared corpora are at hand: the text holds what the page is about.
+/// Real pages, if the shared corpora are available: the text contains the sentences of the page.
 #[test]
 fn real_pages_keep_their_sentences() {
     let Some(lines) = crate::support::shared_lines("java-api-html/docs.jsonl.gz") else {
@@ -138,7 +137,7 @@ fn real_pages_keep_their_sentences() {
         };
         let (ours, expected) = (words(&ours), words(expected));
         let missing = expected.difference(&ours).count();
-        // Theirs shows `noscript`.
+        // The other program shows `noscript`.
         assert!(
             missing * 20 <= expected.len(),
             "{}: {missing} of {}",

@@ -1,10 +1,10 @@
-//! The modes that choose among the text of a page, and what counts besides it.
+//! The modes that select among the text of a page, and the additional text that counts.
 
 use lookalike::Extraction;
 use lookalike_corpus::HtmlText;
 use proptest::prelude::*;
 
-/// The text of a page under an extraction as a scheme writes it.
+/// Extracts the text of a page. The extraction is written as in a scheme.
 fn text(extraction: &str, html: &str) -> String {
     let extraction: Extraction = extraction.parse().unwrap();
     let mut out = String::new();
@@ -12,7 +12,7 @@ fn text(extraction: &str, html: &str) -> String {
     out
 }
 
-/// A page with a menu, a heading, two paragraphs, a list of links and a footer.
+/// Returns a page with a menu, a heading, two paragraphs, a list of links and a footer.
 fn page() -> String {
     let sentence =
         "The ferry left the harbour at nine with forty people on board and came back before noon. ";
@@ -132,7 +132,7 @@ fn words_beside_a_button_are_not_glued() {
     }
 }
 
-/// Whether all of `some` stand in `all`, in that order.
+/// Returns true if all of `some` occur in `all`, in that order.
 fn is_subsequence<T: PartialEq>(
     some: impl Iterator<Item = T>,
     all: impl Iterator<Item = T>,
@@ -141,7 +141,7 @@ fn is_subsequence<T: PartialEq>(
     some.into_iter().all(|one| all.any(|other| other == one))
 }
 
-/// Pages of words with white space around them and tags of all kinds, closed or not.
+/// Generates pages of words with white space around them and tags of all kinds, closed or not.
 fn spaced_page() -> impl Strategy<Value = String> {
     let piece = "( [a-z]{1,3}[0-9] | ([a-z] ){5,20}|<br>|</?(p|div|button|select|option|nav|article|table|tr|td|li|b|pre)>\
                  |<(a href=/x|div hidden|/a)>){0,60}";
@@ -159,7 +159,7 @@ proptest! {
         prop_assert!(!fast.starts_with([' ', '\n']) && !fast.ends_with([' ', '\n']), "{page}: {fast:?}");
     }
 
-    /// Tags in disorder, whatever it is: no panic, and no word that the page does not have.
+    /// Tags in any disorder: no panic, and no word that the page does not contain.
     #[test]
     fn disorderly_pages_have_no_other_words(
         tags in proptest::collection::vec((any::<bool>(), 0usize..26, "([a-z]{2,8} ){1,40}"), 1..120)
@@ -183,8 +183,8 @@ proptest! {
     }
 }
 
-/// Pages that make tree builders quadratic: they get the text of the fast mode, on a stack of 2 MiB.
-/// Those just within the limits get a tree, and must not take long either.
+/// Pages on which tree builders take quadratic time: they get the text of the fast mode, on a stack of 2 MiB. Those just within the limits get a
+/// tree, and must not take long either.
 #[test]
 fn hostile_pages_fall_back_to_the_fast_mode() {
     let check = || {

@@ -1,4 +1,4 @@
-//! What holds for any bytes.
+//! Properties that hold for any bytes.
 
 use lookalike::HtmlMode;
 use lookalike_corpus::{HtmlText, InputOptions, charset};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::support::{Corpus, Reading, read, read_raw};
 
-/// Bytes that look like JSONL now and then. None begin as gzip does: they were taken for it, whatever the name of the file.
+/// Generates bytes that sometimes look like JSONL. None start like gzip, which would be detected whatever the name of the file.
 fn some_lines() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"{\"text\":\"a b\"}".to_vec()),
@@ -53,7 +53,7 @@ fn options(chunk_bytes: usize, max_document_bytes: u64) -> InputOptions {
 fn read_in(bytes: &[u8], options: &InputOptions) -> Reading {
     let corpus = Corpus::with("a.jsonl", bytes);
     let mut reading = read(&corpus.inputs("a.jsonl", options), options).placeless();
-    // Made-up ids name the directory of the test.
+    // Generated ids contain the directory of the test.
     for seen in reading.records.iter_mut().flatten() {
         seen.id = seen.id.rsplit('/').next().unwrap_or("").to_owned();
     }
@@ -92,7 +92,7 @@ proptest! {
         }
     }
 
-    /// An independent account of what lines are records.
+    /// Compares with an independent definition of which lines are records.
     #[test]
     fn records_are_the_lines_that_are_not_blank(bytes in some_lines(), max in 0u64..100) {
         let options = options(7, max);
@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// The fields picked are those that a tree of the whole object shows.
+    /// The picked fields equal those in a tree of the whole object.
     #[test]
     fn fields_are_those_of_the_whole_object(
         text in any::<String>(), id in any::<String>(), junk in any::<String>(), ascii in any::<bool>(),
@@ -135,7 +135,7 @@ proptest! {
         let mut text = String::new();
         HtmlText::new(HtmlMode::Visible.into()).unwrap().extract(&page, &mut text);
         prop_assert!(!text.ends_with(' '));
-        // References can grow: `&nGt;` has five bytes and stands for six.
+        // References can grow: `&nGt;` has five bytes, and its value six.
         prop_assert!(text.len() <= 2 * page.len() + 2);
     }
 
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// The character as JSON escapes, as other writers have it.
+/// Returns the character as a JSON escape, as other programs may write it.
 fn escape(c: char) -> String {
     if c.is_ascii() {
         return c.to_string();

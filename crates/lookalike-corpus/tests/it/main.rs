@@ -1,4 +1,4 @@
-//! Integration tests of the crate's promises, one module a theme.
+//! Integration tests of the crate's promises, one module per topic.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, and copies of documents.
+//! Files that appear complete or not at all, and copies of documents.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -69,7 +69,7 @@ fn compressed_files_are_the_same_every_time() {
 fn leftovers_of_a_killed_job_are_swept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("kept.jsonl");
-    // A kill does not drop.
+    // A killed process drops nothing.
     std::mem::forget(AtomicFile::create(&path, Compression::None).unwrap());
     for name in ["kept.jsonl", "x.tmp-long-name", "x.tmp-12345"] {
         fs::write(dir.path().join(name), "").unwrap();
@@ -93,7 +93,7 @@ fn what_a_killed_command_left_beside_its_output_stayed_for_ever() {
     let path = dir.path().join("pairs.jsonl");
     let mut running = AtomicFile::create(&path, Compression::None).unwrap();
     running.write_all(b"pairs").unwrap();
-    // Of a killed command there is no process that holds a lock.
+    // After a kill, no process holds a lock.
     for name in ["pairs.jsonl.tmp-AbC123", "pairs.jsonl.tmp-000000"] {
         fs::write(dir.path().join(name), "").unwrap();
     }

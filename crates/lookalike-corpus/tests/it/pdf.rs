@@ -1,4 +1,4 @@
-//! PDF: files of common producers, and files made to hurt.
+//! PDF: files of common producers, and hostile files.
 
 use std::io::Write;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn text(bytes: &[u8]) -> String {
     reading.texts()[0].to_owned()
 }
 
-/// Paragraphs with the line ends inside them as spaces.
+/// Returns the paragraphs, with the line ends within them replaced by spaces.
 fn paragraphs(text: &str) -> Vec<String> {
     text.split("\n\n")
         .map(|paragraph| paragraph.replace('\n', " "))
@@ -73,7 +73,7 @@ fn what_cannot_be_read_says_why() {
 #[test]
 fn a_text_that_is_too_long_is_counted() {
     let options = InputOptions::default().max_document_bytes(100);
-    // The file is longer than that, so it is never looked into.
+    // The file is longer than that, so it is never parsed.
     let reading = read_bytes(&fixture("story.pdf"), &options);
     assert_eq!(
         reading.records[0].as_ref().unwrap().state,
@@ -103,7 +103,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A file of so many pages with one content, without a table of its objects, which readers must rebuild.
+/// Builds a file with `count` pages that share one content, without a cross-reference table, which readers must rebuild.
 fn pages(content: &[u8], count: usize) -> Vec<u8> {
     let kids: String = (0..count)
         .map(|page| format!("{} 0 R ", page + 5))
@@ -134,7 +134,7 @@ fn files_made_to_hurt_cost_themselves_only() {
         let object = format!("{}{}", open.repeat(100_000), close.repeat(100_000));
         format!("%PDF-1.4\n1 0 obj\n<< /Type /Catalog /X {object} /Pages 2 0 R >>\nendobj\ntrailer << /Root 1 0 R >>").into_bytes()
     };
-    // More than a stream may come to, less than the tests of allocations in this process allow.
+    // More than the limit of a stream, but less than the allocation tests in this process allow.
     let bomb = pages(&zlib(&vec![b' '; 150 << 20]), 1);
     let circle = b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 9 \
         >>\nendobj\ntrailer << /Root 1 0 R /Prev 9 >>\nxref\n0 99999999999\n"

@@ -1,4 +1,4 @@
-//! JSONL as it comes: what is a record, what it holds, what is wrong with it.
+//! JSONL: which lines are records, their contents, and their errors.
 
 use lookalike_corpus::{BadKind, InputOptions, TextState};
 
@@ -145,7 +145,7 @@ fn fields_are_found_by_path() {
         parse(br#"{"dc.title":"t","dc":{"title":"no"}}"#, &dotted).texts(),
         ["t"]
     );
-    // A later value of the outer name replaces all that was below it.
+    // A later value of the outer name replaces everything below it.
     let nested = InputOptions::default().text_field(Some("a.b".parse().unwrap()));
     let replaced = parse(br#"{"a":{"b":"x"},"a":7}"#, &nested);
     assert_eq!(
@@ -211,7 +211,7 @@ fn broken_characters_are_read_otherwise_and_told() {
         let seen = reading.records[0].as_ref().unwrap();
         assert_eq!((seen.text.as_str(), seen.replaced), (text, replaced));
     }
-    // A broken line does not taint its neighbours.
+    // An invalid line does not affect its neighbours.
     let reading = parse(
         b"{\"text\":\"a\"}\n{\"text\":\"\xff\"}\n",
         &InputOptions::default(),

@@ -1,4 +1,4 @@
-//! What the tests share: files in a directory of their own, and readings of them.
+//! Helpers of the tests: files in a directory of their own, and readings of them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use lookalike_corpus::{
     raw_records,
 };
 
-/// A directory of files that goes away with the test.
+/// A directory of files that is removed with the test.
 pub(crate) struct Corpus {
     dir: tempfile::TempDir,
 }
@@ -43,14 +43,14 @@ impl Corpus {
         self.dir.path()
     }
 
-    /// Discovers one argument relative to the directory; empty: the directory.
+    /// Discovers one argument relative to the directory; an empty one means the directory.
     pub(crate) fn inputs(&self, name: &str, options: &InputOptions) -> Inputs {
         let argument: OsString = self.path(name).into();
         Inputs::discover(&[argument], options, self.dir.path()).unwrap()
     }
 }
 
-/// A record as the tests look at it.
+/// The fields of a record that tests compare.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) source: u32,
@@ -64,7 +64,7 @@ pub(crate) struct Seen {
     pub(crate) replaced: bool,
 }
 
-/// All that one reading brings up.
+/// Everything that one reading returns.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) records: Vec<Result<Seen, BadRecord>>,
@@ -94,7 +94,7 @@ impl Reading {
         bad.map(|bad| bad.reason.as_str()).collect()
     }
 
-    /// The records, with the place in the chunk taken out of the bad ones.
+    /// Returns the reading without the chunk positions of bad records.
     pub(crate) fn placeless(mut self) -> Reading {
         for bad in self
             .records
@@ -133,7 +133,7 @@ pub(crate) fn read(inputs: &Inputs, options: &InputOptions) -> Reading {
     reading
 }
 
-/// One raw record with its parts joined.
+/// A raw record with its parts joined.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Raw {
     pub(crate) source: u32,
@@ -176,7 +176,7 @@ pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// The lines of a shared corpus; none, said aloud, where the corpora are not at hand.
+/// Returns the lines of a shared corpus, or prints a note and returns `None` if the corpora are not available.
 #[expect(
     clippy::print_stderr,
     reason = "a skipped test must not look like a passed one"

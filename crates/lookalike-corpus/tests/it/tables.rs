@@ -1,4 +1,4 @@
-//! CSV and TSV: quotes, names, numbers, rows that do not fit, and all kinds of packing.
+//! CSV and TSV: quotes, names, numbers, rows of the wrong length, and all compressions.
 
 use std::io::Write;
 
@@ -51,7 +51,7 @@ fn columns_by_name_and_by_number() {
         (reading.ids(), reading.texts()),
         (vec!["k1", "k2"], vec!["one", "two"])
     );
-    // A column whose name is a number is meant by its name.
+    // If the name of a column is a number, it takes precedence over the column's number.
     let reading = read_with("a.csv", table, &options("1", "2"));
     assert_eq!(
         (reading.ids(), reading.texts()),
@@ -96,7 +96,7 @@ fn a_header_that_was_too_long_was_a_panic() {
     }
 }
 
-/// A review found it: a row of fewer bytes than the first buffer was never too long.
+/// A row of fewer bytes than the first buffer never counted as too long.
 #[test]
 fn a_short_row_can_be_longer_than_the_limit() {
     let long = "ab ".repeat(60);
@@ -105,7 +105,7 @@ fn a_short_row_can_be_longer_than_the_limit() {
     let reading = read_with("a.csv", table.as_bytes(), &options);
     let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
     assert_eq!(states, [TextState::TooLong, TextState::Present]);
-    // It leaves with everything in it: `{}` was all that was left of it.
+    // It is copied with all its contents; only `{}` used to be left of it.
     let corpus = Corpus::with("a.csv", table.as_bytes());
     let raw = read_raw(&corpus.inputs("a.csv", &options), &options);
     let kept = String::from_utf8(raw[0].bytes.clone()).unwrap();
@@ -123,7 +123,7 @@ fn rows_that_are_no_utf8_are_decoded_and_counted() {
         .collect();
     assert_eq!(replaced, [true, false]);
     assert_eq!(reading.texts()[0], "a\u{ff}b");
-    // A review found it: in windows-1251 all letters became U+FFFD, and records of words of as many letters were copies.
+    // In windows-1251, all letters became U+FFFD, and records of words with the same lengths were copies.
     let texts = [
         "Паром пришёл в гавань поздно вечером, когда рыбаки уже спали.",
         "Утром на площади открылся рынок, и дети купили свежий хлеб.",
@@ -169,7 +169,7 @@ fn bzip2_and_xz_of_several_streams() {
     }
 }
 
-/// All rows behind it became part of one text, without a word.
+/// All rows after it silently became part of one text.
 #[test]
 fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
     for ending in ["", "\n", "\n5\tfive"] {
@@ -192,7 +192,7 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
             "{table}"
         );
     }
-    // In the first row, too, which names the columns.
+    // Also in the first row, which names the columns.
     let reading = read_table("a.csv", b"id,\"text\n1,one\n");
     assert_eq!(
         reading.records[0].as_ref().unwrap_err().kind,

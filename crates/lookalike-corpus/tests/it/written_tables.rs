@@ -1,4 +1,4 @@
-//! Lines of JSON to Parquet and back.
+//! Conversion of lines of JSON to Parquet and back.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ fn table(corpus: &Corpus, name: &str, lines: &[u8], example: &str) -> std::io::R
     fs::create_dir_all(corpus.path("")).unwrap();
     let path = corpus.path(name);
     let mut file = AtomicFile::lines(&path, OutputFormat::Parquet, example)?;
-    // In pieces: nobody promises whole lines.
+    // In pieces, because callers need not write whole lines.
     for piece in lines.chunks(7) {
         file.write_all(piece)?;
     }
@@ -21,7 +21,7 @@ fn table(corpus: &Corpus, name: &str, lines: &[u8], example: &str) -> std::io::R
     Ok(fs::read(path).unwrap())
 }
 
-/// The rows of a table, by the reader that `columns` tests.
+/// Returns the rows of a table, using the reader that `columns` tests.
 fn rows(corpus: &Corpus, name: &str) -> Vec<Value> {
     let options = InputOptions::default();
     let reading = read(&corpus.inputs(name, &options), &options);
@@ -40,7 +40,7 @@ fn round_trip(lines: &str) -> Vec<Value> {
     rows(&corpus, "t.parquet")
 }
 
-/// Whether a value came back: fields that are null may be left out or in, and what has no type of its own is JSON text.
+/// Returns true if a value was read back: null fields may be left out or added, and values without a common type are JSON text.
 fn is_same(written: &Value, found: &Value) -> bool {
     let text = || {
         let parsed = serde_json::from_str::<Value>(found.as_str()?).ok()?;
@@ -231,7 +231,7 @@ fn the_same_lines_give_the_same_bytes_in_several_row_groups() {
     assert_eq!(rows(&corpus, "a.parquet").len(), 40_000);
 }
 
-/// All rows went through floating-point numbers when one of them named a field twice.
+/// If one row repeated a field, all rows went through floating-point numbers.
 #[test]
 fn a_repeated_name_in_one_row_rounded_the_numbers_of_others() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));

@@ -1,4 +1,4 @@
-//! Audit of signatures that are there: bands against the join.
+//! Audit of given signatures: compares bands with the join.
 
 use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind, SketchShape};
 use lookalike_batch::{JobObserver as _, JobStage, Method};
@@ -11,7 +11,7 @@ use crate::evaluate::given::GivenSketches;
 use crate::failure::Failure;
 
 impl AuditArguments {
-    /// Audits the bands of `--method minhash`, and returns what `show` makes of the answer.
+    /// Audits the bands of `--method minhash`, and returns the result of `show` for the answer.
     pub(super) fn evaluate_sketches<T>(
         &self,
         console: &Console<'_>,

@@ -1,4 +1,4 @@
-//! The file of tags: one line a tag, each on the disk before the next question.
+//! The file of tags: one line per tag, each on disk before the next question.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::console;
 use crate::failure::Failure;
 
-/// A line: the pair as it was drawn, and what was said of it.
+/// A line of the file: the pair as drawn, and the answer.
 #[derive(Serialize, Deserialize)]
 struct ReferenceLabel {
     #[serde(flatten)]
@@ -35,7 +35,7 @@ impl LabelCounts {
     }
 }
 
-/// The tags of a sample, open for more. Nobody else can have it open.
+/// The tags of a sample, open for appending and locked.
 pub(super) struct TagFile {
     path: PathBuf,
     file: File,
@@ -50,11 +50,10 @@ fn key(pair: &DrawnPair) -> (String, String) {
 }
 
 impl TagFile {
-    /// Opens or creates the file. A last line without its end was cut short by a crash: it is taken
-    /// off, and its pair asked again.
+    /// Opens or creates the file. An incomplete last line, left by a crash, is removed, and its pair is asked again.
     ///
     /// # Errors
-    /// When the file is open elsewhere, or holds anything but tags of these pairs.
+    /// Fails if the file is open elsewhere, or contains anything but tags of these pairs.
     pub(super) fn open(path: &Path, pairs: &[DrawnPair]) -> Result<Self, Failure> {
         let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
         let mut options = OpenOptions::new();
@@ -62,7 +61,7 @@ impl TagFile {
         let mut file = options
             .open(path)
             .map_err(|error| failed(format!("{error}: choose another file with -o")))?;
-        // Each process keeps the end of the file in memory: two at work would write over each other's tags.
+        // Each process keeps the end of the file in memory, so two processes would overwrite each other's tags.
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -117,7 +116,7 @@ impl TagFile {
         self.end += len;
     }
 
-    /// True if a pair has a tag.
+    /// Returns true if a pair has a tag.
     pub(super) fn has(&self, pair: &DrawnPair) -> bool {
         self.tags.contains_key(&key(pair))
     }
@@ -134,7 +133,7 @@ impl TagFile {
         }
     }
 
-    /// Writes a tag down; when this returns it is on the disk.
+    /// Writes a tag, which is on disk when this returns.
     pub(super) fn append(&mut self, pair: &DrawnPair, label: Option<bool>) -> Result<(), Failure> {
         let tag = ReferenceLabel {
             pair: pair.clone(),
@@ -142,7 +141,7 @@ impl TagFile {
         };
         let line = serde_json::to_string(&tag).map_err(std::io::Error::from)? + "\n";
         self.file
-            // Not at the end of the file: a write that failed may have left half a line there.
+            // Not at the end of the file, where a failed write may have left half a line.
             .seek(SeekFrom::Start(self.end))
             .and_then(|_| self.file.write_all(line.as_bytes()))
             .and_then(|()| self.file.sync_data())
@@ -151,7 +150,7 @@ impl TagFile {
         Ok(())
     }
 
-    /// Takes the last tag back; false when there is none.
+    /// Removes the last tag. Returns false if there is none.
     pub(super) fn take_back(&mut self) -> Result<bool, Failure> {
         let Some((start, key)) = self.lines.pop() else {
             return Ok(false);

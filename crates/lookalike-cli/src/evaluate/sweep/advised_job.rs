@@ -1,4 +1,4 @@
-//! Advice as a command line: what `pairs` or `join` must be told to find what a setting found.
+//! Advice as a command line: the options with which `pairs` or `join` finds what a setting found.
 
 use std::ffi::{OsStr, OsString};
 
@@ -13,7 +13,7 @@ use lookalike_eval::{ConjunctiveRule, SweepSetting};
 use crate::arguments::quoted;
 use crate::evaluate::given::GivenSketches;
 
-/// Options of `evaluate sweep` that are not those of a job, or that the advice decides; all have a value.
+/// Options of `evaluate sweep` that a job does not have, or that the advice decides. All of them have a value.
 const REPLACED: [&str; 16] = [
     "--checkpoint",
     "--labels",
@@ -32,12 +32,12 @@ const REPLACED: [&str; 16] = [
     "--shingle",
     "--mask",
 ];
-/// The same without a value.
+/// Further such options, without a value.
 const DROPPED: [&str; 5] = ["--two-tests", "--resume", "--json", "--quiet", "-q"];
 
-/// The inputs and options of this command that a job has as well.
+/// Returns those inputs and options of this command that a job has as well.
 pub(super) fn kept_arguments() -> Vec<String> {
-    // The first two are `evaluate sweep`.
+    // The first two words are `evaluate sweep`.
     kept(crate::caller::words().into_iter().skip(2))
 }
 
@@ -45,12 +45,12 @@ fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {
     let (mut kept, mut words, mut is_option) = (Vec::new(), words, true);
     while let Some(word) = words.next() {
         let text = word.to_string_lossy().into_owned();
-        // Behind it all words are inputs.
+        // After `--`, all words are inputs.
         is_option &= text != "--";
         if is_option && DROPPED.contains(&&*text) {
             continue;
         }
-        // The mode of HTML is decided by the advice as well; what else counts of a page is not.
+        // The advice decides the mode of HTML as well, but not which other parts of a page count.
         if is_option && (REPLACED.contains(&&*text) || text == "--html") {
             words.next();
             continue;
@@ -64,13 +64,13 @@ fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {
     kept
 }
 
-/// The job that finds what one setting finds at a cut; none where no job decides so.
+/// Returns the job that finds what one setting finds at a cut, or `None` if no job decides like that.
 pub(super) fn of_setting(kept: &[String], setting: &SweepSetting, cut: f64) -> Option<String> {
     let rule = RecommendedRule::of(setting, cut)?;
     Some(command(kept, setting, &rule))
 }
 
-/// The job that asks both tests.
+/// Returns the job that applies both tests.
 pub(super) fn of_both(
     kept: &[String],
     settings: &[SweepSetting],
@@ -82,8 +82,8 @@ pub(super) fn of_both(
         .map(|&at| &settings[at])
         .zip(both.cuts)
         .collect();
-    // The first test proposes: one of resemblance leaves the fewest candidates, coverage still bounds it. A fingerprint
-    // can only be the first.
+    // The first test proposes: one of resemblance leaves the fewest candidates, and coverage still limits them. A fingerprint can only be the first
+    // test.
     tests.sort_by_key(
         |(setting, _)| match (setting.scheme.sketch, setting.measure) {
             (Sketch::None, SetMeasure::Resemblance) => 1,
@@ -104,7 +104,7 @@ fn further(setting: &SweepSetting, cut: f64) -> String {
     format!("{}:{}:{cut}", setting.measure, setting.scheme.shingle)
 }
 
-/// Rule by which a job decides.
+/// The rule by which a job decides.
 #[derive(Default)]
 struct RecommendedRule {
     method: String,
@@ -126,7 +126,7 @@ impl RecommendedRule {
             Sketch::None => Some(Self::of_sets(setting, cut)),
             Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => {
                 let distance = f64::from(bits) - cut;
-                // No job asks for more than a quarter of the bits.
+                // Jobs accept at most a quarter of the bits.
                 let is_near = distance <= f64::from(bits / 4);
                 let width = if bits == 64 {
                     String::new()
@@ -151,7 +151,7 @@ impl RecommendedRule {
                 format!(" --method i-match --size {lexicons} --equal {cut}"),
                 0.0,
             ),
-            // Agreement of minima estimates resemblance; a job computes it.
+            // Agreement of minima estimates the resemblance; a job computes it.
             Sketch::MinHash { functions } => {
                 by(format!(" --method minhash --functions {functions}"), cut)
             }
@@ -160,7 +160,7 @@ impl RecommendedRule {
         }
     }
 
-    /// Sets are compared exactly. What covers c of the larger set resembles it by c / (2 - c) or more; a small set may
+    /// Creates the rule for the exact comparison of sets. If c of the larger set is covered, the resemblance is at least c / (2 - c); a small set may
     /// be contained in one of any size.
     fn of_sets(setting: &SweepSetting, cut: f64) -> Self {
         let (threshold, tests) = match setting.measure {
@@ -168,13 +168,12 @@ impl RecommendedRule {
             SetMeasure::Coverage => {
                 let bound = cut / (2.0 - cut);
                 (
-                    // Rounded down, so that no pair is lost: the test follows. A job takes no threshold of 0
-                    // here.
+                    // Rounded down, so that no pair is lost, because the test follows. Jobs do not accept a threshold of 0 here.
                     (bound * 1000.0).floor().max(1.0) / 1000.0,
                     vec![further(setting, cut)],
                 )
             }
-            // Next to nothing, for containment does not bound the resemblance; a job takes no 0 here.
+            // Nearly 0, because containment does not limit the resemblance; jobs do not accept 0 here.
             SetMeasure::Containment => (0.001, vec![further(setting, cut)]),
         };
         Self {
@@ -225,7 +224,7 @@ fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> S
 
 /// The join that finds what a setting of sketches finds at a cut.
 pub(super) struct SketchJoin {
-    /// Its input, quoted; none of an index, which is not joined with itself.
+    /// Its input, quoted; `None` for an index, which cannot be joined with itself.
     input: Option<String>,
     kind: SketchKind,
 }
@@ -238,12 +237,12 @@ impl SketchJoin {
         }
     }
 
-    /// The command line; none where no join goes as far.
+    /// Returns the command line, or `None` if no join supports this cut.
     pub(super) fn command(&self, cut: f64) -> Option<String> {
         let input = self.input.as_ref()?;
         let shape = match self.kind {
             SketchKind::Fingerprints(bits) => {
-                // A score is a number of equal bits, and a cut may lie between two.
+                // The score is a number of equal bits, and a cut may lie between two numbers.
                 let distance = bits - cut.ceil() as u32;
                 let is_near = distance <= LARGEST_DISTANCE;
                 return is_near.then(|| format!("lookalike join {input} --distance {distance}"));
@@ -275,7 +274,7 @@ mod tests {
         let setting = SweepSetting::from(Scheme::default()).measure(SetMeasure::Coverage);
         for cut in [0.1, 0.478, 0.9, 1.0] {
             let rule = RecommendedRule::of(&setting, cut).unwrap();
-            // The least resemblance of sets of 1,000 features of which the shared ones cover that much.
+            // The minimum resemblance of sets of 1,000 features of which this share is covered.
             let shared = (cut * 1000.0).ceil();
             assert!(rule.threshold <= shared / (2000.0 - shared), "{cut}");
             assert_eq!(rule.tests, [format!("coverage:words:5:{cut}")]);

@@ -1,4 +1,4 @@
-//! Answer of a sweep, and the same as text.
+//! The answer of a sweep, and its text form.
 
 use std::fmt::Write as _;
 
@@ -14,20 +14,20 @@ use crate::console;
 use crate::evaluate::labels::describe_points;
 use crate::evaluate::{shown, told_copies};
 
-/// Something chosen, and the job that follows it.
+/// A recommendation, and the job that follows it.
 #[derive(Serialize)]
 pub(in crate::evaluate) struct RecommendedJob<T> {
     #[serde(flatten)]
     pub(super) advice: T,
-    /// None where no job decides so.
+    /// `None` if no job decides like that.
     pub(super) command: Option<String>,
 }
 
-/// Output as JSON. All but `expected` and `halves` is chosen on the data that its figures are of.
+/// Output as JSON. Everything except `expected` and `halves` was chosen on the same data to which its figures apply.
 #[derive(Serialize)]
 pub(in crate::evaluate) struct SweepOutput<'a> {
     pub(super) truth: &'a str,
-    /// Documents that were set aside, for another one has their text.
+    /// Number of documents that were set aside because another one has the same text.
     pub(super) copies: u64,
     pub(super) target: AccuracyTarget,
     pub(super) best: Option<RecommendedJob<Recommendation>>,
@@ -35,12 +35,12 @@ pub(in crate::evaluate) struct SweepOutput<'a> {
     pub(super) sensitivity: Vec<FeatureSensitivity>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) expected: &'a [ExpectedAccuracy],
-    /// Accuracy to expect on other documents, without labels; none if a half of the documents has no true pair.
+    /// Expected accuracy on other documents, without labels. `None` if one half of the documents has no true pair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) halves: Option<&'a [HalvedAccuracy]>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) two_tests: Vec<RecommendedJob<ConjunctiveRule>>,
-    /// True if each cut of each setting is shown: of sketches that are there, there are few settings.
+    /// True if each cut of each setting is shown: given sketches have few settings.
     #[serde(skip)]
     pub(super) shows_points: bool,
     #[serde(flatten)]
@@ -161,7 +161,7 @@ fn describe_together(text: &mut String, together: &[RecommendedJob<ConjunctiveRu
     }
 }
 
-/// Accuracy to expect elsewhere, and how it was measured; none if it was not.
+/// Returns the expected accuracy elsewhere, and how it was measured, or `None` if it was not.
 pub(super) fn expectation_of<'a>(
     labels: &'a [ExpectedAccuracy],
     halves: Option<&'a [HalvedAccuracy]>,

@@ -1,4 +1,4 @@
-//! Arguments of a sweep: the settings that they name, and what is true.
+//! Arguments of a sweep: the settings to try, and the truth.
 
 use std::path::{Path, PathBuf};
 
@@ -149,14 +149,14 @@ pub(crate) struct SweepArguments {
     pub(super) run: RunArguments,
 }
 
-/// A mask of a list, in which commas stand between masks.
+/// Parses a mask of a list, in which commas separate masks.
 fn mask(text: &str) -> Result<Mask, String> {
     text.replace('+', ",")
         .parse()
         .map_err(|_| format!("{text:?} is not a mask: use none, numbers, dates or numbers+dates"))
 }
 
-/// The first and the others, each once.
+/// Returns the first value and the others, without repetitions.
 pub(super) fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
     let mut all = vec![first];
     for &other in others {
@@ -167,7 +167,7 @@ pub(super) fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
     all
 }
 
-/// Refuses a list that names a value twice: its settings would be measured and counted twice.
+/// Refuses a list that repeats a value, because its settings would be measured and counted twice.
 fn ensure_once<T: PartialEq>(option: &str, values: &[T]) -> Result<(), Failure> {
     let repeats = (1..values.len()).any(|at| values[..at].contains(&values[at]));
     match repeats {
@@ -189,7 +189,7 @@ impl SweepArguments {
         ensure_once("--measures", &self.measures)
     }
 
-    /// All settings of every mask.
+    /// Returns all settings of every mask.
     pub(super) fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let masks = each_once(base.mask, &self.masks).into_iter();
         masks
@@ -197,7 +197,7 @@ impl SweepArguments {
             .collect()
     }
 
-    /// All settings: every weight for simhash, the set for the other sketches.
+    /// Returns all settings: every weight for simhash, and the plain set for the other sketches.
     fn settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let weights = |sketch: Sketch| match sketch.fingerprint_bits() {
             0 => &[Weight::Set][..],
@@ -227,7 +227,7 @@ impl SweepArguments {
         all
     }
 
-    /// The other ways to read HTML. Lines that recur were learned under the one at hand, so that then there are none.
+    /// Returns the other ways to extract HTML. There are none if recurring lines are removed, because these were learned with the current way.
     pub(super) fn other_extractions(
         &self,
         base: &Scheme,
@@ -248,7 +248,7 @@ impl SweepArguments {
             .collect()
     }
 
-    /// The labelled pairs, and what is true in words.
+    /// Returns the labelled pairs, and a description of the truth.
     pub(super) fn labelled(
         &self,
         path: &Path,
@@ -271,7 +271,7 @@ impl SweepArguments {
         Ok((GroundTruth::Judged(known), words))
     }
 
-    /// The exact answer, and what is true in words.
+    /// Returns the exact answer, and a description of the truth.
     pub(super) fn exact(
         &self,
         documents: &SweptInput<'_>,
@@ -311,7 +311,7 @@ impl SweepArguments {
         }
     }
 
-    /// The least precision and recall that are wished.
+    /// Returns the minimum precision and recall to reach.
     pub(super) fn target(&self) -> AccuracyTarget {
         AccuracyTarget {
             precision: self.precision,

@@ -1,4 +1,4 @@
-//! Sweep over sketches that are there: a setting for each input.
+//! Sweep over given sketches: one setting for each input.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output_file::check_output;
 
 impl SweepArguments {
-    /// Sweeps over the files and indexes of each input, and returns what `show` makes of the answer.
+    /// Sweeps over the files and indexes of each input, and returns the result of `show` for the answer.
     pub(super) fn evaluate_sketches<T>(
         &self,
         console: &Console<'_>,
@@ -59,7 +59,7 @@ impl SweepArguments {
         };
         console.stage(JobStage::Measure, inputs.len() as u64);
         for (done, (input, given)) in (1..).zip(inputs.iter().zip(&mut all)) {
-            // Moved: the memory is counted once.
+            // Moved, so that the memory is counted once.
             let set = std::mem::take(&mut given.set);
             let ids = documents.documents().iter();
             let sketches = set.into_sketches_of(ids.map(|document| &*document.id));

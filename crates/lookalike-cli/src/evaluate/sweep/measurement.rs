@@ -1,4 +1,4 @@
-//! Measurements of all settings, and the answer and page that come of them.
+//! Measurements of all settings, and the answer and page made from them.
 
 use lookalike::Scheme;
 use lookalike::scheme::HtmlMode;
@@ -21,25 +21,25 @@ use crate::evaluate::swept_input::SweptInput;
 use crate::failure::Failure;
 use crate::output_file::write_bytes;
 
-/// Combinations of two tests that are told.
+/// Maximum number of combinations of two tests in the answer.
 const MOST_TOGETHER: usize = 10;
 
 /// Everything that was measured.
 #[derive(Default)]
 pub(super) struct SweepMeasurement {
     pub(super) settings: Vec<SweepSetting>,
-    /// Of sketches that are there: the join for each setting.
+    /// For given sketches, the join for each setting.
     pub(super) joins: Vec<SketchJoin>,
     pub(super) swept: SweepResult,
     pub(super) copies: u64,
     pub(super) two_tests: Vec<ConjunctiveRule>,
     pub(super) expected: Vec<ExpectedAccuracy>,
-    /// Without labels.
+    /// Accuracy on halves of the documents; only without labels.
     pub(super) halves: Option<Vec<HalvedAccuracy>>,
 }
 
 impl SweepMeasurement {
-    /// Sweeps all masks, and all ways to read HTML that change a text, over documents that are read again and again.
+    /// Sweeps over all masks, and all ways to extract HTML that change a text. The documents are read repeatedly.
     pub(super) fn of_input(
         arguments: &SweepArguments,
         reading: &EvaluationInput<'_>,
@@ -59,7 +59,7 @@ impl SweepMeasurement {
                     continue;
                 }
             };
-            // Where no text differs, the rows would be the same.
+            // If no text differs, the rows would be the same.
             if !other.has_texts_of(documents) {
                 let more = arguments.masked_settings(&base.html(html));
                 tallies.extend(measurer.tallies(&other, &more)?);
@@ -84,7 +84,7 @@ impl SweepMeasurement {
         })
     }
 
-    /// The same over documents in memory, of which some pairs are judged.
+    /// Works like `of_input`, over documents in memory, of which some pairs are labelled.
     pub(super) fn of_labelled(
         arguments: &SweepArguments,
         reading: &EvaluationInput<'_>,
@@ -134,7 +134,7 @@ impl SweepMeasurement {
             settings,
             two_tests,
             expected: scores.expectations(arguments.two_tests),
-            // Nothing is set aside: somebody may have judged a pair of equal texts.
+            // Nothing is set aside, because pairs of equal texts may be labelled.
             ..Self::default()
         })
     }
@@ -179,7 +179,7 @@ impl SweepMeasurement {
         }
     }
 
-    /// Writes the page, and returns what `show` makes of the answer.
+    /// Writes the page, and returns the result of `show` for the answer.
     pub(super) fn show<T>(
         &self,
         arguments: &SweepArguments,
@@ -216,7 +216,7 @@ impl SweepMeasurement {
     }
 }
 
-/// Says that a way to read HTML is not tried.
+/// Warns that a way to extract HTML is not tried.
 fn warn_of_other_documents(
     console: &Console<'_>,
     mode: HtmlMode,

@@ -1,4 +1,4 @@
-//! Counts of each setting, those of an interrupted sweep included.
+//! Counts of each setting, including those of an interrupted sweep.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,23 +16,23 @@ use crate::console::Console;
 use crate::evaluate::checkpoint::Checkpoint;
 use crate::failure::Failure;
 
-/// Counts of one setting, as a checkpoint keeps them.
+/// Counts of one setting, as stored in a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct MeasuredSetting {
     setting: String,
     tally: SettingTally,
 }
 
-/// File of what is measured, if one is wanted.
+/// The checkpoint of the sweep, if one is requested.
 pub(super) type SweepCheckpoint = Option<Checkpoint<MeasuredSetting>>;
 
-/// Name of a setting in a checkpoint: all that tells it from others.
+/// Returns the name of a setting in a checkpoint, which distinguishes it from all others.
 fn setting_name(setting: &SweepSetting) -> String {
     let lengths = setting.lengths.unwrap_or(0.0);
     format!("{} {} lengths={lengths}", setting.scheme, setting.measure)
 }
 
-/// Settings on their way to rows.
+/// Measures settings, using the counts of an earlier sweep.
 pub(super) struct SettingMeasurer<'a> {
     arguments: &'a SweepArguments,
     pub(super) console: &'a Console<'a>,
@@ -43,7 +43,7 @@ pub(super) struct SettingMeasurer<'a> {
 }
 
 impl<'a> SettingMeasurer<'a> {
-    /// Takes over what an earlier sweep of the same documents, of so many hashed, has measured.
+    /// Takes over the counts of an earlier sweep of the same documents, identified by their hash.
     pub(super) fn new(
         arguments: &'a SweepArguments,
         console: &'a Console<'a>,
@@ -74,7 +74,7 @@ impl<'a> SettingMeasurer<'a> {
         })
     }
 
-    /// The counts of these settings.
+    /// Returns the counts of these settings.
     pub(super) fn tallies<D: SweptDocuments>(
         &self,
         documents: &D,
@@ -96,7 +96,7 @@ impl<'a> SettingMeasurer<'a> {
         let mut written = Ok(());
         let mut add = |at: usize, tally: SettingTally| {
             let at = missing[at];
-            // Anew each time: texts that were read again in between had a stage of their own.
+            // Restart the stage each time: reading texts again in between had its own stage.
             self.console.stage(JobStage::Measure, settings.len() as u64);
             done += 1;
             self.console.progress(done);
@@ -131,7 +131,7 @@ impl<'a> SettingMeasurer<'a> {
         Ok(tallies.into_iter().flatten().collect())
     }
 
-    /// The rows of these settings.
+    /// Returns the rows of these settings.
     pub(super) fn rows(
         &self,
         settings: &[SweepSetting],

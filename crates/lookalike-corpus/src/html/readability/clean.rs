@@ -1,4 +1,4 @@
-//! Removal of what is no part of an article though it stands in it: forms, lists of links, boxes, buttons.
+//! Removal of foreign parts within an article: forms, lists of links, boxes, buttons.
 
 use super::measure::{density, link, text};
 use super::score::{ArticleParts, weight};
@@ -7,10 +7,10 @@ use crate::html::element::group::{HEADING, JUNK, MEMBER, TEXTISH};
 use crate::html::marks::{FILM, LAYOUT, SHARE, SUMMARY};
 use crate::html::tree::{CharCount, PageTree};
 
-/// Boxes to share a page are shorter.
+/// Length from which a box is no longer a box of share buttons, in characters.
 const SHARE_CHARS: u32 = 500;
 
-/// Longest text that is but a word for an advertisement or that something is to come, in characters.
+/// Maximum length of a placeholder text for an advertisement or for content being loaded, in characters.
 const NOTICE_CHARS: u32 = 20;
 
 /// The texts of such placeholders.
@@ -34,13 +34,14 @@ const LOADING: [&str; 5] = [
     "cargando",
 ];
 
-/// Sums over the content of an element, as far as it is still there.
+/// Sums over the remaining content of an element.
 #[derive(Debug, Clone, Copy, Default)]
 struct ContentSums {
     chars: CharCount,
     linked: f32,
     commas: u32,
-    /// Characters in lists, in headings, in what is no label; those in two of a kind count twice.
+    /// Numbers of characters in lists, in headings, and in elements whose text is more than a label. Characters in nested elements of a kind count
+    /// for each.
     in_lists: u32,
     in_headings: u32,
     textish: u32,
@@ -50,22 +51,22 @@ struct ContentSums {
     inputs: u32,
     embeds: u32,
     rows: u32,
-    /// Columns of the widest row; of a row, those of its cells so far.
+    /// Number of columns of the widest row; for a row, of its cells so far.
     widest: u32,
     columns: u32,
     film: bool,
     code: bool,
-    /// A table of data; any table; a part that only tables of data have.
+    /// Presence of a data table, of any table, and of an element that only data tables have.
     data: bool,
     table: bool,
     member: bool,
-    /// Its children that are elements, and whether one of those has more than one.
+    /// Number of child elements, and whether one of them has more than one.
     children: u32,
     branching: bool,
 }
 
 impl ContentSums {
-    /// Adds the sums of what stands after it.
+    /// Adds the sums of the content that follows.
     fn then(self, next: ContentSums) -> ContentSums {
         ContentSums {
             chars: self.chars.then(next.chars),
@@ -93,29 +94,29 @@ impl ContentSums {
     }
 }
 
-/// Takes the junk out of articles, again and again in the same buffers.
+/// Removes junk from articles, reusing its buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArticleCleaner {
     /// For each node, true if it has been removed.
     removed: Vec<bool>,
-    /// For each element, true if it is, or is in, a table of data; a figure.
+    /// For each element, whether it is (in) a data table or a figure.
     in_data: Vec<bool>,
     in_figure: Vec<bool>,
-    /// Sums of what has been seen of the elements that a loop is in, by depth.
+    /// Sums over the siblings seen so far in each open element, by depth.
     pending: Vec<ContentSums>,
 }
 
-/// Rules of cleaning.
+/// Selection of the cleaning rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CleaningRules {
-    /// Classes and ids count.
+    /// True if classes and ids count.
     pub(super) weigh: bool,
-    /// Elements that look like boxes are removed.
+    /// True if elements that look like boxes are removed.
     pub(super) conditionally: bool,
 }
 
 impl ArticleCleaner {
-    /// Takes out what is no part of the article; returns how many characters are left. O(nodes), for a bounded depth.
+    /// Removes foreign parts of the article. Returns the number of remaining characters. O(nodes), for a bounded depth.
     pub(super) fn clean(
         &mut self,
         html: &str,
@@ -139,8 +140,8 @@ impl ArticleCleaner {
                 )
                 && cleaner.is_box(html, tree, at, sums, rules)
         });
-        // One sweep where Readability.js makes a dozen passes by tag. The order within it is from the inside
-        // out, so that a box is judged by what its own boxes leave.
+        // One sweep, where Readability.js makes a dozen passes by tag. It proceeds from the inside out, so that a box is judged after its inner boxes
+        // were removed.
         let left = self.sweep(tree, article, |cleaner, at, sums| {
             let node = tree.at(at);
             match node.element {
@@ -162,12 +163,12 @@ impl ArticleCleaner {
         left.chars.trimmed()
     }
 
-    /// For each node, true if it has been removed.
+    /// Returns for each node whether it has been removed.
     pub(super) fn removed(&self) -> &[bool] {
         &self.removed
     }
 
-    /// Takes out boxes to share the page, each judged with all that is in it.
+    /// Removes boxes of share buttons, each judged with all its content.
     fn remove_shares(&mut self, tree: &PageTree, article: &ArticleParts) {
         let shares = |at: u32| tree.at(at).marks.has(SHARE);
         let mut nodes = article
@@ -180,7 +181,7 @@ impl ArticleCleaner {
         let mut short = Vec::new();
         self.sweep(tree, article, |_, at, sums| {
             if shares(at) && sums.chars.trimmed() < SHARE_CHARS {
-                // Collected first: Readability.js measures every box with those inside it still there.
+                // Collected first: Readability.js measures every box with those inside it still present.
                 short.push(at);
             }
             false
@@ -194,14 +195,14 @@ impl ArticleCleaner {
         self.removed[at as usize..tree.at(at).end as usize].fill(true);
     }
 
-    /// Tells what is in tables of data and in figures.
+    /// Marks the elements in data tables and figures.
     fn mark(&mut self, tree: &PageTree, article: &ArticleParts) {
         self.sweep(tree, article, |cleaner, at, sums| {
             cleaner.in_data[at as usize] = tree.at(at).element == HtmlElement::Table && sums.data;
             false
         });
         for &part in &article.parts {
-            // Forwards: in preorder the parent's flags are final before its children are reached.
+            // Forwards: in preorder, the flags of the parent are final before its children are reached.
             for at in part..tree.at(part).end {
                 let node = tree.at(at);
                 let above = node.parent as usize;
@@ -214,8 +215,8 @@ impl ArticleCleaner {
         }
     }
 
-    /// Goes through what is left of the article from its end to its beginning, and takes out the elements of which
-    /// `removes` says so, given what is inside of them; returns what is inside of all that is left.
+    /// Visits the remaining elements of the article from end to start, and removes those for which `removes` returns true, given the sums over their
+    /// content. Returns the sums over everything that remains.
     fn sweep(
         &mut self,
         tree: &PageTree,
@@ -230,26 +231,23 @@ impl ArticleCleaner {
                     continue;
                 }
                 let depth = usize::from(tree.at(at).depth) - outer;
-                // One row for the node and one for its children.
+                // One entry for the node and one for its children.
                 if self.pending.len() < depth + 2 {
                     self.pending.resize(depth + 2, ContentSums::default());
                 }
-                // From the end: what was summed up one level deeper since the last node of this level is inside
-                // of this one.
+                // In reverse order: the sums one level deeper since the last node of this level belong to this node.
                 let mut inside = std::mem::take(&mut self.pending[depth + 1]);
                 if !tree.at(at).is_text() {
                     inside.data = inside.data || is_data(tree, at, &inside);
                     if removes(self, at, &inside) {
                         self.remove(tree, at);
-                        // Its row for this depth is untouched, which takes it out of the sums of all elements
-                        // above.
+                        // The entry for this depth stays unchanged, which excludes the element from the sums of all elements above.
                         continue;
                     }
                 }
-                // Backwards through preorder each subtree ends before its root is met: no recursion, and each
-                // node is added once per sweep.
+                // In reverse preorder each subtree ends before its root: no recursion, and each node is added once per sweep.
                 let sums = with(tree, at, inside);
-                // What is read later stands earlier on the page.
+                // Nodes visited later come earlier on the page.
                 self.pending[depth] = sums.then(self.pending[depth]);
             }
             left = std::mem::take(&mut self.pending[0]).then(left);
@@ -257,7 +255,7 @@ impl ArticleCleaner {
         left
     }
 
-    /// Returns true if an element is a box beside the article: too many links, pictures or inputs for its text.
+    /// Returns true if an element is a box beside the article: it has too many links, pictures or inputs for its text.
     fn is_box(
         &self,
         html: &str,
@@ -286,18 +284,18 @@ impl ArticleCleaner {
         if !self.is_poor(at, sums, weight, is_list) {
             return false;
         }
-        // A list of pictures, one an item, may stay.
+        // A list of pictures, one per item, may stay.
         !is_list || sums.branching || sums.pictures != sums.items
     }
 
-    /// Returns true if there is too little text in an element for what else is in it.
+    /// Returns true if an element has too little text for its other content.
     fn is_poor(&self, at: u32, sums: &ContentSums, weight: f32, is_list: bool) -> bool {
         let chars = sums.chars.trimmed();
         let in_figure = self.in_figure[at as usize];
         let linked = density(sums.linked, chars);
         let headings = sums.in_headings as f32 / chars.max(1) as f32;
         let (paragraphs, pictures) = (sums.paragraphs, sums.pictures);
-        // The shares are those of `_cleanConditionally` of Readability.js.
+        // The ratios are those of `_cleanConditionally` of Readability.js.
         (!in_figure && pictures > 1 && 2 * paragraphs < pictures)
             || (!is_list && sums.items > paragraphs + 100)
             || sums.inputs > paragraphs / 3
@@ -315,7 +313,7 @@ impl ArticleCleaner {
     }
 }
 
-/// An element or a text with what is inside of it.
+/// Returns the sums of an element or a text, including itself.
 fn with(tree: &PageTree, at: u32, inside: ContentSums) -> ContentSums {
     let node = tree.at(at);
     if node.is_text() {
@@ -344,7 +342,7 @@ fn with(tree: &PageTree, at: u32, inside: ContentSums) -> ContentSums {
         widest: inside.widest.max(if is_row { inside.columns } else { 0 }),
         columns: match element {
             HtmlElement::Td => inside.columns.saturating_add(node.marks.columns()),
-            // Columns of a table inside a cell are not those of the row outside.
+            // Columns of a table inside a cell do not belong to the outer row.
             HtmlElement::Table => 0,
             _ => inside.columns,
         },
@@ -358,7 +356,7 @@ fn with(tree: &PageTree, at: u32, inside: ContentSums) -> ContentSums {
     }
 }
 
-/// Returns true if a table holds data rather than the layout of the page.
+/// Returns true if a table contains data rather than the layout of the page.
 fn is_data(tree: &PageTree, at: u32, inside: &ContentSums) -> bool {
     let node = tree.at(at);
     if node.element != HtmlElement::Table || node.marks.has(LAYOUT) {
@@ -373,7 +371,7 @@ fn is_data(tree: &PageTree, at: u32, inside: &ContentSums) -> bool {
     !plain && (rows >= 10 || columns > 4 || rows.saturating_mul(columns) > 10)
 }
 
-/// Returns true if a text only announces an advertisement, or that something is loading.
+/// Returns true if a text is only a placeholder for an advertisement or for content being loaded.
 fn is_notice(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     let word = text.trim_end_matches(['\u{2026}', '.']);

@@ -4,7 +4,7 @@ use crate::html::element::HtmlElement;
 use crate::html::marks;
 use crate::html::tree::{CharCount, PageNode, PageTree};
 
-/// The characters of a link; those to places on the page count less.
+/// Returns the number of linked characters that a node adds; links to positions on the same page count less.
 pub(super) fn link(node: &PageNode, chars: CharCount) -> f32 {
     match node.element {
         HtmlElement::A if node.marks.has(marks::FRAGMENT) => 0.3 * chars.trimmed() as f32,
@@ -13,7 +13,7 @@ pub(super) fn link(node: &PageNode, chars: CharCount) -> f32 {
     }
 }
 
-/// The share of a text that is in links.
+/// Returns the share of a text that is in links.
 pub(super) fn density(linked: f32, chars: u32) -> f32 {
     if chars == 0 {
         0.0
@@ -22,7 +22,7 @@ pub(super) fn density(linked: f32, chars: u32) -> f32 {
     }
 }
 
-/// The text of a node as it is written, without what has been taken out.
+/// Returns the text of a node as written, without removed parts.
 pub(super) fn text(html: &str, tree: &PageTree, of: u32, removed: &[bool]) -> String {
     let mut text = String::new();
     let mut at = of;

@@ -1,11 +1,10 @@
-//! The main content of a page, by the rules of the browsers' reading views.
+//! The main content of a page, by the rules of the reading views of browsers.
 //!
-//! They are those of Mozilla's Readability.js (Apache License 2.0), on flat trees ([`super::tree`]): page chrome is
-//! removed and paragraphs are made ([`paragraphs`]), every paragraph gives points to what is around it and the best element
-//! and its neighbours are the article ([`score`]), boxes in it are taken out ([`clean`]). If little is left, that is done
-//! again with fewer rules. Every step is a loop over the nodes with sums, so the whole takes time that is linear in the
-//! page. Left out of the original: what makes no difference to the text (pictures that load late, addresses, metadata),
-//! the names of authors in metadata and JSON-LD.
+//! The rules are those of Mozilla's Readability.js (Apache License 2.0), on flat trees ([`super::tree`]): page chrome is removed and paragraphs are
+//! formed ([`paragraphs`]); every paragraph gives points to the elements around it, and the best element and its neighbours are the article
+//! ([`score`]); boxes in it are removed ([`clean`]). If little is left, this is repeated with fewer rules. Every step is a loop over the nodes with
+//! running sums, so the total time is linear in the page. Left out of the original: steps that do not affect the text (lazily loaded pictures, URLs,
+//! metadata), and author names from metadata and JSON-LD.
 
 mod clean;
 mod measure;
@@ -25,18 +24,18 @@ use clean::{ArticleCleaner, CleaningRules};
 use paragraphs::{InnerContent, StripRules};
 use score::{ArticleParts, ArticleScores};
 
-/// An article of so many characters is enough.
+/// Number of characters that an article needs to be accepted.
 const ENOUGH: u32 = 500;
 
-/// Buffers for more nodes are not kept from page to page.
+/// Maximum number of nodes for which buffers are kept from page to page.
 const KEPT_NODES: usize = 1 << 16;
 
 /// The rules of one attempt to find the article.
 #[derive(Debug, Clone, Copy)]
 struct AttemptRules {
-    /// Elements that look like page chrome are removed before anything is scored.
+    /// True if elements that look like page chrome are removed before scoring.
     without_unlikely: bool,
-    /// Rules for the rest.
+    /// Rules for cleaning the article.
     cleaning: CleaningRules,
 }
 
@@ -53,7 +52,7 @@ impl AttemptRules {
     }
 }
 
-/// Attempts, each with one rule fewer than the one before.
+/// The attempts, each with one rule fewer than the one before.
 const ATTEMPTS: [AttemptRules; 4] = [
     AttemptRules::new(true, true, true),
     AttemptRules::new(false, true, true),
@@ -64,15 +63,15 @@ const ATTEMPTS: [AttemptRules; 4] = [
 /// The result of looking for an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArticleSearch {
-    /// A page with an article.
+    /// The page has an article.
     Article,
-    /// A page of reference, which has none.
+    /// The page is a reference page, which has none.
     Reference,
-    /// Nothing, or an adversarial page.
+    /// Nothing was found, or the page is adversarial.
     Nothing,
 }
 
-/// Finds articles, again and again in the same buffers.
+/// Finds articles, reusing its buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReadingView {
     page: PageTree,
@@ -80,27 +79,26 @@ pub(super) struct ReadingView {
     insides: Vec<InnerContent>,
     scores: ArticleScores,
     cleaner: ArticleCleaner,
-    /// The attempt at hand, and the best one so far.
+    /// The tree of the current attempt, and the best article so far.
     tree: PageTree,
     best: BestArticle,
 }
 
-/// An article.
+/// The best article so far.
 #[derive(Debug, Clone, Default)]
 struct BestArticle {
     chars: u32,
     article: ArticleParts,
     tree: PageTree,
     removed: Vec<bool>,
-    /// Of each part, whether it stands in a footer, a menu, or what is aside.
+    /// For each part, whether it is in a footer, a menu or an aside.
     chrome: Vec<bool>,
 }
 
 impl ReadingView {
     /// Looks for the article of a page. O(length of the page).
     pub(super) fn read(&mut self, html: &str) -> ArticleSearch {
-        // First, since it costs a search for six short strings on nearly all pages, and a tree costs most of
-        // the time of this mode.
+        // Checked first: on nearly all pages it costs a search for six short strings, whereas a tree costs most of the time of this mode.
         if shape::is_reference(html) {
             return ArticleSearch::Reference;
         }
@@ -111,7 +109,7 @@ impl ReadingView {
         paragraphs::insides(&self.page, &mut self.insides);
         if facts.breaks {
             paragraphs::break_lines(&self.page, &self.insides, &mut self.lines);
-            // The old tree becomes the buffer of the next page.
+            // The old tree becomes the buffer for the next page.
             std::mem::swap(&mut self.page, &mut self.lines);
             paragraphs::insides(&self.page, &mut self.insides);
         }
@@ -128,24 +126,24 @@ impl ReadingView {
         }
     }
 
-    /// Keeps the article by these rules if it is the best so far; whether it is good enough.
+    /// Keeps the article by these rules if it is the best so far. Returns true if it is long enough.
     fn attempt(&mut self, html: &str, title: &str, rules: AttemptRules) -> bool {
         let strip = StripRules {
             html,
             unlikely: rules.without_unlikely,
             title,
         };
-        // Each attempt begins with the page as it was: what an earlier one took out may be the article.
+        // Each attempt begins with the original page: an earlier one may have removed the article.
         strip.copy(&self.page, &self.insides, &mut self.tree);
         let weigh = rules.cleaning.weigh;
         let article = self.scores.article(html, &self.tree, weigh);
-        // Before `unframe`, which makes a `div` of a footer.
+        // Before `unframe`, which turns a footer into a `div`.
         let chrome = parts_in_chrome(&self.tree, &article);
         unframe(&mut self.tree, &article);
         let chars = self
             .cleaner
             .clean(html, &self.tree, &article, rules.cleaning);
-        // As Readability.js does: if no attempt finds enough, the one that found most counts.
+        // As in Readability.js: if no attempt finds enough, the one that found most counts.
         if chars > self.best.chars {
             self.best.chars = chars;
             self.best.article = article;
@@ -157,8 +155,8 @@ impl ReadingView {
         chars >= ENOUGH
     }
 
-    /// Returns true if the article stands apart from a headline that ends at `headline`: before it, or with more words
-    /// between them than the article has. O(nodes and text of the page).
+    /// Returns true if the article is far from the headline, which ends at `headline`: before it, or with more words between them than the article
+    /// has. O(nodes and text of the page).
     pub(super) fn is_apart(&self, html: &str, headline: usize) -> bool {
         let headline = headline as u32;
         let (mut kept, mut first, mut last) = (0, None, 0);
@@ -189,7 +187,7 @@ impl ReadingView {
         between > kept
     }
 
-    /// Returns true if most of the article stands in a footer, a menu or an aside.
+    /// Returns true if most of the article is in a footer, a menu or an aside.
     pub(super) fn is_chrome(&self, html: &str) -> bool {
         let (mut chrome, mut all) = (0, 0);
         for (&part, &is_chrome) in self.best.article.parts.iter().zip(&self.best.chrome) {
@@ -226,14 +224,14 @@ impl ReadingView {
         }
     }
 
-    /// Gives its buffers back if the last page was a large one.
+    /// Frees the buffers if the last page was large.
     pub(super) fn recycle(&mut self) {
         if self.page.nodes.capacity() > KEPT_NODES {
             *self = ReadingView::default();
         }
     }
 
-    /// Tells `target` what the article is made of.
+    /// Calls `target` with the texts and elements of the article.
     pub(super) fn tell<T: PageTarget>(&self, html: &str, target: &mut T) {
         for &part in &self.best.article.parts {
             self.tell_part(html, part, target);
@@ -242,7 +240,7 @@ impl ReadingView {
 
     fn tell_part<T: PageTarget>(&self, html: &str, part: u32, target: &mut T) {
         let tree = &self.best.tree;
-        // A stack of ends instead of recursion. It is as deep as the page nests, 256 at most.
+        // A stack of ends instead of recursion. It is as deep as the page nests, at most 256.
         let end = tree.at(part).end;
         let mut open: Vec<(u32, HtmlElement)> = Vec::new();
         let mut at = part;
@@ -267,8 +265,7 @@ impl ReadingView {
                 element => {
                     target.open(element.name(), written, false);
                     lay_out(target, element.kind(), true);
-                    // Elements without content are told as opened only: `close` of a `br` would be a second
-                    // line break.
+                    // Elements without content are only opened: closing a `br` would make a second line break.
                     if node.end > at + 1 {
                         open.push((node.end, element));
                     }
@@ -279,7 +276,7 @@ impl ReadingView {
     }
 }
 
-/// Of each part of an article, whether it stands in an element that holds none.
+/// Returns for each part of an article whether it is in an element that contains none.
 fn parts_in_chrome(tree: &PageTree, article: &ArticleParts) -> Vec<bool> {
     let holds_none = |at: u32| {
         let element = tree.at(at).element;
@@ -292,7 +289,7 @@ fn parts_in_chrome(tree: &PageTree, article: &ArticleParts) -> Vec<bool> {
     article.parts.iter().map(within).collect()
 }
 
-/// Makes blocks of the parts of an article, whatever they were on the page: cells, forms and the like are no more.
+/// Turns the parts of an article into blocks: on the page they may have been cells, forms and the like.
 fn unframe(tree: &mut PageTree, article: &ArticleParts) {
     for &part in &article.parts {
         let node = &mut tree.nodes[part as usize];

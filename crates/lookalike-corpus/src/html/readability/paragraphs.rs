@@ -1,6 +1,6 @@
-//! The tree as the reading view scores it: page chrome removed, paragraphs where pages only have `div` and `br`.
+//! The tree as the reading view scores it: page chrome is removed, and paragraphs are formed on pages that only have `div` and `br`.
 //!
-//! Both are copies of a tree, from its beginning to its end in one loop.
+//! Both steps copy a tree from start to end in one loop.
 
 use super::measure;
 use std::collections::HashSet;
@@ -10,33 +10,33 @@ use crate::html::element::group::{BLOCK, HOLDER, PHRASING};
 use crate::html::marks::{BYLINE, DIALOG, HIDDEN, UNLIKELY, UNLIKELY_ROLE};
 use crate::html::tree::{CharCount, PageNode, PageTree};
 
-/// Links take no more than this of a `div` that is a paragraph.
+/// Maximum share of links in a `div` that counts as a paragraph.
 const LINKED: f32 = 0.25;
 
-/// A name of who wrote the page is shorter.
+/// Length from which a text is no longer a byline, in characters.
 const BYLINE_CHARS: u32 = 100;
 
 /// Sums over the content of a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct InnerContent {
     chars: CharCount,
-    /// Of these, in links; those to places on the page count a third or so.
+    /// Number of these in links; those in links to positions on the same page count about a third.
     linked: f32,
-    /// `br` and `hr` at any depth.
+    /// Number of `br` and `hr` at any depth.
     breaks: u32,
-    /// Elements that no paragraph has.
+    /// True if it contains elements that a paragraph cannot contain.
     blocks: bool,
-    /// True if some child cannot be a part of a paragraph.
+    /// True if some child cannot be part of a paragraph.
     breaking: bool,
-    /// True if it could be one itself.
+    /// True if the node itself can be part of a paragraph.
     phrasing: bool,
 }
 
-/// Tells for every node what is inside of it. O(nodes).
+/// Computes the sums over the content of every node. O(nodes).
 pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
     insides.clear();
     insides.resize(tree.nodes.len(), InnerContent::default());
-    // Nodes stand before what is in them: from the end, each is complete when it is added to its parent.
+    // Nodes come before their content, so in reverse order each is complete when it is added to its parent.
     for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
         let element = node.element;
         let inside = &mut insides[at];
@@ -45,12 +45,11 @@ pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
         }
         let filled = node.end as usize > at + 1;
         inside.phrasing =
-            // `_isPhrasingContent` of Readability.js, for all nodes in one pass, where it asks again for each
-            // child of each `div`.
+            // `_isPhrasingContent` of Readability.js, for all nodes in one pass; the original repeats it for each child of each `div`.
             element.is(PHRASING) || (element.is_transparent() && filled && !inside.breaking);
         let child = *inside;
         let above = &mut insides[node.parent as usize];
-        // What the parent has already stands behind the child.
+        // The sums of the parent so far come after the child.
         above.chars = child.chars.then(above.chars);
         above.linked += child.linked + measure::link(node, child.chars);
         above.breaks +=
@@ -60,7 +59,7 @@ pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
     }
 }
 
-/// Puts what stands after two or more `br` into a paragraph. O(nodes).
+/// Puts the content after two or more `br` into a paragraph. O(nodes).
 pub(super) fn break_lines(tree: &PageTree, insides: &[InnerContent], out: &mut PageTree) {
     out.clear(*tree.at(0));
     let mut copy = TreeCopy::new(tree, out);
@@ -68,7 +67,7 @@ pub(super) fn break_lines(tree: &PageTree, insides: &[InnerContent], out: &mut P
     while at < tree.len() {
         copy.close_before(at);
         let node = tree.at(at);
-        // A single `br` is a line break within a paragraph; two are how old pages end one (`_replaceBrs`).
+        // A single `br` is a line break within a paragraph; old pages end a paragraph with two (`_replaceBrs`).
         if node.element == HtmlElement::Br && is_break_before(tree, node.end, copy.end()) {
             copy.end_wrap();
             copy.wrap(HtmlElement::P);
@@ -85,7 +84,7 @@ pub(super) fn break_lines(tree: &PageTree, insides: &[InnerContent], out: &mut P
     copy.finish();
 }
 
-/// Returns true if the next thing from here, but for white space, is a `br`.
+/// Returns true if the next node from `at` on is a `br`, ignoring white space.
 fn is_break_before(tree: &PageTree, mut at: u32, end: u32) -> bool {
     while at < end && tree.at(at).is_text() && tree.at(at).chars.is_blank() {
         at += 1;
@@ -93,10 +92,10 @@ fn is_break_before(tree: &PageTree, mut at: u32, end: u32) -> bool {
     at < end && tree.at(at).element == HtmlElement::Br
 }
 
-/// Just after a row of `br` and the white space between them.
+/// Returns the position just after a sequence of `br` and the white space between them.
 fn after_breaks(tree: &PageTree, mut at: u32, end: u32) -> u32 {
     while is_break_before(tree, at, end) {
-        // Only white space stands before it, as `is_break_before` has seen.
+        // Only white space comes before it, as `is_break_before` has checked.
         while tree.at(at).element != HtmlElement::Br {
             at += 1;
         }
@@ -105,22 +104,22 @@ fn after_breaks(tree: &PageTree, mut at: u32, end: u32) -> u32 {
     at
 }
 
-/// A copy of a tree on its way.
+/// The state of copying a tree.
 struct TreeCopy<'t> {
     from: &'t PageTree,
     to: &'t mut PageTree,
     open: Vec<OpenCopy>,
 }
 
-/// An element that the copy is in.
+/// An open element of the copy.
 struct OpenCopy {
-    /// Its end in the tree that is copied.
+    /// Its end in the source tree.
     end: u32,
     /// Its position in the copy.
     at: u32,
-    /// Position in the copy of the paragraph that its children go into.
+    /// Position in the copy of the paragraph that receives its children.
     wrap: Option<u32>,
-    /// True if its children go into paragraphs.
+    /// True if its children are put into paragraphs.
     wraps: bool,
 }
 
@@ -139,17 +138,17 @@ impl<'t> TreeCopy<'t> {
         }
     }
 
-    /// The element that the next node goes into.
+    /// Returns the innermost open element.
     fn inside(&mut self) -> &mut OpenCopy {
         self.open.last_mut().expect("the body is open to the end")
     }
 
-    /// End of the open element.
+    /// Returns the end of the open element.
     fn end(&mut self) -> u32 {
         self.inside().end
     }
 
-    /// Closes what ends before a place.
+    /// Closes the elements that end before `at`.
     fn close_before(&mut self, at: u32) {
         while self.open.len() > 1 && self.end() <= at {
             self.end_wrap();
@@ -165,7 +164,7 @@ impl<'t> TreeCopy<'t> {
         self.to.close(0);
     }
 
-    /// Opens an element around the children that follow.
+    /// Opens an element around the next children.
     fn wrap(&mut self, element: HtmlElement) {
         let parent = self.inside().at;
         let wrap = self.to.add(PageNode::implied(element), parent);
@@ -178,7 +177,7 @@ impl<'t> TreeCopy<'t> {
         }
     }
 
-    /// A paragraph that has paragraphs in it is none.
+    /// Turns a paragraph that contains paragraphs into another element.
     fn rename_paragraph(&mut self) {
         let at = self.inside().at;
         let element = &mut self.to.nodes[at as usize].element;
@@ -187,7 +186,7 @@ impl<'t> TreeCopy<'t> {
         }
     }
 
-    /// Copies the node at a place, perhaps changed; if there is something in it, that comes next.
+    /// Copies the node at `at`, possibly changed. Its content follows.
     fn node(&mut self, at: u32, node: PageNode, wraps: bool) {
         let inside = self.inside();
         let parent = inside.wrap.unwrap_or(inside.at);
@@ -206,20 +205,20 @@ impl<'t> TreeCopy<'t> {
 
 /// The treatment of a `div`.
 enum DivTreatment {
-    /// A paragraph, with all that is in it; what its attributes say is forgotten.
+    /// Becomes a paragraph with its content; its attributes are dropped.
     Paragraph,
-    /// The same, but for the attributes.
+    /// Becomes a paragraph, but keeps its attributes.
     Renamed,
-    /// The paragraph in it that is all there is in it.
+    /// Replaced by the paragraph at this position, which is its only content.
     Its(u32),
-    /// A `div` whose loose texts become paragraphs.
+    /// Stays a `div`, and its loose texts become paragraphs.
     Block,
 }
 
 /// Rules for removing parts of a page.
 pub(super) struct StripRules<'p> {
     pub(super) html: &'p str,
-    /// Elements that look like page chrome are removed, too.
+    /// True if elements that look like page chrome are removed, too.
     pub(super) unlikely: bool,
     /// The title of the page.
     pub(super) title: &'p str,
@@ -233,7 +232,7 @@ impl StripRules<'_> {
         let mut titled = title.is_empty();
         let mut signed = false;
         let mut copy = TreeCopy::new(tree, out);
-        // Nothing is judged before this place.
+        // Nodes before this position are not judged.
         let mut fixed = 0;
         let mut at = 1;
         while at < tree.len() {
@@ -253,14 +252,13 @@ impl StripRules<'_> {
                 let signs = !signed && is_byline;
                 titled |= titles;
                 signed |= signs;
-                // Only the first heading that repeats the title, and the first byline: later ones belong to the
-                // text.
+                // Only the first heading that repeats the title and the first byline are removed: later ones belong to the text.
                 if titles || signs || self.takes_out(&mut copy, node, inside) {
                     at = node.end;
                     continue;
                 }
             }
-            // What is in a drawing is kept or goes with it as a whole: class names mean other things there.
+            // A drawing is kept or removed as a whole, because class names in it mean other things.
             if node.element == HtmlElement::Svg {
                 fixed = fixed.max(node.end);
             }
@@ -273,8 +271,7 @@ impl StripRules<'_> {
                     DivTreatment::Block => wraps = true,
                     DivTreatment::Its(paragraph) => {
                         at = paragraph;
-                        // The paragraph takes the place of the `div`, and was judged as its content; it is not
-                        // judged again.
+                        // The paragraph replaces the `div`, and was judged as its content; do not judge it again.
                         fixed = fixed.max(paragraph + 1);
                         copy.close_before(at);
                         node = *tree.at(at);
@@ -292,7 +289,7 @@ impl StripRules<'_> {
         let marks = node.marks;
         marks.has(HIDDEN | DIALOG)
             || (self.unlikely && marks.has(UNLIKELY_ROLE))
-            // `hasAncestorTag(node, "table")` and `"code"` in Readability.js look three levels up.
+            // `hasAncestorTag(node, "table")` and `"code"` in Readability.js examine three levels.
             || (self.unlikely && marks.has(UNLIKELY) && !is_in_code(copy))
             || (node.element.is(HOLDER)
                 && inside.chars.is_blank()
@@ -300,7 +297,7 @@ impl StripRules<'_> {
     }
 }
 
-/// Opens and ends the paragraphs around the children of a `div`.
+/// Begins and ends the paragraphs around the children of a `div`.
 fn place(copy: &mut TreeCopy<'_>, node: &PageNode, inside: &InnerContent) {
     let around = copy.inside();
     if !around.wraps {
@@ -313,7 +310,7 @@ fn place(copy: &mut TreeCopy<'_>, node: &PageNode, inside: &InnerContent) {
     }
 }
 
-/// Nothing to be read: white space, `br`.
+/// Returns true if a node has nothing to read: white space or `br`.
 fn is_white(node: &PageNode) -> bool {
     (node.is_text() && node.chars.is_blank()) || node.element == HtmlElement::Br
 }
@@ -327,7 +324,7 @@ fn is_in_code(copy: &mut TreeCopy<'_>) -> bool {
     elements.any(|element| matches!(element, HtmlElement::Table | HtmlElement::Code))
 }
 
-/// Decides the treatment of the `div` at a place.
+/// Decides how to treat the `div` at `of`.
 fn division(tree: &PageTree, insides: &[InnerContent], of: u32) -> DivTreatment {
     let (mut rows, mut others, mut paragraph) = (0, 0, None);
     let mut in_row = false;
@@ -349,7 +346,7 @@ fn division(tree: &PageTree, insides: &[InnerContent], of: u32) -> DivTreatment 
     let linked = measure::density(inside.linked, inside.chars.trimmed());
     match (rows, others, paragraph) {
         (1, 0, _) if linked < LINKED => DivTreatment::Paragraph,
-        // `_hasSingleTagInsideElement`: the `div` around one paragraph would take half of its points.
+        // `_hasSingleTagInsideElement`: the `div` around a single paragraph would take half of its points.
         (0, 1, Some(paragraph)) if linked < LINKED => DivTreatment::Its(paragraph),
         (0, _, _) if !inside.blocks => DivTreatment::Renamed,
         _ => DivTreatment::Block,
@@ -365,7 +362,7 @@ fn is_title(html: &str, tree: &PageTree, at: u32, title: &HashSet<String>) -> bo
         all += length;
         missing += length * usize::from(!title.contains(word));
     }
-    // In integers: no rounding decides whether a heading stays.
+    // In integers, so that rounding cannot decide whether a heading stays.
     all > 0 && missing * 4 < all
 }
 

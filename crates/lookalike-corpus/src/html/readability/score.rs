@@ -1,4 +1,4 @@
-//! Selection of the element that has the article: a score of every element around paragraphs, by their length and commas.
+//! Selection of the element with the article: scores every element around paragraphs, by their length and commas.
 
 use super::measure;
 use crate::html::attribute;
@@ -7,16 +7,16 @@ use crate::html::element::group::SCORED;
 use crate::html::marks::AttributeMarks;
 use crate::html::tree::{CharCount, PageNode, PageTree};
 
-/// Shorter texts say nothing.
+/// Length below which a text gives no points.
 const SHORT: u32 = 25;
 
-/// Number of ancestors that a paragraph gives points to.
+/// Number of ancestors to which a paragraph gives points.
 const LEVELS: usize = 5;
 
-/// Of so many elements the best is taken...
+/// Number of candidates, of which the best is taken...
 const CANDIDATES: usize = 5;
 
-/// ...or what is around so many of the others with so much of its score.
+/// ...or an element around this many of the others, each with at least this share of its score.
 const OTHERS: usize = 3;
 const NEARLY: f32 = 0.75;
 
@@ -28,30 +28,30 @@ struct ScoredText {
     commas: u32,
 }
 
-/// Buffers.
+/// Computes the scores, reusing its buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArticleScores {
     texts: Vec<ScoredText>,
-    /// Of every node; not a number where there is none.
+    /// Score of each node; NaN if it has none.
     scores: Vec<f32>,
-    /// The nodes that have one, in the order in which they got it.
+    /// The nodes with a score, in the order in which they got it.
     scored: Vec<u32>,
 }
 
 /// The parts of an article, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArticleParts {
-    /// Their positions in the tree.
+    /// Positions of the parts in the tree.
     pub(super) parts: Vec<u32>,
 }
 
 impl ArticleScores {
-    /// Finds the article. `weigh` says whether classes and ids count. O(nodes), for a bounded depth.
+    /// Finds the article. With `weigh`, classes and ids count. O(nodes), for a bounded depth.
     pub(super) fn article(&mut self, html: &str, tree: &PageTree, weigh: bool) -> ArticleParts {
         self.read(tree);
         self.score(tree, weigh);
         let candidates = self.candidates();
-        // Nothing scored, or only `body`: all of the page is the article.
+        // Nothing was scored, or only `body`: the whole page is the article.
         let Some(best) = candidates.first().copied().filter(|best| *best != 0) else {
             return ArticleParts { parts: vec![0] };
         };
@@ -63,7 +63,7 @@ impl ArticleScores {
         self.with_siblings(html, tree, best)
     }
 
-    /// Sums up what is inside of each element.
+    /// Computes the sums over the content of each element.
     fn read(&mut self, tree: &PageTree) {
         let len = tree.nodes.len();
         self.texts.clear();
@@ -71,7 +71,7 @@ impl ArticleScores {
         self.scores.clear();
         self.scores.resize(len, f32::NAN);
         self.scored.clear();
-        // From the end: a node's own sums are complete before it is added to its parent.
+        // In reverse order: the sums of a node are complete before it is added to its parent.
         for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
             let mut text = self.texts[at];
             if node.is_text() {
@@ -94,33 +94,31 @@ impl ArticleScores {
         measure::density(self.texts[at as usize].linked, self.length(at))
     }
 
-    /// The score of a node; 0 where there is none.
+    /// Returns the score of a node, or 0 if it has none.
     fn of(&self, at: u32) -> f32 {
         let score = self.scores[at as usize];
         if score.is_nan() { 0.0 } else { score }
     }
 
-    /// Every text of some length gives points to what is around it.
+    /// Lets every text of some length give points to the elements around it.
     fn score(&mut self, tree: &PageTree, weigh: bool) {
         for at in 1..tree.len() {
             let length = self.length(at);
             if !tree.at(at).element.is(SCORED) || length < SHORT {
                 continue;
             }
-            // As in Readability.js: one, one for each part between commas, and one for each hundred characters,
-            // three at most.
+            // As in Readability.js: one point, one for each part between commas, and one for each hundred characters, three at most.
             let points = 2 + self.texts[at as usize].commas + (length / 100).min(3);
             for (level, above) in tree.ancestors(at).take(LEVELS).enumerate() {
                 let share = match level {
-                    // The parent gets all points, its parent half, those above a sixth, a ninth, a twelfth.
+                    // The parent gets all points, its parent half of them, and those above a sixth, a ninth and a twelfth.
                     0 | 1 => level + 1,
                     _ => 3 * level,
                 };
                 let score = &mut self.scores[above as usize];
                 if score.is_nan() {
                     *score = base(tree.at(above), weigh);
-                    // In the order of the page, so that the stable sort below settles ties as Readability.js
-                    // does.
+                    // In page order, so that the stable sort below resolves ties like Readability.js.
                     self.scored.push(above);
                 }
                 *score += points as f32 / share as f32;
@@ -128,7 +126,7 @@ impl ArticleScores {
         }
     }
 
-    /// The best elements, the best one first; where scores are no points, they are forgotten.
+    /// Returns the best elements, the best one first. Elements without a positive score are dropped.
     fn candidates(&mut self) -> Vec<u32> {
         // At most five per paragraph, so sorting them is within O(nodes · log nodes).
         let mut candidates = std::mem::take(&mut self.scored);
@@ -137,7 +135,7 @@ impl ArticleScores {
             self.scores[at as usize] = match score {
                 ..=0.0 => f32::NAN,
                 ..=5.0 => score,
-                // Links take points in proportion: lists of links are long, too.
+                // Links reduce the score in proportion, because lists of links are long, too.
                 _ => score * (1.0 - self.density(at)),
             };
         }
@@ -147,14 +145,13 @@ impl ArticleScores {
         candidates
     }
 
-    /// Finds an ancestor of enough of the candidates that are nearly as good; else an ancestor with a better score.
+    /// Finds an ancestor of enough candidates that are nearly as good, or else an ancestor with a better score.
     fn common(&mut self, tree: &PageTree, best: u32, candidates: &[u32], weigh: bool) -> u32 {
         let near = candidates[1..]
             .iter()
             .filter(|at| self.of(**at) / self.of(best) >= NEARLY);
         let near: Vec<u32> = near.copied().collect();
-        // An article whose paragraphs stand in several boxes of equal rank: what is around all of them is the
-        // article.
+        // The paragraphs of the article may be in several boxes of equal rank; then the element around all of them is the article.
         if near.len() > OTHERS {
             let around = |above: &u32| {
                 let end = tree.at(*above).end;
@@ -168,7 +165,7 @@ impl ArticleScores {
         self.better(tree, best, weigh)
     }
 
-    /// Moves outwards while the score rises: there is more of the article.
+    /// Moves outwards while the score rises, because then there is more of the article.
     fn better(&mut self, tree: &PageTree, best: u32, weigh: bool) -> u32 {
         if self.scores[best as usize].is_nan() {
             self.scores[best as usize] = base(tree.at(best), weigh);
@@ -192,7 +189,7 @@ impl ArticleScores {
         best
     }
 
-    /// The best element and those beside it that belong to it.
+    /// Returns the best element and its siblings that belong to the article.
     fn with_siblings(&self, html: &str, tree: &PageTree, best: u32) -> ArticleParts {
         let class = class(html, tree.at(best));
         // `siblingScoreThreshold` of Readability.js.
@@ -217,7 +214,7 @@ impl ArticleScores {
         }
     }
 
-    /// Returns true if a paragraph is long, or a sentence, and no list of links.
+    /// Returns true if a paragraph is long, or a sentence, and not a list of links.
     fn is_prose(&self, html: &str, tree: &PageTree, at: u32) -> bool {
         let (length, density) = (self.length(at), self.density(at));
         let is_sentence = || {
@@ -226,7 +223,7 @@ impl ArticleScores {
             text.ends_with('.') || text.contains(". ")
         };
         match length {
-            // Readability.js asks for more than 80 characters, or fewer: 80 are neither.
+            // Readability.js tests for more or fewer than 80 characters; exactly 80 are neither.
             0 | 80 => false,
             ..80 => density == 0.0 && is_sentence(),
             _ => density < 0.25,
@@ -234,9 +231,9 @@ impl ArticleScores {
     }
 }
 
-/// The outermost element that is all there is in what is around it.
+/// Returns the outermost element of a chain of only children.
 fn only_children(tree: &PageTree, best: u32) -> u32 {
-    // Outwards, so that siblings of the box around the article are found, too.
+    // Move outwards, so that siblings of the box around the article are found, too.
     let alone = |at: &u32| *at != 0 && tree.at(*at).children == 1;
     tree.ancestors(best)
         .take_while(alone)
@@ -244,12 +241,12 @@ fn only_children(tree: &PageTree, best: u32) -> u32 {
         .unwrap_or(best)
 }
 
-/// The class of an element, if it has one.
+/// Returns the class of an element, if it has one.
 fn class<'h>(html: &'h str, node: &PageNode) -> Option<std::borrow::Cow<'h, str>> {
     attribute::value(node.written(html), "class").filter(|class| !class.is_empty())
 }
 
-/// The score of an element before its content is read.
+/// Returns the score of an element before its content counts.
 fn base(node: &PageNode, weigh: bool) -> f32 {
     let score = match node.element {
         HtmlElement::Div => 5.0,
@@ -274,7 +271,7 @@ fn base(node: &PageNode, weigh: bool) -> f32 {
     score + weight(node.marks, weigh)
 }
 
-/// The weight of class and id, if they count.
+/// Returns the weight of class and id, or 0 if they do not count.
 pub(super) fn weight(marks: AttributeMarks, weigh: bool) -> f32 {
     if weigh { f32::from(marks.weight) } else { 0.0 }
 }

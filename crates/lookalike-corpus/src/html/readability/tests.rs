@@ -1,4 +1,4 @@
-//! The reading view against the library whose rules it has, as an independent implementation on real trees.
+//! Compares the reading view with a library that implements the same rules independently, on real trees.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::guard::caught;
 use crate::html::shape::{self, PageShape};
 use crate::html::{FEW_WORDS, HtmlText, MANY_TIMES};
 
-/// The words of the article by our reading view.
+/// Returns the words of the article by this crate's reading view.
 fn ours(html: &str) -> Vec<String> {
     let mut extractor = HtmlText::new(Extraction::default()).unwrap();
     let mut article = String::new();
@@ -23,7 +23,7 @@ fn ours(html: &str) -> Vec<String> {
     words_or_fast(&mut extractor, &article, html)
 }
 
-/// The words of the article by the library, which is asked about pages only that it can read in time.
+/// Returns the words of the article by the library, which only gets pages that it can read in time.
 fn theirs(html: &str) -> Vec<String> {
     let mut extractor = HtmlText::new(Extraction::default()).unwrap();
     let mut article = String::new();
@@ -39,7 +39,7 @@ fn theirs(html: &str) -> Vec<String> {
     words_or_fast(&mut extractor, &article, html)
 }
 
-/// The words of an article; of the page by the fast mode where next to nothing was found, for there both are guesses.
+/// Returns the words of an article, or of the page in the fast mode if next to nothing was found, because then both are guesses.
 fn words_or_fast(extractor: &mut HtmlText, article: &str, html: &str) -> Vec<String> {
     let mut fast = String::new();
     extractor.fast(html, &mut fast);
@@ -52,7 +52,7 @@ fn words_or_fast(extractor: &mut HtmlText, article: &str, html: &str) -> Vec<Str
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The pages of a shared corpus; none, said aloud, where the corpora are not at hand.
+/// Returns the pages of a shared corpus. If the corpora are missing, says so and returns none.
 #[expect(
     clippy::print_stderr,
     reason = "a skipped test must not look like a passed one"
@@ -71,7 +71,7 @@ fn corpus(name: &str) -> Option<Vec<String>> {
     Some(lines.map(|line| html(line.unwrap())).collect())
 }
 
-/// They part where the library knows the author or the title from JSON-LD, and on pages whose tags are in disorder.
+/// The results differ if the library finds the author or the title in JSON-LD, and on pages with malformed markup.
 #[test]
 fn real_pages_have_the_words_that_the_library_finds() {
     for (corpus, least) in [
@@ -98,7 +98,7 @@ fn real_pages_have_the_words_that_the_library_finds() {
     }
 }
 
-/// Words with a comma after every `commas`th, and a full stop.
+/// Generates words with a comma after every `commas`th, and a full stop.
 fn prose() -> impl Strategy<Value = String> {
     let words = [
         "harbour", "ferry", "tide", "of", "the", "before", "noon", "captain",
@@ -124,8 +124,7 @@ fn attributes() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A piece of a paragraph. No link to a place on the page: those count three tenths, and what is a tie in one order of
-/// adding them is none in another.
+/// Generates a piece of a paragraph, without links to positions on the page: those count three tenths, so the order of adding could break ties.
 fn inline() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         4 => prose(),
@@ -137,7 +136,7 @@ fn inline() -> impl Strategy<Value = String> {
     leaf.prop_recursive(2, 6, 3, |inner| {
         let tag = proptest::sample::select(vec!["b", "span", "em", "a href=/x", "small"]);
         (tag, proptest::collection::vec(inner, 1..3)).prop_map(|(tag, inner)| {
-            // A link in a link is two links.
+            // A link within a link would become two links.
             let inner = inner.concat();
             let tag = if inner.contains("<a ") { "i" } else { tag };
             let name = tag.split(' ').next().unwrap_or(tag);
@@ -146,7 +145,7 @@ fn inline() -> impl Strategy<Value = String> {
     })
 }
 
-/// Elements as the standard allows them to nest, all closed.
+/// Generates elements nested as the standard allows, all closed.
 fn block() -> impl Strategy<Value = String> {
     let pieces = || proptest::collection::vec(inline(), 0..4).prop_map(|pieces| pieces.concat());
     let leaf = prop_oneof![
@@ -185,7 +184,7 @@ fn block() -> impl Strategy<Value = String> {
                 .into_iter()
                 .map(|piece| piece.unwrap_or_else(|text| text))
                 .collect();
-            // Forms do not nest, and the library loses loose text beside the only block in what it makes a `div`.
+            // Forms do not nest, and the library loses loose text beside the only block in an element that it turns into a `div`.
             let tag = match tag {
                 "form" if inner.contains("<form") => "div",
                 _ if loose => "div",
@@ -196,8 +195,7 @@ fn block() -> impl Strategy<Value = String> {
     })
 }
 
-/// They part on one page in some ten thousand, where elements have the same score but for the order of adding, and where next to nothing
-/// is cleaned.
+/// The results differ on about one page in ten thousand, if scores are equal except for the order of adding, and if next to nothing is cleaned.
 #[test]
 fn orderly_pages_have_the_words_that_the_library_finds() {
     let (pages, mut runner) = (
@@ -207,7 +205,7 @@ fn orderly_pages_have_the_words_that_the_library_finds() {
     let differing: Vec<String> = (0..1000)
         .map(|_| pages.new_tree(&mut runner).unwrap().current().concat())
         .map(|blocks| format!("<!DOCTYPE html><html><body>{blocks}</body></html>"))
-        // The library glues cells together when it takes their row away.
+        // The library joins the words of cells when it removes their row.
         .filter(|page| ours(page).concat() != theirs(page).concat())
         .collect();
     assert!(differing.len() <= 3, "{differing:#?}");
