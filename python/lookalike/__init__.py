@@ -70,7 +70,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The data classes of one take longer to import than all else, the others are for users of a library, and few need them.
+    # ``datasets`` has data classes, which take longer to import than everything else, and the modules for certain libraries have few users.
     if name in ("datasets", "evaluate"):
         import importlib
 

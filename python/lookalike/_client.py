@@ -14,18 +14,18 @@ from lookalike._errors import LookalikeError
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
-#: Documents and bytes of one request.
+#: Maximum number of documents, and maximum number of bytes, in one request.
 _BATCH = 100
 _BATCH_BYTES = 2 << 20
 _TIMEOUT = 60.0
-#: Least pause before a busy service is asked again, in seconds.
+#: Minimum pause in seconds before a busy service is asked again.
 _PAUSE = 0.1
-#: Set once nobody waits for the call any more.
+#: Set once the caller no longer waits for the call.
 _given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)
 
 
 def _without_preset(body: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a collection, with scheme and radius in place of the preset that stands for them."""
+    """Replace the preset in the settings of a collection by the scheme and the radius that it stands for."""
     preset = body.pop("preset", None)
     if preset is None:
         return body
@@ -99,7 +99,7 @@ class Client:
         self._idle = _IdleConnections()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Connections stay here: a copy makes its own.
+        # Connections are not copied: the copy opens its own.
         return {name: value for name, value in self.__dict__.items() if name != "_idle"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -175,7 +175,7 @@ class Client:
             return self._json("GET", "/readyz")["status"] == "ready"  # type: ignore[no-any-return]
         except ServiceError as refused:
             if refused.status == 503:
-                # Only this: that a service is away, or refuses the key, is no answer to the question.
+                # Only this status: a service that is unreachable, or refuses the key, is not an answer to the question.
                 return False
             raise
 
@@ -259,7 +259,7 @@ class Client:
                 if os.getpid() != process:
                     raise LookalikeError("the export began in another process, which reads it, too: export anew in this one")
         finally:
-            # What is not read cannot be skipped: no other request can have the connection.
+            # The rest of the answer cannot be skipped, so no other request can use the connection.
             answer.connection.close()
 
     def _path(self, collection: str, operation: str = "") -> str:
@@ -269,7 +269,7 @@ class Client:
         return f"{path}/{operation}" if operation else path
 
     def _asking(self, collection: str, operation: str, options: Mapping[str, Any]) -> str:
-        """The path of an operation, with its options."""
+        """Return the path of an operation, with its options."""
         from urllib.parse import urlencode
 
         path = self._path(collection, operation)
@@ -278,18 +278,18 @@ class Client:
 
     def _documents(self, collection: str, operation: str, documents: Any, options: Mapping[str, Any]) -> Any:
         path = self._asking(collection, operation, options)
-        # One document, one answer. As a list of one, for the answer then has the form that all others have.
+        # One document gets one answer. It is sent as a list of one, because the answer then has the same form as all others.
         if isinstance(documents, (str, Mapping)):
             return self._json("POST", path, [_item(documents)])[0]
         answers: list[Any] = []
         try:
             for batch in _batches(documents):
-                # Whoever gave up does not get the answers either.
+                # A caller that has given up does not get the answers either.
                 if _is_given_up():
                     break
                 answers.extend(_decoded(self._send("POST", path, batch)))
         except Exception as error:
-            # Done is done: asked again, the service would find the documents themselves.
+            # These batches are done: if they were sent again, the service would find the documents themselves.
             error.answers = answers  # type: ignore[attr-defined]
             if isinstance(error, ServiceError) and error.document is not None:
                 error.document += len(answers)
@@ -307,18 +307,18 @@ class Client:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         begun = monotonic()
-        # The body is made once, and the same bytes are sent again: an iterator of documents is used up by then.
+        # The body is encoded once and the same bytes are sent again, because an iterator of documents is used up by then.
         while True:
             answer = self._once(method, path, sent, headers, is_streamed)
             status = answer.response.status
             if 200 <= status < 300:
                 return answer
             if status < 400:
-                # Nothing was done. It is not followed: the key is for this address.
+                # The service did nothing. The redirect is not followed, because the key is for this address.
                 raise _moved(f"{self.url}{path}", status, answer.response.headers.get("Location"))
             wait = answer.response.headers.get("Retry-After", "")
-            # HTTP allows a date, too; the service writes seconds. Refusals without the header are final: the
-            # same request is refused again.
+            # HTTP also allows a date, but the service sends seconds. Refusals without the header are final: the same request would be
+            # refused again.
             pause = max(int(wait), _PAUSE) if wait.isascii() and wait.isdigit() and len(wait) < 10 else None
             if pause is None or monotonic() - begun + pause >= self._retry_for or _is_given_up(within=pause):
                 raise _refused(f"{self.url}{path}", status, answer.body)
@@ -327,9 +327,9 @@ class Client:
         import http.client
 
         idle = self._idle_here()
-        # Repeated after it was done, the verdicts would be about the documents themselves.
+        # If this operation were repeated after it was done, the verdicts would be about the documents themselves.
         is_repeatable = not path.partition("?")[0].endswith("/check-and-insert")
-        # First a kept connection, if there is one; then at most one new one.
+        # First an idle connection, if there is one; then at most one new connection.
         for is_kept in (True, False):
             connection = idle.take() if is_kept else self._connect()
             if connection is None:
@@ -343,8 +343,8 @@ class Client:
                 return answer
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                # A connection that was kept may have been closed meanwhile, before the service saw anything of the request, or
-                # after it was done: nobody can tell.
+                # An idle connection may have been closed meanwhile, either before the service saw the request or after it was done: this
+                # cannot be known.
                 closed = isinstance(error, (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError))
                 if is_kept and closed and not is_repeatable:
                     raise ServiceError(
@@ -356,20 +356,21 @@ class Client:
                         f"{self.url}{path}: {error or type(error).__name__}: check that the service is running"
                     ) from error
             except BaseException:
-                # The rest of the answer would be taken for that of the next request.
+                # The rest of the answer would be taken for the answer to the next request.
                 connection.close()
                 raise
         raise AssertionError("the second attempt returns or raises")
 
     def _idle_here(self) -> _IdleConnections:
         if self._idle.process != os.getpid():
-            # Closed in this process only. The other one still uses them: of two requests on one of them, either would get either answer.
+            # Closed in this process only. The parent process still uses these connections, and if both sent requests on one of them, each
+            # could get the answer to the other's.
             self.close()
         return self._idle
 
     def _keep(self, connection: Any, idle: _IdleConnections) -> None:
         idle.connections.append(connection)
-        # Closed meanwhile: nobody would close this one.
+        # The client was closed meanwhile, and nobody else would close this connection.
         if idle is not self._idle:
             idle.close()
 
@@ -386,7 +387,7 @@ class Client:
 
 
 class _Answer:
-    """An answer of the service, and the connection by which the rest of it comes if it is not read as a whole."""
+    """An answer of the service, and the connection that delivers the rest of it if it is not read as a whole."""
 
     def __init__(self, connection: Any, response: Any, body: bytes = b"") -> None:
         self.connection = connection
@@ -395,15 +396,15 @@ class _Answer:
 
 
 class _IdleConnections:
-    """Connections of a process that no request uses at the moment, as each is of one request at a time."""
+    """Connections of a process that no request is using: each serves one request at a time."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        # Without a lock, which may be held when the process forks: appending and popping are atomic.
+        # There is no lock, because one might be held when the process forks: appending and popping are atomic.
         self.connections: list[Any] = []
 
     def take(self) -> Any:
-        """The connection that was used last and that the other side has not ended; None if there is none."""
+        """Return the most recently used connection that the other side has not ended, or None if there is none."""
         while (connection := self._pop()) is not None and _is_closed(connection):
             connection.close()
         return connection
@@ -528,11 +529,11 @@ class AsyncClient:
         from itertools import islice
 
         documents = self._client.export(collection)
-        # One thread, in which it can be closed behind a batch that is still read when the loop has given it up.
+        # A thread of its own, in which the export can be closed after a batch that is still being read when the loop has given up.
         reader = ThreadPoolExecutor(1)
         try:
             loop = asyncio.get_running_loop()
-            # A few at a time: a collection need not fit into memory.
+            # A batch at a time, because a collection need not fit in memory.
             while batch := await loop.run_in_executor(reader, lambda: list(islice(documents, _BATCH))):
                 for document in batch:
                     yield document
@@ -544,7 +545,7 @@ class AsyncClient:
         import asyncio
 
         given_up = threading.Event()
-        # The thread sees it: it runs in a copy of this context.
+        # The thread sees this event, because it runs in a copy of the context.
         before = _given_up.set(given_up)
         try:
             return await asyncio.to_thread(function, *arguments, **named)
@@ -556,7 +557,8 @@ class AsyncClient:
 
 
 def _rows(documents: Any) -> Any:
-    """Documents one by one: a frame is asked for its rows, for an iteration over it gives the names of its columns, or the columns."""
+    """Return the documents one by one. The rows of a frame or column are read explicitly, because iterating over it may give the names of
+    its columns instead."""
     from lookalike._frames import rows_of
 
     is_frame = hasattr(documents, "columns") or hasattr(documents, "__arrow_c_array__") or hasattr(documents, "chunks")
@@ -572,7 +574,7 @@ def _item(document: Any) -> dict[str, Any]:
 
 
 def _without_ids(documents: Any) -> Any:
-    """One document or several as the service looks for them: it takes no id of what it does not store."""
+    """Return one or more documents without ids, which the service does not take for documents that it does not store."""
     if not isinstance(documents, (str, Mapping)):
         return map(_without_id, _rows(documents))
     return _without_id(documents)
@@ -591,12 +593,12 @@ def _ids(ids: Any) -> Any:
 
 
 def _batches(documents: Iterable[Any]) -> Iterator[bytes]:
-    """Batches of documents, as JSON arrays ready to send."""
+    """Return batches of documents, encoded as JSON arrays."""
     batch: list[bytes] = []
     size = 0
     for document in _rows(documents):
         item = _encoded(_item(document))
-        # A document above the limit goes alone: whether it is too large is for the service to say.
+        # A document above the limit is sent alone: the service decides whether it is too large.
         if batch and (len(batch) == _BATCH or size + len(item) > _BATCH_BYTES):
             yield b"[" + b",".join(batch) + b"]"
             batch, size = [], 0
@@ -608,10 +610,10 @@ def _batches(documents: Iterable[Any]) -> Iterator[bytes]:
 
 def _encoded(value: Any) -> bytes:
     try:
-        # As UTF-8, not as escapes, which take six bytes for each Chinese character.
+        # As UTF-8 instead of escapes, which take six bytes for each Chinese character.
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        # A lone surrogate, which the service refuses by its item.
+        # A lone surrogate, which the service will refuse with the number of the item.
         return json.dumps(value).encode()
 
 
@@ -620,16 +622,16 @@ def _decoded(body: bytes) -> Any:
 
 
 def _is_given_up(within: float = 0.0) -> bool:
-    """True if nobody waits for the call any more, or does so within some seconds, which it takes otherwise."""
+    """Return true if the caller no longer waits for the call, or stops waiting within some seconds. Otherwise this takes that long."""
     given_up = _given_up.get() or threading.Event()
     return given_up.wait(within)
 
 
 def _checked(key: str | None) -> str | None:
-    """A key without the end of the line that it was read from."""
+    """Return a key without the end of the line that it was read from."""
     key = (key or "").strip()
     if not (key.isascii() and key.isprintable()):
-        # Not shown, for messages go to logs.
+        # The key is not shown, because messages end up in logs.
         raise ValueError("the key has characters that no key has, such as the end of a line: hand over one key")
     return key or None
 
@@ -640,7 +642,7 @@ def _response(connection: Any, method: str, path: str, body: bytes | None, heade
     try:
         connection.request(method, path, body, headers)
     except OSError as error:
-        # A service that refuses a large body answers and closes the connection while the body is still on its way.
+        # A service that refuses a large body answers and closes the connection while the body is still being sent.
         if connection.sock is None or isinstance(error, TimeoutError):
             raise
         try:
@@ -651,7 +653,7 @@ def _response(connection: Any, method: str, path: str, body: bytes | None, heade
 
 
 def _is_closed(connection: Any) -> bool:
-    """True if the other side has ended an idle connection: it has closed it, or sent data that nobody requested."""
+    """Return true if the other side has ended an idle connection: it has closed it, or sent data without a request."""
     import select
 
     if connection.sock is None:
@@ -673,7 +675,7 @@ def _word(value: Any) -> str:
 def _refused(url: str, status: int, body: bytes) -> ServiceError:
     try:
         problem = json.loads(body)
-    # A proxy before the service answers in HTML.
+    # A proxy in front of the service may answer in HTML.
     except ValueError:
         problem = {}
     if not isinstance(problem, dict):

@@ -10,7 +10,7 @@ def main() -> int:
     """Run the command with the arguments in ``sys.argv`` and return its exit status."""
     from lookalike import _lookalike
 
-    # Signals are the command's own, as in the program: Python would only look at them when the command is done.
+    # The command handles signals itself, as in the program: Python would only handle them when the command is done.
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_DFL)
     return _lookalike.command(["lookalike", *sys.argv[1:]])

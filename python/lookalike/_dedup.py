@@ -22,7 +22,7 @@ from lookalike._saved import TemporaryFolder, kept_files, refuse_full
 
 __all__ = ["dedup", "pairs"]
 
-#: Options that mean files, and have no meaning for data in memory.
+#: Options that concern files, and have no meaning for data in memory.
 _FILES_ONLY = (
     "format delimiter no_header no_quotes convert convert_limit pdf_limit follow_links skip_unreadable boilerplate boilerplate_share "
     "boilerplate_lines order output_format compress link resume overwrite strict max_skipped"
@@ -94,7 +94,7 @@ def dedup(
         "threads": threads,
         **options,
     }
-    # A str is a path, never a text: one text is nothing to compare.
+    # A str is a path, never a text, because a single text cannot be compared with anything.
     data, against = with_paths(data), with_paths(against)
     named = paths(data)
     if named is not None:
@@ -157,11 +157,11 @@ def _dedup_paths(
 ) -> PathResult:
     if text is not None and not isinstance(text, str):
         raise TypeError("text must be the name of a field where data is a path")
-    # Beside the data if `tmp` says so: it holds a copy of all that is kept, as long as the result lives.
+    # In the directory given by `tmp`, if set: the folder holds a copy of everything that is kept, as long as the result lives.
     folder = folder or TemporaryFolder(options.get("tmp"))
     compared = _compared_files(against, text, id, options, folder)
     said = words({"text": text, "id": id, "against": compared, **options})
-    # A folder in it, for the decisions must not lie among the results, which are copied whole by `save`.
+    # A folder within it, because the decisions must not be among the results, which `save` copies as a whole.
     output = os.path.join(folder.name, "results")
     job = ["dedup", *positional(inputs), f"--output={output}", *said]
     call, clear = observer(progress)
@@ -174,7 +174,7 @@ def _dedup_paths(
     warn_of_losses(summary["skipped"], options.get("max_skipped"))
 
     def read_again() -> None:
-        # Ids are names of files as they were given: an absolute path would be another id.
+        # Ids contain names of files as they were given: an absolute path would be another id.
         if os.getcwd() != place and not all("://" in name or os.path.isabs(name) for name in (*inputs, *compared)):
             raise LookalikeError(f"the inputs are read again, and their paths are relative to {place}: change back to it, or name absolute paths")
 
@@ -185,7 +185,7 @@ def _dedup_paths(
 
     def explain(a: dict[str, Any], b: dict[str, Any]) -> Explanation:
         read_again()
-        # Nothing is added by an explanation, and no collection opened.
+        # An explanation adds nothing and opens no collection.
         return Explanation.of(_lookalike.explain_paths([word for word in job if not word.startswith("--into=")], a, b))
 
     return PathResult(
@@ -202,7 +202,7 @@ def _dedup_paths(
 def _compared_files(
     against: Any, text: str | None, id: str | None, options: Mapping[str, Any], folder: TemporaryFolder
 ) -> list[str]:
-    """Files to compare files with: those that are named, or one that rows are written to."""
+    """Return the files to compare with: those that are named, or one to which rows are written."""
     named = [] if against is None else paths(against)
     if named is not None:
         return named
@@ -219,17 +219,17 @@ def _compared_files(
     return [file]
 
 
-#: Files of directories that are results or collections.
+#: Files that mark directories as results or collections.
 _NOT_FILES = ("run.json", "lookalike.collection")
 
 
 def _is_of_files(against: Any) -> bool:
-    """True for files to compare with, unlike rows, and directories of results and of collections."""
+    """Return true if ``against`` names files, as opposed to rows, and to directories of results or collections."""
     named = None if against is None else paths(against)
     if named is None or len(named) > 1:
         return named is not None
     if os.path.isdir(named[0]):
-        # One in a list is data like any other, whatever is in it.
+        # A directory in a list is data like any other, whatever it contains.
         return isinstance(against, (list, tuple)) or not any(os.path.exists(os.path.join(named[0], name)) for name in _NOT_FILES)
     return (os.path.exists(named[0]) or any(mark in named[0] for mark in ("*", "?", "[", "{", "://")))
 
@@ -247,23 +247,23 @@ class _RowJob:
         self.columns = replace(columns, order=order, fields=_link_columns(self.rows, options.get("fields")))
         self.options = {**options, "keep": keep}
         self._set_category()
-        # Rows, which the folder of a result has, too; else files, or the directory of a collection, which only the engine can read.
+        # Rows, which can also come from the output directory of a job; otherwise files, or the directory of a collection, which only the
+        # engine can read.
         self.has_files = _is_of_files(against)
         self.against = None if against is None or self.has_files else _earlier(against)
         self.named = None if self.against is not None else against
         self.against_columns = None if self.against is None else self.columns.alike(self.against)
         is_stored = self.named is not None and not self.has_files and os.path.exists(self.named)
-        # Row numbers begin at 0 in each call: the collection would take new documents for changed ones of those
-        # names.
+        # Row numbers start at 0 in each call: the collection would take new documents for changed versions of those with the same numbers.
         if id is None and (is_stored or options.get("into") is not None):
             raise TypeError("documents that meet a collection need names of their own: say which column has them with id=")
 
     def _set_category(self) -> None:
-        """Find the column of categories, and name it in the options as the command does."""
+        """Find the column of categories, and name it in the options in the command's form."""
         for option in ("within", "across", "distance_for"):
             name = self.options.get(option)
             if name == "site":
-                # As for the command: the host of the URL, else of the id.
+                # As in the command: the host of the URL, otherwise of the id.
                 id, names = self.columns.id, self.rows.columns() or []
                 column = id if id is not None and "url" not in names else self.rows.column("url", option)
                 self.columns = replace(self.columns, category=column, site=True)
@@ -295,7 +295,7 @@ class _RowJob:
             decisions,
             pairs,
             json.loads(summary),
-            # Read anew when somebody looks: a second copy of all texts would double the memory of the data.
+            # Read again on demand: a second copy of all texts would double the memory of the data.
             texts=lambda: self.columns.texts(self.rows),
             again=self._again,
             save=self._save,
@@ -303,7 +303,7 @@ class _RowJob:
         )
 
     def _run_beside_files(self, progress: Any) -> FrameResult:
-        """Run the command's job over the same documents as JSON lines, and the files to compare with."""
+        """Run the command's job on the same documents as JSON lines, and on the files to compare with."""
         folder = TemporaryFolder(self.options.get("tmp"))
         documents = os.path.join(folder.name, "documents.jsonl")
         fields = RecordFields.of((self.columns, self.rows))
@@ -320,7 +320,7 @@ class _RowJob:
             found.decisions,
             found.pairs,
             [{**summary["counts"], "damaged": found.counts["damaged"]}, summary["decisions"], summary["scheme"], summary["threshold"]],
-            # Read anew when somebody looks: see `run`.
+            # Read again on demand: see `run`.
             texts=lambda: self.columns.texts(self.rows),
             again=self._again,
             save=self._save,
@@ -334,14 +334,14 @@ class _RowJob:
 
     def _again(self, threshold: float) -> FrameResult:
         _refuse_after_adding(self.options)
-        # Without `__init__`: iterators are used up, and what they gave is in `rows`.
+        # Without `__init__`, because iterators are used up, and their items are in `rows`.
         other = _RowJob.__new__(_RowJob)
         other.__dict__.update(self.__dict__)
         other.options = {**self.options, "threshold": threshold}
         return other.run(False)
 
     def _explain(self, a: tuple[str, int], b: tuple[str, int]) -> Explanation:
-        """The explanation of two rows, each with its id; rows of the data to compare with have numbers below 0."""
+        """Explain two rows, each given with its id. Rows of the data to compare with have negative numbers."""
         own, earlier = self.columns.request(self.rows), self._request_against()
         rows = []
         for id, row in (a, b):
@@ -350,12 +350,12 @@ class _RowJob:
             documents, at = (own, row) if row >= 0 or self.against is None else (earlier, row + len(self.against))
             rows.append({"documents": documents, "row": at, "id": id})
         return Explanation.of(
-            # Nothing is added by an explanation, and no collection opened.
+            # An explanation adds nothing and opens no collection.
             _lookalike.explain_documents(["dedup", "-", "--output=-", *words({**self.options, "into": None})], *rows)
         )
 
     def _save(self, folder: str, overwrite: bool) -> None:
-        """Run the command's job over the same documents as JSON lines."""
+        """Run the command's job on the same documents as JSON lines."""
         import tempfile
         from pathlib import Path
 
@@ -369,7 +369,7 @@ class _RowJob:
             fields = RecordFields.of(*sides)
             fields.write(self.columns, self.rows, documents)
             said = words({**self.options, "against": self.named, "overwrite": overwrite})
-            # Of files to compare with, records may be lost, as they were before.
+            # Records of the files to compare with may be lost, as in the original job.
             strict = [] if self.has_files else ["--strict"]
             inputs = [os.fspath(documents), *fields.words, *strict, f"--output={folder}", *said]
             for columns, rows in sides[1:]:
@@ -381,16 +381,16 @@ class _RowJob:
 
 
 def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:
-    """The rules for survivors in the words of the command, and the column that they read."""
+    """Return the rules for survivors in the command's form, and the column that they read."""
     if keep is None:
         return "longest", None
     if not isinstance(keep, str):
         raise TypeError(f"keep must be a rule, or several separated by commas, not {type(keep).__name__}")
     rules, order = [], None
-    # A comma in a name is written `\\,`.
+    # A comma in a name is written as `\\,`.
     for rule in re.findall(r"(?:[^,\\]|\\.)+", keep):
         kind, colon, name = rule.partition(":")
-        # Others, such as `longest`, need no column. What a rule may be is checked by the engine.
+        # Other rules, such as `longest`, need no column. The engine checks whether a rule is valid.
         if colon and kind in ("max", "min", "newest", "latest"):
             order = rows.column(name, "keep")
             escaped = field_path(order).replace(",", r"\,")
@@ -400,7 +400,7 @@ def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:
 
 
 def _link_columns(rows: Rows, fields: Any) -> list[str]:
-    """The columns of anchors and links that the option ``fields`` asks for."""
+    """Return the columns of anchors and links that the option ``fields`` requires."""
     names = [part.partition(":")[0].replace("-", "_") for part in str(fields or "").split(",")]
     known, wanted = set(rows.every_column()), [name for name in names if name in ("anchors", "in_links", "out_links")]
     for name in wanted:
@@ -410,7 +410,8 @@ def _link_columns(rows: Rows, fields: Any) -> list[str]:
 
 
 def _earlier(against: Any) -> Rows | None:
-    """Data to compare with: rows, or the documents that an earlier job kept in its output directory. None for a collection."""
+    """Return the rows to compare with: given rows, or the documents that an earlier job kept in its output directory. None for a
+    collection."""
     if isinstance(against, FrameResult):
         return rows_of(against.kept)
     if isinstance(against, PathResult):
@@ -418,7 +419,7 @@ def _earlier(against: Any) -> Rows | None:
     if isinstance(against, (str, os.PathLike)):
         from pathlib import Path
 
-        # The summary is written last: a folder without it is no result, or half of one.
+        # The summary is written last, so a folder without one is not a result, or an incomplete one.
         kept = kept_files(Path(against))
         return None if kept is None else rows_of_records(Records(kept, None))
     return rows_of(against)

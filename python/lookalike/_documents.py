@@ -1,4 +1,4 @@
-"""Documents in rows of data: what their columns are for, and how they are passed to jobs."""
+"""Documents in rows of data: the roles of their columns, and how they are passed to jobs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["DocumentColumns", "RecordFields", "category_word", "every_row_read",
 
 @dataclass(frozen=True)
 class DocumentColumns:
-    """What the columns of some rows are for."""
+    """The roles of the columns of some rows."""
 
-    #: Columns of texts, which are joined by line breaks; none if the rows are texts.
+    #: Columns of texts, which are joined by line breaks; empty if the rows themselves are texts.
     text: Sequence[str]
-    #: A function of a row that makes its text.
+    #: A function that returns the text of a row.
     function: Callable[[Any], str | None] | None = None
-    #: True if the texts are where the default rule finds them.
+    #: True if the texts are in the columns that the default rule finds.
     by_default: bool = False
-    #: The column of pages, of which one counts where a row has no text.
+    #: Column of HTML pages, which are used for rows without a text.
     page: str | None = None
     id: str | None = None
     order: str | None = None
@@ -41,7 +41,7 @@ class DocumentColumns:
 
     @classmethod
     def of(cls, rows: Rows, text: Any, id: Any) -> DocumentColumns:
-        """The columns of texts and ids that a caller names."""
+        """Return the columns for the texts and ids that a caller names."""
         known_id = None if id is None else rows.column(id, "id")
         if callable(text):
             names = rows.columns() or []
@@ -51,26 +51,26 @@ class DocumentColumns:
         return replace(cls([], id=known_id, by_default=text is None)._with_texts(rows, text), id=known_id)
 
     def _with_texts(self, rows: Rows, text: Any) -> DocumentColumns:
-        """The same, with the texts of these rows."""
+        """Return the same columns, with the texts of these rows."""
         names = _text_columns(rows, text)
-        # As for the command, which looks at each record by itself.
+        # As in the command, which decides for each record separately.
         page = "html" if text is None and names == ["text"] and "html" in (rows.columns() or []) else None
         return replace(self, text=names, page=page)
 
     @property
     def html(self) -> bool:
-        """True if texts are HTML: as for the command, the name of the column says so."""
+        """True if texts are HTML, which the name of the column indicates, as in the command."""
         return self.function is None and list(self.text) == ["html"]
 
     @property
     def is_found(self) -> bool:
-        """True if the command finds the texts by itself: in these columns, or in one that is written for texts without one."""
+        """True if the command finds the texts by itself: in these columns, or in one that is written for rows without a text column."""
         return self.by_default and list(self.text) in (["text"], ["html"], [])
 
     def alike(self, rows: Rows) -> DocumentColumns:
-        """The columns of other rows to compare with, which may lack some, or have the texts elsewhere."""
+        """Return the columns of other rows to compare with, which may lack some, or have their texts in others."""
         names = list(rows.every_column())
-        # The default rule has words of its own about columns of these names.
+        # For columns with these names, the default rule applies.
         by_rule = self.by_default and not {"text", "html"}.isdisjoint(names)
         has_texts = not by_rule and (self.function is not None or self.text and set(self.text) <= set(names))
 
@@ -86,7 +86,7 @@ class DocumentColumns:
         )
 
     def request(self, rows: Rows) -> dict[str, Any]:
-        """The rows and their columns, as the engine takes them."""
+        """Return the rows and their columns in the form that the engine takes."""
         others = [name for name in (self.id, self.order, self.category, *self.fields) if name is not None]
         text = list(self.text)
         if self.function is None:
@@ -100,11 +100,11 @@ class DocumentColumns:
 
     @property
     def _read(self) -> list[str]:
-        """The columns that texts are read from."""
+        """The columns from which texts are read."""
         return [*self.text, *([] if self.page is None else [self.page])]
 
     def texts(self, rows: Rows) -> Iterator[str | None]:
-        """The text of each row."""
+        """Return the text of each row."""
         if self.function is not None:
             for number, row in enumerate(rows.dicts()):
                 yield _text(self.function(row), number)
@@ -114,14 +114,14 @@ class DocumentColumns:
         if isinstance(data, list):
             of_rows = ([row.get(name) for name in self._read] if isinstance(row, Mapping) else [row] for row in data)
         elif self.text:
-            # These columns alone: others may be of types without a form in Python.
+            # Only these columns, because others may have types that Python cannot represent.
             table = Table(data)
             of_rows = zip(*(table[name].to_pylist() for name in self._read))
         else:
             of_rows = zip(data.to_pylist() if hasattr(data, "to_pylist") else data)
         names: Sequence[str | None] = self.text or [None]
         for number, row in enumerate(of_rows):
-            # As the engine joins them: a text here must be the one that was compared.
+            # Joined in the same way as in the engine, so that this is the text that was compared.
             texts = (_text(text, number, name) for name, text in zip(names, row))
             parts = [text for text in texts if text is not None]
             if not parts and self.page is not None:
@@ -131,7 +131,8 @@ class DocumentColumns:
 
 @dataclass(frozen=True)
 class RecordFields:
-    """Fields of ids and texts of the records that rows become."""
+    """The fields for ids and texts in the records that are written for rows. Return the fields in the records of all these rows, the first
+    of which are the documents of the job."""
 
     id: str
     text: str
@@ -154,7 +155,7 @@ class RecordFields:
 
     @classmethod
     def of_files(cls, text: str | None, id: str, columns: DocumentColumns) -> RecordFields:
-        """The fields in the records of rows that files are compared with, whose own texts and ids are in these."""
+        """Return the fields in the records of rows that files are compared with. ``text`` and ``id`` are the fields of the files."""
         by_default = text is None and columns.is_found
         if not by_default and (columns.html or columns.page):
             raise LookalikeError("the texts to compare with are HTML, and stand in another field than those of the files: extract() them before dedup")
@@ -162,8 +163,8 @@ class RecordFields:
 
     @property
     def words(self) -> list[str]:
-        """Words that say where ids and texts are."""
-        # Named, a field of texts is the only one, and no HTML counts where it is missing.
+        """Arguments that tell where ids and texts are."""
+        # If a field of texts is named, it is the only one, and HTML is not used where it is missing.
         text = [] if self.by_default else [f"--text={field_path(self.text)}"]
         return [f"--id={field_path(self.id)}", *text]
 
@@ -173,14 +174,14 @@ class RecordFields:
         added: dict[str, list[str | None]] = {}
         if columns.id is None:
             added[self.id] = [f"{prefix}{number}" for number in range(len(rows))]
-        # Texts among dicts are documents, too, and have no columns.
+        # Strings in a list of dicts are documents too, and have no columns.
         are_dicts = not isinstance(rows.data, list) or all(isinstance(row, Mapping) for row in rows.data)
         is_there = self.by_default and len(columns.text) > 0 or columns.function is None and list(columns.text) == [self.text]
         if not is_there:
             added[self.text] = list(columns.texts(rows))
         elif not are_dicts:
             added[self.text] = [row.get(self.text) if isinstance(row, Mapping) else row for row in rows.data]
-        # Of two fields of one name readers see the last.
+        # If two fields have the same name, readers see the last one.
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
             raise ValueError(f"several columns are called {repeated[0]!r}: rename them first")
@@ -192,7 +193,7 @@ class RecordFields:
 
 
 def _extended(rows: Rows, names: list[str], added: Mapping[str, list[str | None]]) -> Any:
-    """These columns of the rows, with others of strings appended, as Arrow data or a list of dicts."""
+    """Return these columns of the rows, with other columns of strings appended, as Arrow data or a list of dicts."""
     beside = [dict(zip(added, values)) for values in zip(*added.values())]
     if not names:
         return beside
@@ -205,25 +206,25 @@ def _extended(rows: Rows, names: list[str], added: Mapping[str, list[str | None]
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
-    """A field name that no column has."""
+    """Return a field name that no column has."""
     while name in taken:
         name += "_"
     return name
 
 
 def field_path(column: str) -> str:
-    """The command's name for a column."""
+    """Return the command's name for a column."""
     return column.replace("\\", "\\\\").replace(".", "\\.")
 
 
 def category_word(column: str) -> str:
-    """The command's name for a column of categories."""
+    """Return the command's name for a column of categories."""
     # `site` by itself means the host of the URL.
     return "\\site" if column == "site" else field_path(column)
 
 
 def _text(value: Any, row: int, column: str | None = None) -> str | None:
-    """The value if it is a text. Any other value would be compared by its string form, which nobody requested."""
+    """Return the value if it is a text. Any other value would be compared by its string form, which nobody requested."""
     if value is None or isinstance(value, str):
         return value
     told = "" if column is None else f' (column "{column}")'
@@ -232,7 +233,7 @@ def _text(value: Any, row: int, column: str | None = None) -> str | None:
 
 @contextmanager
 def every_row_read(file: str | os.PathLike[str]) -> Iterator[None]:
-    """Context for a job with `--strict` over a file of written rows: its errors name an unreadable line by its row."""
+    """Run a job with `--strict` on a file of written rows: its errors name an unreadable line by the number of its row."""
     try:
         yield
     except BadInput as error:
@@ -247,7 +248,7 @@ def every_row_read(file: str | os.PathLike[str]) -> Iterator[None]:
 def input_words(
     data: Any, text: Any, id: Any, options: Mapping[str, Any]
 ) -> Iterator[tuple[list[str], str | None]]:
-    """The arguments of a job over files with these options, its input first, and the file that data in memory was written to."""
+    """Return the arguments of a job over files with these options, its input first, and the file to which data in memory was written."""
     data = with_paths(data)
     named = paths(data)
     if named is not None:
@@ -261,13 +262,13 @@ def input_words(
     rows = rows_of(data)
     columns = DocumentColumns.of(rows, text, id)
     fields = RecordFields.of((columns, rows))
-    # Rows are all there: one that is lost on the way is no loss that a job may bear, unless its caller says so.
+    # All rows are present, so a job must not lose any on the way, unless its caller allows that.
     bears = options.get("strict") or options.get("max_skipped") is not None
     said = words(_of_columns(options, set(rows.every_column())))
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder:
         file = os.path.join(folder, "documents.jsonl")
         for _ in columns.texts(rows):
-            # All of them are texts: a file would have other values in the words that show them.
+            # This checks that all of them are texts: an error about the file would show other values in its own form.
             pass
         fields.write(columns, rows, file)
         with every_row_read(file):
@@ -275,7 +276,7 @@ def input_words(
 
 
 def _of_columns(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    """The options, with the command's names for the columns that they name. Other names may be paths into dicts."""
+    """Return the options with the command's names for the columns that they name. Other names may be paths into dicts."""
     said = dict(options)
     for option in ("within", "across"):
         name = options.get(option)
@@ -288,7 +289,7 @@ def _of_columns(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _text_columns(rows: Rows, text: Any) -> list[str]:
-    """The columns of texts: those that are named, else by the default rule; none if the rows are texts."""
+    """Return the columns of texts: those that are named, or those of the default rule; empty if the rows themselves are texts."""
     names = rows.columns()
     if text is not None:
         chosen = [text] if isinstance(text, (str, int)) else list(text)
@@ -308,7 +309,7 @@ def _text_columns(rows: Rows, text: Any) -> list[str]:
 
 
 def written(rows: Iterable[Any], path: str | os.PathLike[str], id: str | None = None) -> str:
-    """Write rows as JSON lines, each with a value for ``id``, if that is named, and return the path."""
+    """Write rows as JSON lines, each with a value for ``id`` if it is given, and return the path."""
     with open(path, "wb") as lines:
         for number, row in enumerate(rows):
             try:
@@ -319,6 +320,6 @@ def written(rows: Iterable[Any], path: str | os.PathLike[str], id: str | None = 
             if not has_id:
                 told = f"row {number}: the id is missing: give every document one, or leave out id= (column {json_text(id)})"
                 raise BadInput(told, number, id)
-            # A lone surrogate, which UTF-8 has no bytes for, is an escape in JSON.
+            # A lone surrogate cannot be encoded in UTF-8, so it is written as a JSON escape.
             lines.write(line.encode("utf-8", "backslashreplace") + b"\n")
     return os.fspath(path)

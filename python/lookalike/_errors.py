@@ -59,7 +59,7 @@ class BadInput(LookalikeError, ValueError):
 
 
 def warn(told: Iterable[str]) -> None:
-    """Warn of each, at the line outside of the package that called it."""
+    """Issue each warning at the line outside of the package that called it."""
     import warnings
 
     level, frame = 1, sys._getframe()
@@ -70,7 +70,8 @@ def warn(told: Iterable[str]) -> None:
 
 
 def warn_of_losses(skipped: Iterable[Mapping[str, Any]], bearable: Any) -> None:
-    """Warn of documents that are missing, by what a summary says of skipped records and files; not if the caller said how many are bearable."""
+    """Warn of missing documents, given a summary's list of skipped records and files. Do not warn if the caller said how many are
+    bearable."""
     lost = [row for row in skipped if row["loss"] != "none"]
     if lost and bearable is None:
         count = sum(row["count"] for row in lost)

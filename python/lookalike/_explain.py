@@ -44,7 +44,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """All facts about the pair, as ``lookalike explain --json`` prints them."""
-        # A copy in depth, of what came as JSON.
+        # A deep copy of data that came as JSON.
         return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
 
     def to_html(self) -> Page:
@@ -77,7 +77,7 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
     are_named = has_input or all(are_paths)
     names = [os.fspath(a), os.fspath(b)] if are_named else ["a", "b"]
     texts = None if are_named else (_text(a), _text(b))
-    # `--`: an id may begin with a dash.
+    # After `--`, because an id may begin with a dash.
     return Explanation.of(_lookalike.explain(["explain", *words(options), "--", *names], texts))
 
 

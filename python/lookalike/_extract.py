@@ -44,18 +44,18 @@ def extract(
     html = with_paths(html)
     named = None if isinstance(html, str) else paths(html)
     if named is not None:
-        # What is the default anyway would be an option without effect where no file is HTML.
+        # The default is left out: it would be an option without effect if no file is HTML.
         said = {"html": None if mode == "main" else mode, "html_title": title, "html_alt": alt, "html_links": links, "threads": threads, **options}
         table = _of_files(named, said)
-        # A record of a file has the file and its place as id; a file that is one document has its own name. One
-        # record of a table is thus a table.
+        # The id of a record is the name of its file and its position; a file that is a single document has its own name as id. So a table
+        # with a single record stays a table.
         is_document = isinstance(html, os.PathLike) and len(table) == 1 and table["id"][0] == table["source"][0]
         return table["text"][0] if is_document else table
     if options:
         raise TypeError(f"{next(iter(options))} is an option for paths only")
     is_one = isinstance(html, (str, bytes))
-    # Bytes in Arrow data are decoded by the engine. Of an iterable, the character set is found page by page,
-    # before pages become one column of strings.
+    # The engine decodes bytes in Arrow data. For an iterable, the character set is detected page by page, before the pages become one
+    # column of strings.
     if not is_one and not hasattr(html, "__arrow_c_stream__") and not hasattr(html, "__arrow_c_array__"):
         html = _decoded(html)
     return _lookalike.extract(html, mode=mode, title=title, alt=alt, links=links, threads=threads)

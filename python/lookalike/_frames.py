@@ -25,15 +25,15 @@ class Rows:
         return len(self.data)
 
     def columns(self) -> list[str] | None:
-        """Names of the columns; None if the data is one column of texts."""
+        """Return the names of the columns; None if the data is one column of texts."""
         raise NotImplementedError
 
     def every_column(self) -> Iterable[str]:
-        """The same if rows may differ: all names that occur."""
+        """Return all names that occur, if rows may have different columns."""
         return self.columns() or []
 
     def column(self, name: Any, asker: str) -> str:
-        """The column that ``name`` stands for, which may be a number, or have dots after backslashes as for the command."""
+        """Return the column for ``name``, which may be a number, or have dots after backslashes as in the command."""
         names = self.columns() or []
         for known in (str(name), re.sub(r"\\(.)", r"\1", str(name))):
             if names.count(known) > 1:
@@ -44,23 +44,23 @@ class Rows:
         raise ValueError(f"there is no column {name!r}, which {asker} asks for: the columns are {shown}")
 
     def arrow(self, names: list[str]) -> Any:
-        """These columns as Arrow data or a list of dicts; the texts themselves if there are no columns."""
+        """Return these columns as Arrow data or a list of dicts; the texts themselves if there are no columns."""
         raise NotImplementedError
 
     def take(self, mask: Array, is_kept: bool) -> Any:
-        """The rows where ``mask`` is ``is_kept``, as the same type."""
+        """Return the rows where ``mask`` is ``is_kept``, in the same type."""
         raise NotImplementedError
 
     def with_columns(self, table: Table) -> Any:
-        """The rows with the columns of ``table`` appended."""
+        """Return the rows with the columns of ``table`` appended."""
         return self.table().with_columns(table)
 
     def table(self) -> Table:
-        """All rows as a table."""
+        """Return all rows as a table."""
         return Table(self.data)
 
     def dicts(self) -> Iterable[Any]:
-        """The rows as dicts, or the texts."""
+        """Return the rows as dicts, or the texts."""
         return self.table().to_pylist()
 
 
@@ -72,14 +72,14 @@ class _Polars(Rows):
         if not names:
             return self.data
         chosen = self.data.select(names)
-        # Integers of 128 bits have no type in Arrow, and as decimals those of more than 38 digits none either.
+        # Arrow has no type for 128-bit integers, and its decimals do not hold those of more than 38 digits.
         wide = [name for name, kind in chosen.schema.items() if str(kind) in ("Int128", "UInt128")]
         return chosen.with_columns(chosen.get_column(name).cast(str) for name in wide) if wide else chosen
 
     def take(self, mask: Array, is_kept: bool) -> Any:
         import polars
 
-        # By way of Arrow, without a Python object for each row.
+        # Through Arrow, without a Python object for each row.
         kept = polars.Series(mask)
         return self.data.filter(kept if is_kept else ~kept)
 
@@ -99,7 +99,7 @@ class _Pandas(Rows):
         return [str(name) for name in self.data.columns] if hasattr(self.data, "columns") else None
 
     def _list(self, column: Any) -> list[Any]:
-        # NaN, NaT, NA and None are all missing in pandas, and only None is for the engine.
+        # In pandas, NaN, NaT, NA and None all mean missing; for the engine only None does.
         missing = column.isna()
         return [None if absent else value for value, absent in zip(column.tolist(), missing.tolist())]
 
@@ -111,16 +111,16 @@ class _Pandas(Rows):
                 return pyarrow.Array.from_pandas(self.data)
             return pyarrow.Table.from_pandas(self._chosen(names), preserve_index=False)
         except (ImportError, ValueError, TypeError, OverflowError):
-            # Without pyarrow, or with values of several types in a column, of which the engine says what is wrong.
+            # Without pyarrow, or if a column has values of several types; the engine then reports the error.
             return self._objects(names)
 
     def _chosen(self, names: list[str]) -> Any:
-        """The columns of these names, which may be numbers in the frame."""
+        """Return the columns with these names, which may be numbers in the frame."""
         import pandas
 
         known = self.columns() or []
         chosen = self.data.iloc[:, [known.index(name) for name in names]].set_axis(names, axis=1)
-        # Arrow data has the numbers of periods, which nobody else can read.
+        # Arrow data would contain the numbers of periods, which nobody else can interpret.
         periods = [name for name in names if isinstance(chosen[name].dtype, pandas.PeriodDtype)]
         return chosen.assign(**{name: chosen[name].map(str, na_action="ignore") for name in periods}) if periods else chosen
 
@@ -132,22 +132,21 @@ class _Pandas(Rows):
         return [dict(zip(names, values)) for values in zip(*columns)]
 
     def take(self, mask: Array, is_kept: bool) -> Any:
-        # By numbers: an empty list of truths is taken for one of columns, and the frame loses all of them.
+        # By row numbers: pandas takes an empty list of booleans for a list of columns, and the frame would lose all of them.
         return self.data.iloc[[row for row, kept in enumerate(mask.to_pylist()) if kept is is_kept]]
 
     def with_columns(self, table: Table) -> Any:
         import pandas
 
         frame = self.data if hasattr(self.data, "columns") else self.data.to_frame()
-        # With the index of the frame: pandas aligns by it, and rows in another order or with a hole would go
-        # astray.
-        # The type that pandas itself gives to strings.
+        # With the index of the frame, because pandas aligns by it: otherwise rows in another order or with gaps would be mixed up. This is
+        # the type that pandas itself uses for strings.
         string = pandas.Series(["a"]).dtype
         beside = {}
         for name in table.column_names:
             column = table[name]
-            # By name, for without a value pandas would take numbers and strings for something else. Only its own type of integers
-            # has missing ones.
+            # The type is given by name, because for missing values pandas would guess another type for numbers and strings. Only its own
+            # type of integers has missing values.
             kind = {"uint64": "UInt64" if name == "cluster_id" else "uint64", "double": "float64", "bool": "bool"}.get(column.type, string)
             beside[name] = pandas.Series(column.to_pylist(), index=frame.index, dtype=kind)
         return pandas.concat([frame, pandas.DataFrame(beside, index=frame.index)], axis=1)
@@ -160,7 +159,7 @@ class _Pandas(Rows):
 
 class _PyArrow(Rows):
     def __init__(self, data: Any) -> None:
-        # A reader can be read once, and its rows are wanted again. Files and datasets are read once, too.
+        # A reader can only be read once, but its rows are needed again. Files and datasets are read only once, too.
         for read in ("read_all", "to_table", "read"):
             if hasattr(data, read):
                 data = getattr(data, read)()
@@ -180,7 +179,7 @@ class _PyArrow(Rows):
         try:
             return self.data.filter(chosen)
         except NotImplementedError:
-            # Not of every type, such as string_view.
+            # Not supported for every type, such as string_view.
             if not hasattr(self.data, "column_names"):
                 return pyarrow.array(self.data.to_pylist(), self.data.type).take(chosen.indices_nonzero())
             return pyarrow.table(Table(self.data).filter(mask, is_kept)).cast(self.data.schema)
@@ -200,13 +199,13 @@ class _PyArrow(Rows):
 
 
 class _Dataset(Rows):
-    """``datasets.Dataset``: rows are chosen by their numbers, so nothing is copied."""
+    """``datasets.Dataset``: rows are chosen by number, so nothing is copied."""
 
     def columns(self) -> list[str] | None:
         return list(self.data.column_names)
 
     def arrow(self, names: list[str]) -> Any:
-        # Dataset formats such as torch would make tensors of columns; the rows of the caller keep theirs.
+        # Dataset formats such as torch would turn columns into tensors; the caller's rows keep their format.
         chosen = self.data.select_columns(names).with_format("arrow")
         return chosen[:]
 
@@ -218,7 +217,7 @@ class _Dataset(Rows):
 
         dataset = self.data
         for name in table.column_names:
-            # Arrow data, which has its type even where every value is missing.
+            # Arrow data, which has a type even if all values are missing.
             dataset = dataset.add_column(name, pyarrow.array(table[name]))
         return dataset
 
@@ -226,12 +225,12 @@ class _Dataset(Rows):
         return Table(self.data.with_format("arrow")[:])
 
     def dicts(self) -> Iterable[Any]:
-        # Without the format of the dataset, by which a row may be a table or a tensor.
+        # Without the format of the dataset, in which a row may be a table or a tensor.
         return iter(self.data.with_format(None))
 
 
 class _Arrow(Rows):
-    """Any other object with Arrow data, as our own table."""
+    """Any other object with Arrow data, as the package's own table."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(data if isinstance(data, Table) else Table(data))
@@ -251,7 +250,7 @@ class _Arrow(Rows):
 
 class _List(Rows):
     def columns(self) -> list[str] | None:
-        # Rows are all of one kind, and the first that is there tells which.
+        # All rows are of the same kind, which the first one that is not None tells.
         first = next((row for row in self.data if row is not None), None)
         return list(self.every_column()) if isinstance(first, Mapping) else None
 
@@ -260,7 +259,7 @@ class _List(Rows):
 
     @cached_property
     def _names(self) -> dict[str, None]:
-        """The keys of all rows: one may lack what others have."""
+        """The keys of all rows, because a row may lack keys that others have."""
         names: dict[str, None] = {}
         for row in self.data:
             if isinstance(row, Mapping):
@@ -285,16 +284,16 @@ class _List(Rows):
 
 
 def refuse_taken(names: Iterable[str], beside: Table) -> None:
-    """Refuse data that already has a column named like an added one: one of the two would be lost."""
+    """Refuse data with a column that has the same name as an added one: one of the two would be lost."""
     taken = sorted(set(names) & set(beside.column_names))
     if taken:
         raise ValueError(f"the data has columns of the names that annotations have: {', '.join(taken)}; rename them first")
 
 
 def rows_of(data: Any) -> Rows:
-    """The rows of data."""
-    # By name, so that nothing is imported: a library of frames that nobody has loaded made no value either. With bases,
-    # for a frame of a class of one's own is a frame.
+    """Return data of any kind as rows."""
+    # Compare names of types, so that nothing is imported: no value can be of a library that is not loaded. Check base classes too, because
+    # an instance of a user's subclass of a frame is a frame.
     for kind in type(data).__mro__:
         root, name = kind.__module__.partition(".")[0], kind.__name__
         if root == "polars" and name == "LazyFrame":
@@ -309,7 +308,7 @@ def rows_of(data: Any) -> Rows:
             return _PyArrow(data)
         if root == "datasets" and name == "Dataset":
             return _Dataset(data)
-    # After the libraries that are known: all of them hand out Arrow data, too, and would lose their type.
+    # After the known libraries, whose objects also have Arrow data, but would lose their type.
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _Arrow(data)
     if isinstance(data, (bytes, Mapping)):

@@ -13,12 +13,12 @@ from uuid import UUID
 
 __all__ = ["json_text"]
 
-#: What pandas has in the place of a missing value.
+#: Types that pandas uses for missing values.
 _MISSING = ("NaTType", "NAType")
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON. Numbers that JSON lacks, such as NaN, are null. Raises ``TypeError`` for a value without a form."""
+    """Return a value as JSON. Numbers that JSON lacks, such as NaN, become null. Raises ``TypeError`` for a value without a form."""
     try:
         return _ENCODER.encode(value)
     except ValueError:
@@ -26,7 +26,7 @@ def json_text(value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The value with None for numbers that JSON lacks, and with nothing in it but what JSON has."""
+    """Return the value with None for numbers that JSON lacks, and with all its parts in forms that JSON has."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -37,7 +37,7 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The value as one that JSON has a form for, or that consists of some."""
+    """Return a value as one that JSON can represent, or that consists of such values."""
     if type(value).__name__ in _MISSING:
         return None
     if isinstance(value, datetime):
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "tolist"):
-        # Arrays and numbers of NumPy and its like. Times of nanoseconds become whole numbers there.
+        # Arrays and numbers of NumPy and similar libraries. Times in nanoseconds would become integers, so convert them to microseconds.
         kind = getattr(getattr(value, "dtype", None), "kind", None)
         return (value.astype(f"{kind}8[us]") if kind in ("m", "M") else value).tolist()
     raise TypeError(f"values of the type {type(value).__name__} have no form as JSON")
@@ -72,7 +72,7 @@ def _moment(value: datetime) -> str:
 
 
 def _shortest(text: str) -> str:
-    """A time without zeros at the end of its fraction."""
+    """Return a time without trailing zeros in its fraction."""
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -86,5 +86,5 @@ def _duration(value: timedelta) -> str:
     return ("-" if micros < 0 else "") + "PT" + "".join(parts)
 
 
-#: One for all values: `json.dumps` makes one for each.
+#: A single encoder for all values: `json.dumps` creates one for each.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)

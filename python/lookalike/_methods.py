@@ -17,9 +17,9 @@ class FrameMethods:
         self._frame = frame
 
     def dedup(self, text: str | Sequence[str] | Callable[[Any], str | None] | None = None, **options: Any) -> Any:
-        """The rows that are kept, as a frame."""
+        """Return the rows that are kept, as a frame."""
         return dedup(self._frame, text=text, **options).kept
 
     def annotated(self, text: str | Sequence[str] | Callable[[Any], str | None] | None = None, **options: Any) -> Any:
-        """All rows, with columns for the decision on each: see :meth:`lookalike.DedupResult.annotated`."""
+        """Return all rows, with columns for the decision on each: see :meth:`lookalike.DedupResult.annotated`."""
         return dedup(self._frame, text=text, **options).annotated()

@@ -9,10 +9,10 @@ from typing import Any
 
 from lookalike._errors import warn
 
-#: A longer string is a text, and the system is not asked for it.
+#: Length from which a string is a text, so that the system is not asked for a file of that name.
 _LONGEST_NAME = 4096
 
-#: Options that the package decides itself, and what to use instead.
+#: Options that the package sets itself, and what to use instead.
 _OWN = {
     "output": "save() of the result",
     "json": "the result itself",
@@ -22,23 +22,23 @@ _OWN = {
 
 
 def words(options: Mapping[str, Any]) -> list[str]:
-    """The command-line arguments for these options; an option with None is left out."""
+    """Return the command-line arguments for these options; an option with None is left out."""
     said: list[str] = []
     for name, value in options.items():
         if name in _OWN:
             raise TypeError(f"{name} is no option here: use {_OWN[name]}")
         flag = "--" + name.rstrip("_").replace("_", "-")
-        # A list says an option several times. False is as if it was not said.
+        # A list repeats an option. False means that the option is left out.
         for single in value if _is_list(value) else [value]:
             if single is None or single is False:
                 continue
-            # With the equals sign, else a value that begins with `-` would be read as another option.
+            # With an equals sign: otherwise a value that begins with `-` would be read as another option.
             said.append(flag if single is True else f"{flag}={_word(single)}")
     return said
 
 
 def refuse_none(**settings: Any) -> None:
-    """Refuse None where it does not mean the default of the signature: the command has another, or none."""
+    """Refuse None where it does not stand for the default of the signature, because the command has another default, or none."""
     for name, value in settings.items():
         if value is None:
             raise TypeError(f"{name} must not be None")
@@ -55,8 +55,8 @@ def _word(value: Any) -> str:
 
 
 def with_paths(data: Any) -> Any:
-    """The data, as a list if it is an iterator of paths, such as ``Path.glob``."""
-    # Readers of Arrow data are iterators, too, and are read otherwise.
+    """Return the data, as a list if it is an iterator of paths, such as ``Path.glob``."""
+    # Readers of Arrow data are iterators too, but are read differently.
     if not isinstance(data, Iterator) or hasattr(data, "__arrow_c_stream__"):
         return data
     first = list(islice(data, 1))
@@ -65,10 +65,10 @@ def with_paths(data: Any) -> Any:
 
 
 def paths(data: Any) -> list[str] | None:
-    """The paths that ``data`` names; None if it is data itself."""
+    """Return the paths that ``data`` names; None if it is data itself."""
     if isinstance(data, (str, os.PathLike)):
         return [_word(data)]
-    # A list of str is a list of texts. Paths in lists are recognized by their type alone.
+    # A list of str is a list of texts. Paths in lists are recognized by their type only.
     if isinstance(data, (list, tuple)) and data:
         if all(isinstance(item, os.PathLike) for item in data):
             return [_word(item) for item in data]
@@ -78,5 +78,5 @@ def paths(data: Any) -> list[str] | None:
 
 
 def positional(names: Iterable[str]) -> list[str]:
-    """Arguments that are names, even if they begin with a dash."""
+    """Return arguments that are names, even if they begin with a dash."""
     return [f"./{name}" if name.startswith("-") else name for name in names]

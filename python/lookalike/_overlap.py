@@ -26,7 +26,7 @@ class Overlap:
     """Documents and servers that share chunks, and how many, as :func:`lookalike.overlap` counted them."""
 
     def __init__(self, folder: TemporaryFolder, summary: dict[str, Any]) -> None:
-        # It vanishes with the result.
+        # The folder is removed with the result.
         self._owner = folder
         self._folder = os.path.join(folder.name, "results")
         self._summary = summary

@@ -25,16 +25,16 @@ class Page(str):
         return f"<lookalike.Page of {len(self):,} characters>"
 
     def _repr_html_(self) -> str:
-        # Its script runs, and reaches nothing of the notebook.
+        # Its script runs, but cannot access the notebook.
         return framed(self, "allow-scripts")
 
 
 def framed(page: str, allowed: str = "") -> str:
-    """A page in a separate frame: neither its style nor the content of texts can affect the notebook."""
+    """Return a page in a separate frame, so that neither its style nor the contents of texts can affect the notebook."""
     import html
 
     return (
-        # Without `allow-same-origin` in any case: together with scripts it would undo the sandbox.
+        # Never with `allow-same-origin`: together with scripts it would disable the sandbox.
         f'<iframe sandbox="{allowed}" style="width:100%;height:30em;border:0" srcdoc="'
         f'{html.escape(page, quote=True)}"></iframe>'
     )

@@ -12,7 +12,7 @@ Observer = Callable[[str, int, int, bool], None]
 
 
 def observer(progress: Any) -> tuple[Observer | None, Callable[[], None]]:
-    """The function that a job calls, and the one to call at its end."""
+    """Return the function that a job calls, and the one to call at its end."""
     if progress == "auto":
         progress = _is_watched()
     if callable(progress):
@@ -26,12 +26,12 @@ def observer(progress: Any) -> tuple[Observer | None, Callable[[], None]]:
 
 
 def _is_watched() -> bool:
-    """True if somebody sees standard error: on a terminal, or in a notebook."""
+    """Return true if somebody sees standard error: on a terminal, or in a notebook."""
     return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def _in_notebook() -> bool:
-    # Not imported: in a notebook it is there already.
+    # Not imported, because in a notebook it is already loaded.
     shell = sys.modules.get("IPython")
     running = shell.get_ipython() if shell is not None else None
     return running is not None and "IPKernelApp" in running.config

@@ -16,7 +16,7 @@ def summary_page(
     similarities: list[float],
     clusters: list[list[tuple[str, str | None]]],
 ) -> str:
-    """Counts, the histogram of similarities, and the largest clusters with their differences."""
+    """Return a page with counts, the histogram of similarities, and the largest clusters with their differences."""
     parts = ['<div style="max-width:60em">', _counts(counts)]
     if similarities:
         parts.append(_histogram(threshold, similarities))
@@ -43,7 +43,7 @@ def _counts(counts: dict[str, Any]) -> str:
 
 
 def _histogram(threshold: float, similarities: list[float]) -> str:
-    # Pages of the same main text may lie below the threshold.
+    # Pages with the same main text may be below the threshold.
     low = min(threshold, min(similarities))
     width = (1.0 - low) / _BINS or 1.0
     bins = [0] * _BINS
@@ -80,12 +80,12 @@ def _cluster(cluster: list[tuple[str, str | None]]) -> str:
 
 
 def _difference(kept: str | None, removed: str | None) -> str:
-    """The words of both texts; those that only the kept one has are `ins`, those of the removed one `del`."""
+    """Return the words of both texts; those that only the kept text has are marked as `ins`, those that only the removed one has as
+    `del`."""
     import difflib
     import html
 
-    # Cut before the comparison: it takes quadratic time, and a cell of a notebook is no place for a whole
-    # document.
+    # Truncated before the comparison, which takes quadratic time; a notebook cell is too small for a whole document anyway.
     a, b = (kept or "")[:_SHOWN].split(), (removed or "")[:_SHOWN].split()
     shown = []
     for kind, start, end, other_start, other_end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():

@@ -141,14 +141,14 @@ class DedupResult:
         raise NotImplementedError
 
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:
-        """Ids and texts of the largest clusters, the survivor first."""
+        """Return ids and texts of the largest clusters, the survivor first."""
         raise NotImplementedError
 
     def __copy__(self) -> DedupResult:
         return self
 
     def __reduce__(self) -> NoReturn:
-        # Else Python says that it cannot pickle some part of it, which its user has never heard of.
+        # Otherwise Python would report that it cannot pickle some internal part, which means nothing to the user.
         raise TypeError("a result of dedup cannot be pickled, as it reads the data again: pickle its clusters, mask or annotated(), or save() it")
 
     def __repr__(self) -> str:
@@ -164,7 +164,7 @@ class DedupResult:
 
 
 def _numbers(decisions: Decisions, *ids: Any) -> list[tuple[str, int]]:
-    """Each id with the number of its document, those that others were compared with counted first."""
+    """Return each id with the number of its document, counting those that others were compared with first."""
     names = [str(id) for id in ids]
     numbered = []
     for name, number in zip(names, decisions.numbers(names)):
@@ -184,13 +184,13 @@ def _counted(read: dict[str, Any], decided: dict[str, Any], skipped: Iterable[di
         "near": near,
         "clusters": decided["clusters"],
     }
-    # Nobody knows how many records are missing there.
+    # It is unknown how many records are missing in these places.
     damaged = sum(row["count"] for row in skipped if row["loss"] == "unknown")
     return {"damaged": damaged, **read, **decided, **counts}
 
 
 class FrameResult(DedupResult):
-    """Decisions about data in memory."""
+    """Decisions on data in memory."""
 
     def __init__(
         self,
@@ -273,7 +273,7 @@ class FrameResult(DedupResult):
         clusters = [cluster[:2] for cluster in self._decisions.largest_clusters(most)]
         wanted = {row for cluster in clusters for row in cluster if row is not None}
         ids = self._decisions.ids
-        # Some rows are None: a survivor among the data that others are compared with is no row of ours.
+        # Some rows are None: a survivor among the data that others are compared with is not a row of this data.
         known = {row: (ids[row], text) for row, text in enumerate(self._texts()) if row in wanted}
         return [[known[row] for row in cluster if row is not None] for cluster in clusters]
 
@@ -288,9 +288,9 @@ class Records:
     def __init__(self, paths: list[Path], folder: Any, count: int | None = None) -> None:
         #: The files, in the format of the results.
         self.paths = paths
-        # The folder lives as long as somebody may read it.
+        # The folder lives as long as the records may be read.
         self._folder = folder
-        # Known where a job has counted them. `list` asks for it, and would have the files read twice.
+        # Known if a job has counted them: `list` asks for the length, and the files would otherwise be read twice.
         self._count = count
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -313,26 +313,25 @@ class Records:
 
 
 def rows_of_records(records: Records) -> Rows:
-    """The records as data of a job."""
+    """Return the records as data for a job."""
     if records.paths and all(path.suffix == ".parquet" for path in records.paths):
-        # As values of Python times would lose nanoseconds, and bytes be read otherwise.
+        # As Python values, times would lose nanoseconds, and bytes would be read differently.
         joined = _lookalike.concat_tables([_lookalike.read_parquet(os.fspath(path)) for path in records.paths])
         if joined is not None:
             return rows_of(joined)
-    # Of several tables, too, whose columns differ.
+    # This also covers several tables with different columns.
     return rows_of(list(records))
 
 
 def _table(paths: list[Path]) -> Table:
-    """All records of files, one file after another."""
+    """Return all records of some files, one file after another."""
     tables = [_lookalike.read_parquet(os.fspath(path)) for path in paths if path.suffix == ".parquet"]
     lines = [path for path in paths if path.suffix != ".parquet"]
     if lines:
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
-            # First, since `_paths` names the shared files before tables: rows are found by their place in this
-            # order.
+            # First, because `_paths` names shared files before tables, and rows are found by their position in this order.
             tables.insert(0, _lookalike.table_of_lines((line for path in lines for line in _lines(path)), folder))
     joined = _lookalike.concat_tables(tables)
     if joined is None:
@@ -341,7 +340,7 @@ def _table(paths: list[Path]) -> Table:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a result file, however it is compressed."""
+    """Return the lines of a result file, however it is compressed."""
     if path.suffix == ".zst":
         yield from _lookalike.ZstdLines(path)
         return
@@ -371,12 +370,12 @@ class PathResult(DedupResult):
     ) -> None:
         from pathlib import Path
 
-        # It vanishes with the result, and with all records of it.
+        # The folder is removed with the result and all records read from it.
         self._owner = folder
         self._folder = Path(folder.name, "results")
         self.summary = summary
         self._largest = largest
-        # Kept and removed rows of each input that has tables of its own.
+        # Files of kept and of removed rows for each input that has tables of its own.
         self._tables = tables
         self._in_order = in_order
         self._again = again
@@ -385,7 +384,7 @@ class PathResult(DedupResult):
         self._opened: tuple[Decisions, Array] | None = None
 
     def _decided(self) -> tuple[Decisions, Array]:
-        """The decisions on all documents, and the row of each in the results that `_paths` names for both kinds."""
+        """Return the decisions on all documents, and the row of each in the results that `_paths` lists for both kinds."""
         if self._opened is None:
             self._owner.ensure()
             own = [tables is not None for tables in self._tables]
@@ -403,7 +402,8 @@ class PathResult(DedupResult):
         return self._decided()[0]
 
     def _paths(self, kinds: Iterable[int]) -> list[Path]:
-        """Files of kept records (0) and removed ones (1): those of the inputs without tables of their own, then those tables."""
+        """Return the files of kept records (0) and of removed ones (1): first those of inputs without tables of their own, then those
+        tables."""
         self._owner.ensure()
         own = [tables for tables in self._tables if tables is not None]
         names = [name for tables in own for name in tables]
@@ -430,7 +430,7 @@ class PathResult(DedupResult):
 
     @property
     def pairs(self) -> Table:
-        # The files have more columns, these in other types, and pairs with documents of `against` first.
+        # The files have more columns, with other types, and pairs with documents of `against` first.
         names = ("a", "b", "similarity", "against")
         self._owner.ensure()
         parquet = self._folder / "pairs.parquet"
@@ -461,10 +461,10 @@ class PathResult(DedupResult):
         return self.explain_numbers(_numbers(self.decisions, a, b))
 
     def explain_numbers(self, numbered: Iterable[tuple[str, int]]) -> Explanation:
-        """The explanation of two documents, each with its id and its number, those that others were compared with counted first."""
+        """Explain two documents, each given with its id and its number, counting those that others were compared with first."""
         found, in_collection = [], self.decisions.in_collection
         for id, number in numbered:
-            # Those of a collection come first, and were not read.
+            # Documents of a collection come first, and were not read.
             if number < in_collection:
                 raise LookalikeError(f"{id} is in a collection, which has no texts: explain() the two texts")
             found.append({"id": id, "number": number - in_collection})

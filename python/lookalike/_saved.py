@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["TemporaryFolder", "copy_results", "kept_files", "refuse_full"]
 
 _SUMMARY = "run.json"
-#: A larger file is no summary of ours, as for the command.
+#: A larger file is not a summary of a job, as in the command.
 _MOST_BYTES = 64 << 20
 
 
 class TemporaryFolder:
-    """A folder that vanishes with the last object that has it, in the process that made it: a forked one has copies of all objects."""
+    """A folder that is removed with the last object that uses it, but only in the process that created it, because a forked process has
+    copies of all objects."""
 
     def __init__(self, parent: str | os.PathLike[str] | None) -> None:
         import shutil
@@ -29,19 +30,19 @@ class TemporaryFolder:
         from multiprocessing import util
 
         self.name = tempfile.mkdtemp(prefix="lookalike-", dir=parent)
-        # Not `TemporaryDirectory`, which warns where nobody closes it: results have nothing to close. Not `weakref.finalize`, which would
-        # remove it in a forked process, too, and does nothing at the end of a worker of a pool.
+        # Not `TemporaryDirectory`, which warns if nobody closes it, and results need not be closed. Not `weakref.finalize`, which would
+        # also remove the folder in a forked process, and does nothing at the end of a pool's worker.
         util.Finalize(self, shutil.rmtree, (self.name,), {"ignore_errors": True}, exitpriority=0)
 
     def ensure(self) -> str:
-        """Its path, if it is there."""
+        """Return its path, or raise an error if it is gone."""
         if not os.path.isdir(self.name):
             raise LookalikeError(f"{self.name}: the folder of the result is gone: run the job again, and save() what has to last")
         return self.name
 
 
 def refuse_full(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder with something in it, whatever it is, unless it may be overwritten."""
+    """Refuse a folder that contains anything, unless it may be overwritten."""
     if not overwrite and folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder}: there is something in it: name another folder, or say overwrite=True")
 
@@ -57,9 +58,9 @@ def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str],
     if real == own or own in real.parents or real in own.parents:
         raise ValueError(f"{folder}: the result itself is there: name another folder")
     if target.exists() and overwrite:
-        # The summary goes first and comes last: a folder with it is whole, whenever the copy breaks off.
+        # The summary is removed first and copied last, so that a folder with one is complete, even if copying fails midway.
         (target / _SUMMARY).unlink(missing_ok=True)
-        # Not only the names of the source: results of another format would stay beside the new ones.
+        # Not only the names in the source: otherwise results in another format would remain beside the new ones.
         for name in results:
             old = target / name
             if old.is_dir() and not old.is_symlink():
@@ -82,7 +83,7 @@ def kept_files(folder: Path) -> list[Path] | None:
         return None
     found = []
     for name in summary["kept_in"]:
-        # Names within the folder, in the words of the job. Any other was put there by somebody else.
+        # Only plain names within the folder, as jobs write them; anything else was put there by somebody else.
         if not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", ".."):
             raise LookalikeError(f"{folder / _SUMMARY}: kept_in names {name!r}, which is no result in this folder")
         path = folder / name
@@ -92,14 +93,14 @@ def kept_files(folder: Path) -> list[Path] | None:
             found.append(path)
         elif name != "kept":
             raise LookalikeError(f"{path}: the kept documents that {_SUMMARY} names are gone: bring the file back, or name another result")
-        # Of documents that are files there is a folder only if one was kept.
+        # If the documents are files, there is only a folder if one of them was kept.
     return found
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
-    """The summary of a ``dedup`` job, if the file is one."""
+    """Return the summary of a ``dedup`` job, or None if the file is not one."""
     try:
-        # A pipe of that name would be waited for.
+        # Opening a pipe of that name would block.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as file:

@@ -51,7 +51,7 @@ class CurvePoint:
     """Pairs found at a cutoff, and how many of them are true."""
 
     cut: float
-    #: The cut in the words of the sketch, such as ``k <= 3``.
+    #: The cut in terms of the sketch, such as ``k <= 3``.
     parameter: str
     found: int
     correct: int
@@ -67,21 +67,21 @@ class Audit:
     method: str
     scheme: str
     threshold: float
-    #: Documents of different texts.
+    #: Number of documents with distinct texts.
     documents: int
-    #: Documents that were set aside, for another one has their text.
+    #: Number of documents that were left out because another one has the same text.
     copies: int
-    #: Documents in the sample, each compared with all.
+    #: Number of documents in the sample, each compared with all.
     sample: int
-    #: Pairs at or above the threshold, counted once for each of their documents that is in the sample.
+    #: Number of pairs at or above the threshold, counted once for each of their documents in the sample.
     true_pairs: int
-    #: Of these, pairs that the method finds.
+    #: Number of those pairs that the method finds.
     found: int
-    #: Pairs that the method proposes, before they are verified.
+    #: Number of pairs that the method proposes before verification.
     proposed: int
     recall: Estimate
     precision: Estimate
-    #: Pairs in the whole data.
+    #: Estimated number of such pairs in the whole data.
     all_true_pairs: Estimate
 
 
@@ -93,10 +93,10 @@ class PairAccuracy:
     unknown: int
     true_pairs: int
     average_precision: float
-    #: The point of the largest F1; None where nothing was found.
+    #: Point with the largest F1; None if nothing was found.
     best: CurvePoint | None
     points: list[CurvePoint]
-    #: Where pairs were drawn by bands, the curve of the whole collection as ``lookalike evaluate labels --json`` prints it.
+    #: If pairs were drawn by bands, the curve of the whole collection, as ``lookalike evaluate labels --json`` prints it.
     bands: dict[str, Any] | None
 
     @property
@@ -111,7 +111,7 @@ class ClusterAccuracy:
 
     cut: str
     adjusted_rand_index: float
-    #: Pairs of documents in one cluster.
+    #: Result for pairs of documents in the same cluster.
     pairs: CurvePoint
 
 
@@ -133,12 +133,12 @@ class Advice:
     """A recommended setting and cutoff, with figures from the same data that chose them."""
 
     setting: str
-    #: Bytes of a document's sketch: the cost.
+    #: Size of a document's sketch in bytes: the cost.
     bytes: float
     point: CurvePoint
-    #: True if the lower limits reach the target as well.
+    #: True if the lower confidence limits also reach the target.
     is_sure: bool
-    #: The job that follows the advice; None where no job decides so. Data in memory is called ``documents.jsonl``.
+    #: Job that follows the advice; None if no job decides in this way. Data in memory is called ``documents.jsonl``.
     command: str | None
 
 
@@ -146,19 +146,19 @@ class Advice:
 class Sweep:
     """Results of many settings, and advice which to use."""
 
-    #: What is true, in a sentence.
+    #: The source of truth, described in a sentence.
     truth: str
     documents: int
-    #: Documents that were set aside, for another one has their text; 0 with labels.
+    #: Number of documents that were left out because another one has the same text; 0 with labels.
     copies: int
     true_pairs: int
-    #: The best by F1, whatever it costs.
+    #: The setting with the best F1, whatever its cost.
     best: Advice | None
     #: Settings that reach the target, the cheapest first.
     advice: list[Advice]
     #: A row for each setting: ``features``, ``weight``, ``sketch``, ``scheme``, ``bytes``, ``average_precision``, and the best cut.
     settings: Table
-    #: Everything, as ``lookalike evaluate sweep --json`` prints it.
+    #: The complete answer, as ``lookalike evaluate sweep --json`` prints it.
     data: dict[str, Any]
 
     def curve(self, setting: int) -> Table:
@@ -277,7 +277,7 @@ def sweep(
 def _answer(
     what: str, data: Any, text: Any, id: str | None, options: Mapping[str, Any], progress: Any
 ) -> tuple[dict[str, Any], str | None]:
-    """The command's answer, and the file that data in memory was written to."""
+    """Return the command's answer, and the file to which data in memory was written."""
     with input_words(data, text, id, options) as (said, spooled):
         call, clear = observer(progress)
         try:
@@ -290,7 +290,7 @@ def _answer(
 
 @contextmanager
 def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
-    """The file of labels: a path, or a temporary file that rows are written to."""
+    """Return the file of labels: the given path, or a temporary file to which rows are written."""
     named = paths(labels) if labels is not None else None
     if labels is None or named is not None:
         yield named[0] if named else None
@@ -302,7 +302,7 @@ def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
         try:
             yield file
         except (LookalikeError, ValueError) as error:
-            # The rows are the caller's, the file is nobody's, and gone.
+            # The rows are the caller's, but the file was temporary and is gone.
             error.args = (str(error).replace(file, "labels"), *error.args[1:])
             if isinstance(error, BadInput) and error.source == file:
                 error.source = None
@@ -310,7 +310,7 @@ def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
 
 
 def _written_labels(rows: Rows, file: str) -> str:
-    """Write the rows in the same way as data, and return the path: ids that frames keep as floats are whole numbers on both sides."""
+    """Write the rows in the same way as data, and return the path: ids that frames keep as floats are then integers on both sides."""
     names = rows.columns()
     data = rows.arrow(names) if names else rows.dicts()
     if not names or isinstance(data, list):

@@ -1,4 +1,4 @@
-//! Arrays and tables that the engine hands out: Arrow data, which every frame library takes without a copy.
+//! Arrays and tables that the engine returns: Arrow data, which all frame libraries take without a copy.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -36,7 +36,7 @@ use crate::value::{list, value};
 #[pyclass(frozen, sequence, name = "Array", module = "lookalike")]
 pub(crate) struct ArrowArray(pub(crate) ArrayRef);
 
-/// Values that are shown of a long array, at each end.
+/// Number of values that are shown at each end of a long array.
 const SHOWN: usize = 5;
 
 #[pymethods]
@@ -47,7 +47,7 @@ impl ArrowArray {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        // The interface asks for the best that a producer can do, which is its own type.
+        // The interface asks for the closest type that a producer supports, which is its own.
         let _ = requested_schema;
         export_array(py, &self.0)
     }
@@ -61,7 +61,7 @@ impl ArrowArray {
         reduced_array(py, &self.0)
     }
 
-    /// NumPy's view of the numbers.
+    /// Returns NumPy's view of the numbers.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let no_view = |why: String| Err(PyAttributeError::new_err(why));
@@ -78,7 +78,7 @@ impl ArrowArray {
                 "{} of the values are null, which NumPy has no number for: use to_pylist()",
                 self.0.null_count()
             );
-            // Without the attribute, NumPy reads the values one by one: where each is a list, it fails, in words of its own.
+            // Without the attribute, NumPy would read the values one by one, and fail with a message of its own if each is a list.
             return match has_lists {
                 true => Err(PyValueError::new_err(why)),
                 false => no_view(why),
@@ -92,13 +92,12 @@ impl ArrowArray {
         };
         let data = numbers.to_data();
         let width = data.data_type().primitive_width().unwrap_or(1);
-        // NumPy keeps this object alive as the base of its array, and the array is frozen: the address stays
-        // good.
+        // NumPy keeps this object alive as the base of its array, and the array is frozen, so the address stays valid.
         let address = data.buffers()[0].as_ptr() as usize + data.offset() * width;
         let view = PyDict::new(py);
         view.set_item("version", 3)?;
         view.set_item("typestr", format!("<{kind}{width}"))?;
-        // Read-only: the memory may be shared with other arrays, and with the producer of the data.
+        // Read-only, because the memory may be shared with other arrays and with the producer of the data.
         view.set_item("data", (address, true))?;
         match columns {
             Some(columns) => view.set_item("shape", (self.0.len(), columns))?,
@@ -107,7 +106,7 @@ impl ArrowArray {
         Ok(view)
     }
 
-    /// NumPy's array of integers with nulls: objects, as pandas would round integers beside None to floats.
+    /// Returns NumPy's array of integers with nulls: objects, because pandas would convert integers next to None to floats.
     #[getter]
     fn __array__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
         if !self.0.data_type().is_integer() || self.0.null_count() == 0 {
@@ -207,7 +206,7 @@ impl ArrowArray {
     }
 }
 
-/// Iterator over values: those of arrays, one behind the other.
+/// Iterator over the values of arrays, one array after another.
 #[pyclass(module = "lookalike")]
 pub(crate) struct RowIterator {
     arrays: std::vec::IntoIter<ArrayRef>,
@@ -245,7 +244,7 @@ impl RowIterator {
     }
 }
 
-/// Letter of NumPy for a type of numbers.
+/// Returns NumPy's letter for a numeric type.
 fn number_kind(data_type: &DataType) -> Option<char> {
     match data_type {
         data_type if data_type.is_unsigned_integer() => Some('u'),
@@ -255,7 +254,7 @@ fn number_kind(data_type: &DataType) -> Option<char> {
     }
 }
 
-/// Bytes of the strings of arrays whose offsets have 32 bits; 0 for all others.
+/// Returns the total size of the strings in arrays with 32-bit offsets; 0 for other arrays.
 fn text_bytes(chunks: &[&dyn Array]) -> usize {
     let bytes = chunks.iter().filter_map(|chunk| {
         let offsets = chunk.as_string_opt::<i32>()?.value_offsets();
@@ -274,7 +273,7 @@ fn large_texts(chunks: &[&dyn Array]) -> ArrayRef {
     Arc::new(texts.finish())
 }
 
-/// Rows that are taken at a time.
+/// Number of rows that are taken at a time.
 const TAKEN: usize = 1 << 16;
 
 /// Table of named columns: Arrow data that pyarrow, polars, pandas and DuckDB use without a copy.
@@ -288,7 +287,7 @@ pub(crate) struct ArrowTable {
 }
 
 impl ArrowTable {
-    /// All batches of an object with Arrow data.
+    /// Collects all batches of an object with Arrow data.
     fn collect(data: &Bound<'_, PyAny>) -> Result<Self, CallError> {
         let Some(mut producer) = ArrowProducer::of(data)? else {
             return Err(CallError::Type(format!(
@@ -313,7 +312,7 @@ impl ArrowTable {
         Ok(Self { schema, batches })
     }
 
-    /// The rows at these places, each a batch and a row of it, as further batches.
+    /// Appends the rows at these places, each given as a batch and a row in it, as further batches.
     fn gather(
         &self,
         places: &[(usize, usize)],
@@ -331,7 +330,7 @@ impl ArrowTable {
                 into.push(batch);
                 Ok(())
             }
-            // Long texts: more than 2 GiB do not fit the offsets of a column.
+            // The texts are long: more than 2 GiB do not fit the offsets of a column.
             Err(ArrowError::OffsetOverflowError(_)) if places.len() > 1 => {
                 let (first, second) = places.split_at(places.len() / 2);
                 self.gather(first, into)?;
@@ -341,7 +340,7 @@ impl ArrowTable {
         }
     }
 
-    /// The batches of tables of one schema.
+    /// Joins the batches of tables with the same schema.
     pub(crate) fn joined(tables: Vec<Self>) -> Result<Self, CallError> {
         let schema = tables.first().map(|table| table.schema.clone());
         let schema = schema.ok_or_else(|| CallError::Value("there is no table".to_owned()))?;
@@ -349,7 +348,7 @@ impl ArrowTable {
         Ok(Self { schema, batches })
     }
 
-    /// A name that several columns have: in a dict all but one of them would be lost.
+    /// Returns a name that several columns have: in a dict, all but one of them would be lost.
     fn repeated_name(&self) -> Option<&str> {
         let mut seen = HashSet::new();
         let names = self
@@ -360,7 +359,7 @@ impl ArrowTable {
         names.into_iter().find(|name| !seen.insert(*name))
     }
 
-    /// A table of one batch.
+    /// Creates a table of one batch.
     pub(crate) fn of(columns: Vec<(&str, ArrayRef)>) -> Result<Self, CallError> {
         let fields: Vec<_> = columns
             .iter()
@@ -420,8 +419,8 @@ impl ArrowTable {
         })?;
         let mut starts = vec![0];
         for batch in &self.batches {
-            // One more than batches: `partition_point` finds the batch of a row also behind empty ones, which
-            // share a start.
+            // One more than there are batches, so that `partition_point` finds the batch of a row even after empty batches, which have the
+            // same start.
             starts.push(starts[starts.len() - 1] + batch.num_rows() as u64);
         }
         let rows = rows.values();
@@ -464,8 +463,7 @@ impl ArrowTable {
             ))
             .into());
         }
-        // The batches of the two tables end at different rows; in one piece they can be cut as the first ones
-        // are.
+        // The batches of the two tables end at different rows, so concatenate one table and cut it like the other.
         let others = concat_batches(&other.schema, &other.batches).map_err(CallError::value)?;
         if others.num_rows() != self.__len__() {
             return Err(CallError::Value(format!(
@@ -591,7 +589,7 @@ impl ArrowTable {
     }
 }
 
-/// Makes a table of columns: their names, the kinds of their values (`string`, `double`, `uint64`), and the values.
+/// Makes a table from columns, given as names, kinds of values (`string`, `double`, `uint64`) and values.
 #[pyfunction]
 pub(crate) fn table(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResult<ArrowTable> {
     let mut made: Vec<(&str, ArrayRef)> = Vec::new();
@@ -608,7 +606,7 @@ pub(crate) fn table(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResu
     Ok(ArrowTable::of(made)?)
 }
 
-/// Puts tables of the same columns behind each other. None if their columns differ.
+/// Concatenates tables with the same columns. Returns None if their columns differ.
 #[pyfunction]
 pub(crate) fn concat_tables(tables: Vec<PyRef<'_, ArrowTable>>) -> PyResult<Option<ArrowTable>> {
     let Some((first, _)) = tables.split_first() else {
@@ -634,8 +632,7 @@ pub(crate) fn concat_tables(tables: Vec<PyRef<'_, ArrowTable>>) -> PyResult<Opti
             return Ok(None);
         }
         for (own, other) in fields.iter_mut().zip(others) {
-            // Producers differ in this for the same data; a null in a field that promises none would be
-            // refused.
+            // Producers differ in nullability for the same data, and a null in a field that is declared non-nullable would be refused.
             let is_nullable = own.is_nullable() || other.is_nullable();
             own.set_nullable(is_nullable);
         }

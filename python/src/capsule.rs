@@ -1,7 +1,7 @@
-//! Arrow data in and out of Python by the PyCapsule interface of Arrow, whatever library it comes from, without copies.
+//! Exchange of Arrow data with Python through Arrow's PyCapsule interface, with any library and without copies.
 //!
-//! What comes in is checked before anything reads it: a producer with wrong offsets is an exception, not a crash. What cannot be
-//! checked are the lengths of buffers whose lengths the C data interface does not tell, and that memory stays as it is.
+//! Data from a producer are checked before anything reads them, so wrong offsets cause an exception, not a crash. Two things cannot be
+//! checked: the lengths of buffers that the C data interface does not transfer, and that the memory is not modified.
 
 #![expect(unsafe_code, reason = "the C data interface of Arrow")]
 
@@ -27,23 +27,24 @@ const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// Arrays of one type, from an object that hands out Arrow data.
+/// Arrays of the same type, from an object that exports Arrow data.
 pub(crate) struct ArrowProducer {
-    /// Type of the arrays: a struct if they are batches of a table.
+    /// Type of the arrays, which is a struct for batches of a table.
     pub(crate) field: Field,
     source: ProducerSource,
 }
 
 enum ProducerSource {
-    /// One array, until it is taken.
+    /// A single array, until it is taken.
     Array(Option<ArrayRef>),
     Stream(FFI_ArrowArrayStream),
 }
 
 impl ArrowProducer {
-    /// The arrays of an object; none if it hands out no Arrow data.
+    /// Opens the arrays of an object. Returns `None` if it exports no Arrow data.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Option<Self>, CallError> {
-        // A stream first: objects of one chunk have both, and arrays of many chunks would be copied together.
+        // Try a stream first: an object with a single chunk has both interfaces, and an object with many chunks would copy them into one
+        // array.
         if object.hasattr("__arrow_c_stream__")? {
             let capsule = object.call_method0("__arrow_c_stream__")?;
             return stream(object.py(), &capsule.cast_into().map_err(PyErr::from)?).map(Some);
@@ -55,12 +56,12 @@ impl ArrowProducer {
         Ok(None)
     }
 
-    /// The next array; none at the end. The interpreter is let go of meanwhile.
+    /// Returns the next array, or `None` at the end. Releases the interpreter meanwhile.
     pub(crate) fn next(&mut self, py: Python<'_>) -> Result<Option<ArrayRef>, CallError> {
         py.detach(|| self.next_detached())
     }
 
-    /// The same, on a thread that has not got hold of the interpreter.
+    /// Returns the next array in the same way, on a thread that is not attached to the interpreter.
     pub(crate) fn next_detached(&mut self) -> Result<Option<ArrayRef>, CallError> {
         match &mut self.source {
             ProducerSource::Array(array) => Ok(array.take()),
@@ -73,10 +74,10 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Result<NonNull<T>,
     Ok(capsule.pointer_checked(Some(name))?.cast())
 }
 
-/// Levels of a type within a type. All that reads a type calls itself for the types in it, and thousands of levels end the stack.
+/// Maximum depth of nested types. All code that reads a type is recursive, and thousands of levels would overflow the stack.
 const MOST_LEVELS: usize = 64;
 
-/// Type of the data behind a schema; the names and formats in it may be anything.
+/// Reads the type of the data from a schema, in which names and formats may be arbitrary.
 fn read_schema(schema: &FFI_ArrowSchema) -> Result<Field, CallError> {
     let is_deep = catch_unwind(AssertUnwindSafe(|| is_deeper(schema, MOST_LEVELS)))
         .map_err(|_| broken("its parts do not fit together"))?;
@@ -88,7 +89,7 @@ fn read_schema(schema: &FFI_ArrowSchema) -> Result<Field, CallError> {
     }
 }
 
-/// True if there are more than so many levels of types.
+/// Returns true if types are nested in more than `levels` levels.
 fn is_deeper(schema: &FFI_ArrowSchema, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return true;
@@ -102,8 +103,8 @@ fn array(both: &Bound<'_, PyTuple>) -> Result<ArrowProducer, CallError> {
     let array: Bound<'_, PyCapsule> = both.get_item(1)?.cast_into().map_err(PyErr::from)?;
     let schema = pointer::<FFI_ArrowSchema>(&schema, SCHEMA)?;
     let array = pointer::<FFI_ArrowArray>(&array, ARRAY)?;
-    // SAFETY: by the PyCapsule interface capsules of these names hold such structs, which live as long as the capsules; `both`
-    // keeps these alive. The array is moved out, as the interface says, and what stays behind is released.
+    // SAFETY: according to the PyCapsule interface, capsules with these names hold such structs, which live as long as the capsules, and
+    // `both` keeps these alive. The array is moved out, as the interface specifies, and what is left behind is marked as released.
     let (field, array) = unsafe {
         let field = read_schema(schema.as_ref())?;
         (field, FFI_ArrowArray::from_raw(array.as_ptr()))
@@ -117,14 +118,14 @@ fn array(both: &Bound<'_, PyTuple>) -> Result<ArrowProducer, CallError> {
 
 fn stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> Result<ArrowProducer, CallError> {
     let stream = pointer::<FFI_ArrowArrayStream>(capsule, STREAM)?;
-    // SAFETY: by the PyCapsule interface a capsule of this name holds such a struct, which lives as long as the capsule, and
+    // SAFETY: according to the PyCapsule interface, a capsule with this name holds such a struct, which lives as long as the capsule, and
     // consumers move it out.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
     let field = py.detach(|| {
         let mut schema = FFI_ArrowSchema::empty();
         let get_schema = stream.get_schema.filter(|_| stream.release.is_some());
         let get_schema = get_schema.ok_or_else(used_up)?;
-        // SAFETY: the stream is not released, so its function may be called with it, and writes a schema that is ours.
+        // SAFETY: the stream is not released, so its function may be called with it, and writes a schema that we own.
         let status = unsafe { get_schema(&raw mut stream, &raw mut schema) };
         check_status(&mut stream, status)?;
         read_schema(&schema)
@@ -145,7 +146,7 @@ fn next_of_stream(
 ) -> Result<Option<ArrayRef>, CallError> {
     let mut array = FFI_ArrowArray::empty();
     let get_next = stream.get_next.ok_or_else(used_up)?;
-    // SAFETY: the stream is not released, so its function may be called with it, and writes an array that is ours.
+    // SAFETY: the stream is not released, so its function may be called with it, and writes an array that we own.
     let status = unsafe { get_next(&raw mut *stream, &raw mut array) };
     check_status(stream, status)?;
     match array.is_released() {
@@ -154,13 +155,13 @@ fn next_of_stream(
     }
 }
 
-/// The producer's own words about what went wrong.
+/// Returns the producer's own error message if a call failed.
 fn check_status(stream: &mut FFI_ArrowArrayStream, status: c_int) -> Result<(), CallError> {
     if status == 0 {
         return Ok(());
     }
     let told = stream.get_last_error.map(|get| {
-        // SAFETY: the stream is not released. The text, if there is one, lives until the next call.
+        // SAFETY: the stream is not released. The text, if there is one, is valid until the next call.
         unsafe {
             let text = get(&raw mut *stream);
             match text.is_null() {
@@ -170,7 +171,7 @@ fn check_status(stream: &mut FFI_ArrowArrayStream, status: c_int) -> Result<(), 
         }
     });
     let told = told.filter(|told| !told.is_empty());
-    // Ctrl-C while Python code behind the reader runs: only the words of the exception come through Arrow.
+    // Ctrl-C in Python code behind the reader: Arrow only transfers the text of the exception.
     let is_interrupt = |told: &String| told.lines().any(|line| line == "KeyboardInterrupt");
     if told.as_ref().is_some_and(is_interrupt) {
         return Err(PyKeyboardInterrupt::new_err(()).into());
@@ -181,15 +182,15 @@ fn check_status(stream: &mut FFI_ArrowArrayStream, status: c_int) -> Result<(), 
     )))
 }
 
-/// Takes an array over, after all checks.
+/// Takes ownership of an array, after all checks.
 fn import(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, CallError> {
     catch_unwind(AssertUnwindSafe(|| check_buffers(&array, data_type)))
         .unwrap_or_else(|_| Err(broken("its type is none")))?;
     let readable = catch_unwind(AssertUnwindSafe(|| readable_type(&array, data_type)))
         .map_err(|_| broken("its parts do not fit together"))?;
-    // SAFETY: the array is the producer's, its number of buffers and children fits the type, and the lengths that are read from
-    // its buffers are lengths; the rest of what it says is validated before anything else reads it.
-    // Takes the array over in any case: on an error, too, it is released, once.
+    // SAFETY: the array is the producer's, its numbers of buffers and children fit the type, and the lengths that are read from its buffers
+    // are valid lengths; the rest of its contents is validated before anything else reads it. This takes ownership in any case, so the
+    // array is released exactly once, even on an error.
     let data = guarded(|| unsafe { from_ffi_and_data_type(array, readable) })?;
     let array = guarded(|| {
         let data = declared(data, data_type)?;
@@ -198,8 +199,8 @@ fn import(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, CallE
     guarded(|| below_nulls(array))
 }
 
-/// The type as which an array is read. Some producers, polars among them, give a null array one buffer, with which `from_ffi`
-/// refuses it: what has just that buffer is a struct without fields.
+/// Returns the type as which an array is read. Some producers, such as polars, give a null array one buffer, which `from_ffi` refuses; a
+/// struct without fields has exactly one buffer.
 fn readable_type(array: &FFI_ArrowArray, data_type: &DataType) -> DataType {
     let child = |at: usize, field: &FieldRef| -> FieldRef {
         let readable = readable_type(array.child(at), field.data_type());
@@ -218,7 +219,7 @@ fn readable_type(array: &FFI_ArrowArray, data_type: &DataType) -> DataType {
     }
 }
 
-/// The data of [`readable_type`] with the type that the producer declares.
+/// Gives data read with [`readable_type`] the type that the producer declares.
 fn declared(data: ArrayData, data_type: &DataType) -> Result<ArrayData, ArrowError> {
     if data.data_type() == data_type {
         return Ok(data);
@@ -233,7 +234,7 @@ fn declared(data: ArrayData, data_type: &DataType) -> Result<ArrayData, ArrowErr
     builder.child_data(children).build()
 }
 
-/// The array, in which the values of a row are null if the row is: those below a null may be anything.
+/// Makes the values of null rows null as well, because values below a null may be arbitrary.
 fn below_nulls(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
     let Some(rows) = array.as_struct_opt() else {
         return Ok(array);
@@ -242,7 +243,7 @@ fn below_nulls(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
         return Ok(array);
     };
     let columns = rows.columns().iter().map(|column| {
-        // Their nulls are in their values.
+        // The nulls of such a column are in its values.
         if !layout(column.data_type()).can_contain_null_mask {
             return Ok(column.clone());
         }
@@ -255,7 +256,7 @@ fn below_nulls(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(rows))
 }
 
-/// An error of what a producer says; a panic is one too.
+/// Turns an error about the producer's data, or a panic, into a [`CallError`].
 fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, CallError> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(read)) => Ok(read),
@@ -268,7 +269,7 @@ fn broken(what: &str) -> CallError {
     CallError::bad_input(format!("the Arrow data is broken: {what}"))
 }
 
-/// Checks what `from_ffi` believes: the numbers of buffers and children, and the lengths that are read from buffers.
+/// Checks what `from_ffi` relies on: the numbers of buffers and children, and the lengths that are read from buffers.
 fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), CallError> {
     const MOST: usize = isize::MAX as usize / 64;
     if array.len() > MOST || array.offset() > MOST {
@@ -277,7 +278,7 @@ fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), Cal
     let expected = layout(data_type);
     let own = expected.buffers.len() + usize::from(expected.can_contain_null_mask);
     let buffers = own + usize::from(expected.variadic);
-    // The number is a signed one in C: a negative one comes as a huge one.
+    // The number is signed in C, so a negative one appears as a huge one.
     let too_few = array.num_buffers() < buffers || array.num_buffers() > MOST;
     if too_few && !matches!(data_type, DataType::Null) {
         return Err(broken(&format!(
@@ -322,13 +323,13 @@ fn child_types(data_type: &DataType) -> Vec<&DataType> {
     }
 }
 
-/// Checks the last offset, from which the length of the bytes is taken; offsets have `width` bytes.
+/// Checks the last offset, from which the number of bytes is taken. `width` is the size of an offset in bytes.
 fn check_end(array: &FFI_ArrowArray, width: usize) -> Result<(), CallError> {
     let (offsets, end) = (array.buffer(1), array.len() + array.offset());
     if array.is_empty() || offsets.is_null() {
         return Ok(());
     }
-    // SAFETY: an array of so many texts has one offset more, of this width. Whether it is right is found out below and by the
+    // SAFETY: an array of this many texts has one more offset, of this width. Whether the offset is valid is checked below and by the
     // validation.
     let last = unsafe {
         match width {
@@ -342,9 +343,9 @@ fn check_end(array: &FFI_ArrowArray, width: usize) -> Result<(), CallError> {
     }
 }
 
-/// Checks the lengths of the buffers that views point into.
+/// Checks the lengths of the buffers that views refer to.
 fn check_view_lengths(array: &FFI_ArrowArray) -> Result<(), CallError> {
-    // Validity, views and lengths; checked above to be there.
+    // Besides validity, views and lengths, which were checked to be present above.
     let count = array.num_buffers() - 3;
     let lengths = array.buffer(array.num_buffers() - 1);
     if count == 0 {
@@ -354,7 +355,7 @@ fn check_view_lengths(array: &FFI_ArrowArray) -> Result<(), CallError> {
         return Err(broken("its view buffers have no lengths"));
     }
     for at in 0..count {
-        // SAFETY: the last buffer of an array of views has a length for each of its buffers.
+        // SAFETY: the last buffer of a view array has a length for each of its data buffers.
         let length = unsafe { lengths.cast::<i64>().add(at).read_unaligned() };
         let data = array.buffer(2 + at);
         if length < 0 || (data.is_null() && length > 0) {
@@ -364,7 +365,7 @@ fn check_view_lengths(array: &FFI_ArrowArray) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Hands an array out, as `__arrow_c_array__` does.
+/// Exports an array, as `__arrow_c_array__` does.
 pub(crate) fn export_array<'py>(
     py: Python<'py>,
     array: &dyn Array,
@@ -376,7 +377,7 @@ pub(crate) fn export_array<'py>(
     PyTuple::new(py, [schema, array])
 }
 
-/// Hands a type out, as `__arrow_c_schema__` does.
+/// Exports a type, as `__arrow_c_schema__` does.
 pub(crate) fn export_schema(
     py: Python<'_>,
     schema: FFI_ArrowSchema,
@@ -384,7 +385,7 @@ pub(crate) fn export_schema(
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
-/// Hands batches out, as `__arrow_c_stream__` does.
+/// Exports batches, as `__arrow_c_stream__` does.
 pub(crate) fn export_stream(
     py: Python<'_>,
     reader: Box<dyn RecordBatchReader + Send>,

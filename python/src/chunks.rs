@@ -25,12 +25,13 @@ pub(crate) struct PyTextChunks {
     chunks: Mutex<SeenChunks>,
 }
 
-/// Texts that are remembered, in some 40 MB. Later copies are handed out again, which costs the job a row more to drop.
+/// Maximum number of texts that are remembered, which takes about 40 MB. Chunks of later copies are returned again, which only gives the
+/// job a row to drop.
 const MOST_SEEN: usize = 1 << 20;
 
 struct SeenChunks {
     texts: TextChunks,
-    /// Texts whose chunks were handed out lately.
+    /// Hashes of texts whose chunks were returned recently.
     seen: HashSet<u128>,
 }
 
@@ -59,7 +60,7 @@ impl PyTextChunks {
         self.words.clone()
     }
 
-    /// Things to know about the words, a line each.
+    /// Warnings about the options, one on each line.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
@@ -82,13 +83,13 @@ impl PyTextChunks {
         locked(&self.chunks).texts.settings().copies == ExactCopies::Listed
     }
 
-    /// Least share of the chunks of the smaller text.
+    /// Returns the minimum share of the smaller text's chunks.
     #[getter]
     fn min_containment(&self) -> f64 {
         locked(&self.chunks).texts.settings().min_containment
     }
 
-    /// Texts of documents, and chunks of those that are new, as far as is remembered.
+    /// Returns the text hashes of documents, and the chunks of texts that are new, as far as they are remembered.
     fn chunk(&self, batch: &Bound<'_, PyAny>) -> PyResult<(ArrowTable, ArrowTable)> {
         let tables = tables(batch)?;
         let columns = DocumentColumns {
@@ -97,8 +98,7 @@ impl PyTextChunks {
             ..DocumentColumns::default()
         };
         run(batch.py(), |_| {
-            // For the whole batch: the cutter holds the sets of one text at a time, and `push` reads them from
-            // it.
+            // Locked for the whole batch: the chunker holds the sets of one text at a time, and `push` reads them from it.
             let mut chunks = locked(&self.chunks);
             let SeenChunks { texts, seen } = &mut *chunks;
             let (mut ids, mut units) = (Vec::new(), BinaryBuilder::new());
@@ -109,8 +109,7 @@ impl PyTextChunks {
                     let document = rows.document(row, None);
                     let hash = document.text.as_deref().and_then(|text| texts.chunk(text));
                     ids.push(document.id.map(|id| id.into_owned()));
-                    // The hash of the text, by which the engine joins documents with the sets of their text;
-                    // the same on every machine.
+                    // Hash of the text, by which the engine joins documents with the sets of their text. It is the same on every machine.
                     units.append_option(hash.map(u128::to_le_bytes));
                     if seen.len() == MOST_SEEN {
                         seen.clear();
@@ -137,7 +136,7 @@ struct SetColumns {
 }
 
 impl SetColumns {
-    /// Adds the sets of the text that was cut last.
+    /// Adds the chunk sets of the text that was chunked last.
     fn push(&mut self, hash: u128, texts: &TextChunks) {
         for chunking in 0..texts.settings().chunkings.len() {
             let set = texts.set(chunking);

@@ -1,4 +1,4 @@
-//! Fingerprints that a caller hands over: Arrow columns of integers or digits, NumPy arrays, iterables.
+//! Fingerprints from a caller: Arrow columns of integers or hexadecimal digits, NumPy arrays, or iterables.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
@@ -12,23 +12,23 @@ use crate::capsule::ArrowProducer;
 use crate::error::{CallError, type_name};
 use crate::texts::{TextColumn, named, single_column};
 
-/// Fingerprints of one width with their rows; rows without one are left out.
+/// Fingerprints of one width with their row numbers; rows without a fingerprint are left out.
 #[derive(Debug, Default)]
 pub(crate) struct CodeColumn<W> {
     pub(crate) codes: Vec<W>,
-    /// Row of each code, where some rows have none.
+    /// Row of each code; `None` if all rows have a code.
     rows: Option<Vec<u64>>,
-    /// Rows so far.
+    /// Number of rows so far.
     count: usize,
 }
 
 impl<W> CodeColumn<W> {
-    /// Number of rows, with those that have no fingerprint.
+    /// Returns the number of rows, including those without a fingerprint.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// The row of a code.
+    /// Returns the row of a code.
     pub(crate) fn row(&self, at: usize) -> u64 {
         self.rows.as_ref().map_or(at as u64, |rows| rows[at])
     }
@@ -44,8 +44,8 @@ impl<W> CodeColumn<W> {
             }
             None => {
                 let before = self.codes.len() as u64;
-                // Rows are counted from the first missing one on: data without nulls, which is nearly all,
-                // costs no list of rows.
+                // Row numbers are only stored from the first missing fingerprint on, so data without nulls, the usual case, need no list of
+                // rows.
                 self.rows.get_or_insert_with(|| (0..before).collect());
             }
         }
@@ -53,7 +53,8 @@ impl<W> CodeColumn<W> {
     }
 }
 
-/// Fingerprints of a caller: integers of 64 bits, or strings of the digits of 64 or 128, as `lookalike fingerprint` prints them.
+/// Fingerprints from a caller: 64-bit integers, or strings of the hexadecimal digits of 64 or 128 bits, as `lookalike fingerprint` prints
+/// them.
 #[derive(Debug)]
 pub(crate) enum FingerprintColumn {
     Narrow(CodeColumn<u64>),
@@ -61,7 +62,7 @@ pub(crate) enum FingerprintColumn {
 }
 
 impl FingerprintColumn {
-    /// The fingerprints of an object.
+    /// Reads the fingerprints of an object.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Self, CallError> {
         let mut column = Self::Narrow(CodeColumn::default());
         if let Some(mut producer) = ArrowProducer::of(object)? {
@@ -84,7 +85,7 @@ impl FingerprintColumn {
         Ok(column)
     }
 
-    /// Bits of the fingerprints.
+    /// Returns the number of bits of the fingerprints.
     pub(crate) fn bits(&self) -> u32 {
         match self {
             Self::Narrow(_) => u64::BITS,
@@ -92,7 +93,7 @@ impl FingerprintColumn {
         }
     }
 
-    /// Bits of the fingerprints; where there are none, the column takes those that are wanted.
+    /// Returns the number of bits of the fingerprints; a column without any takes the width `wanted`.
     pub(crate) fn bits_or(&mut self, wanted: u32) -> u32 {
         if wanted == u128::BITS {
             self.widen();
@@ -100,7 +101,7 @@ impl FingerprintColumn {
         self.bits()
     }
 
-    /// Becomes a column of 128 bits, if it has no fingerprint.
+    /// Turns a column without fingerprints into one of 128 bits.
     fn widen(&mut self) {
         if let Self::Narrow(column) = self
             && column.codes.is_empty()
@@ -113,7 +114,7 @@ impl FingerprintColumn {
         }
     }
 
-    /// Gives columns the same width; an error if their fingerprints differ in it.
+    /// Gives two columns the same width, or returns an error if their fingerprints have different widths.
     pub(crate) fn ensure_equal_widths(a: &mut Self, b: &mut Self) -> Result<(), CallError> {
         match (a.bits_or(b.bits()), b.bits_or(a.bits())) {
             (first, second) if first == second => Ok(()),
@@ -130,7 +131,7 @@ impl FingerprintColumn {
         }
     }
 
-    /// Appends a number; false if the others have 128 bits.
+    /// Appends a number. Returns false if the others have 128 bits.
     fn push_number(&mut self, number: u64) -> bool {
         match self {
             Self::Narrow(column) => {
@@ -141,7 +142,7 @@ impl FingerprintColumn {
         }
     }
 
-    /// Appends the fingerprint that a string has the digits of; false if it is none, or the others have another width.
+    /// Appends a fingerprint given in hexadecimal digits. Returns false if the string is not one, or the others have another width.
     fn push_digits(&mut self, text: &str) -> bool {
         let Ok(code) = text.parse::<SizedFingerprint>() else {
             return false;
@@ -162,7 +163,7 @@ impl FingerprintColumn {
         }
     }
 
-    /// The error of the next row.
+    /// Creates the error for the value of the next row.
     fn refused(&self, value: &str) -> CallError {
         CallError::Type(format!(
             "fingerprints must all be integers from 0 to 2**64 - 1 or strings of 16 hexadecimal digits, or all strings of 32, not {value} (row {})",
@@ -183,7 +184,7 @@ impl FingerprintColumn {
                 let numbers = array.as_primitive::<UInt64Type>();
                 Box::new(|at| numbers.value(at))
             }
-            // Frame libraries that know no unsigned numbers keep the bits in signed ones.
+            // Frame libraries without unsigned types keep the bits in signed numbers.
             DataType::Int64 => {
                 let numbers = array.as_primitive::<Int64Type>();
                 Box::new(|at| numbers.value(at).cast_unsigned())
@@ -192,7 +193,7 @@ impl FingerprintColumn {
                 let numbers = array.as_primitive::<UInt32Type>();
                 Box::new(|at| numbers.value(at).into())
             }
-            // A column of nothing but None; none of its values is asked for.
+            // A column of only None, whose values are never read.
             DataType::Null => Box::new(|_| 0),
             other => {
                 let texts = TextColumn::of(array).map_err(|_| {
@@ -242,7 +243,7 @@ impl FingerprintColumn {
                 self.push_null();
                 true
             } else {
-                // True and False are answers, not fingerprints, though Python counts with them.
+                // Python treats True and False as numbers, but they are not fingerprints.
                 let number = item.extract::<u64>().ok();
                 let number = number.filter(|_| !item.is_instance_of::<PyBool>());
                 number.is_some_and(|number| self.push_number(number))
@@ -257,7 +258,7 @@ impl FingerprintColumn {
     }
 }
 
-/// The integers of a NumPy array, by way of its bytes.
+/// Reads the integers of a NumPy array from its bytes.
 fn of_numpy(array: &Bound<'_, PyAny>) -> Result<Vec<u64>, CallError> {
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
     let dimensions: usize = array.getattr("ndim")?.extract()?;
@@ -269,8 +270,7 @@ fn of_numpy(array: &Bound<'_, PyAny>) -> Result<Vec<u64>, CallError> {
     }
     let named = PyDict::new(array.py());
     named.set_item("copy", false)?;
-    // Signed ones keep their bits, strides and byte order are undone; without a copy where the array is so
-    // already.
+    // Signed numbers keep their bits; strides and byte order are normalised. Nothing is copied if the array already has this form.
     let words = array.call_method("astype", ("<u8",), Some(&named))?;
     let bytes: Bound<'_, PyBytes> = words
         .call_method0("tobytes")?

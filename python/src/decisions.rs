@@ -1,4 +1,4 @@
-//! Deduplication of documents that a caller hands over, and what was decided.
+//! Deduplication of documents from a caller, and its decisions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,25 +24,26 @@ use crate::work::{caught, run};
 /// Decisions about every document, without what they were made of.
 #[pyclass(frozen, name = "Decisions", module = "lookalike._lookalike")]
 pub(crate) struct DocumentDecisions {
-    /// Ids of all documents; those that others were only compared with come first.
+    /// Ids of all documents. Those that others were only compared with come first.
     ids: LargeStringArray,
     against: usize,
-    /// Those of a collection, which come before all others.
+    /// Number of documents that are in a collection, which come before all others.
     in_collection: usize,
     outcomes: Vec<DocumentDecision>,
     clusters: ClusterLists,
 }
 
-/// Clusters of more than one document, by number.
+/// Clusters of more than one document.
 #[derive(Default)]
 struct ClusterLists {
     survivors: Vec<u32>,
-    /// Ends of their members.
+    /// Ends of each cluster's range in `members`.
     ends: Vec<usize>,
     members: Vec<u32>,
 }
 
-/// What a job over rows gives: decisions; pairs; counts of what was read, of what was decided, scheme and threshold as a JSON array; warnings.
+/// Result of a job over rows: the decisions; the pairs; a JSON array with counts of what was read and decided, the scheme and the
+/// threshold; and the warnings.
 type RowsDone = (DocumentDecisions, ArrowTable, String, Vec<String>);
 
 /// Deduplicates documents with the options of `lookalike dedup`.
@@ -69,7 +70,7 @@ pub(crate) fn dedup_documents(
         .field_rule()
         .map(|rule| rule.to_string().parse::<OrderField>());
     let order = order.transpose().map_err(CallError::value)?.map(Arc::new);
-    // On this thread, with the interpreter: what follows may be read on any.
+    // This must be done on the calling thread, which has the interpreter; afterwards documents can be read on any thread.
     let documents = DocumentSource::of(py, documents, order.clone())?;
     let against = against.map(|against| DocumentSource::of(py, against, order));
     let against = against.transpose()?.map(DocumentSource::against);
@@ -100,7 +101,7 @@ pub(crate) fn dedup_documents(
     Ok((decisions, pairs, summary, told(warnings)))
 }
 
-/// The error of the documents themselves, where it is one.
+/// Returns the original error of the document source, if it caused the error of the job.
 fn given_back(error: BatchError) -> CallError {
     if let BatchError::Given(source) = &error
         && let Some(SourceError(slot)) = source.downcast_ref::<SourceError>()
@@ -113,7 +114,8 @@ fn given_back(error: BatchError) -> CallError {
     error.into()
 }
 
-/// Pairs of similar documents, the smaller id first, in the order of both ids, and which of the two was only compared with.
+/// Returns the pairs of similar documents, each with the smaller id first, in the order of both ids, and whether one of the two was only
+/// compared with.
 fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
     let mut pairs = Vec::new();
     let visited = decided.pairs(|pair| {
@@ -121,7 +123,8 @@ fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
         Ok(())
     });
     visited.map_err(|error| CallError::Failed(error.to_string()))?;
-    // Documents to compare with have the first numbers, whatever their ids; of two with one id they come first.
+    // Documents that others are only compared with have the first numbers, whatever their ids; of two documents with the same id they come
+    // first.
     for pair in &mut pairs {
         if (decided.id(pair.a), pair.a) > (decided.id(pair.b), pair.b) {
             std::mem::swap(&mut pair.a, &mut pair.b);
@@ -149,7 +152,7 @@ fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
     ])
 }
 
-/// A document of a job over rows that is explained.
+/// A document of a job over rows to be explained.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ExplainedRow {
@@ -174,9 +177,10 @@ pub(crate) fn explain_documents(
     })
 }
 
-/// Reads the decisions that a job over files left at `path`, and the row of each document in the results, if these are put behind each
-/// other: kept and removed records of the sources without tables of their own, then the kept and the removed rows of each other source.
-/// `own_tables` says which sources those are, `in_order` whether records came in the order of the input instead of their ids.
+/// Reads the decisions that a job over files left at `path`, and the row number of each document in the results. These are concatenated as
+/// follows: the kept and the removed records of all sources without tables of their own, then the kept and the removed rows of each other
+/// source. `own_tables` tells which sources have tables of their own; `in_order` tells whether records are in the order of the input
+/// instead of the order of ids.
 #[pyfunction]
 pub(crate) fn open_decisions(
     py: Python<'_>,
@@ -212,12 +216,12 @@ fn result_rows(saved: &SavedDecisions, in_order: bool, own_tables: &[bool]) -> V
         true => (0..outcomes.len() as u32).filter(is_shared).collect(),
         false => saved.by_id().iter().copied().filter(is_shared).collect(),
     };
-    // The order in which the results are put behind each other: what the sources share first.
+    // The order in which results are concatenated: those that sources share come first.
     groups.insert(0, shared);
     let mut rows = vec![0; outcomes.len() - against];
     let mut next = 0;
     for group in groups {
-        // Each group is a table of kept rows and one of removed rows behind it.
+        // Each group is a table of kept rows followed by one of removed rows.
         for is_kept in [true, false] {
             let outcome = |document: &&u32| outcomes[**document as usize];
             for &document in group
@@ -245,7 +249,7 @@ impl<'a> FromIterator<DedupCluster<'a>> for ClusterLists {
 }
 
 impl ClusterLists {
-    /// The survivor of each cluster, and its members.
+    /// Returns the survivor and the other members of each cluster.
     fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
         let starts = std::iter::once(&0).chain(&self.ends);
         let members = starts.zip(&self.ends);
@@ -278,7 +282,7 @@ impl DocumentDecisions {
         }
     }
 
-    /// Decisions on the documents of the job, without those that they were compared with.
+    /// Returns the decisions on the job's own documents, without those that they were compared with.
     fn own(&self) -> &[DocumentDecision] {
         &self.outcomes[self.against..]
     }
@@ -301,7 +305,7 @@ fn id_column<'a>(count: usize, id: impl Fn(u32) -> &'a str) -> LargeStringArray 
 
 #[pymethods]
 impl DocumentDecisions {
-    /// True for documents that are kept.
+    /// Returns true for each document that is kept.
     #[getter]
     fn mask(&self) -> ArrowArray {
         let kept = self.own().iter();
@@ -309,31 +313,31 @@ impl DocumentDecisions {
         ArrowArray(Arc::new(kept.collect::<BooleanArray>()))
     }
 
-    /// Ids of all documents.
+    /// Returns the ids of all documents.
     #[getter(ids)]
     fn own_ids(&self) -> ArrowArray {
         ArrowArray(Arc::new(self.ids.slice(self.against, self.own().len())))
     }
 
-    /// Number of the documents that others were only compared with.
+    /// Returns the number of documents that others were only compared with.
     #[getter]
     fn against(&self) -> usize {
         self.against
     }
 
-    /// Number of those of them that a job over files had from a collection, and did not read.
+    /// Returns the number of those that a job over files took from a collection without reading them.
     #[getter]
     fn in_collection(&self) -> usize {
         self.in_collection
     }
 
-    /// The numbers of the documents with these ids, those that others were only compared with counted first.
+    /// Returns the numbers of the documents with these ids. Documents that others were only compared with are counted first.
     fn numbers(&self, ids: Vec<String>) -> Vec<Option<usize>> {
         let number = |id: &String| self.ids.iter().position(|known| known == Some(id.as_str()));
         ids.iter().map(number).collect()
     }
 
-    /// Each removed document with its survivor, cluster by cluster.
+    /// Returns each removed document with its survivor, cluster by cluster.
     #[getter(clusters)]
     fn cluster_table(&self) -> PyResult<ArrowTable> {
         caught(|| {
@@ -364,7 +368,7 @@ impl DocumentDecisions {
         })
     }
 
-    /// Columns that say of every document what became of it.
+    /// Returns columns with the decision on each document.
     #[getter]
     fn annotations(&self) -> PyResult<ArrowTable> {
         caught(|| {
@@ -404,10 +408,10 @@ impl DocumentDecisions {
         })
     }
 
-    /// Rows of the largest clusters, the survivor first; none for documents that were only compared with.
+    /// Returns the rows of the largest clusters, the survivor first; None for documents that were only compared with.
     fn largest_clusters(&self, most: usize) -> Vec<Vec<Option<u32>>> {
         let first = self.against as u32;
-        // None for documents that were only compared with: they are no rows of the caller's data.
+        // Documents that were only compared with are not rows of the caller's data.
         let row = |document: u32| document.checked_sub(first);
         let mut clusters: Vec<_> = self.clusters.iter().collect();
         clusters.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));

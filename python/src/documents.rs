@@ -1,4 +1,4 @@
-//! Documents that a caller hands over: rows of Arrow data, or Python strings and dicts.
+//! Documents from a caller: rows of Arrow data, or Python strings and dicts.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::capsule::ArrowProducer;
 use crate::error::{CallError, type_name};
 use crate::texts::{TextColumn, single_column};
 
-/// Rows of a caller's data, and what their columns are for.
+/// Rows of a caller's data, and the roles of their columns.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct CallerRows {
@@ -30,13 +30,13 @@ pub(crate) struct CallerRows {
     columns: DocumentColumns,
 }
 
-/// Columns of the data by what they are for.
+/// Names of columns by their roles.
 #[derive(Clone, Debug, Default, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct DocumentColumns {
-    /// Texts, which are joined by line breaks if there are several.
+    /// Texts, which are joined by line breaks if there are several columns.
     pub(crate) text: Vec<String>,
-    /// Ids; without them documents are called by their rows.
+    /// Ids; without them, documents are named by row numbers.
     pub(crate) id: Option<String>,
     /// Values by which survivors are chosen.
     pub(crate) order: Option<String>,
@@ -46,14 +46,14 @@ pub(crate) struct DocumentColumns {
     pub(crate) site: bool,
     /// True if the texts are HTML.
     pub(crate) html: bool,
-    /// Pages of HTML, of which one counts where a row has no text.
+    /// HTML pages, which are used for rows without a text.
     pub(crate) page: Option<String>,
-    /// Columns of anchors and links that make features, by the names that they have as fields of records.
+    /// Columns of anchors and links that become features, named like the fields of records.
     pub(crate) fields: Vec<String>,
 }
 
 impl DocumentColumns {
-    /// The source of categories, if there is one.
+    /// Returns the source of categories, if there is one.
     fn category_source(&self) -> Option<Category> {
         let name = self.category.as_ref()?;
         Some(match self.site {
@@ -67,7 +67,7 @@ impl DocumentColumns {
 #[derive(Debug)]
 pub(crate) struct DocumentRows {
     texts: Vec<TextColumn>,
-    /// HTML that counts where there is no text.
+    /// HTML that is used for rows without a text.
     pages: Option<TextColumn>,
     ids: Option<TextColumn>,
     /// Values as JSON.
@@ -77,11 +77,11 @@ pub(crate) struct DocumentRows {
     is_html: bool,
 }
 
-/// Values of a column, as fields of records have them.
+/// Values of a column, in the form of record fields.
 enum FieldColumn {
     /// Strings, which are not copied.
     Texts(TextColumn),
-    /// JSON of any value.
+    /// Any values as JSON.
     Json(TextColumn),
 }
 
@@ -90,12 +90,12 @@ impl FieldColumn {
         if let Ok(texts) = TextColumn::of(array) {
             return Self::Texts(texts);
         }
-        // In the words of the command, which reads the same column from a file.
+        // In the form that the command produces when it reads the same column from a file.
         let json = |row| (!array.is_null(row)).then(|| cell_json(field, array, row));
         Self::Json(built(array.len(), json))
     }
 
-    /// The value as JSON; none if it is null.
+    /// Returns the value as JSON, or `None` if it is null.
     fn json(&self, row: usize) -> Option<Cow<'_, str>> {
         match self {
             Self::Texts(texts) => Some(serde_json::Value::from(texts.get(row)?).to_string().into()),
@@ -110,10 +110,10 @@ impl FieldColumn {
         }
     }
 
-    /// Ids, as the command reads them.
+    /// Converts the values to ids, as the command reads them.
     ///
     /// # Errors
-    /// [`CallError::BadInput`] for a value that is no id. `first` is the number of the first row.
+    /// [`CallError::BadInput`] for a value that is not an id. `first` is the number of the first row.
     fn into_ids(self, rows: usize, first: usize) -> Result<TextColumn, CallError> {
         let json = match self {
             Self::Texts(texts) => return Ok(texts),
@@ -141,7 +141,7 @@ impl FieldColumn {
     }
 }
 
-/// A column of what `value` gives for each row.
+/// Builds a column from the result of `value` for each row.
 fn built<S: AsRef<str>>(rows: usize, value: impl Fn(usize) -> Option<S>) -> TextColumn {
     let mut column = LargeStringBuilder::new();
     (0..rows).for_each(|row| column.append_option(value(row)));
@@ -156,25 +156,25 @@ fn bad_row(row: usize, reason: &str) -> CallError {
     }
 }
 
-/// The error of a document without an id, where a column has them.
+/// Returns the error for a document without an id, if there is a column of ids.
 pub(crate) fn no_id(row: usize, column: Option<&str>) -> CallError {
     let fault = "the id is missing: give every document one, or leave out id=";
     bad_row(row, fault).in_column(column)
 }
 
-/// Columns of some rows, before their values are looked at.
+/// Columns of some rows, before their values are checked.
 struct RowColumns {
     texts: Vec<TextColumn>,
     pages: Option<TextColumn>,
     ids: Option<FieldColumn>,
     orders: Option<FieldColumn>,
     categories: Option<FieldColumn>,
-    /// Those that [`DocumentColumns::fields`] names.
+    /// Columns that [`DocumentColumns::fields`] names.
     fields: Vec<FieldColumn>,
 }
 
 impl RowColumns {
-    /// The rows; `first` is the number of the first of them.
+    /// Converts the columns to rows; `first` is the number of the first row.
     fn into_rows(self, columns: &DocumentColumns, first: usize) -> Result<DocumentRows, CallError> {
         let rows = self.texts[0].len();
         let in_id = |error: CallError| error.in_column(columns.id.as_deref());
@@ -217,13 +217,13 @@ fn row_fields(
     .map_err(|error| bad_row(first + row, &error.to_string()))
 }
 
-/// Rows that one thread works on.
+/// Rows that one thread processes.
 pub(crate) struct RowBatch {
     rows: Arc<DocumentRows>,
     range: Range<usize>,
     bytes: usize,
     order: Option<Arc<OrderField>>,
-    /// Number of the first of `rows`, where documents without ids are called by theirs in words of our own.
+    /// Number of the first of `rows`, if documents without ids are named by their row numbers.
     named_from: Option<usize>,
 }
 
@@ -234,14 +234,14 @@ impl DocumentRows {
         texts.chain(page).map(str::len).sum()
     }
 
-    /// The HTML of a row without a text.
+    /// Returns the HTML of a row without a text.
     fn page(&self, row: usize) -> Option<&str> {
         let pages = self.pages.as_ref()?;
         let has_text = self.texts.iter().any(|column| column.get(row).is_some());
         pages.get(row).filter(|_| !has_text)
     }
 
-    /// The text of a row, of the first column of texts.
+    /// Returns the text of a row from the first column of texts.
     pub(crate) fn text(&self, row: usize) -> Option<&str> {
         self.texts[0].get(row)
     }
@@ -262,7 +262,7 @@ impl DocumentRows {
                     .iter()
                     .filter_map(|column| column.get(row))
                     .collect();
-                // A document of which one column is missing has the others; one without any has no text.
+                // If some columns of texts are null, the others are used; if all are, the document has no text.
                 (!parts.is_empty()).then(|| parts.join("\n").into())
             }
         };
@@ -285,7 +285,7 @@ impl DocumentRows {
         }
     }
 
-    /// The rows, with the host of the id where there is none of the URL.
+    /// Uses the host of the id as the category of rows whose URL has none.
     fn with_sites_of_ids(mut self) -> Self {
         let site = |row| {
             let own = self.category(row).map(Cow::from);
@@ -295,7 +295,7 @@ impl DocumentRows {
         self
     }
 
-    /// The number of the first row without an id, where a column has them.
+    /// Returns the number of the first row without an id, if there is a column of ids.
     fn without_id(&self) -> Option<usize> {
         let ids = self.ids.as_ref()?;
         (0..ids.len()).find(|row| ids.get(*row).is_none())
@@ -315,7 +315,7 @@ impl DocumentBatch for RowBatch {
         for row in self.range.clone() {
             let mut document = self.rows.document(row, self.order.as_deref());
             if let (None, Some(first)) = (&document.id, self.named_from) {
-                // Row numbers start at 0 in both data; two documents of one id would be taken for one.
+                // Row numbers start at 0 in both data sets, and two documents with the same id would be taken for one.
                 document.id = Some(format!("against-{}", first + row).into());
             }
             visit(document);
@@ -323,16 +323,16 @@ impl DocumentBatch for RowBatch {
     }
 }
 
-/// Documents in batches, from any thread.
+/// Documents in batches, which any thread may read.
 pub(crate) struct DocumentSource {
     data: RowSource,
     columns: DocumentColumns,
     order: Option<Arc<OrderField>>,
-    /// True for documents that others are compared with: their numbers must not be taken for those of the others.
+    /// True for documents that others are compared with, whose row numbers must not be mistaken for those of the others.
     is_against: bool,
     /// Number of rows before the current ones.
     before: usize,
-    /// Rows that are to be handed out, and the next of them.
+    /// Rows that are being returned, and the next of them.
     current: Option<(Arc<DocumentRows>, usize)>,
     /// True after an error.
     ended: bool,
@@ -340,11 +340,11 @@ pub(crate) struct DocumentSource {
 
 enum RowSource {
     Arrow(ArrowProducer),
-    /// A list of strings and dicts, and the next of them.
+    /// A list of strings or dicts, and the position of the next.
     List(Py<PyList>, usize),
 }
 
-/// An error on the way through the job, which gives it back.
+/// An error that passes through the job, which returns it.
 #[derive(Debug)]
 pub(crate) struct SourceError(pub(crate) std::sync::Mutex<Option<CallError>>);
 
@@ -356,13 +356,13 @@ impl std::fmt::Display for SourceError {
 
 impl std::error::Error for SourceError {}
 
-/// Bytes of text of a batch.
+/// Approximate size of a batch's texts in bytes.
 const BATCH_BYTES: usize = 1 << 20;
-/// Most documents of a batch.
+/// Maximum number of documents in a batch.
 const BATCH_ROWS: usize = 1 << 14;
 
 impl DocumentSource {
-    /// The documents of a list, or of an object with Arrow data.
+    /// Creates a source from a list, or from an object with Arrow data.
     pub(crate) fn of(
         py: Python<'_>,
         CallerRows { rows, columns }: CallerRows,
@@ -390,7 +390,7 @@ impl DocumentSource {
         })
     }
 
-    /// The same documents to compare with: those without ids are called `against-0` and so on.
+    /// Turns this into a source of documents that others are compared with: those without ids are named `against-0` and so on.
     pub(crate) fn against(self) -> Self {
         Self {
             is_against: true,
@@ -398,7 +398,7 @@ impl DocumentSource {
         }
     }
 
-    /// The document of this row, counted from 0, with a copy of its text.
+    /// Returns the document in a row, counted from 0, with a copy of its text.
     pub(crate) fn document(mut self, row: usize) -> Result<GivenDocument<'static>, CallError> {
         while let Some(rows) = self.next_rows()? {
             let end = self.before + rows.texts[0].len();
@@ -434,7 +434,7 @@ impl DocumentSource {
                 }
             }
         };
-        // Any name that could be made for it may be that of another document.
+        // Any id generated for this document might be that of another.
         match rows.as_ref().and_then(DocumentRows::without_id) {
             Some(row) => Err(no_id(before + row, columns.id.as_deref())),
             None if columns.site => Ok(rows.map(DocumentRows::with_sites_of_ids)),
@@ -482,7 +482,7 @@ impl Iterator for DocumentSource {
             return None;
         }
         let batch = self.next_batch();
-        // A producer must not be asked again after its end or an error.
+        // A producer must not be called again after its end or an error.
         self.ended = !matches!(batch, Ok(Some(_)));
         batch
             .map_err(|error| SourceError(std::sync::Mutex::new(Some(error))))
@@ -490,7 +490,7 @@ impl Iterator for DocumentSource {
     }
 }
 
-/// The rows of an array: of a table, or of a column of texts.
+/// Reads the rows of an array: a table, or a column of texts.
 pub(crate) fn rows_of_arrow(
     array: &ArrayRef,
     columns: &DocumentColumns,
@@ -540,7 +540,7 @@ fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowCo
     })
 }
 
-/// A column of pages for the rows that have no text. Where all have one it may be of any type, for nobody looks at it.
+/// Returns the column of pages, for rows without a text. If all rows have a text, it may have any type, because it is not read.
 fn pages_beside(texts: &[TextColumn], array: &ArrayRef) -> Result<TextColumn, CallError> {
     TextColumn::of(array).or_else(|error| {
         let is_wanted = |row: usize| {
@@ -562,7 +562,7 @@ pub(crate) fn column<'t>(table: &'t StructArray, name: &str) -> Result<&'t Array
     })
 }
 
-/// The next rows of a list.
+/// Reads the next rows of a list.
 fn columns_of_list(
     list: &Bound<'_, PyList>,
     next: &mut usize,
@@ -587,7 +587,7 @@ fn columns_of_list(
         *next += 1;
         if let Ok(object) = item.cast::<PyDict>() {
             if columns.text.is_empty() {
-                // The names of columns come from the first document, and texts have none.
+                // The names of columns are taken from the first document, and strings have none.
                 return Err(CallError::Type(format!(
                     "documents must be all strings or all dicts, and the first is a string, not a dict (row {row})"
                 )));
@@ -596,7 +596,7 @@ fn columns_of_list(
             for (name, texts) in columns.text.iter().zip(&mut texts) {
                 let text = object.get_item(name)?;
                 let text = text_of(text.as_ref(), name, row)?;
-                // 64 for what a row costs by itself, so that a list of empty strings is cut into batches, too.
+                // 64 bytes of overhead for each row, so that a list of empty strings is divided into batches too.
                 bytes += text.map_or(0, str::len) + 64;
                 has_text |= text.is_some();
                 texts.append_option(text);
@@ -641,7 +641,7 @@ fn columns_of_list(
     }))
 }
 
-/// The text under a key of a dict; none if there is none.
+/// Returns the text of a dict's value, or `None` if there is none.
 fn text_of<'a>(
     value: Option<&'a Bound<'_, PyAny>>,
     name: &str,
@@ -653,7 +653,7 @@ fn text_of<'a>(
         .map_err(|error| error.in_column(Some(name)))
 }
 
-/// Values of the keys of dicts, as JSON.
+/// Values of dicts as JSON, a column for each key.
 struct ListColumns {
     names: Vec<String>,
     columns: Vec<LargeStringBuilder>,
@@ -686,17 +686,17 @@ impl ListColumns {
     }
 }
 
-/// A Python value as JSON.
+/// Returns a Python value as JSON.
 fn json_text(value: &Bound<'_, PyAny>, row: usize) -> Result<String, CallError> {
     if let Ok(text) = value.cast::<PyString>() {
         let text = crate::texts::string(text, row)?;
         return Ok(serde_json::Value::from(text).to_string());
     }
-    // Most ids and ranks. Subclasses, of which `bool` is one, may print otherwise.
+    // This covers most ids and ranks. Subclasses, such as `bool`, may be printed differently.
     if value.is_exact_instance_of::<PyInt>() {
         return Ok(value.str()?.to_string());
     }
-    // The function that writes rows for jobs over files, so that both have the same values.
+    // The same function that writes rows for jobs over files, so that both have the same values.
     static JSON_TEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = value.py();
     let written = JSON_TEXT.get_or_try_init(py, || {

@@ -1,4 +1,4 @@
-//! Errors of the engine, as the exceptions that users catch.
+//! Conversion of the engine's errors to the exceptions that users catch.
 
 use lookalike::SchemeMismatch;
 use lookalike_batch::{BatchError, CollectionError};
@@ -9,39 +9,39 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// Reason why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub(crate) enum CallError {
-    /// A value of a wrong type.
+    /// A value has the wrong type.
     Type(String),
-    /// An argument that means nothing.
+    /// An argument is invalid.
     Value(String),
-    /// Data that cannot be read.
+    /// Data cannot be read.
     BadInput {
         /// Fault and remedy.
         message: String,
-        /// The row, where it is known.
+        /// Row of the fault, if known.
         row: Option<usize>,
-        /// The file or column, where it is known.
+        /// File or column of the fault, if known.
         source: Option<String>,
     },
-    /// Values of two schemes.
+    /// Values were made with different schemes.
     SchemeMismatch(String),
-    /// A memory limit that is too low.
+    /// The memory limit is too low.
     MemoryLimit {
         /// Consumer, limit and remedy.
         message: String,
-        /// Least limit that would do, in bytes.
+        /// Lowest sufficient limit in bytes.
         needed: Option<u64>,
     },
-    /// Anything else that goes wrong: files, results.
+    /// Anything else that goes wrong with files or results.
     Failed(String),
     /// An exception of the caller's own code, or Ctrl-C.
     Raised(PyErr),
 }
 
 impl CallError {
-    /// For `map_err`: data that cannot be read, of no known row.
+    /// Creates the error for data that cannot be read in an unknown row, for `map_err`.
     pub(crate) fn bad_input(error: impl std::fmt::Display) -> Self {
         Self::BadInput {
             message: error.to_string(),
@@ -50,12 +50,12 @@ impl CallError {
         }
     }
 
-    /// For `map_err`: an argument that means nothing.
+    /// Creates the error for an invalid argument, for `map_err`.
     pub(crate) fn value(error: impl std::fmt::Display) -> Self {
         Self::Value(error.to_string())
     }
 
-    /// The same error, of the column of this name.
+    /// Adds the name of the column to the error.
     pub(crate) fn in_column(self, column: Option<&str>) -> Self {
         match (self, column) {
             (
@@ -92,14 +92,14 @@ impl From<SchemeMismatch> for CallError {
 
 impl From<BatchError> for CallError {
     fn from(error: BatchError) -> Self {
-        // The command has the remedy.
+        // The command adds the remedy.
         Failure::Job(error).into()
     }
 }
 
 impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
-        // Remedies are in words of Python; other texts of the command may name options.
+        // Remedies are already in terms of Python; other messages of the command may name options.
         let message = in_python(&failure.told(OptionStyle::Keyword));
         match failure {
             Failure::Job(error) => of_job(&error, message),
@@ -116,7 +116,7 @@ fn of_job(error: &BatchError, message: String) -> CallError {
         }
         BatchError::JoinMemory { least, .. }
         | BatchError::SelfJoinMemory { least, .. }
-        // These count in MiB.
+        // These errors give sizes in MiB.
         | BatchError::IndexMemory { least, .. } => memory_limit(message, least << 20),
         BatchError::Settings(_) => CallError::Value(message),
         BatchError::Collection(CollectionError::Settings { .. }) => {
@@ -138,7 +138,7 @@ fn of_job(error: &BatchError, message: String) -> CallError {
     }
 }
 
-/// Data that cannot be read, in a file or whatever else was named.
+/// Creates the error for data that cannot be read, with the name of a file or other input.
 fn of_file(name: Option<&str>, message: String) -> CallError {
     CallError::BadInput {
         message,
@@ -147,7 +147,7 @@ fn of_file(name: Option<&str>, message: String) -> CallError {
     }
 }
 
-/// The input as it was named, or the file among those that the name stands for.
+/// Returns the input as it was named, or the file among several that the name stands for.
 fn input_name(error: &InputError) -> Option<&str> {
     match error {
         InputError::NotFound { name }
@@ -180,7 +180,7 @@ impl From<CallError> for PyErr {
     }
 }
 
-/// An exception of the package.
+/// Creates an exception of the package.
 fn exception(py: Python<'_>, error: CallError) -> PyResult<PyErr> {
     let named = PyDict::new(py);
     let (class, message) = match error {
@@ -202,13 +202,13 @@ fn exception(py: Python<'_>, error: CallError) -> PyResult<PyErr> {
         CallError::Type(message) | CallError::Value(message) => ("LookalikeError", message),
         CallError::Raised(error) => return Ok(error),
     };
-    // Classes of the Python part, so that users see and catch ordinary classes with fields of their own.
+    // The classes are defined in Python, so that users see and catch ordinary classes with fields of their own.
     let class = exceptions(py)?.getattr(py, class)?;
     let value = class.bind(py).call((message,), Some(&named))?;
     Ok(PyErr::from_value(value))
 }
 
-/// The module of the exceptions.
+/// Returns the module with the exceptions.
 fn exceptions(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
     static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     MODULE.get_or_try_init(py, || {
@@ -216,7 +216,7 @@ fn exceptions(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
     })
 }
 
-/// The name of the type of a value, for messages.
+/// Returns the name of a value's type, for messages.
 pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
     let class: Bound<'_, PyType> = value.get_type();
     class
@@ -224,25 +224,25 @@ pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
         .map_or_else(|_| "an unknown type".to_owned(), |name| name.to_string())
 }
 
-/// Warnings with the options of the command as arguments.
+/// Rewrites warnings to name arguments instead of options.
 pub(crate) fn told(warnings: Vec<String>) -> Vec<String> {
     warnings.iter().map(|warning| in_python(warning)).collect()
 }
 
-/// A message with the options of the command as arguments: `--max-document` is `max_document=` in Python.
+/// Rewrites a message to name arguments instead of options of the command: `--max-document` becomes `max_document=`.
 fn in_python(message: &str) -> String {
     let mut told = String::with_capacity(message.len());
     let mut rest = message;
     while let Some(at) = rest.find("--") {
         let (before, option) = rest.split_at(at);
-        // Within a word it is no option: names of files and ids have hyphens, too.
+        // Within a word it is not an option, because names of files and ids may contain hyphens.
         let is_word = match before.chars().next_back() {
             Some(last) => last.is_whitespace() || matches!(last, '(' | '`' | '\''),
             None => told.is_empty(),
         };
         let name = option[2..]
             .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
-            // Names of options are lower case and hyphens; whatever else follows ends them.
+            // Names of options consist of lower-case letters and hyphens, so any other character ends them.
             .map_or(&option[2..], |end| &option[2..2 + end]);
         told.push_str(before);
         rest = &option[2 + name.len()..];
@@ -253,11 +253,11 @@ fn in_python(message: &str) -> String {
             }
             false => {
                 told.push_str(&name.replace('-', "_"));
-                // Words of Python.
+                // Python keywords.
                 if matches!(name, "and" | "in") {
                     told.push('_');
                 }
-                // "--memory 4G" is memory=4G, "--memory" by itself an argument.
+                // "--memory 4G" becomes memory=4G; "--memory" alone becomes the name of an argument.
                 if let Some(value) = rest.strip_prefix(' ')
                     && value.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase())
                 {

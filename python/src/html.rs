@@ -1,4 +1,4 @@
-//! The texts of HTML pages.
+//! Text extraction from HTML pages.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::texts::for_each_chunk_of;
 use crate::whole::WholeNumber;
 use crate::work::{for_all, run};
 
-/// Pages that a thread takes at a time.
+/// Number of pages that a thread takes at a time.
 const BLOCK: usize = 16;
 
-/// The text of a page, or of each of many.
+/// Extracts the text of a page, or of each of many.
 #[pyfunction]
 #[pyo3(signature = (html, *, mode="main", title=false, alt=false, links=false, threads=None))]
 pub(crate) fn extract<'py>(
@@ -43,7 +43,7 @@ pub(crate) fn extract<'py>(
     let threads = crate::work::threads(threads)?;
     let text_of = |extractor: &HtmlText, page: &str| {
         let mut text = String::new();
-        // A copy, since extraction needs its buffers, and this function may be called by several threads.
+        // A copy, because extraction needs buffers of its own and several threads may call this function.
         extractor.clone().extract(page, &mut text);
         text
     };
@@ -54,7 +54,7 @@ pub(crate) fn extract<'py>(
         })?;
         return Ok(PyString::new(py, &text).into_any());
     }
-    // Before iterables, which a string is, too.
+    // Check for a string before iterables, because a string is iterable too.
     if let Ok(page) = html.cast::<PyString>() {
         let page = page.to_str()?;
         let text = run(py, |_| Ok(text_of(&extractor, page)))?;
@@ -97,7 +97,7 @@ pub(crate) fn extract<'py>(
     Ok(ArrowArray(texts).into_pyobject(py)?.into_any())
 }
 
-/// The pages of a column, those in bytes as their characters.
+/// Decodes the pages of a column that are bytes.
 fn decoded(column: ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Binary => pages(column.as_binary::<i32>().iter()),
@@ -112,7 +112,7 @@ fn pages<'a>(pages: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
     Arc::new(pages.collect::<LargeStringArray>())
 }
 
-/// The characters of a page in whatever character set it is.
+/// Decodes a page in any character set.
 #[pyfunction]
 pub(crate) fn decode_html(bytes: &[u8]) -> String {
     charset::decode(bytes, true).text.into_owned()

@@ -1,4 +1,4 @@
-//! The Hamming index: fingerprints in, neighbours out.
+//! The Hamming index, which finds the neighbours of fingerprints.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -37,13 +37,13 @@ pub(crate) struct PyIndex {
     path: Option<PathBuf>,
 }
 
-/// Index of fingerprints of one of the widths that columns have.
+/// An index of fingerprints of one of the widths that columns can have.
 enum SizedIndex {
     Narrow(IndexFile<u64>),
     Wide(IndexFile<u128>),
 }
 
-/// Does the same with an index of any width.
+/// Runs the same code on an index of either width.
 macro_rules! with_file {
     ($index:expr, $file:ident => $done:expr) => {
         match $index {
@@ -53,9 +53,9 @@ macro_rules! with_file {
     };
 }
 
-/// Width of fingerprints that columns have.
+/// A width of fingerprints that columns can have.
 trait ColumnCode: Word {
-    /// The fingerprints as a column.
+    /// Converts fingerprints to a column.
     fn column(codes: impl Iterator<Item = Self>) -> ArrayRef;
 }
 
@@ -161,7 +161,8 @@ impl PyIndex {
         })
     }
 
-    /// Finds the neighbours of every query: a table of `query` (uint64, its row), `id` (string), `code` (as in `codes`) and `distance` (uint32, bits), by
+    /// Finds the neighbours of every query: a table of `query` (uint64, its row), `id` (string), `code` (as in `codes`) and `distance`
+    /// (uint32, bits), by
     /// query, then distance.
     ///
     /// `codes` is a column as in `build`; `distance` is at most that of the index, which is the default. Raises `ValueError` for a larger one,
@@ -229,7 +230,7 @@ impl PyIndex {
         with_file!(&self.file, file => file.bytes())
     }
 
-    /// Number of fingerprints, equal ones included.
+    /// Number of fingerprints, including equal ones.
     fn __len__(&self) -> usize {
         with_file!(&self.file, file => file.documents()) as usize
     }
@@ -252,7 +253,7 @@ fn layout_named(name: &str) -> Result<Layout, CallError> {
     })
 }
 
-/// The error of a column of texts, which ids are read as.
+/// Rewords the error of a text column for ids, which are read as texts.
 fn of_ids(error: CallError) -> CallError {
     match error {
         CallError::Type(told) => CallError::Type(told.replacen("texts", "ids", 1)),
@@ -269,9 +270,9 @@ fn table_count(WholeNumber(tables): WholeNumber) -> Result<u32, CallError> {
     })
 }
 
-/// Queries that a thread takes at a time.
+/// Number of queries that a thread takes at a time.
 const BLOCK: usize = 1024;
-/// Bytes of ids of a batch of a table, far below the 2 GiB that a column of strings holds.
+/// Maximum size of a batch's ids in bytes, far below the 2 GiB that a column of strings can hold.
 const BATCH_BYTES: usize = 1 << 28;
 
 /// Neighbours of some queries.
@@ -284,7 +285,7 @@ struct Neighbours<W> {
 }
 
 impl<W: ColumnCode> Neighbours<W> {
-    /// A batch for each of some blocks, of which none has more ids than a column of strings holds.
+    /// Converts blocks to a table whose batches have no more ids than a column of strings can hold.
     fn table(blocks: Vec<Self>) -> Result<ArrowTable, CallError> {
         let id_bytes = |block: &Self| -> usize {
             let ids = block.ids.iter().flatten();
@@ -352,12 +353,12 @@ impl PyIndex {
     }
 }
 
-/// Width of the fingerprints of an index.
+/// Returns the width of an index's fingerprints in bits.
 fn width_of<W: Word>(_: &IndexFile<W>) -> u32 {
     W::BITS
 }
 
-/// The neighbours of all queries.
+/// Finds the neighbours of all queries.
 fn searched<W: ColumnCode>(
     py: Python<'_>,
     file: &IndexFile<W>,
@@ -378,7 +379,7 @@ fn searched<W: ColumnCode>(
     Ok(Neighbours::table(found)?)
 }
 
-/// The neighbours of a block of queries: by query, distance, code and id.
+/// Finds the neighbours of a block of queries, ordered by query, distance, code and id.
 fn neighbours<W: ColumnCode>(
     file: &IndexFile<W>,
     queries: &CodeColumn<W>,
@@ -392,7 +393,7 @@ fn neighbours<W: ColumnCode>(
             found.push((query, distance, code));
         })
         .map_err(CallError::value)?;
-    // By query, distance and code, whatever table met them first.
+    // In the order of query, distance and code, whichever table found them first.
     found.sort_unstable();
     let (mut neighbours, mut ids) = (Neighbours::default(), Vec::new());
     for (query, distance, code) in found {
@@ -400,7 +401,7 @@ fn neighbours<W: ColumnCode>(
         file.ids(code, &mut ids)
             .map_err(|error| CallError::Failed(error.to_string()))?;
         let named = ids.iter().map(|id| Some((*id).to_owned()));
-        // An index without ids still gives a row for each code.
+        // An index without ids still returns a row for each code.
         for id in named.chain(ids.is_empty().then_some(None)) {
             neighbours.queries.push(queries.row(start + query));
             neighbours.ids.push(id);
@@ -411,14 +412,14 @@ fn neighbours<W: ColumnCode>(
     Ok(neighbours)
 }
 
-/// Ids of all codes, back to back.
+/// Ids of all codes, concatenated.
 struct IndexIds {
     texts: String,
     ends: Vec<u64>,
 }
 
 impl IndexIds {
-    /// The numbers of the rows.
+    /// Uses the row numbers as ids.
     fn rows<W>(codes: &CodeColumn<W>) -> Self {
         let rows = (0..codes.codes.len()).map(|at| codes.row(at).to_string());
         Self::collect(rows)
@@ -433,7 +434,7 @@ impl IndexIds {
         Self { texts, ends }
     }
 
-    /// The ids that a caller gives, one for each row of the fingerprints.
+    /// Reads the ids from a caller, one for each row of the fingerprints.
     fn of<W>(ids: &Bound<'_, PyAny>, codes: &CodeColumn<W>) -> Result<Self, CallError> {
         let mut all: Vec<Option<String>> = Vec::new();
         let mut source = TextSource::of(ids).map_err(of_ids)?;
@@ -459,7 +460,7 @@ impl IndexIds {
     }
 }
 
-/// Settings of an index of fingerprints of any width.
+/// Settings of an index, independent of the width of its fingerprints.
 struct IndexOptions<'a, 'py> {
     ids: Option<&'a Bound<'py, PyAny>>,
     path: Option<&'a Path>,
@@ -507,7 +508,7 @@ impl IndexOptions<'_, '_> {
     }
 }
 
-/// Everything that an index is built of.
+/// Everything that an index is built from.
 struct IndexInput<'a, W> {
     codes: &'a [W],
     ids: &'a IndexIds,
@@ -520,7 +521,7 @@ impl<W: Word> IndexInput<'_, W> {
     fn write<O: Write>(&self, out: O, cancellation: &Cancellation) -> Result<O, CallError> {
         let failed = |error: &dyn std::fmt::Display| CallError::Failed(error.to_string());
         let limits = BuildLimits::default().threads(self.threads);
-        // Written with the first table, as the order of codes is known then.
+        // Written together with the first table, because the order of codes is only known then.
         let mut ids = Some(IdTexts {
             texts: &self.ids.texts,
             ends: &self.ids.ends,
@@ -536,11 +537,11 @@ impl<W: Word> IndexInput<'_, W> {
         writer.finish().map_err(|error| failed(&error))
     }
 
-    /// Writes the file under another name first: it is there whole or not at all.
+    /// Writes the file under a temporary name first, so that it appears completely or not at all.
     fn write_file(&self, path: &Path, cancellation: &Cancellation) -> Result<(), CallError> {
         let failed = |error: std::io::Error| failed_file(path, &error);
         let file = AtomicFile::create(path, Compression::None).map_err(failed)?;
-        // Dropped after an error, it is removed.
+        // If an error occurs, the file is dropped and thereby removed.
         self.write(file, cancellation)?.commit().map_err(failed)
     }
 }

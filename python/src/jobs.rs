@@ -12,13 +12,13 @@ use pyo3::prelude::*;
 use crate::error::{CallError, told};
 use crate::work::{Cancellation, run, run_beside};
 
-/// Progress of a job, which the thread of the caller looks at.
+/// Progress of a job, which the calling thread reads.
 struct JobProgress<'a> {
     now: &'a Mutex<Option<StageProgress>>,
     cancellation: &'a Cancellation,
 }
 
-/// The stage that runs, and how much of it is done.
+/// The current stage, and how much of it is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StageProgress {
     stage: JobStage,
@@ -50,7 +50,7 @@ impl JobObserver for JobProgress<'_> {
     }
 }
 
-/// Runs `job` with an observer whose progress goes to `callback`, on the thread of the caller.
+/// Runs `job` with an observer whose progress the calling thread reports to `callback`.
 pub(crate) fn observed<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
@@ -71,7 +71,7 @@ pub(crate) fn observed<T: Send>(
                 return Ok(());
             };
             let mut told = locked(&told);
-            // Only what is new is told: the callback takes the interpreter from other threads.
+            // Only changes are reported, because the callback takes the interpreter from other threads.
             if let Some(StageProgress { stage, done, total }) = now
                 && now != *told
             {
@@ -83,8 +83,8 @@ pub(crate) fn observed<T: Send>(
     )
 }
 
-/// What a job over files gives: its summary as JSON, the largest clusters of it, kept and removed rows of each source that has tables of
-/// its own, and warnings.
+/// Result of a job over files: its summary as JSON, the largest clusters, the files of kept and removed rows for each source with tables of
+/// its own, and the warnings.
 type PathsDone = (
     String,
     Vec<ClusterExample>,
@@ -92,10 +92,10 @@ type PathsDone = (
     Vec<String>,
 );
 
-/// Two documents of a cluster, the survivor first: ids, and texts where both are at hand.
+/// Two documents of a cluster, the survivor first: their ids, and their texts if available.
 type ClusterExample = [(String, Option<String>); 2];
 
-/// Runs `lookalike dedup` with these words. Its decisions go to the file `decisions`, if one is named.
+/// Runs `lookalike dedup` with these arguments. Its decisions are written to the file `decisions`, if given.
 #[pyfunction]
 #[pyo3(signature = (words, decisions, progress=None))]
 pub(crate) fn dedup_paths(
@@ -129,7 +129,7 @@ fn cluster_example(cluster: ClusterRow) -> ClusterExample {
     }
 }
 
-/// Runs `lookalike overlap` with these words and returns its summary as JSON, and warnings.
+/// Runs `lookalike overlap` with these arguments and returns its summary as JSON, and the warnings.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn overlap_paths(
@@ -144,7 +144,7 @@ pub(crate) fn overlap_paths(
     })
 }
 
-/// Runs `lookalike evaluate` with these words and returns its answer as JSON, and warnings.
+/// Runs `lookalike evaluate` with these arguments and returns its answer as JSON, and the warnings.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn evaluate_paths(
@@ -158,7 +158,7 @@ pub(crate) fn evaluate_paths(
     })
 }
 
-/// Runs `lookalike pairs` with these words and returns warnings.
+/// Runs `lookalike pairs` with these arguments and returns the warnings.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn pairs_paths(
@@ -173,7 +173,7 @@ pub(crate) fn pairs_paths(
     })
 }
 
-/// Runs `lookalike extract` with these words and returns its summary as JSON, and warnings.
+/// Runs `lookalike extract` with these arguments and returns its summary as JSON, and the warnings.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn extract_paths(
@@ -188,13 +188,13 @@ pub(crate) fn extract_paths(
     })
 }
 
-/// The URLs of the objects that an argument names in a store.
+/// Returns the URLs of the objects in a store that an argument names.
 #[pyfunction]
 pub(crate) fn object_urls(py: Python<'_>, argument: &str) -> PyResult<Vec<String>> {
     run(py, |_| Ok(program::object_urls(argument)?))
 }
 
-/// An explanation of two documents: the text, the JSON, the page, and warnings.
+/// The explanation of two documents: the text, the JSON, the page, and the warnings.
 pub(crate) type PairTold = (String, String, String, Vec<String>);
 
 pub(crate) fn told_pair(job: ProgramJob<PairExplanation>) -> Result<PairTold, CallError> {
@@ -202,7 +202,7 @@ pub(crate) fn told_pair(job: ProgramJob<PairExplanation>) -> Result<PairTold, Ca
     Ok((text, json, page, told(job.warnings)))
 }
 
-/// Explains two texts, or the documents that the words name.
+/// Explains two texts, or the documents that the arguments name.
 #[pyfunction]
 #[pyo3(signature = (words, texts=None))]
 pub(crate) fn explain(
@@ -216,7 +216,7 @@ pub(crate) fn explain(
     })
 }
 
-/// A document of a job over files that is explained.
+/// A document of a job over files to be explained.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ExplainedNumber {
@@ -230,7 +230,7 @@ impl From<ExplainedNumber> for NumberedDocument {
     }
 }
 
-/// Explains two documents of the job over files that these words of `lookalike dedup` are.
+/// Explains two documents of the job over files that these arguments of `lookalike dedup` describe.
 #[pyfunction]
 pub(crate) fn explain_paths(
     py: Python<'_>,

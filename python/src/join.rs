@@ -19,7 +19,8 @@ use crate::work::{Cancellation, for_all, run};
 /// `b` (uint64, rows from 0; without `b=` the smaller row first) and `distance` (uint32, bits), in the order of rows.
 ///
 /// The result is exact: no pair is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64, or of the
-/// hexadecimal digits of 64 or 128 bits, as `simhash` and the command make them: Arrow data, NumPy arrays, or iterables of `int` or `str` and None; nulls are in no pair. `distance` is from 0
+/// hexadecimal digits of 64 or 128 bits, as `simhash` and the command make them: Arrow data, NumPy arrays, or iterables of `int` or `str`
+/// and None; nulls are in no pair. `distance` is from 0
 /// to 16, by default 3, or that of a `preset`, which is for fingerprints of `simhash(texts, preset=preset)`. Raises `TypeError` for values that are
 /// not fingerprints, `ValueError` for other distances, widths that differ, a distance beside a preset and fingerprints that it is not for,
 /// `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal ones have n (n - 1) / 2 pairs.
@@ -81,21 +82,21 @@ struct RowPair {
     distance: u32,
 }
 
-/// Rows by their codes.
+/// Rows sorted by their codes.
 struct RowsByCode<W>(Vec<(W, u64)>);
 
 impl<W: Word> RowsByCode<W> {
     fn of(column: &CodeColumn<W>, cancellation: &Cancellation) -> Result<Self, CallError> {
         let numbered = column.codes.iter().enumerate();
         let mut rows: Vec<_> = numbered.map(|(at, &code)| (code, column.row(at))).collect();
-        // By code for the binary search of `rows`, then by row: equal codes give their rows in ascending order.
+        // By code, for the binary search in `rows`, and then by row, so that equal codes have their rows in ascending order.
         sort(&mut rows, cancellation)?;
         Ok(Self(rows))
     }
 
     fn rows(&self, code: W) -> impl Iterator<Item = u64> + Clone + '_ {
-        // The engine tells codes, not places, since it sorts and drops repeats of its own. A search for each
-        // pair that is found is cheap beside the join.
+        // The engine sorts and drops repeated codes itself, so it reports codes instead of rows. A search for each pair found is cheap
+        // compared with the join.
         let first = self.0.partition_point(|&(other, _)| other < code);
         let rest = self.0[first..].iter();
         rest.take_while(move |&&(other, _)| other == code)
@@ -103,14 +104,14 @@ impl<W: Word> RowsByCode<W> {
     }
 }
 
-/// Items that are sorted between two looks.
+/// Number of items that are sorted between checks for cancellation.
 const SORTED: usize = 1 << 18;
 
 fn cancelled() -> CallError {
     CallError::Failed("the join was cancelled".to_owned())
 }
 
-/// Sorts items, until somebody cancels it.
+/// Sorts items, unless cancelled.
 fn sort<T: Ord>(items: &mut [T], cancellation: &Cancellation) -> Result<(), CallError> {
     let is_cancelled = || cancellation.is_cancelled();
     let mut parts = vec![items];
@@ -130,15 +131,15 @@ fn sort<T: Ord>(items: &mut [T], cancellation: &Cancellation) -> Result<(), Call
     Ok(())
 }
 
-/// Bits in which some codes differ. A design takes bits to be even, and a table whose key has none of these is one long list: so
-/// these bits are spread over all places, of 32 or 64 if that is enough.
+/// The bits in which some codes differ. A design expects bits to be evenly distributed, and a table whose key contains none of the
+/// differing bits would be a single long list. So these bits are spread over all positions, of 32 or 64 bits if that is enough.
 struct VaryingBits<W> {
     bits: W,
-    /// The bits in which the codes do not differ.
+    /// Values of the bits in which the codes do not differ.
     common: W,
-    /// Where the bits go, in their order.
+    /// Positions to which the bits move, in their order.
     places: W,
-    /// Number of places: 32, 64 or 128.
+    /// Number of positions: 32, 64 or 128.
     width: u32,
 }
 
@@ -163,23 +164,23 @@ impl<W: Word> VaryingBits<W> {
         C::from_word(C::Word::from_u128(spread.to_u128()))
     }
 
-    /// The code that came of one of the codes by [`VaryingBits::spread`].
+    /// Reverses [`VaryingBits::spread`].
     fn gathered<C: Code>(&self, spread: C) -> W {
-        // As wide as the places, which are those of a code.
+        // This has the width of the positions, which fits in a code.
         let spread = W::from_u128(spread.word().to_u128());
         spread.extract(self.places).deposit(self.bits) | self.common
     }
 
-    /// Distance of any code to each of the codes in the other bits.
+    /// Returns the distance of any code to each of the codes in the other bits.
     fn distance_beside(&self, code: W) -> u32 {
         (code & !self.bits ^ self.common).ones()
     }
 }
 
-/// Codes that a thread takes at a time.
+/// Number of codes that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
 
-/// All pairs of a row of `a` and a row of `b`.
+/// Finds all pairs of a row of `a` and a row of `b`.
 fn joined<W: Word>(
     a: &CodeColumn<W>,
     b: &CodeColumn<W>,
@@ -196,7 +197,7 @@ fn joined<W: Word>(
     join(a, b, &bits, distance, threads, cancellation)
 }
 
-/// All pairs of a row of `a` and a row of `b`, in whose codes `bits` vary.
+/// Finds all pairs of a row of `a` and a row of `b`, given the bits in which their codes vary.
 fn joined_in<W: Word, C: Code>(
     a: &CodeColumn<W>,
     b: &CodeColumn<W>,
@@ -214,7 +215,7 @@ fn joined_in<W: Word, C: Code>(
     let queries = queries.map_err(CallError::value)?;
     drop(spread);
     let rows = RowsByCode::of(b, cancellation)?;
-    // Nulls have no code, so places here are not rows of the column: `CodeColumn::row` is asked for each.
+    // Nulls have no code, so positions in `codes` are not rows of the column: `CodeColumn::row` converts each.
     let starts: Vec<usize> = (0..a.codes.len()).step_by(CHUNK).collect();
     let found = for_all(
         threads,
@@ -240,8 +241,7 @@ fn joined_in<W: Word, C: Code>(
                     distance: spread_distance + beside,
                 }));
             });
-            // Chunks are of ascending rows of `a`: sorted by themselves and put one behind the other they are
-            // in order as a whole.
+            // Chunks cover ascending rows of `a`, so when each is sorted, their concatenation is sorted too.
             pairs.sort_unstable();
             Ok(pairs)
         },
@@ -249,7 +249,7 @@ fn joined_in<W: Word, C: Code>(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// All pairs `a < b` of rows.
+/// Finds all pairs `a < b` of rows.
 fn self_joined<W: Word>(
     column: &CodeColumn<W>,
     distance: u32,
@@ -257,13 +257,13 @@ fn self_joined<W: Word>(
     cancellation: &Cancellation,
 ) -> Result<Vec<RowPair>, CallError> {
     let rows = RowsByCode::of(column, cancellation)?;
-    // The join tells pairs of different codes only: those of equal ones are made here.
+    // The join only reports pairs of different codes; pairs of equal ones are created here.
     let pairs = Mutex::new(equal_pairs(&rows)?);
     let limits = SelfJoinLimits::default().threads(threads);
     let is_cancelled = || cancellation.is_cancelled();
     let ended = self_join_until(&column.codes, distance, limits, &is_cancelled, || {
         |first, second, distance| {
-            // The order of codes is not that of rows: which row is `a` is decided for each pair.
+            // The order of codes is not that of rows, so which row is `a` is decided for each pair.
             let of_codes = rows.rows(first).flat_map(|a| {
                 rows.rows(second).map(move |b| RowPair {
                     a: a.min(b),
@@ -291,7 +291,7 @@ fn equal_pairs<W: Word>(rows: &RowsByCode<W>) -> Result<Vec<RowPair>, CallError>
         .map(|equal| equal.len() * (equal.len() - 1) / 2)
         .fold(0, usize::saturating_add);
     let mut pairs = Vec::new();
-    // Asked for at once: the system refuses what the machine does not have, and ends the process where it grows to that.
+    // Reserved at once, so that the system refuses more memory than the machine has. Growing step by step, the process would be killed.
     pairs
         .try_reserve_exact(count)
         .map_err(|_| CallError::MemoryLimit {

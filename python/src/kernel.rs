@@ -1,7 +1,7 @@
-//! Steps of a deduplication that is spread over many machines, on batches of Arrow data.
+//! The steps of a deduplication that is distributed over many machines, on batches of Arrow data.
 //!
-//! Batches come from an engine that moves rows between machines: all columns are found by their names, and whatever a step takes for granted
-//! is checked.
+//! The batches come from an engine that moves rows between machines, so columns are found by name, and everything that a step relies on is
+//! checked.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,14 +33,14 @@ use crate::error::{CallError, told, type_name};
 use crate::texts::named;
 use crate::work::run;
 
-/// Bytes that are held before `pack` hands them out.
+/// Number of bytes that are held before `pack` returns them.
 const HELD: usize = 32 << 20;
 
 /// Steps of `lookalike dedup` for engines that spread a collection over many machines.
 #[pyclass(frozen, name = "DedupKernel", module = "lookalike._lookalike")]
 pub(crate) struct PyDedupKernel {
-    // Kept for pickling: an engine sends the words to its workers, and each builds its own kernel of them. That
-    // is why nothing of a `prepare` or of counts travels along.
+    // Kept for pickling: an engine sends the arguments to its workers, each of which builds its own kernel from them. So the state of
+    // `prepare` and counts are not transferred.
     words: Vec<OsString>,
     warnings: Vec<String>,
     kernel: DedupKernel,
@@ -53,8 +53,8 @@ impl From<KernelError> for CallError {
     fn from(error: KernelError) -> Self {
         match error {
             KernelError::Settings(error) => error.into(),
-            // Settings that the caller can change; then data that a shuffle repeated, mixed up or cut off; the
-            // rest is no fault of either.
+            // First, settings that the caller can change; then, data that a shuffle repeated, mixed up or truncated; the rest is the fault
+            // of neither.
             KernelError::NoLevels | KernelError::WholeRecords { .. } => Self::value(error),
             KernelError::RepeatedRank { .. }
             | KernelError::AgainstAfterOthers { .. }
@@ -110,7 +110,7 @@ impl PyDedupKernel {
         self.words.clone()
     }
 
-    /// Things to know about the words, a line each.
+    /// Warnings about the options, one on each line.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
@@ -121,20 +121,20 @@ impl PyDedupKernel {
         self.kernel.settings().method.name()
     }
 
-    /// Text of the scheme.
+    /// Returns the text of the scheme.
     #[getter]
     fn scheme(&self) -> String {
         self.kernel.settings().scheme.to_string()
     }
 
-    /// The field whose values `pack` wants as `value`.
+    /// Returns the field whose values `pack` needs as `value`.
     #[getter]
     fn value_field(&self) -> Option<String> {
         let field = self.kernel.order_field().map(OrderField::path);
         field.map(ToString::to_string)
     }
 
-    /// The field whose values are the categories.
+    /// Returns the field whose values are the categories.
     #[getter]
     fn category_field(&self) -> Option<String> {
         match self.kernel.category()? {
@@ -143,42 +143,42 @@ impl PyDedupKernel {
         }
     }
 
-    /// True if `pack` wants a `position`.
+    /// Returns true if `pack` needs a `position`.
     #[getter]
     fn needs_position(&self) -> bool {
         self.kernel.needs_position()
     }
 
-    /// True if documents of one class are copies of its first.
+    /// Returns true if the documents of a class count as copies of its first.
     #[getter]
     fn copies_are_pairs(&self) -> bool {
         self.kernel.copies_are_pairs()
     }
 
-    /// True unless copies are all there is to find.
+    /// Returns true unless only copies are to be found.
     #[getter]
     fn finds_near(&self) -> bool {
         self.kernel.has_keys()
     }
 
-    /// True if `prepare` wants levels.
+    /// Returns true if `prepare` needs levels.
     #[getter]
     fn needs_levels(&self) -> bool {
         self.kernel.needs_levels()
     }
 
-    /// Least resemblance of near-duplicates.
+    /// Returns the minimum resemblance of near-duplicates.
     #[getter]
     fn threshold(&self) -> f64 {
         self.kernel.threshold()
     }
 
-    /// Counts the features of a sample; gives their number.
+    /// Counts the features of a sample, and returns their number.
     fn count(&self, batch: &Bound<'_, PyAny>) -> PyResult<u64> {
         let tables = tables(batch)?;
         run(batch.py(), |_| {
             let mut worker = locked(&self.worker);
-            // The worker counts over all batches of a task: what is told is the part of this one.
+            // The worker counts over all batches of a task, so only return the number of this batch.
             let before = worker.frequency().total();
             for table in &tables {
                 self.each_document(table, |document| {
@@ -190,13 +190,13 @@ impl PyDedupKernel {
         })
     }
 
-    /// Counts of features of all that this object counted.
+    /// Returns the feature counts of everything that this object has counted.
     fn frequencies<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let bytes = py.detach(|| locked(&self.worker).frequency().to_bytes());
         PyBytes::new(py, &bytes)
     }
 
-    /// Sum of counts.
+    /// Adds up feature counts.
     #[staticmethod]
     fn merge_frequencies<'py>(
         py: Python<'py>,
@@ -209,14 +209,14 @@ impl PyDedupKernel {
         Ok(PyBytes::new(py, &sum.to_bytes()))
     }
 
-    /// Levels of counts.
+    /// Returns the levels of feature counts.
     #[staticmethod]
     fn levels<'py>(py: Python<'py>, frequencies: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let frequency = FeatureFrequency::from_bytes(frequencies).map_err(CallError::from)?;
         Ok(PyBytes::new(py, &frequency.levels().to_bytes()))
     }
 
-    /// Says what `pack` depends on.
+    /// Sets what `pack` depends on.
     #[pyo3(signature = (documents, buckets, levels=None))]
     fn prepare(&self, documents: u64, buckets: u32, levels: Option<&[u8]>) -> PyResult<()> {
         let levels = levels.filter(|_| self.kernel.needs_levels());
@@ -230,7 +230,7 @@ impl PyDedupKernel {
         Ok(())
     }
 
-    /// Packs documents; hands out what is packed where that is much.
+    /// Packs documents. Returns the packed rows if there are enough of them.
     fn pack(&self, batch: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
         let tables = tables(batch)?;
         run(batch.py(), |_| {
@@ -239,8 +239,7 @@ impl PyDedupKernel {
             for table in &tables {
                 self.each_document(table, |document| Ok(packer.add(document)?))?;
             }
-            // Few large blocks: each row of the result is the share of one bucket, and a shuffle pays for every
-            // row.
+            // Few large blocks: each row of the result is the share of one bucket, and a shuffle has a cost for every row.
             let rows = match packer.held() > HELD {
                 true => packer.take(),
                 false => Vec::new(),
@@ -249,7 +248,7 @@ impl PyDedupKernel {
         })
     }
 
-    /// Hands out what is packed.
+    /// Returns the rows that are still packed.
     fn packed(&self, py: Python<'_>) -> PyResult<ArrowTable> {
         run(py, |_| {
             let mut packer = locked(&self.packer);
@@ -257,7 +256,7 @@ impl PyDedupKernel {
         })
     }
 
-    /// Groups whole buckets of packed documents.
+    /// Groups complete buckets of packed documents.
     #[pyo3(
         signature = (batches, buckets, group_limit=Some(32)),
         text_signature = "($self, batches, buckets, group_limit=32)"
@@ -280,7 +279,7 @@ impl PyDedupKernel {
                 ];
                 parts.push((buckets.as_primitive::<Int32Type>().clone(), columns));
             }
-            // The same row of the three columns is one block: they are read together, never column by column.
+            // The same row of the three columns is one block, so they are read together, never column by column.
             let rows = parts.iter().flat_map(|(buckets, columns)| {
                 let bytes = move |row| [0, 1, 2].map(|at| columns[at].get(row));
                 (0..buckets.len()).map(move |row| (buckets.value(row) as u32, bytes(row)))
@@ -297,7 +296,7 @@ impl PyDedupKernel {
         })
     }
 
-    /// Edges that counts and sizes do not rule out.
+    /// Returns the edges that counts and sizes do not rule out.
     fn promising(&self, batches: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
         let tables = tables(batches)?;
         run(batches.py(), |_| {
@@ -314,7 +313,7 @@ impl PyDedupKernel {
         })
     }
 
-    /// Component of each node of the edges.
+    /// Returns the component of each node of the edges.
     #[staticmethod]
     fn connected(batches: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
         let tables = tables(batches)?;
@@ -334,7 +333,7 @@ impl PyDedupKernel {
         })
     }
 
-    /// Components, packed for the buckets of their nodes.
+    /// Packs components for the buckets of their nodes.
     #[staticmethod]
     fn pack_components(batches: &Bound<'_, PyAny>, buckets: u32) -> PyResult<ArrowTable> {
         let tables = tables(batches)?;
@@ -351,7 +350,7 @@ impl PyDedupKernel {
         })
     }
 
-    /// Classes of whole buckets that are in a component or have copies, and these copies.
+    /// Returns the classes of complete buckets that are in a component or have copies, with these copies.
     fn members(&self, batches: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
         let tables = tables(batches)?;
         run(batches.py(), |_| {
@@ -365,7 +364,7 @@ impl PyDedupKernel {
         })
     }
 
-    /// Classes of whole components that join a survivor.
+    /// Returns the classes of complete components that join a survivor.
     fn settle(&self, batches: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
         let tables = tables(batches)?;
         run(batches.py(), |cancellation| {
@@ -373,8 +372,7 @@ impl PyDedupKernel {
             let (mut ranks, mut survivors) = (Vec::new(), Vec::new());
             let (mut similarities, mut reasons) = (Float64Builder::new(), StringBuilder::new());
             self.for_each_component(&tables, |members| {
-                // Goes through the rest without work. What is returned then is dropped: `run` raises what
-                // cancelled it.
+                // Skip the rest without doing work. The result is dropped, because `run` raises the exception that cancelled it.
                 if cancellation.is_cancelled() {
                     return Ok(());
                 }
@@ -422,7 +420,7 @@ impl PyDedupKernel {
 }
 
 impl PyDedupKernel {
-    /// Shows the documents of a table.
+    /// Visits the documents of a table.
     fn each_document(
         &self,
         table: &StructArray,
@@ -459,7 +457,7 @@ impl PyDedupKernel {
         Ok(())
     }
 
-    /// Shows the members of each component.
+    /// Visits the members of each component.
     fn for_each_component(
         &self,
         tables: &[StructArray],
@@ -472,12 +470,12 @@ impl PyDedupKernel {
             rows.extend((0..table.len()).map(|row| (components.value(row), number, row)));
             batches.push(ClassRows::of(table, &self.columns)?);
         }
-        // A shuffle brings the rows of a component in any order and in several batches: sorted, each component
-        // is one run. Its members are put into the order of ranks by the worker.
+        // A shuffle delivers the rows of a component in any order and in several batches. Sorting makes each component contiguous; the
+        // worker orders its members by rank.
         rows.sort_unstable();
         let mut members = Vec::new();
         for component in rows.chunk_by(|a, b| a.0 == b.0) {
-            // One buffer for all components, most of which have two members.
+            // A single buffer for all components, most of which have two members.
             members.clear();
             let all = component.iter();
             members.extend(all.map(|&(_, batch, row)| batches[batch].member(row)));
@@ -487,7 +485,7 @@ impl PyDedupKernel {
     }
 }
 
-/// All tables of an object with Arrow data, or of a list of such objects.
+/// Reads all tables of an object with Arrow data, or of a list of such objects.
 pub(crate) fn tables(data: &Bound<'_, PyAny>) -> Result<Vec<StructArray>, CallError> {
     let objects = match data.cast::<PyList>() {
         Ok(list) => list.iter().collect(),
@@ -515,7 +513,7 @@ pub(crate) fn array(table: &StructArray) -> ArrayRef {
     Arc::new(table.clone())
 }
 
-/// A column of a type in which no value is missing.
+/// Returns a column of a given type in which no value is missing.
 fn whole<'t>(
     table: &'t StructArray,
     name: &str,
@@ -544,12 +542,12 @@ fn longs(table: &StructArray, name: &str) -> Result<Int64Array, CallError> {
     Ok(values.as_primitive::<Int64Type>().clone())
 }
 
-/// A column of truths that may be missing, or have missing values: they are false.
+/// A column of booleans that may be missing or have missing values, which count as false.
 struct TruthColumn(Option<ArrayRef>);
 
 fn truths(table: &StructArray, name: &str) -> Result<TruthColumn, CallError> {
     match table.column_by_name(name) {
-        // Most collections have nothing that others are compared with, and engines then leave the column out.
+        // Usually there are no documents that others are only compared with, and engines then leave the column out.
         None => Ok(TruthColumn(None)),
         Some(values) if values.data_type() == &DataType::Boolean => {
             Ok(TruthColumn(Some(values.clone())))
@@ -578,7 +576,7 @@ struct ClassRows {
 impl ClassRows {
     fn of(table: &StructArray, columns: &DocumentColumns) -> Result<Self, CallError> {
         let columns = DocumentColumns {
-            // Ranks stand for the order by now.
+            // Ranks already express the order.
             order: None,
             ..columns.clone()
         };
@@ -603,7 +601,7 @@ fn unprepared() -> CallError {
     CallError::Value("nothing was prepared: call prepare first".to_owned())
 }
 
-/// A column of packed rows. Those that are missing have none.
+/// A column of packed rows. A missing value has no rows.
 enum PayloadColumn {
     Small(BinaryArray),
     Large(LargeBinaryArray),
@@ -634,8 +632,7 @@ impl PayloadColumn {
             Self::Small(values) => (values.is_valid(row), values.value(row)),
             Self::Large(values) => (values.is_valid(row), values.value(row)),
         };
-        // Rows of two kinds come in one table, as a union of them makes it: each has nulls in the columns of
-        // the other kind.
+        // Rows of two kinds come in one table, as a union makes it: each has nulls in the columns of the other kind.
         if is_there { bytes } else { &[] }
     }
 }
@@ -650,11 +647,11 @@ fn rows_of(columns: &[PayloadColumn]) -> impl Iterator<Item = &[u8]> {
     columns.iter().flat_map(rows)
 }
 
-/// Packed rows by their buckets.
+/// Returns a table of packed rows by bucket.
 fn bucket_table(name: &str, rows: &[(u32, Vec<u8>)]) -> Result<ArrowTable, CallError> {
-    // Signed, since Spark has no other integers.
+    // Signed, because Spark has no unsigned integers.
     let buckets: Vec<i32> = rows.iter().map(|(bucket, _)| *bucket as i32).collect();
-    // Large: blocks of a batch may be more than 2 GiB together, where offsets of 32 bits end.
+    // A large column, because the blocks of a batch may exceed 2 GiB together, the limit of 32-bit offsets.
     let mut bytes = LargeBinaryBuilder::new();
     rows.iter().for_each(|(_, rows)| bytes.append_value(rows));
     ArrowTable::of(vec![

@@ -1,14 +1,14 @@
 //! The extension module of the Python package `lookalike`.
 //!
-//! The package around it is Python: `lookalike/__init__.py` has what users see. Here are the calls that need the engine:
+//! The package around it is written in Python: `lookalike/__init__.py` exports what users see. This module has the functions that need the
+//! engine:
 //!
-//! - `capsule` takes Arrow data in and hands it out, and checks what producers say; all `unsafe` is there;
-//! - `texts`, `codes`, `array` and `pickled` are columns of Arrow as the engine reads and makes them;
-//! - `work` runs the engine on threads of its own, beside which the caller hears of Ctrl-C;
+//! - `capsule` takes Arrow data from Python, checks it, and exports Arrow data; all `unsafe` code is there;
+//! - `texts`, `codes`, `array` and `pickled` are Arrow columns as the engine reads and creates them;
+//! - `work` runs the engine on separate threads, while the calling thread handles Ctrl-C;
 //! - `error` turns errors into the exceptions of `lookalike/_errors.py`;
-//! - the others are functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`, `lines`,
-//!   `decisions` with `documents`; `minwise` is for `lookalike.compat.datasketch`, `kernel` and
-//!   `chunks` for engines such as Spark.
+//! - the other modules have the functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`, `lines`, `decisions` with
+//!   `documents`; `minwise` is for `lookalike.compat.datasketch`, and `kernel` and `chunks` are for engines such as Spark.
 
 mod array;
 mod capsule;
@@ -39,15 +39,14 @@ use lookalike_batch::DEDUP_RESULTS;
 use lookalike_batch::overlap::ATLAS_RESULTS;
 use pyo3::prelude::*;
 
-/// Runs the command with these words, the name of the program first, and returns its exit status.
+/// Runs the command with these arguments, the name of the program first, and returns its exit status.
 ///
-/// Signals and standard output are the command's.
+/// The command handles signals and writes to standard output as usual.
 #[pyfunction]
 fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    // Panics of the command are told as those of the program are.
-    // As a command it is alone in the process: nobody else sets hooks meanwhile.
+    // Report panics of the command as the program does. The command is alone in the process, so nobody else sets panic hooks meanwhile.
     let silent = std::panic::take_hook();
-    // Detached, for the command may run for hours; other threads of the interpreter must not stand still.
+    // Detached, because the command may run for hours, and other threads of the interpreter must not be blocked.
     let status = py.detach(|| lookalike_cli::run(words));
     std::panic::set_hook(silent);
     status
@@ -56,7 +55,7 @@ fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
 /// The engine of the package `lookalike`; use that.
 #[pymodule(gil_used = false)]
 fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // A panic becomes an exception: see `work`.
+    // Panics become exceptions: see `work`.
     std::panic::set_hook(Box::new(|_| ()));
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("ATLAS_RESULTS", ATLAS_RESULTS.to_vec())?;

@@ -1,4 +1,4 @@
-//! Lines of files of results.
+//! Lines of result files.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write};
@@ -20,8 +20,7 @@ use crate::error::{CallError, type_name};
 /// Lines of a file that Zstandard compressed, one after another.
 #[pyclass(frozen, module = "lookalike")]
 pub(crate) struct ZstdLines {
-    // The outer buffer holds what is unpacked, to look for line feeds in; the inner one is of the compressed
-    // bytes.
+    // The outer buffer holds decompressed bytes, in which line feeds are searched; the inner one holds compressed bytes.
     reader: Mutex<BufReader<zstd::Decoder<'static, BufReader<File>>>>,
     path: PathBuf,
 }
@@ -32,7 +31,7 @@ impl ZstdLines {
     }
 }
 
-/// Makes a table of lines of JSON, one object each, by way of a file in `folder`.
+/// Makes a table from lines of JSON, one object each, by way of a file in `folder`.
 #[pyfunction]
 pub(crate) fn table_of_lines(
     py: Python<'_>,
@@ -41,8 +40,8 @@ pub(crate) fn table_of_lines(
 ) -> PyResult<ArrowTable> {
     let path = folder.join("table.parquet");
     let failed = |error: std::io::Error| CallError::Failed(error.to_string());
-    // By way of a file, since the types of columns are inferred from all lines by the writer of results: a
-    // table made here has the types that the same records have in results as Parquet.
+    // By way of a file, because the writer of results infers the types of columns from all lines. So the table has the same types as the
+    // same records in results in Parquet format.
     let mut table = AtomicFile::lines(&path, OutputFormat::Parquet, "").map_err(failed)?;
     for line in lines.try_iter()? {
         table
@@ -53,7 +52,7 @@ pub(crate) fn table_of_lines(
     read_parquet(py, path)
 }
 
-/// Writes the rows of a table to a file as lines of JSON, as the command reads the same rows from Parquet.
+/// Writes the rows of a table to a file as lines of JSON, in the form in which the command reads the same rows from Parquet.
 ///
 /// # Errors
 /// [`CallError::BadInput`] for rows without a value in the column `id`.
@@ -129,8 +128,7 @@ impl ZstdLines {
         let mut line = Vec::new();
         py.detach(|| {
             let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            // With its line feed, as Python's own files give lines. The end of the file is the one line without
-            // a byte.
+            // Includes the line feed, like lines of Python's own files. Only the end of the file gives a line without any byte.
             reader.read_until(b'\n', &mut line)
         })
         .map_err(|error| Self::failed(&self.path, &error))?;

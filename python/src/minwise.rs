@@ -1,4 +1,4 @@
-//! Minima of hash values under random permutations, as the Python library datasketch computes them, to the last bit.
+//! Minima of hash values under random permutations, exactly as the Python library datasketch computes them.
 //!
 //! NumPy's arithmetic is part of the definition: products of unsigned numbers wrap around.
 
@@ -13,9 +13,9 @@ use crate::error::CallError;
 use crate::whole::WholeNumber;
 use crate::work::{for_all, run};
 
-/// The prime of the scheme `legacy`.
+/// Prime of the scheme `legacy`.
 const MERSENNE: u64 = (1 << 61) - 1;
-/// Sets that a thread takes at a time.
+/// Number of sets that a thread takes at a time.
 const BLOCK: usize = 64;
 
 /// Random permutations of hash values, of one of the schemes of datasketch.
@@ -31,7 +31,7 @@ enum PermutationScheme {
     Mersenne { a: Vec<u64>, b: Vec<u64> },
 }
 
-/// The least value of each permutation so far.
+/// Least value of each permutation so far.
 enum Minima {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
@@ -47,28 +47,27 @@ fn wide(bytes: &[u8]) -> Vec<u64> {
     words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// The finalizer of MurmurHash3 for 32 bits.
+/// Computes the finalizer of MurmurHash3 for 32 bits.
 fn mixed_32(mut hash: u32) -> u32 {
-    // A bijection: different hashes stay different. `a·x + b` modulo a power of two mixes upwards only (bit i
-    // of it depends on bits 0 to i of x); this mixes downwards as well.
+    // A bijection, so different hashes stay different. `a·x + b` modulo a power of two only mixes upwards (bit i of the result depends on
+    // bits 0 to i of x); this also mixes downwards.
     hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
     hash ^ (hash >> 16)
 }
 
-/// The finalizer of MurmurHash3 for 64 bits.
+/// Computes the finalizer of MurmurHash3 for 64 bits.
 fn mixed_64(mut hash: u64) -> u64 {
-    // The same for 64 bits, by Appleby's fmix64.
+    // The 64-bit counterpart, Appleby's fmix64.
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
 }
 
-/// `x` modulo the prime, cut to 32 bits.
+/// Returns `x` modulo the prime, truncated to 32 bits.
 fn folded(x: u64) -> u64 {
-    // At most 7 above the prime.
-    // 2^61 is 1 modulo the prime: the three highest bits count as they are. No division, which would cost more
-    // than all else in the loop.
+    // 2^61 is 1 modulo the prime, so the three highest bits are added as they are. The sum is at most 7 above the prime. This avoids a
+    // division, which would cost more than the rest of the loop.
     let sum = (x & MERSENNE) + (x >> 61);
     let rest = if sum >= MERSENNE { sum - MERSENNE } else { sum };
     rest & 0xffff_ffff
@@ -82,13 +81,13 @@ impl PermutationScheme {
         }
     }
 
-    /// The start of a SHA-1 of this item, as wide as the scheme wants it.
+    /// Returns the beginning of an item's SHA-1 hash, as wide as the scheme needs.
     fn hash(&self, item: &[u8]) -> u64 {
         let digest = Sha1::digest(item);
         let (words, _) = digest.as_chunks::<4>();
         let low = u32::from_le_bytes(words[0]);
         match self {
-            // The first eight bytes as one little-endian number, of two halves.
+            // The first eight bytes as one little-endian number, from two halves.
             Self::Wide { .. } => u64::from(u32::from_le_bytes(words[1])) << 32 | u64::from(low),
             Self::Narrow { .. } | Self::Mersenne { .. } => low.into(),
         }
@@ -97,7 +96,7 @@ impl PermutationScheme {
     fn lower(&self, minima: &mut Minima, hash: u64) {
         match (self, minima) {
             (Self::Narrow { a, b }, Minima::Narrow(minima)) => {
-                // The caller has seen to it that nothing is cut off.
+                // The caller has made sure that nothing is truncated.
                 let hash = mixed_32(hash as u32);
                 for (least, (a, b)) in zip(minima, zip(a, b)) {
                     *least = (*least).min(a.wrapping_mul(hash).wrapping_add(*b));
@@ -111,12 +110,12 @@ impl PermutationScheme {
             }
             (Self::Mersenne { a, b }, Minima::Wide(minima)) => {
                 for (least, (a, b)) in zip(minima, zip(a, b)) {
-                    // The product is cut to 64 bits before it is reduced: no permutation in the strict sense,
-                    // but what NumPy computes, and signatures must match those that are stored.
+                    // The product is truncated to 64 bits before it is reduced. This is not a permutation in the strict sense, but it is
+                    // what NumPy computes, and signatures must match stored ones.
                     *least = (*least).min(folded(a.wrapping_mul(hash).wrapping_add(*b)));
                 }
             }
-            // `minima` makes those of the scheme.
+            // `minima` always has the variant of the scheme.
             _ => {}
         }
     }
@@ -143,10 +142,10 @@ impl Minima {
     }
 }
 
-/// The items of a set, if all are `bytes`.
+/// Returns the items of a set, if all are `bytes`.
 fn byte_strings(items: &Bound<'_, PyList>) -> Option<Vec<PyBackedBytes>> {
-    // One item of another type sends the whole set back: Python then hashes all of it by the function that the
-    // caller gave, so that a set is never half of each.
+    // If one item has another type, the whole set is returned to Python, which hashes all of it with the caller's function, so that no set
+    // is hashed by two functions.
     let items = items.iter();
     items
         .map(|item| Some(PyBackedBytes::from(item.cast_into_exact::<PyBytes>().ok()?)))
@@ -155,7 +154,7 @@ fn byte_strings(items: &Bound<'_, PyList>) -> Option<Vec<PyBackedBytes>> {
 
 #[pymethods]
 impl MinwisePermutations {
-    /// The permutations with these factors and summands, little-endian numbers as wide as hash values of the scheme.
+    /// Creates permutations with these factors and summands: little-endian numbers as wide as the scheme's hash values.
     #[new]
     fn new(scheme: &str, a: &[u8], b: &[u8]) -> PyResult<Self> {
         let permutations = match scheme {
@@ -180,7 +179,7 @@ impl MinwisePermutations {
         Ok(Self(permutations))
     }
 
-    /// Hash values after these items, hashed by SHA-1. None if one of them is not `bytes`.
+    /// Returns the hash values after adding these items, hashed by SHA-1. None if one of them is not `bytes`.
     fn update<'py>(
         &self,
         hashvalues: &[u8],
@@ -193,7 +192,7 @@ impl MinwisePermutations {
         Some(PyByteArray::new(items.py(), &minima))
     }
 
-    /// Hash values after these hashes: little-endian numbers, as wide as the hash values.
+    /// Returns the hash values after adding these hashes: little-endian numbers as wide as the hash values.
     fn update_hashed<'py>(
         &self,
         py: Python<'py>,
@@ -214,7 +213,7 @@ impl MinwisePermutations {
         PyByteArray::new(py, &minima.bytes())
     }
 
-    /// Hash values of many sets one after another, on all threads, each from these. None if an item is not `bytes`.
+    /// Returns the hash values of many sets, computed on all threads, each starting from these. None if an item is not `bytes`.
     fn bulk<'py>(
         &self,
         py: Python<'py>,
@@ -222,8 +221,8 @@ impl MinwisePermutations {
         sets: Vec<Bound<'py, PyList>>,
         threads: Option<WholeNumber>,
     ) -> PyResult<Option<Bound<'py, PyByteArray>>> {
-        // `PyBackedBytes` keeps the objects alive and can be read without the interpreter: threads see the
-        // bytes in place, nothing is copied.
+        // `PyBackedBytes` keeps the objects alive and can be read without the interpreter, so threads read the bytes in place without a
+        // copy.
         let sets: Option<Vec<_>> = sets.iter().map(byte_strings).collect();
         let Some(sets) = sets else {
             return Ok(None);
@@ -239,7 +238,7 @@ impl MinwisePermutations {
             };
             for_all(threads, blocks, cancellation, || (), work)
         })?;
-        // A bytearray, for NumPy makes an array over it that can be written to.
+        // A bytearray, so that NumPy can make a writable array over it.
         Ok(Some(PyByteArray::new(py, &done.concat())))
     }
 }

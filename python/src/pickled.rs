@@ -1,4 +1,4 @@
-//! Arrays and tables as bytes, by which they go to other processes: a stream of Arrow IPC.
+//! Arrays and tables as bytes, for transfer to other processes: a stream of Arrow IPC.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::array::{ArrowArray, ArrowTable};
 use crate::error::CallError;
 
-/// The table that these bytes are.
+/// Reads a table from bytes.
 #[pyfunction]
 pub(crate) fn table_of_bytes(py: Python<'_>, bytes: &Bound<'_, PyBytes>) -> PyResult<ArrowTable> {
     let bytes = bytes.as_bytes();
     Ok(py.detach(|| read(bytes)).map_err(CallError::bad_input)?)
 }
 
-/// The array that these bytes are: the column of a table with one.
+/// Reads an array from bytes: the only column of a table.
 #[pyfunction]
 pub(crate) fn array_of_bytes(py: Python<'_>, bytes: &Bound<'_, PyBytes>) -> PyResult<ArrowArray> {
     table_of_bytes(py, bytes)?.__getitem__(COLUMN)
@@ -40,7 +40,7 @@ fn written(schema: &Schema, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowErr
     writer.into_inner()
 }
 
-/// Returns the function of this module that makes the value again, and its argument, for `pickle`.
+/// Returns, for `pickle`, the function of this module that recreates the value, and its argument.
 fn reduced<'py>(
     py: Python<'py>,
     function: &str,

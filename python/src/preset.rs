@@ -1,4 +1,4 @@
-//! Presets: what they stand for beside other arguments, and the distance of a search.
+//! Presets: their meaning together with other arguments, and the distance of a search.
 
 use lookalike::{Preset, Scheme};
 use lookalike_batch::LARGEST_DISTANCE;
@@ -8,10 +8,10 @@ use crate::codes::FingerprintColumn;
 use crate::error::CallError;
 use crate::whole::WholeNumber;
 
-/// Distance of a search where none is named.
+/// Default distance of a search.
 const DEFAULT_DISTANCE: u32 = 3;
 
-/// Preset, as an argument names it.
+/// A preset, named by an argument.
 #[derive(Clone, Copy)]
 pub(crate) struct NamedPreset(pub(crate) Preset);
 
@@ -26,7 +26,7 @@ impl<'py> FromPyObject<'_, 'py> for NamedPreset {
 }
 
 impl NamedPreset {
-    /// The scheme with the features and the sketch of the preset; an error where it has others of its own.
+    /// Returns the scheme with the features and the sketch of the preset, or an error if the scheme sets others.
     pub(crate) fn scheme(self, base: Scheme) -> Result<Scheme, CallError> {
         let (own, default) = (self.0.scheme(base), Scheme::default());
         let is_free = [default.shingle, own.shingle].contains(&base.shingle)
@@ -44,7 +44,7 @@ impl NamedPreset {
         }
     }
 
-    /// Refuses fingerprints of another width.
+    /// Returns an error for fingerprints of another width.
     pub(crate) fn ensure_fits(self, codes: &mut FingerprintColumn) -> Result<(), CallError> {
         let (name, wanted) = (self.0.name(), self.0.bits());
         match codes.bits_or(wanted) {
@@ -57,13 +57,13 @@ impl NamedPreset {
     }
 }
 
-/// The distance that goes with the fingerprints of a preset.
+/// Returns the distance for fingerprints of a preset.
 #[pyfunction]
 pub(crate) fn preset_distance(name: NamedPreset) -> u32 {
     name.0.distance()
 }
 
-/// The distance of a search, which a preset may name.
+/// Returns the distance of a search, which a preset may determine.
 pub(crate) fn search_distance(
     distance: Option<WholeNumber>,
     preset: Option<NamedPreset>,
@@ -80,7 +80,7 @@ pub(crate) fn search_distance(
     }
 }
 
-/// A number of bits; an error for a distance that no index is built for.
+/// Returns the distance as a number of bits, or an error if no index is built for it.
 pub(crate) fn check_distance(distance: i64) -> Result<u32, CallError> {
     match u32::try_from(distance) {
         Ok(bits) if bits <= LARGEST_DISTANCE => Ok(bits),

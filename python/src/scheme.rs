@@ -57,13 +57,13 @@ impl PyScheme {
 
     fn __repr__(&self) -> String {
         let (text, default) = (self.0.to_string(), Scheme::default().to_string());
-        // Every text has all fields, in one order: the two run side by side.
+        // Every text has all fields in the same order, so the two can be compared field by field.
         let fields = text.split(' ').zip(default.split(' '));
         let changed = fields.filter(|(own, default)| own != default);
         let changed: Vec<_> = changed.filter_map(|(own, _)| own.split_once('=')).collect();
         let mut again = Scheme::default();
         let is_read = |(name, value): &(&str, &str)| set(&mut again, name, value).is_ok();
-        // Not all parts are options: a table of terms stands in the text only.
+        // Not all parts are options: a table of terms is only in the text.
         if !changed.iter().all(is_read) || again != self.0 {
             return format!("Scheme({text:?})");
         }
@@ -90,7 +90,7 @@ impl PyScheme {
     }
 }
 
-/// The scheme with the features and the sketch of a preset, where one is named.
+/// Returns the scheme with the features and the sketch of a preset, if one is given.
 pub(crate) fn with_preset(
     scheme: Scheme,
     preset: Option<NamedPreset>,
@@ -98,7 +98,7 @@ pub(crate) fn with_preset(
     preset.map_or(Ok(scheme), |preset| preset.scheme(scheme))
 }
 
-/// Sets the part of the scheme that its text calls `name`.
+/// Sets the part of the scheme that is called `name` in its text.
 fn set(scheme: &mut Scheme, name: &str, value: &str) -> Result<(), CallError> {
     match name {
         "html" => read(&mut scheme.html, name, value),
@@ -116,7 +116,7 @@ fn set(scheme: &mut Scheme, name: &str, value: &str) -> Result<(), CallError> {
         "nouns" => read(&mut scheme.nouns, name, value),
         "fields" => read(&mut scheme.fields, name, value),
         "sketch" => read(&mut scheme.sketch, name, value),
-        // Without `sip`: its key is a secret, and a scheme is printed.
+        // Without `sip`, because its key is secret and a scheme is printed.
         "hash" => {
             scheme.hash = match value {
                 "xxh3-64" => TokenHash::Xxh3,
@@ -147,7 +147,7 @@ where
     Ok(())
 }
 
-/// The scheme that was given, else the default. Schemes that need a table of terms have no place for it here.
+/// Returns the given scheme or the default. Returns an error for schemes that need a table of terms, which these functions do not take.
 pub(crate) fn given(scheme: Option<PyScheme>) -> Result<Scheme, CallError> {
     let scheme = scheme.map_or_else(Scheme::default, |scheme| scheme.0);
     if scheme.terms.is_some() || scheme.shingle.needs_terms() || scheme.weight.needs_terms() {

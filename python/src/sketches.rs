@@ -20,10 +20,10 @@ use crate::texts::{TextColumn, TextSource, for_each_chunk};
 use crate::whole::{WholeNumber, whole_number};
 use crate::work::{for_all, run};
 
-/// Texts that a thread takes at a time.
+/// Number of texts that a thread takes at a time.
 const BLOCK: usize = 256;
 
-/// Makes an array of every chunk of texts, block by block on all threads, and joins them.
+/// Makes an array for every chunk of texts, block by block on all threads, and concatenates them.
 fn sketched<'py>(
     texts: &Bound<'py, PyAny>,
     scheme: &Scheme,
@@ -36,11 +36,10 @@ fn sketched<'py>(
         let blocks = (0..chunk.len()).step_by(BLOCK);
         let blocks = blocks.map(|start| start..(start + BLOCK).min(chunk.len()));
         let blocks: Vec<_> = blocks.collect();
-        // One chunk at a time: texts of an iterator are dropped before the next come, so that memory is that of
-        // a chunk and the sketches, whatever the number of texts.
+        // One chunk at a time: the texts of an iterator are dropped before the next ones are read, so memory only holds a chunk and the
+        // sketches, whatever the number of texts.
         parts.extend(run(texts.py(), |cancellation| {
-            // One for each thread, not for each text: its buffers and tables of normalization are warm after
-            // the first texts.
+            // One extractor for each thread, not for each text: its buffers and normalization tables are filled by the first texts.
             let extractor = || FeatureExtractor::new(scheme);
             for_all(
                 threads,
@@ -164,7 +163,7 @@ pub(crate) fn minhash(
                 let set = texts.get(at).map(|text| extractor.feature_set(text));
                 let is_there = set.is_some_and(|set| hash.signature_into(set, &mut minima));
                 match is_there {
-                    // A fixed-size list has its values for null, too: places are found by multiplication.
+                    // A fixed-size list has values even for nulls, because positions are found by multiplication.
                     true => signatures.values().append_slice(&minima),
                     false => signatures.values().append_nulls(functions),
                 }
@@ -233,11 +232,10 @@ pub(crate) fn resemblance<'py>(
     let py = a.py();
     let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
     if let (Ok(a), Ok(b)) = (a.cast::<PyString>(), b.cast::<PyString>()) {
-        // Borrowed from the Python strings, which are immutable and held by the caller: other threads of the
-        // interpreter may run meanwhile.
+        // Borrowed from Python strings, which are immutable and held by the caller, so other threads of the interpreter may run meanwhile.
         let (a, b) = (a.to_str()?, b.to_str()?);
         let similarity = run(py, |_| {
-            // Two, for a feature set borrows its extractor.
+            // Two extractors, because a feature set borrows its extractor.
             let (mut own, mut other) = (
                 FeatureExtractor::new(&scheme),
                 FeatureExtractor::new(&scheme),
@@ -249,8 +247,7 @@ pub(crate) fn resemblance<'py>(
         })?;
         return Ok(similarity.into_pyobject(py)?.into_any());
     }
-    // Both whole: chunks of the two need not be of the same lengths, and an iterator has no length that could
-    // be compared before.
+    // Both as a whole: their chunks may have different lengths, and the length of an iterator is not known in advance.
     let (a, b) = (all(a)?, all(b)?);
     let (rows_a, rows_b) = (rows(&a), rows(&b));
     if rows_a.len() != rows_b.len() {
@@ -303,7 +300,7 @@ fn all<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<TextColumn>> {
     Ok(chunks)
 }
 
-/// Chunk and place in it of every row.
+/// Returns the chunk of every row, and its position there.
 fn rows(chunks: &[TextColumn]) -> Vec<(usize, usize)> {
     let numbered = chunks.iter().enumerate();
     numbered

@@ -1,4 +1,4 @@
-//! Texts that a caller hands over: columns of Arrow of any string type, or Python strings.
+//! Texts from a caller: Arrow columns of any string type, or Python strings.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ pub(crate) enum TextColumn {
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
-    /// Texts by their numbers, of those that are not missing.
+    /// Indexes of texts in a dictionary, `None` for missing texts, and the dictionary.
     Dictionary(Vec<Option<usize>>, Box<TextColumn>),
-    /// So many missing ones.
+    /// This number of missing texts.
     Missing(usize),
 }
 
 impl TextColumn {
-    /// The texts of an array.
+    /// Reads the texts of an array.
     pub(crate) fn of(array: &ArrayRef) -> Result<Self, CallError> {
         Ok(match array.data_type() {
             DataType::Utf8 => Self::Small(array.as_string().clone()),
             DataType::LargeUtf8 => Self::Large(array.as_string().clone()),
             DataType::Utf8View => Self::View(array.as_string_view().clone()),
             DataType::Null => Self::Missing(array.len()),
-            // The dictionary is shared, not unpacked: a category of a million rows is a few strings.
+            // The dictionary is shared, not unpacked: a category of a million rows is only a few strings.
             DataType::Dictionary(_, values) if is_text(values) => {
                 let values = Self::of(array.as_any_dictionary().values())?;
                 Self::Dictionary(dictionary_keys(array), Box::new(values))
@@ -56,7 +56,7 @@ impl TextColumn {
         }
     }
 
-    /// A text; none if it is missing.
+    /// Returns a text, or `None` if it is missing.
     pub(crate) fn get(&self, at: usize) -> Option<&str> {
         match self {
             Self::Small(array) => array.is_valid(at).then(|| array.value(at)),
@@ -68,16 +68,15 @@ impl TextColumn {
     }
 }
 
-/// Places of the values of a dictionary array in its dictionary.
+/// Returns the indexes of a dictionary array's values in its dictionary.
 pub(crate) fn dictionary_keys(array: &ArrayRef) -> Vec<Option<usize>> {
     let dictionary = array.as_any_dictionary();
-    // `normalized_keys` panics here. All values are null then, whatever their keys say.
+    // `normalized_keys` would panic here. All values are null in this case, whatever their keys.
     if dictionary.values().is_empty() {
         return vec![None; array.len()];
     }
     let keys = dictionary.normalized_keys();
-    // Keys under nulls are arbitrary; `normalized_keys` has clamped them, so that none of them is out of
-    // bounds.
+    // Keys of null values are arbitrary, but `normalized_keys` has clamped them, so none is out of bounds.
     let there = |at: usize| array.is_valid(at).then(|| keys[at]);
     (0..array.len()).map(there).collect()
 }
@@ -89,7 +88,7 @@ fn is_text(data_type: &DataType) -> bool {
     )
 }
 
-/// The name of a type as Arrow's users write it: `int64`, `string`.
+/// Returns the name of a type as Arrow's users write it, such as `int64` or `string`.
 pub(crate) fn named(data_type: &DataType) -> String {
     match data_type {
         DataType::Utf8 => "string".to_owned(),
@@ -106,7 +105,7 @@ pub(crate) fn named(data_type: &DataType) -> String {
     }
 }
 
-/// The one column of an array: itself, or that of a table with one column.
+/// Returns the only column of an array: the array itself, or the column of a table with one.
 pub(crate) fn single_column(
     array: ArrayRef,
     what: &str,
@@ -130,23 +129,23 @@ pub(crate) fn single_column(
     }
 }
 
-/// Texts, a chunk at a time.
+/// Texts from a caller, a chunk at a time.
 pub(crate) enum TextSource<'py> {
     Arrow(ArrowProducer),
     Python {
         items: Bound<'py, PyIterator>,
-        /// Items read.
+        /// Number of items read so far.
         row: usize,
     },
 }
 
-/// Most texts of a chunk.
+/// Maximum number of texts in a chunk.
 const CHUNK_TEXTS: usize = 1 << 16;
-/// A chunk ends when its texts have so many bytes.
+/// Size in bytes at which a chunk ends.
 const CHUNK_BYTES: usize = 1 << 24;
 
 impl<'py> TextSource<'py> {
-    /// The texts of an object: Arrow data, or an iterable of strings.
+    /// Creates a source from Arrow data or from an iterable of strings.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> Result<Self, CallError> {
         if let Some(producer) = ArrowProducer::of(object)? {
             return Ok(Self::Arrow(producer));
@@ -157,8 +156,8 @@ impl<'py> TextSource<'py> {
                 type_name(object)
             ))
         };
-        // These can be iterated over, and would be taken for their characters, bytes or keys: the likeliest
-        // slip of all, which must not give a result.
+        // These are iterable and would be read as their characters, bytes or keys. This is the likeliest mistake, and it must not give a
+        // result.
         let is_single = object.is_instance_of::<PyString>()
             || object.is_instance_of::<PyBytes>()
             || object.is_instance_of::<PyDict>();
@@ -172,12 +171,12 @@ impl<'py> TextSource<'py> {
         Ok(Self::Python { items, row: 0 })
     }
 
-    /// The next chunk; none at the end.
+    /// Returns the next chunk, or `None` at the end.
     pub(crate) fn next(&mut self, py: Python<'py>) -> Result<Option<TextColumn>, CallError> {
         self.next_of(py, Ok)
     }
 
-    /// The next chunk of texts that `texts_of` makes of a column.
+    /// Returns the next chunk of the texts that `texts_of` makes from a column.
     fn next_of(
         &mut self,
         py: Python<'py>,
@@ -215,17 +214,17 @@ fn next_strings(
             }
         }
         *row += 1;
-        // After the text, not before: a text above the limit is a chunk by itself.
+        // Checked after the text, not before, so that a text above the limit is a chunk by itself.
         if bytes >= CHUNK_BYTES {
             break;
         }
     }
     let texts = texts.finish();
-    // Large, since one text alone may pass 2 GiB.
+    // A large column, because a single text may exceed 2 GiB.
     Ok((!texts.is_empty()).then_some(TextColumn::Large(texts)))
 }
 
-/// The text of an item.
+/// Returns the text of an item.
 pub(crate) fn string<'a>(item: &'a Bound<'_, PyAny>, row: usize) -> Result<&'a str, CallError> {
     let text = item.cast::<PyString>().map_err(|_| {
         CallError::Type(format!(
@@ -240,7 +239,7 @@ pub(crate) fn string<'a>(item: &'a Bound<'_, PyAny>, row: usize) -> Result<&'a s
     })
 }
 
-/// Calls `work` for the chunks of texts, one after the other.
+/// Calls `work` for all chunks of texts, one after the other.
 pub(crate) fn for_each_chunk<'py>(
     texts: &Bound<'py, PyAny>,
     work: impl FnMut(Arc<TextColumn>) -> PyResult<()>,
@@ -248,7 +247,7 @@ pub(crate) fn for_each_chunk<'py>(
     for_each_chunk_of(texts, Ok, work)
 }
 
-/// The same for the texts that `texts_of` makes of columns.
+/// Calls `work` for all chunks of the texts that `texts_of` makes from columns.
 pub(crate) fn for_each_chunk_of<'py>(
     texts: &Bound<'py, PyAny>,
     texts_of: impl Fn(ArrayRef) -> Result<ArrayRef, CallError>,
@@ -258,8 +257,7 @@ pub(crate) fn for_each_chunk_of<'py>(
     let mut source = TextSource::of(texts)?;
     while let Some(chunk) = source.next_of(py, &texts_of)? {
         work(Arc::new(chunk))?;
-        // A generator in Python looks for signals itself; Arrow data of many small chunks would keep Ctrl-C
-        // waiting.
+        // A generator in Python checks for signals itself, but Arrow data of many small chunks would delay Ctrl-C.
         py.check_signals()?;
     }
     Ok(())

@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::texts::{dictionary_keys, named};
 
-/// A value as Python has it; `None` where there is none.
+/// Returns a value as a Python object; `None` for a null.
 pub(crate) fn value<'py>(
     py: Python<'py>,
     array: &ArrayRef,
@@ -90,14 +90,14 @@ pub(crate) fn value<'py>(
         }
         DataType::Dictionary(..) => {
             let values = array.as_any_dictionary().values();
-            // A slice of one value: keys of the whole array would be computed anew for each.
+            // Slice to one value: otherwise the keys of the whole array would be computed again for each value.
             match dictionary_keys(&array.slice(at, 1))[0] {
                 Some(key) => value(py, values, key)?,
                 None => py.None().into_bound(py),
             }
         }
         DataType::Map(..) => {
-            // Pairs, for keys may repeat and need not be hashable: the form that pyarrow gives.
+            // A list of pairs, because keys may repeat and need not be hashable. pyarrow returns the same form.
             let entries = array.as_map().value(at);
             let (keys, values) = (entries.column(0), entries.column(1));
             let pairs: PyResult<Vec<_>> = (0..entries.len())
@@ -109,7 +109,7 @@ pub(crate) fn value<'py>(
     })
 }
 
-/// A value of a type that a class of Python's library stands for.
+/// Returns a value of a type for which Python's library has a class.
 fn scalar<'py>(
     py: Python<'py>,
     array: &ArrayRef,
@@ -186,7 +186,7 @@ fn duration(py: Python<'_>, micros: i128) -> PyResult<Bound<'_, PyAny>> {
 }
 
 fn date(py: Python<'_>, days: i64) -> PyResult<Bound<'_, PyAny>> {
-    // The number that Python gives to the first of January 1970.
+    // The ordinal of 1 January 1970 in Python.
     let class = py.import("datetime")?.getattr("date")?;
     class.call_method1("fromordinal", (719_163 + days,))
 }
@@ -195,7 +195,7 @@ fn time(py: Python<'_>, micros: i128) -> PyResult<Bound<'_, PyAny>> {
     moment(py, micros, None)?.call_method0("time")
 }
 
-/// A time, given in microseconds since 1970.
+/// Returns a time, given in microseconds since 1970.
 fn moment<'py>(py: Python<'py>, micros: i128, zone: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
     let module = py.import("datetime")?;
     let utc = module.getattr("timezone")?.getattr("utc")?;
@@ -220,7 +220,7 @@ fn moment<'py>(py: Python<'py>, micros: i128, zone: Option<&str>) -> PyResult<Bo
     }
 }
 
-/// All values of an array.
+/// Returns all values of an array.
 pub(crate) fn list<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     let values: PyResult<Vec<_>> = (0..array.len()).map(|at| value(py, array, at)).collect();
     PyList::new(py, values?)

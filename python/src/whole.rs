@@ -1,16 +1,16 @@
-//! Whole numbers that a caller gives as settings.
+//! Integers that a caller gives as settings.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-/// A whole number where a setting may be left out; see [`whole_number`].
+/// An integer for a setting that may be left out; see [`whole_number`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WholeNumber(pub(crate) i64);
 
-/// A whole number, negative ones included: whether a setting may have it, the setting says itself, in words of its own.
+/// Extracts an integer, which may be negative: each setting checks its own range, with its own message.
 pub(crate) fn whole_number(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    // Python counts with True as 1, but nobody writes it for a number.
+    // Python treats True as 1, but nobody means it as a number.
     if value.is_instance_of::<PyBool>() {
         return Err(PyTypeError::new_err(format!(
             "a whole number is wanted, not {value}"

@@ -1,5 +1,4 @@
-//! Work beside the interpreter: the engine runs on threads of its own, without the interpreter's lock, while the thread of the
-//! caller looks for signals.
+//! Running the engine without the interpreter's lock, on separate threads, while the calling thread checks for signals.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,22 +10,22 @@ use pyo3::prelude::*;
 use crate::error::CallError;
 use crate::whole::WholeNumber;
 
-/// Time between two looks for signals: Ctrl-C is heard within it.
+/// Interval at which signals are checked, so that Ctrl-C takes effect within it.
 const LISTENING: Duration = Duration::from_millis(50);
 
-/// Says to the threads of a call whether its result is still wanted.
+/// Tells the threads of a call whether its result is still wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Cancellation(AtomicBool);
 
 impl Cancellation {
-    /// True if nobody waits for the result any more.
+    /// Returns true if nobody waits for the result any more.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Runs `work` on another thread and waits for it. After a signal whose handler raises, as that of Ctrl-C does, the work is
-/// cancelled and the exception raised.
+/// Runs `work` on another thread and waits for it. If a signal handler raises an exception, as that of Ctrl-C does, the work is cancelled
+/// and the exception returned.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cancellation) -> Result<T, CallError> + Send,
@@ -34,7 +33,7 @@ pub(crate) fn run<T: Send>(
     run_beside(py, work, |py| py.check_signals())
 }
 
-/// As [`run`], with something else to do every now and then on the thread of the caller, beside looking for signals.
+/// Runs `work` like [`run`], and calls `look` at intervals on the calling thread, which should also check for signals.
 pub(crate) fn run_beside<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cancellation) -> Result<T, CallError> + Send,
@@ -42,38 +41,37 @@ pub(crate) fn run_beside<T: Send>(
 ) -> PyResult<T> {
     let done = py.detach(|| {
         let cancellation = Cancellation::default();
-        // Nothing is ever sent: the end of the sender is the message, which also a panic brings about.
+        // Nothing is ever sent: dropping the sender is the message, which happens even on a panic.
         let (ended, ending) = channel::<()>();
         std::thread::scope(|scope| {
             let cancellation = &cancellation;
             let worker = scope.spawn(move || {
-                // Dropped at the end, however it comes.
+                // Dropped at the end, however the work ends.
                 let _ended = ended;
                 work(cancellation)
             });
-            // Timed out: still at work. Disconnected: done. Short work returns at once, without a wait of 50
-            // ms.
+            // A timeout means that the work continues; a disconnect means that it is done. So short work returns at once, without waiting
+            // for 50 ms.
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = ending.recv_timeout(LISTENING) {
-                // The first exception counts. After it handlers are not run again: the work is on its way out,
-                // and a second Ctrl-C would replace the exception.
+                // Only the first exception counts. After it, handlers are not run again: the work is already ending, and a second Ctrl-C
+                // would replace the exception.
                 if raised.is_none() {
                     raised = Python::attach(&look).err();
-                    // Relaxed: nothing is read on the strength of the flag. Work that hears of it some items
-                    // later is no worse.
+                    // Relaxed is enough: nothing is read depending on the flag, and it does no harm if the work notices it some items
+                    // later.
                     cancellation.0.store(raised.is_some(), Ordering::Relaxed);
                 }
             }
             let done = worker.join().unwrap_or_else(|panic| Err(of_panic(&*panic)));
-            // The exception wins over a result that came in time, else Ctrl-C in the last moment would be
-            // swallowed.
+            // The exception takes precedence over a result that came in time; otherwise Ctrl-C at the last moment would be ignored.
             raised.map_or(done, |error| Err(error.into()))
         })
     });
     Ok(done?)
 }
 
-/// A defect of the engine.
+/// Creates the error for a panic, which is a bug in the engine.
 fn of_panic(panic: &(dyn Any + Send)) -> CallError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -83,14 +81,14 @@ fn of_panic(panic: &(dyn Any + Send)) -> CallError {
     ))
 }
 
-/// Runs something short on the thread of the caller; a panic is an error.
+/// Runs something short on the calling thread, and turns a panic into an error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, CallError>) -> PyResult<T> {
-    // Without it pyo3 raises `PanicException`, which is no `Exception` and passes by `except Exception`.
+    // Otherwise pyo3 would raise `PanicException`, which is not an `Exception` and is not caught by `except Exception`.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     Ok(done.unwrap_or_else(|panic| Err(of_panic(&*panic)))?)
 }
 
-/// Calls `work` for all items, on so many threads, each with a state of its own, and returns the results in their order.
+/// Calls `work` for all items on `threads` threads, each with its own state, and returns the results in the order of items.
 pub(crate) fn for_all<I: Send, S, T: Send>(
     threads: usize,
     items: Vec<I>,
@@ -104,8 +102,8 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
         let mut waiting = waiting
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // Items one by one, not in shares: they differ in cost by orders of magnitude, and the lock is held for
-        // a step of an iterator.
+        // Items are taken one by one, not in fixed shares, because their costs differ by orders of magnitude. The lock is only held for one
+        // step of the iterator.
         waiting.next().filter(|_| !cancellation.is_cancelled())
     };
     let share = || {
@@ -115,11 +113,11 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
         }
         Ok(done)
     };
-    // No thread without an item.
+    // No more threads than items.
     let threads = threads.clamp(1, count.max(1));
     let shares: Vec<Result<Vec<(usize, T)>, CallError>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(share)).collect();
-        // The calling thread takes part: one item, or one thread, starts no other.
+        // The calling thread takes part, so a single item or thread starts no other thread.
         let own = share();
         let others = others
             .into_iter()
@@ -130,16 +128,15 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
     });
     let mut all = Vec::with_capacity(count);
     for share in shares {
-        // The first share with an error decides, whose item need not be the first that failed. Messages name
-        // the row, so that any will do.
+        // The first share with an error decides, even if another item failed earlier. Messages name the row, so any of them will do.
         all.extend(share?);
     }
-    // Threads finished in any order; results are in that of the items, whatever the number of threads.
+    // Threads finish in any order, but results are in the order of items, whatever the number of threads.
     all.sort_unstable_by_key(|&(at, _)| at);
     Ok(all.into_iter().map(|(_, done)| done).collect())
 }
 
-/// Threads of a call: as many as asked for, else all processors that the process may use.
+/// Returns the number of threads of a call: as many as requested, or by default all processors that the process may use.
 pub(crate) fn threads(asked: Option<WholeNumber>) -> Result<usize, CallError> {
     match asked.map(|WholeNumber(asked)| asked) {
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),

@@ -1,5 +1,5 @@
-//! Load for a service, in an open loop: requests are due at a fixed rate whatever became of the earlier ones, and each is
-//! timed from the moment it was due, so that a service which stands still is not asked less (no coordinated omission).
+//! Generates load for a service in an open loop: requests are due at a fixed rate, whatever became of earlier ones, and each is timed from
+//! when it was due. So a service that stalls does not get fewer requests (no coordinated omission).
 //!
 //! ```text
 //! load codes N FILE                                     N fingerprints as raw numbers, for `lookalike store load`
@@ -7,15 +7,15 @@
 //! load ADDRESS soak RATE SECONDS CONNECTIONS STORED PID DATA
 //! ```
 //!
-//! KIND: `healthz`; `check`, `check-and-insert` (one fingerprint, JSON); `check-batch` (100 fingerprints, compact), `check-batch-json`
-//! (the same as JSON); `check-text`, `check-html` (about 5 kB). Half of the fingerprints are up to four bits from a stored one, half are not.
-//! With a PID, the processor time of the service for each answered request. One line of JSON comes out. A connection that is refused
-//! comes again after the time that the refusal names, or after RETRY-MS. With SHARED_BITS=N in the environment, all fingerprints, stored and asked
-//! for, have their first N bits in common (but for the flipped ones), as a hot bucket of a table would have it.
+//! KIND: `healthz`; `check`, `check-and-insert` (one fingerprint, JSON); `check-batch` (100 fingerprints, compact), `check-batch-json` (the
+//! same as JSON); `check-text`, `check-html` (about 5 kB). Half of the fingerprints differ from a stored one in up to four bits; the other
+//! half are unrelated. With a PID, the output includes the processor time of the service for each answered request. The output is one line
+//! of JSON. A refused connection is retried after the time that the refusal names, or after RETRY-MS. With SHARED_BITS=N in the
+//! environment, all fingerprints, stored and requested, agree in their first N bits (except for flipped ones), to produce a hot bucket.
 //!
-//! `soak` mixes checks (half), inserts after a check and replacements of documents that live for two minutes (a third), queries and deletes,
-//! and tells six times what the service takes (memory, descriptors, bytes in DATA) and what each sixth was answered in. A stop of the whole machine
-//! or of both processes by more than a second moves what is due by as much.
+//! `soak` mixes checks (half), inserts after a check and replacements of documents that live for two minutes (a third), queries and
+//! deletes. It reports six times the resources of the service (memory, descriptors, bytes in DATA), and the response times in each sixth.
+//! If the whole machine or both processes stop for more than a second, due times are shifted by the length of the stop.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -37,18 +37,18 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The bits that all fingerprints share.
+/// Mask of the bits in which all fingerprints agree.
 static SHARED: LazyLock<u64> = LazyLock::new(|| {
     let bits = std::env::var("SHARED_BITS").map_or(0, |bits| bits.parse().unwrap());
     !u64::MAX.checked_shr(bits).unwrap_or(0)
 });
 
-/// The fingerprint of a number.
+/// Returns the fingerprint for a number.
 fn fingerprint(n: u64) -> u64 {
     mix(n) & !*SHARED | 0xa5a5_a5a5_a5a5_a5a5 & *SHARED
 }
 
-/// What the n-th request asks for.
+/// Returns the fingerprint that the n-th request asks for.
 fn code(n: u64, stored: u64) -> u64 {
     let dice = mix(n ^ 1 << 50);
     if dice & 1 == 0 {
@@ -71,17 +71,17 @@ struct Plan {
     gap: Duration,
     all: u64,
     next: AtomicU64,
-    /// Microseconds by which a stop moved all that is due.
+    /// Total microseconds by which stops have shifted due times.
     stopped: AtomicU64,
-    /// After a refusal; what it says, if none.
+    /// Delay after a refusal; if `None`, the delay that the refusal names.
     retry: Option<Duration>,
-    /// Answers below 400, refusals with 503, everything else.
+    /// Counts of answers below 400, of refusals with 503, and of everything else.
     done: [AtomicU64; 3],
 }
 
-/// Lives of documents of a soak.
+/// Lifetime of the documents of a soak in seconds.
 const LIFE_SECONDS: u64 = 120;
-/// Parts of a soak.
+/// Number of parts of a soak.
 const PARTS: u64 = 6;
 
 impl Plan {
@@ -93,7 +93,7 @@ impl Plan {
                 ("check", "json", body.into_bytes())
             }
             "check-and-insert" => {
-                // Others every time the tool runs.
+                // Different ids in every run of the tool.
                 let salt = u64::from(std::process::id()) << 32;
                 let body = format!(
                     "{{\"id\":\"{:016x}\",\"fingerprint\":\"{:016x}\"}}",
@@ -160,7 +160,7 @@ impl Plan {
         request
     }
 
-    /// One connection: takes the next request that is due, again and again.
+    /// Runs one connection, which repeatedly takes the next request that is due.
     async fn connection(self: Arc<Self>) -> Vec<(u64, u32)> {
         let mut taken = Vec::with_capacity(1024);
         let mut stream = None;
@@ -190,7 +190,7 @@ impl Plan {
                 taken.push((n, due.elapsed().as_micros() as u32));
             }
             if status.is_none() || status == Some(503) {
-                // Whoever is told to come again comes when he was told, and not all at the same moment.
+                // Retry after the time named in the refusal, with some variation so that connections do not retry all at once.
                 let told = answer.and_then(|(_, seconds)| seconds).unwrap_or(0.1);
                 let wait = self.retry.unwrap_or(Duration::from_secs_f64(told));
                 sleep(wait.mul_f64(1.0 + (mix(n) % 64) as f64 / 256.0)).await;
@@ -198,7 +198,7 @@ impl Plan {
         }
     }
 
-    /// Notes stops until all is done.
+    /// Records stops of the machine until all requests are done.
     async fn watch(self: Arc<Self>) {
         const TICK: Duration = Duration::from_millis(100);
         while self.next.load(Relaxed) < self.all {
@@ -212,7 +212,7 @@ impl Plan {
     }
 }
 
-/// Percentiles of times, in milliseconds.
+/// Returns percentiles of times in milliseconds.
 fn shares(mut micros: Vec<u32>) -> [f64; 4] {
     micros.sort_unstable();
     [0.5, 0.99, 0.999, 1.0].map(|share| {
@@ -222,11 +222,11 @@ fn shares(mut micros: Vec<u32>) -> [f64; 4] {
     })
 }
 
-/// Bytes of all files below a directory, and how many there are.
+/// Returns the total size in bytes and the number of all files below a directory.
 fn files(folder: &std::path::Path) -> (u64, u64) {
     let (mut bytes, mut count) = (0, 0);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        // One that was removed meanwhile counts nothing.
+        // A file that was removed meanwhile does not count.
         match entry.metadata() {
             Ok(found) if found.is_dir() => {
                 let below = files(&entry.path());
@@ -239,7 +239,7 @@ fn files(folder: &std::path::Path) -> (u64, u64) {
     (bytes, count)
 }
 
-/// What the service takes, six times and at the end.
+/// Reports the resources of the service at the beginning of each part and at the end.
 async fn sample(plan: Arc<Plan>, seconds: u64, pid: String, data: String) {
     for part in 0..=PARTS {
         let after = Duration::from_secs(seconds * part / PARTS);
@@ -261,7 +261,7 @@ async fn sample(plan: Arc<Plan>, seconds: u64, pid: String, data: String) {
     }
 }
 
-/// The status of an answer, and the seconds of its Retry-After; none when the connection broke.
+/// Sends a request. Returns the status of the answer and the seconds in its Retry-After, or `None` if the connection broke.
 async fn ask(
     stream: &mut Option<TcpStream>,
     address: &str,
@@ -303,14 +303,14 @@ async fn ask(
         Some((status, retry, closes))
     };
     let answer = answer.await;
-    // A refused request leaves its connection open, a refused connection does not.
+    // A refused request leaves its connection open; a refused connection is closed.
     if answer.is_none_or(|(.., closes)| closes) {
         *stream = None;
     }
     answer.map(|(status, retry, _)| (status, retry))
 }
 
-/// Processor seconds and resident bytes of a process.
+/// Returns the processor time in seconds and the resident memory in bytes of a process.
 fn measured(pid: Option<&str>) -> Option<(f64, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid?)).ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();

@@ -1,7 +1,7 @@
 //! API keys and their roles.
 //!
-//! A key is 32 bytes of chance, so its plain BLAKE3 hash can be stored: nothing can be guessed from it. The file has one key a
-//! line, `ROLE NAME HASH`, and after that the collections that the key is for, if it is not for all; `#` begins a comment.
+//! A key consists of 32 random bytes, so its plain BLAKE3 hash can be stored without revealing anything. The file has one key a line:
+//! `ROLE NAME HASH`, followed by the names of the collections that the key is for, unless it is for all. `#` begins a comment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,33 +9,33 @@ use std::sync::Arc;
 
 use lookalike_store::is_name;
 
-/// Role of a key; each role includes the ones before.
+/// The role of a key. Each role includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyRole {
     /// Check, query, get, list, metrics.
     Read,
     /// Insert and delete documents.
     Write,
-    /// Make and remove collections.
+    /// Create and remove collections.
     Admin,
 }
 
-/// Invalid keys.
+/// An error in a key or a file of keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// No role of this name.
+    /// There is no role of this name.
     #[error("{0:?} is not a role: use read, write or admin")]
     Role(String),
-    /// A name that would not fit a line.
+    /// The name is not valid for a key.
     #[error("{0:?} is not a valid name of a key: use 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
     Name(String),
-    /// A name that no collection can have.
+    /// The name is not valid for a collection.
     #[error(
         "{0:?} is not a valid name of a collection: use 1 to 64 characters of a-z, 0-9, - and _"
     )]
     Collection(String),
-    /// A line of the file that says something else.
+    /// A line of the file is not a key.
     #[error("line {line}: {what}; each line is ROLE NAME HASH [COLLECTION...]")]
     Line {
         /// Number of the line, from 1.
@@ -45,17 +45,17 @@ pub enum KeyError {
     },
 }
 
-/// A key as it is stored.
+/// A key as it is stored, without its secret.
 #[derive(Clone)]
 pub struct ApiKey {
     pub(crate) role: KeyRole,
-    /// Name of the holder in the log.
+    /// Name of the holder, for the log.
     pub(crate) name: Arc<str>,
     hash: blake3::Hash,
     pub(crate) scope: KeyScope,
 }
 
-/// Collections that a key is for.
+/// The collections that a key is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum KeyScope {
     #[default]
@@ -64,7 +64,7 @@ pub(crate) enum KeyScope {
 }
 
 impl KeyScope {
-    /// Tells whether it includes a collection.
+    /// Tells whether the scope includes a collection.
     pub(crate) fn includes(&self, collection: &str) -> bool {
         match self {
             Self::All => true,
@@ -73,19 +73,19 @@ impl KeyScope {
     }
 }
 
-/// All keys. The default asks for none; a file without a key lets nobody in.
+/// All accepted keys. By default requests need no key; a file without a key admits nobody.
 #[derive(Clone, Debug, Default)]
 pub struct ApiKeys {
-    /// `None`: no key is asked for.
+    /// The keys; `None` if requests need no key.
     keys: Option<Vec<ApiKey>>,
 }
 
-/// A key that was just made.
+/// A newly generated key.
 #[derive(Clone)]
 pub struct NewKey {
-    /// The secret that its holder sends; shown once, stored nowhere.
+    /// Secret that the holder sends. It is shown once and not stored.
     pub secret: String,
-    /// Its line in the file, with the line's end.
+    /// Its line in the file, including the newline.
     pub line: String,
 }
 
@@ -124,7 +124,7 @@ fn check_name(name: &str) -> Result<(), KeyError> {
     Err(KeyError::Name(name.to_owned()))
 }
 
-/// The scope of some names of collections: all, if there are none.
+/// Returns the scope for names of collections: all collections if there are no names.
 fn scope(names: &[&str]) -> Result<KeyScope, KeyError> {
     match names.iter().find(|name| !is_name(name)) {
         Some(name) => Err(KeyError::Collection((*name).to_owned())),
@@ -136,10 +136,11 @@ fn scope(names: &[&str]) -> Result<KeyScope, KeyError> {
 }
 
 impl NewKey {
-    /// A key of a role for some collections, or for all if none is named, of 32 bytes that nobody can guess.
+    /// Generates a key with a role, for some collections or, if none is named, for all. `chance` must be 32 random bytes that nobody can
+    /// guess.
     ///
     /// # Errors
-    /// [`KeyError::Name`], [`KeyError::Collection`].
+    /// [`KeyError::Name`] and [`KeyError::Collection`].
     pub fn make(
         role: KeyRole,
         name: &str,
@@ -149,7 +150,7 @@ impl NewKey {
         check_name(name)?;
         scope(collections)?;
         let named: String = collections.iter().map(|name| format!(" {name}")).collect();
-        // A prefix lets scanners of repositories and logs find keys that leaked.
+        // The prefix lets scanners of repositories and logs find leaked keys.
         let digits: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let secret = format!("lk_{digits}");
         let hash = blake3::hash(secret.as_bytes());
@@ -197,12 +198,12 @@ impl ApiKeys {
         self.keys.is_some()
     }
 
-    /// Tells whether there are no keys.
+    /// Returns true if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.all().is_empty()
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.all().len()
     }
@@ -211,16 +212,15 @@ impl ApiKeys {
         self.keys.as_deref().unwrap_or_default()
     }
 
-    /// The key of a secret. If it stands on several lines, one that allows what is asked for, then that of the highest role. Takes as
-    /// long whichever key it is, and whether it is one.
+    /// Finds the key with a secret. If several lines have it, prefers one that `allows` accepts, and then the highest role. The time taken
+    /// depends neither on which key it is nor on whether there is one.
     pub(crate) fn find(&self, secret: &str, allows: impl Fn(&ApiKey) -> bool) -> Option<&ApiKey> {
         let hash = blake3::hash(secret.as_bytes());
-        // All lines are looked at even after a match: where the search stops would tell a client how far down
-        // its key stands.
+        // Compare all lines even after a match: otherwise the time would reveal how far down the key is.
         let rank = |key: &ApiKey| (allows(key), key.role);
         let mut found: Option<&ApiKey> = None;
         for key in self.all() {
-            // Equality of hashes takes constant time.
+            // Comparing hashes takes constant time.
             if key.hash == hash && found.is_none_or(|known| rank(known) < rank(key)) {
                 found = Some(key);
             }

@@ -1,4 +1,4 @@
-//! The state that all requests share.
+//! The state shared by all requests.
 
 use std::fmt;
 use std::io;
@@ -24,13 +24,13 @@ use crate::scheme_state::SchemeStates;
 use crate::sync::{read_lock, write_lock};
 use crate::worker_pool::WorkerPool;
 
-/// Interval at which a closing service checks whether requests have ended.
+/// Interval at which a closing service checks whether all requests have ended.
 const CLOSE_POLL: Duration = Duration::from_millis(10);
 
-/// Lead of the data over the clock that is reported at the start.
+/// Minimum lead of the data's time over the clock that is logged at the start.
 const MIN_REPORTED_LEAD: Duration = Duration::from_secs(60);
 
-/// The store, and all that bounds the work on it.
+/// The store, and the limits and resources of the work on it.
 pub struct AppState {
     pub(crate) store: Store,
     pub(crate) limits: ServiceLimits,
@@ -46,9 +46,9 @@ pub struct AppState {
     keys: RwLock<Arc<ApiKeys>>,
     clock: GuardedClock,
     stopping: AtomicBool,
-    /// Held from the count of collections to the creation of one more: creations that race would pass the limit together.
+    /// Held from counting the collections until another is created, so that concurrent creations cannot exceed the limit together.
     pub(crate) creating: Mutex<()>,
-    /// Held by whoever looks at the status: any number that ask together take one thread.
+    /// Held while the status is collected, so that concurrent requests for it use one thread at a time.
     pub(crate) status_turn: tokio::sync::Mutex<()>,
 }
 
@@ -62,10 +62,10 @@ impl fmt::Debug for AppState {
 }
 
 impl AppState {
-    /// A service over an open store.
+    /// Creates a service for an open store.
     ///
     /// # Errors
-    /// When its threads cannot be started.
+    /// Fails if its threads cannot be started.
     pub fn new(store: Store, config: ServiceConfig) -> io::Result<Self> {
         let open = store
             .collections()
@@ -86,7 +86,7 @@ impl AppState {
             resketches: ResketchJobs::default(),
             overload: LoadShedder::new(limits.queue_timeout),
             keys: RwLock::new(Arc::new(config.keys)),
-            // The newest time of any collection: time must not go back in the one that was written last.
+            // Start from the newest time of any collection, so that time does not go back in the one that was written last.
             clock: GuardedClock::new(config.clock, last.unwrap_or_default(), config.trust_clock),
             stopping: AtomicBool::new(false),
             creating: Mutex::new(()),
@@ -113,23 +113,23 @@ impl AppState {
         Ok(app)
     }
 
-    /// The time that documents live by.
+    /// Returns the current time by which documents expire.
     pub(crate) fn now(&self) -> UnixMillis {
         self.clock.now()
     }
 
-    /// The time of writes.
+    /// Returns the time of writes.
     pub(crate) fn write_time(&self) -> WriteTime {
         self.clock.write_time()
     }
 
-    /// Lead of the time over the clock.
+    /// Returns the lead of the service's time over the clock.
     pub(crate) fn time_ahead(&self) -> Duration {
         self.clock.ahead()
     }
 
-    /// Tells all collections the time, which they note, and by which they give back the room of what has expired: to be called every
-    /// minute or so.
+    /// Tells all collections the current time, which they record, and by which they free the memory of expired documents. Call this about
+    /// every minute.
     pub fn observe_time(&self) {
         let now = self.now();
         let open = self.store.collections().into_iter();
@@ -142,18 +142,18 @@ impl AppState {
         self.clock.is_held()
     }
 
-    /// The accepted keys at this moment.
+    /// Returns the keys accepted now.
     pub(crate) fn keys(&self) -> Arc<ApiKeys> {
         Arc::clone(&read_lock(&self.keys))
     }
 
-    /// Changes who may ask, from the next request on.
+    /// Replaces the accepted keys, from the next request on.
     pub fn set_keys(&self, keys: ApiKeys) {
-        // Requests that are being admitted go on with the keys that they have in hand.
+        // Requests that are just being authenticated continue with the old keys.
         *write_lock(&self.keys) = Arc::new(keys);
     }
 
-    /// Tells of something that changed, and by whose key.
+    /// Logs a change, with the name of the key that made it.
     pub(crate) fn log_change(&self, entry: LogEntry, by: Option<&KeyName>) {
         let entry = match by {
             Some(KeyName(name)) => entry.with("key", &**name),
@@ -167,7 +167,7 @@ impl AppState {
         self.metrics.reload_failed.store(failed, Ordering::Relaxed);
     }
 
-    /// A collection; only on a worker, since the store may be busy making another.
+    /// Returns a collection. Only call this on a worker, because it waits while the store creates another.
     pub(crate) fn collection(&self, name: &str) -> Result<Arc<Collection>, ProblemDetails> {
         Ok(self.store.collection(name)?)
     }
@@ -181,19 +181,19 @@ impl AppState {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// Ends the workers, then the store, in order. Waits for requests that were cut off and still hold the service; should some
-    /// not end, the store is left as a crash would: nothing that was acknowledged is lost. Returns whether the store was closed.
+    /// Ends the workers and then closes the store. Waits for interrupted requests that still use the service. If some do not end, the store
+    /// is left as after a crash, which loses no acknowledged write. Returns whether the store was closed.
     ///
     /// # Errors
-    /// The first failure of the medium; nothing that was acknowledged is lost.
+    /// The first failure of the medium; no acknowledged write is lost.
     pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<bool> {
-        // Requests that were cut off may still hold the state on a worker, and exports and jobs on threads of their own.
+        // Interrupted requests may still use the state on a worker, and exports and jobs on their own threads.
         self.stop();
         let end = Instant::now() + self.limits.drain;
         loop {
             match Arc::try_unwrap(self) {
                 Ok(app) => {
-                    // Workers first: what they still do may write, and a store that was closed refuses.
+                    // Workers first: their last jobs may write, and a closed store would refuse that.
                     drop(app.workers);
                     return app.store.close().map(|()| true);
                 }
@@ -208,7 +208,7 @@ impl AppState {
         }
     }
 
-    /// Removes what killed processes left in the directory of snapshots.
+    /// Removes unfinished snapshots that killed processes left in the directory.
     fn remove_unfinished_snapshots(&self) {
         let folder = self.snapshots.iter();
         let removed = folder.flat_map(|folder| self.store.remove_unfinished_snapshots(folder));
@@ -218,7 +218,7 @@ impl AppState {
         }
     }
 
-    /// Says what was found when the store was opened.
+    /// Logs what was found when the store was opened.
     fn log_collections(&self) {
         for (name, opened) in self.store.collections() {
             let entry = match opened {

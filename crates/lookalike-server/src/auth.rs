@@ -1,4 +1,4 @@
-//! Every request passes here: who asks, how long it took, what became of it.
+//! The gate that every request passes: checks its key, measures its time, and counts and logs its result.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::operation::ApiOperation;
 use crate::problem::{ProblemDetails, ProblemExt};
 use crate::request::body_format;
 
-/// Lets a request through to its operation, and counts what becomes of it.
+/// Passes an admitted request on to its operation, and counts and logs the result.
 pub(crate) async fn authenticate(
     State((app, operation)): State<(Arc<AppState>, ApiOperation)>,
     request: Request,
@@ -37,8 +37,7 @@ pub(crate) async fn authenticate(
                 extensions.insert(KeyName(key.name));
                 extensions.insert(key.scope);
             }
-            // The last net: a panic on this thread would close the connection, and with HTTP/2 cut off the
-            // other requests on it.
+            // A last resort: a panic on this thread would close the connection and, with HTTP/2, interrupt its other requests.
             AssertUnwindSafe(next.run(request))
                 .catch_unwind()
                 .await
@@ -51,8 +50,7 @@ pub(crate) async fn authenticate(
     if let Some(told) = told {
         app.metrics.refused(told.code);
     }
-    // Under load 503 is the answer that is meant, and metrics count it; what an operator has to repair comes
-    // with a detail.
+    // Under load, 503 is an intended answer and counted by metrics. Errors that an operator has to repair have a detail for operators.
     let is_failure = told.is_some_and(|told| told.operator_detail.is_some())
         || (status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE);
     let level = if is_failure {
@@ -76,7 +74,7 @@ pub(crate) async fn authenticate(
     response
 }
 
-/// The collection that the path of a request names, as handlers read it.
+/// Returns the collection that the path of a request names, decoded as for handlers.
 async fn named_collection(request: Request) -> (Request, Option<String>) {
     let (mut parts, body) = request.into_parts();
     let params = RawPathParams::from_request_parts(&mut parts, &())
@@ -87,8 +85,8 @@ async fn named_collection(request: Request) -> (Request, Option<String>) {
     (Request::from_parts(parts, body), name)
 }
 
-/// Tells whether a key is for what a request asks for. One for some collections is for nothing that tells of others; the list shows
-/// it its own.
+/// Tells whether a key is valid for an operation. A key for certain collections is not valid for operations that would reveal others;
+/// listing collections shows it only its own.
 fn is_in_scope(key: &ApiKey, operation: ApiOperation, collection: Option<&str>) -> bool {
     match collection {
         Some(name) => key.scope.includes(name),
@@ -96,8 +94,8 @@ fn is_in_scope(key: &ApiKey, operation: ApiOperation, collection: Option<&str>) 
     }
 }
 
-/// Two lengths of one body let those on the way and us disagree on where it ends. Bodies of HTTP/1.1 have one, in their
-/// header; hyper forgets it beside a transfer coding, so that none of these is taken.
+/// Refuses bodies with a transfer coding. If a body has two lengths, proxies and this service may disagree on where it ends. In HTTP/1.1,
+/// the header must give the length, but hyper drops it when there is a transfer coding as well.
 fn check_framing(request: &Request) -> Result<(), ProblemDetails> {
     if !request.headers().contains_key(TRANSFER_ENCODING) {
         return Ok(());
@@ -110,7 +108,7 @@ fn check_framing(request: &Request) -> Result<(), ProblemDetails> {
     ))
 }
 
-/// Refuses what a page of another site may have sent: without keys the request alone must tell that it was meant.
+/// Refuses requests that a page of another site may have caused: without keys, only the request itself can show that it is intended.
 fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), ProblemDetails> {
     if !host::is_local(request) {
         return Err(ProblemDetails::new(
@@ -128,8 +126,7 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
             "send the request from a program, or require keys",
         ));
     }
-    // Browsers ask before they send any other operation that changes something: its method or the type of its body is none of
-    // the simple ones.
+    // Browsers send a preflight before any other operation with an effect, because its method or the type of its body is not simple.
     if operation == ApiOperation::Compact
         && body_format(request.headers()).is_err()
         && !host::is_own_page(request)
@@ -144,21 +141,21 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
     Ok(())
 }
 
-/// Refuses whoever may not ask for an operation; the key, where one is asked for.
+/// Decides whether a request may perform an operation. Returns its key, if one is required.
 fn admit(
     app: &AppState,
     operation: ApiOperation,
     collection: Option<&str>,
     request: &Request,
 ) -> Result<Option<ApiKey>, ProblemDetails> {
-    // First, whatever the operation: a request may be smuggled behind any of them (RFC 9112 section 11.2).
+    // Check this first for every operation, because a request may be smuggled after any of them (RFC 9112 section 11.2).
     check_framing(request)?;
-    // Probes and the description have no secrets, and a balancer has no key.
+    // Health checks and the description reveal nothing secret, and a load balancer has no key.
     let Some(needed) = operation.role() else {
         return Ok(None);
     };
-    // Before keys are looked at: what is shed should cost nothing. Operations without a role are not shed, so
-    // that probes get their answer.
+    // Before keys are checked, because shed requests should cost nothing. Operations without a role are not shed, so that health checks are
+    // answered.
     if request.extensions().get::<ShedRequest>().is_some() {
         return Err(ProblemDetails::busy(
             "overload",
@@ -174,7 +171,7 @@ fn admit(
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split_once(' '))
-        // RFC 9110 section 11.1: the name of a scheme has no case.
+        // RFC 9110 section 11.1: names of schemes are case-insensitive.
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim());
     let unknown = || {
@@ -187,8 +184,7 @@ fn admit(
     };
     let is_for = |key: &ApiKey| is_in_scope(key, operation, collection);
     let allows = |key: &ApiKey| key.role >= needed && is_for(key);
-    // A key that is unknown and none at all get one answer, so that nobody can test names or scopes without a
-    // key.
+    // An unknown key and no key get the same answer, so that nobody can probe names or scopes without a key.
     let key = secret
         .and_then(|secret| keys.find(secret, allows))
         .ok_or_else(unknown)?;

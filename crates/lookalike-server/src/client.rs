@@ -1,24 +1,24 @@
-//! The clients of the service: keys and addresses.
+//! The clients of the service, identified by key or address.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::Request;
 
-/// Name of the key of a request, as an extension of it.
+/// The name of a request's key, as an extension of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct KeyName(pub(crate) Arc<str>);
 
-/// Address of a connection, as an extension of its requests: an IPv4 address, or the /64 network of an IPv6 address.
+/// The address of a connection, as an extension of its requests: an IPv4 address, or the /64 network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 impl PeerAddress {
     pub(crate) fn of(address: SocketAddr) -> Self {
-        // A socket for both families has IPv4 peers as ::ffff:a.b.c.d, all of one /64.
+        // A dual-stack socket shows IPv4 peers as ::ffff:a.b.c.d, which would all be in the same /64 network.
         Self(match address.ip().to_canonical() {
             IpAddr::V6(address) => {
-                // A host chooses the lower 64 bits of its address itself (RFC 4291 section 2.5.1).
+                // A host chooses the lower 64 bits of its address freely (RFC 4291 section 2.5.1).
                 let [a, b, c, d, ..] = address.segments();
                 IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
             }
@@ -27,7 +27,7 @@ impl PeerAddress {
     }
 }
 
-/// Sender of a body: the holder of a key or, without keys, an address.
+/// The sender of a body: the holder of a key or, without keys, an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BodySender {
     Key(KeyName),
@@ -38,8 +38,7 @@ impl BodySender {
     pub(crate) fn of(request: &Request) -> Self {
         let extensions = request.extensions();
         match extensions.get::<KeyName>() {
-            // With keys the holder counts, from wherever he sends: many behind one proxy would share a share by
-            // address.
+            // With keys, the key counts, whatever the address: by address, all clients behind a proxy would have one share together.
             Some(name) => Self::Key(name.clone()),
             None => Self::Address(
                 extensions

@@ -1,10 +1,9 @@
-//! The time that documents live by, guarded against a clock that jumps ahead: it would expire all that it passes.
+//! The time by which documents expire, protected against a clock that jumps ahead, which would expire everything before its new time.
 //!
-//! Between two readings the monotonic clock tells how much time went by. When the wall clock tells more than that and the
-//! tolerance, it is not believed: time goes on as the monotonic clock says until the two agree again or the service is
-//! started anew. The monotonic clock does not count while a machine sleeps, so that a machine which slept for long is one
-//! that jumped. At the start the same tolerance holds against the time at which the store was open last, unless the operator
-//! says that the clock is right.
+//! The monotonic clock measures the time between two readings. If the wall clock has advanced by more than that plus the tolerance, it is
+//! not trusted: time then follows the monotonic clock until the two agree again or the service is restarted. The monotonic clock stops
+//! while a machine sleeps, so a machine that slept for long counts as one whose clock jumped. At the start, the same tolerance applies to
+//! the time at which the store was last open, unless the operator says that the clock is right.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,33 +11,33 @@ use std::time::{Duration, Instant};
 use crate::sync::lock;
 use lookalike_store::{UnixMillis, WriteTime};
 
-/// Tells the time.
+/// A function that returns the time of the wall clock.
 pub type WallClock = Arc<dyn Fn() -> UnixMillis + Send + Sync>;
 
-/// Largest accepted lead of the wall clock, between two readings and over the newest record at the start.
+/// Maximum trusted lead of the wall clock, both between two readings and over the newest record at the start.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
 
-/// The wall clock with its guard.
+/// The wall clock with its protection.
 pub(crate) struct GuardedClock {
     wall: WallClock,
     state: Mutex<ClockReading>,
 }
 
 struct ClockReading {
-    /// The time that was last told, and when.
+    /// Latest time that was returned and trusted, followed by the moment of that reading.
     told: UnixMillis,
     at: Instant,
     held: bool,
 }
 
 impl GuardedClock {
-    /// `last` is the time that the store was last told; zero when it is new. `trusted` believes the wall clock at the start
-    /// whatever it says.
+    /// Creates a clock. `last` is the latest time in the store; zero if the store is new. `trusted` accepts the wall clock at the start,
+    /// whatever its time.
     pub(crate) fn new(wall: WallClock, last: UnixMillis, trusted: bool) -> Self {
         let now = wall();
         let held = !trusted && last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
         let state = ClockReading {
-            // Never back: what has expired by `last` stays expired.
+            // Never go back: documents that expired by `last` stay expired.
             told: if held { last } else { now.max(last) },
             at: Instant::now(),
             held,
@@ -49,31 +48,31 @@ impl GuardedClock {
         }
     }
 
-    /// The time.
+    /// Returns the time.
     pub(crate) fn now(&self) -> UnixMillis {
         let wall = (self.wall)();
         let mut state = lock(&self.state);
         let expected = state.told.after(state.at.elapsed());
         state.held = wall > expected.after(CLOCK_TOLERANCE);
-        // Neither `told` nor `at` moves while it is held: the expected time goes on from the last one that was
-        // believed, and an error cannot add up.
+        // While the clock is held, neither `told` nor `at` changes: the expected time continues from the last trusted reading, so errors do
+        // not accumulate.
         if state.held {
             return expected;
         }
-        // One that went back waits until it is where it was; what it is ahead of then is still known.
+        // After the clock went back, time stands still until the clock reaches it again.
         if wall > state.told {
             (state.told, state.at) = (wall, Instant::now());
         }
         state.told
     }
 
-    /// The time of writes: documents live from what the wall clock tells, even while it is not believed. If it is right after all, they
-    /// have not expired before they should.
+    /// Returns the time of writes. Lives of documents start at the time of the wall clock even while it is not trusted, so that documents
+    /// do not expire early if it turns out to be right.
     pub(crate) fn write_time(&self) -> WriteTime {
         WriteTime::from(self.now()).lives_from((self.wall)())
     }
 
-    /// Lead of the time over the wall clock: documents live that much longer than they should.
+    /// Returns the lead of the time over the wall clock, by which documents live longer than they should.
     pub(crate) fn ahead(&self) -> Duration {
         let now = self.now();
         Duration::from_millis(now.0.saturating_sub((self.wall)().0))

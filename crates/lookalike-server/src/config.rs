@@ -9,7 +9,7 @@ use crate::api_key::ApiKeys;
 use crate::clock::WallClock;
 use crate::event_log::EventLog;
 
-/// Limits of the service. Requests beyond them are refused, never cut.
+/// Limits of the service. Requests that exceed them are refused, never truncated.
 ///
 /// ```
 /// use lookalike_server::ServiceLimits;
@@ -20,33 +20,33 @@ use crate::event_log::EventLog;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ServiceLimits {
-    /// Largest body of a request, in bytes.
+    /// Maximum size of a request body in bytes.
     pub body_bytes: usize,
-    /// Largest number of items of a batch.
+    /// Maximum number of items in a batch.
     pub batch: usize,
-    /// Largest number of connections; further ones are refused with 503.
+    /// Maximum number of connections; further ones are refused with 503.
     pub connections: usize,
-    /// Largest number of connections of one address.
+    /// Maximum number of connections from one address.
     pub address_connections: usize,
-    /// Time limit on the head of a request, and on an idle connection.
+    /// Timeout for the head of a request, and for an idle connection.
     pub header_timeout: Duration,
-    /// Time limit on the body of a request.
+    /// Timeout for the body of a request.
     pub body_timeout: Duration,
-    /// Least number of bytes a second of a body.
+    /// Minimum rate of a body in bytes a second.
     pub body_rate: usize,
-    /// Longest time that a request waits for memory and for a worker. After it the request is refused with 503.
+    /// Maximum time that a request waits for memory and for a worker. After that it is refused with 503.
     pub queue_timeout: Duration,
-    /// Longest time that a worker spends on one request that compares texts. After it a request of several is refused with 413.
+    /// Maximum time that a worker spends on a request that compares texts. After that a request of several items is refused with 413.
     pub work_timeout: Duration,
-    /// Time limit on requests in progress when the service stops.
+    /// Time limit for requests in progress when the service stops.
     pub drain: Duration,
-    /// Bytes of memory for all requests in progress: bodies, parsed items, sketches and answers.
+    /// Memory in bytes for all requests in progress: bodies, parsed items, sketches and answers.
     pub request_memory: usize,
-    /// Largest number of requests that wait for a worker.
+    /// Maximum number of requests that wait for a worker.
     pub queue: usize,
     /// Number of threads that parse, extract, hash and search.
     pub workers: usize,
-    /// Largest number of collections.
+    /// Maximum number of collections.
     pub collections: usize,
 }
 
@@ -90,25 +90,25 @@ lookalike::setters! {
     }
 }
 
-/// Configuration of a service, beside its store.
+/// The configuration of a service, besides its store.
 #[non_exhaustive]
 pub struct ServiceConfig {
     /// The accepted keys.
     pub keys: ApiKeys,
-    /// Limits on the work.
+    /// The limits.
     pub limits: ServiceLimits,
     /// The wall clock.
     pub clock: WallClock,
-    /// Trust the clock at the start even if it is more than an hour ahead of the newest record.
+    /// True to trust the clock at the start even if it is more than an hour ahead of the newest record.
     pub trust_clock: bool,
     /// Receiver of log entries.
     pub log: EventLog,
-    /// Directory for snapshots; without it clients cannot make any.
+    /// Directory for snapshots; without one clients cannot create any.
     pub snapshots: Option<PathBuf>,
 }
 
 impl ServiceConfig {
-    /// A configuration without keys and snapshots, with the default limits.
+    /// Creates a configuration with the default limits, without keys and snapshots.
     pub fn new(clock: WallClock, log: EventLog) -> Self {
         Self {
             keys: ApiKeys::default(),
@@ -127,14 +127,14 @@ impl ServiceConfig {
         self
     }
 
-    /// Sets the limits on the work.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: ServiceLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Trusts the clock at the start, or compares it with the newest record.
+    /// Sets whether to trust the clock at the start, instead of comparing it with the newest record.
     #[must_use]
     pub fn trust_clock(mut self, trust: bool) -> Self {
         self.trust_clock = trust;
@@ -157,21 +157,21 @@ impl fmt::Debug for ServiceConfig {
     }
 }
 
-/// Settings that contradict each other.
+/// An error in settings that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Everybody who reaches the address could read and delete everything.
+    /// Everybody who can reach the address could read and delete everything.
     #[error("other machines can reach {0}, and no keys are required")]
     Open(SocketAddr),
 }
 
-/// Refuses an address that other machines can reach if no keys are required.
+/// Returns an error if other machines can reach the address and no keys are required.
 ///
 /// # Errors
 /// [`ConfigError::Open`].
 pub fn check_address(address: SocketAddr, keys: &ApiKeys) -> Result<(), ConfigError> {
-    // ::ffff:127.0.0.1 counts as a loopback address in its IPv4 form only.
+    // ::ffff:127.0.0.1 counts as a loopback address only in its IPv4 form.
     if address.ip().to_canonical().is_loopback() || keys.are_required() {
         return Ok(());
     }

@@ -8,28 +8,28 @@ use lookalike_store::{DocumentSketch, PairRule, TextHash};
 use crate::problem::ProblemDetails;
 use crate::request::SentFields;
 
-/// Name of the category that is the site of a document.
+/// Name of the category that stands for the site of a document.
 const SITE: &str = "site";
 
 /// A content to be compared.
 #[derive(Debug)]
 pub(crate) struct RequestContent {
     pub(crate) source: ContentSource,
-    /// Hash of its text, if it was sent; else that of the text or page.
+    /// Hash of its text, if it was sent; otherwise it is computed from the text or page.
     pub(crate) text_hash: Option<TextHash>,
     pub(crate) place: ContentPlace,
 }
 
-/// Facts about a document beside its content that decide with which others it is compared.
+/// Facts about a document, besides its content, that decide with which others it is compared.
 #[derive(Debug, Default)]
 pub(crate) struct ContentPlace {
     /// Its id, if it has one.
     pub(crate) id: Option<String>,
     pub(crate) category: Option<String>,
     pub(crate) url: Option<String>,
-    /// Bytes of its text, which a sketch does not tell.
+    /// Size of its text in bytes, which cannot be derived from a sketch.
     pub(crate) length: Option<u32>,
-    /// Further sources of features, as they were sent.
+    /// Anchors and links, as they were sent.
     pub(crate) fields: SentFields,
 }
 
@@ -49,7 +49,7 @@ impl From<ContentSource> for RequestContent {
 }
 
 impl RequestContent {
-    /// The content of a document of which nothing is known but perhaps its id.
+    /// Creates a content with nothing else known but its id and URL, if given.
     pub(crate) fn of(source: ContentSource, id: Option<String>, url: Option<String>) -> Self {
         Self {
             source,
@@ -62,7 +62,7 @@ impl RequestContent {
         }
     }
 
-    /// Bytes of its text or page.
+    /// Returns the size of its text or page in bytes; 0 for a sketch.
     pub(crate) fn len(&self) -> usize {
         match &self.source {
             ContentSource::Sketch(_) => 0,
@@ -70,7 +70,7 @@ impl RequestContent {
         }
     }
 
-    /// The length of the text that a sketch was made of; 0 where the collection keeps none.
+    /// Returns the length of the text that a sketch was made from; 0 if the collection keeps no lengths.
     pub(crate) fn told_length(&self, pairs: &PairRule) -> Result<u32, ProblemDetails> {
         match (pairs.length_share, self.place.length) {
             (None, _) => Ok(0),
@@ -83,19 +83,20 @@ impl RequestContent {
     }
 }
 
-/// The length of a text as collections keep it.
+/// Returns the length of a text as collections keep it.
 pub(crate) fn kept_length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
 }
 
 impl ContentPlace {
-    /// The server, as jobs know it: the host of the id if that is a URL, else of the URL.
+    /// Returns the server of the document, as in jobs: the host of its id if that is a URL, otherwise of its URL.
     pub(crate) fn server(&self) -> Option<Cow<'_, str>> {
         let urls = [self.id.as_deref(), self.url.as_deref()];
         urls.into_iter().flatten().find_map(host)
     }
 
-    /// The category of a document of this id, if it has one: the value that was sent, else its site where sites are compared. 0 for none.
+    /// Returns the hash of a document's category: the value that was sent, otherwise its site if the collection compares sites. Returns 0
+    /// if it has none.
     pub(crate) fn category(&self, pairs: &PairRule, id: Option<&str>) -> u64 {
         let Some(name) = &pairs.category else {
             return 0;

@@ -1,5 +1,5 @@
-//! The OpenAPI description, made from the operations and the types that the handlers read and write, and a page that reads
-//! it and sends requests. Both are the same for everybody, and need no key.
+//! The OpenAPI description, generated from the operations and from the types that handlers read and write, and a page that uses it to send
+//! requests. Both are the same for everybody and need no key.
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ use crate::request::{
 };
 use crate::verdict::{QueryResponse, VerdictResponse};
 
-/// `GET /openapi.json`.
+/// Handles `GET /openapi.json`.
 pub(crate) async fn json(State(app): State<Arc<AppState>>) -> Response {
     crate::response::json(StatusCode::OK, description(&app.limits).to_string())
 }
 
-/// `GET /`: the page to try it.
+/// Handles `GET /`: the page that sends requests from a browser.
 pub(crate) async fn console() -> Response {
     let mut response = crate::response::typed(
         StatusCode::OK,
@@ -54,18 +54,18 @@ pub(crate) async fn console() -> Response {
     response
 }
 
-/// A body that says nothing.
+/// A body without fields.
 #[derive(JsonSchema)]
 #[schemars(rename = "EmptyObject", deny_unknown_fields)]
 struct EmptyObject {}
 
-/// Documentation of an operation.
+/// The documentation of an operation.
 struct OperationDoc {
     summary: &'static str,
     options: Option<Schema>,
-    /// Schema of the body, and whether an array of it is a batch.
+    /// Schema of the body, and whether an array of such bodies is accepted as a batch.
     body: Option<(Schema, bool)>,
-    /// Status and what is answered; JSON unless there is no schema.
+    /// Status and schema of the answer, which is JSON if there is a schema.
     answer: (u16, Option<Schema>),
     packed: bool,
 }
@@ -109,7 +109,7 @@ impl OperationDoc {
     }
 }
 
-/// All operations, with schemas of what they take and answer.
+/// Returns the documentation of an operation, with the schemas of its body and its answer.
 fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<OperationDoc> {
     fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
         schemas.subschema_for::<T>()
@@ -247,12 +247,12 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
     Some(described)
 }
 
-/// The description.
+/// Returns the description.
 fn description(limits: &ServiceLimits) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
-        // `true` means the same, but not to every reader.
+        // `true` means the same, but not all readers understand it.
         let spelled_out = RecursiveTransform(|schema: &mut Schema| {
             if schema.as_bool() == Some(true) {
                 *schema = Schema::from(Map::new());
@@ -272,7 +272,7 @@ fn description(limits: &ServiceLimits) -> Value {
     }
     let mut definitions = schemas.take_definitions(true);
     definitions.insert("Problem".to_owned(), problem());
-    // The schemas of options are spelled out where they belong.
+    // The schemas of options are inlined where they are used.
     definitions.retain(|name, _| !name.ends_with("Options"));
     json!({
         "openapi": "3.1.0",
@@ -326,7 +326,7 @@ fn operation_value(
     value
 }
 
-/// A body that each operation takes.
+/// Returns an example body for an operation.
 fn example(operation: ApiOperation) -> Value {
     const STORY: &str = "The ferry left the harbour at nine with forty people on board.";
     match operation {
@@ -351,7 +351,7 @@ fn example(operation: ApiOperation) -> Value {
     }
 }
 
-/// An item, or an array of them.
+/// Returns the schema of one item, or of an item or an array of items.
 fn one_or(schema: Schema, many: bool) -> Value {
     if !many {
         return schema.into();
@@ -402,7 +402,7 @@ fn responses(
     responses
 }
 
-/// Options after the `?`, and the name in the path.
+/// Returns the options after the `?`, and the name in the path.
 fn parameters(
     operation: ApiOperation,
     options: Option<Schema>,
@@ -440,7 +440,7 @@ fn parameters(
     all.into()
 }
 
-/// The schema of an option that is given: `null` cannot be.
+/// Removes `null` from the schema of an option: an option that is given cannot be `null`.
 fn given(schema: &Value) -> Value {
     let mut given = schema.clone();
     if let Some(kinds) = given.get_mut("type").and_then(Value::as_array_mut) {
@@ -459,7 +459,7 @@ fn given(schema: &Value) -> Value {
     given
 }
 
-/// Any object.
+/// An arbitrary object.
 #[derive(JsonSchema)]
 struct AnyObject {}
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// Severity of an entry.
+/// The severity of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Something failed that should not have.
     Error,
-    /// Something to look at.
+    /// Something to be checked.
     Warn,
-    /// The course of the service.
+    /// Normal events of the service.
     Info,
-    /// Every request.
+    /// Every single request.
     Debug,
 }
 
@@ -29,19 +29,19 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub struct LogEntry {
     /// Its severity.
     pub level: LogLevel,
-    /// Name of the event, one of few words.
+    /// Name of the event, from a small fixed set.
     pub event: &'static str,
     /// Details of the event.
     pub fields: Map<String, Value>,
 }
 
 impl LogEntry {
-    /// An entry without fields.
+    /// Creates an entry without fields.
     pub fn new(level: LogLevel, event: &'static str) -> Self {
         Self {
             level,
@@ -50,7 +50,7 @@ impl LogEntry {
         }
     }
 
-    /// The entry with one field more.
+    /// Adds a field to the entry.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
@@ -58,7 +58,7 @@ impl LogEntry {
     }
 }
 
-/// Receiver of log entries.
+/// A receiver of log entries.
 #[derive(Clone)]
 pub struct EventLog {
     level: LogLevel,
@@ -72,7 +72,7 @@ impl fmt::Debug for EventLog {
 }
 
 impl EventLog {
-    /// A log of everything that matters as much as `level`.
+    /// Creates a log of entries that are at least as severe as `level`.
     pub fn new(level: LogLevel, sink: impl Fn(&LogEntry) + Send + Sync + 'static) -> Self {
         Self {
             level,
@@ -85,7 +85,7 @@ impl EventLog {
         level <= self.level
     }
 
-    /// Tells of an entry.
+    /// Records an entry.
     pub fn record(&self, entry: &LogEntry) {
         if self.wants(entry.level) {
             (self.sink)(entry);

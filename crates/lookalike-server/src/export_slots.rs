@@ -1,27 +1,27 @@
-//! The limit on exports, and other passes over all documents of a collection, that run at once.
+//! The limit on concurrent exports and other passes over all documents of a collection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::problem::ProblemDetails;
 
-/// Largest number of exports and searches at once.
+/// Maximum number of concurrent exports and searches.
 const MAX_EXPORTS: usize = 2;
 
-/// Counts the exports in progress.
+/// A counter of the exports in progress.
 #[derive(Debug, Default)]
 pub(crate) struct ExportSlots(Arc<AtomicUsize>);
 
-/// The slot of an export; freed when it is dropped.
+/// The slot of an export, which is freed when dropped.
 #[derive(Debug)]
 pub(crate) struct ExportSlot(Arc<AtomicUsize>);
 
 impl ExportSlots {
-    /// Takes a slot, if one is free.
+    /// Takes a slot if one is free.
     pub(crate) fn begin(&self) -> Result<ExportSlot, ProblemDetails> {
         let slot = ExportSlot(Arc::clone(&self.0));
-        // Counted first, given back by the drop of a refused one: of several that race none too many is let in.
-        // Relaxed: the number guards nothing but itself.
+        // Count first; a refused slot is subtracted when it is dropped. So concurrent calls never get too many slots. Relaxed is enough,
+        // because the counter guards nothing else.
         if slot.0.fetch_add(1, Ordering::Relaxed) < MAX_EXPORTS {
             return Ok(slot);
         }

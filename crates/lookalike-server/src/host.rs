@@ -1,13 +1,13 @@
-//! The names under which a service without keys answers.
+//! Host names to which a service without keys answers.
 //!
-//! A page in a browser can make a name of its own point to this machine and then read what is served there. Such requests
-//! bear that name.
+//! A page in a browser can make its own host name resolve to this machine and then read what the service answers. Such requests contain
+//! that name.
 
 use axum::body::Body;
 use axum::http::Request;
 use axum::http::header::{HOST, ORIGIN};
 
-/// Tells whether a request is addressed to a name of this machine, or to none.
+/// Tells whether a request is addressed to a name of this machine, or to no name.
 pub(crate) fn is_local(request: &Request<Body>) -> bool {
     let headers = request.headers().get_all(HOST).iter();
     let named = headers.map(|value| value.to_str().unwrap_or("?"));
@@ -15,28 +15,28 @@ pub(crate) fn is_local(request: &Request<Body>) -> bool {
         .uri()
         .authority()
         .map(|authority| authority.as_str());
-    // An absolute target overrides `Host` (RFC 9112 section 3.2.2), HTTP/2 may have no `Host` at all: whatever
-    // there is has to be local.
+    // An absolute target overrides `Host` (RFC 9112 section 3.2.2), and HTTP/2 requests may have no `Host`: every name that is present must
+    // be local.
     named.chain(sent_to).all(is_name_of_here)
 }
 
-/// Tells whether a name with an optional port is one of this machine.
+/// Tells whether a name, with an optional port, is one of this machine.
 fn is_name_of_here(authority: &str) -> bool {
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
     };
-    // Brackets are those of an IPv6 address (RFC 3986 section 3.2.2). One without them may lose its last group
-    // to the port above; no name from elsewhere becomes local by that.
+    // Brackets enclose an IPv6 address (RFC 3986 section 3.2.2). An address without them may lose its last group to the port above, but
+    // this does not make any foreign name local.
     let bare = name.trim_start_matches('[').trim_end_matches(']');
-    // Nothing is resolved: what another name means is up to whoever serves its zone.
+    // Names are not resolved: the owner of a zone decides what its names resolve to.
     name.eq_ignore_ascii_case("localhost")
         || bare
             .parse()
             .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Tells whether a page of this service sent the request: browsers set the origin, and pages cannot change it.
+/// Tells whether a page of this service sent the request. Browsers set the origin, and pages cannot change it.
 pub(crate) fn is_own_page(request: &Request<Body>) -> bool {
     let word = |name| request.headers().get(name)?.to_str().ok();
     let sent_to = request
@@ -52,9 +52,9 @@ pub(crate) fn is_own_page(request: &Request<Body>) -> bool {
     origin.is_some() && origin == sent_to
 }
 
-/// Tells whether a page of another site sent the request, which could not read the answer, but make the service work: browsers say so
-/// (Fetch Metadata Request Headers, section 2.3), other programs say nothing. Ports are no part of a site, and other pages of this machine are no
-/// pages of this service.
+/// Tells whether a page of another site sent the request. Such a page cannot read the answer, but could cause work. Browsers report this
+/// (Fetch Metadata Request Headers, section 2.3); other programs do not send the header. Sites do not include ports, so other pages on this
+/// machine are treated as foreign too.
 pub(crate) fn is_of_other_page(request: &Request<Body>) -> bool {
     let site = request.headers().get("sec-fetch-site");
     site.is_some_and(|site| site == "cross-site" || site == "same-site")

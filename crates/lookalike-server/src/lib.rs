@@ -1,12 +1,12 @@
-//! The online service: was this page seen before? Over HTTP.
+//! The HTTP service that answers the question: was this page seen before?
 //!
-//! [`router`] makes the routes over an [`AppState`], which holds the [`Store`](lookalike_store::Store) and the limits on the
-//! work; [`serve`] accepts connections for it. The path of a request: `listen` accepts and watches the connection, `auth` asks
-//! for the key and counts, `request` reads the body within its limits, `worker_pool` parses and hashes on threads of its own,
-//! the store answers, `endpoint` encodes the answer as JSON. Every error is a [`ProblemDetails`].
+//! [`router`] creates the routes for an [`AppState`], which holds the [`Store`](lookalike_store::Store) and the limits; [`serve`] accepts
+//! connections for it. A request takes this path: `listen` accepts and watches its connection, `auth` checks its key and counts it,
+//! `request` reads its body within limits, `worker_pool` parses and hashes on separate threads, the store answers, and `endpoint` encodes
+//! the answer as JSON. Every error is a [`ProblemDetails`].
 //!
-//! Nothing here prints, exits or reads the environment: the caller passes the clock and the log. Timeouts use the monotonic
-//! clock of the system.
+//! This crate does not print, exit, or read the environment: the caller passes in the clock and the log. Timeouts use the monotonic clock
+//! of the system.
 
 mod api_key;
 mod app_state;

@@ -1,4 +1,4 @@
-//! Connections: how many, how long they may do nothing, and how they end.
+//! Connections: their number, their timeouts, and how they end.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -34,24 +34,24 @@ use crate::load_shedding::{ArrivalClock, ShedRequest, TimedStream};
 use crate::sync::lock;
 use crate::tls::ServerTls;
 
-/// Buffer of a connection for heads and answers.
+/// Size in bytes of a connection's buffer for heads and answers.
 const BUFFER: usize = 64 << 10;
-/// Requests that one HTTP/2 connection may have in progress.
+/// Maximum number of concurrent requests on an HTTP/2 connection.
 const STREAMS: u32 = 64;
-/// Bytes of the head of an HTTP/2 request.
+/// Maximum size of the head of an HTTP/2 request in bytes.
 const HEAD: u32 = 16 << 10;
-/// Delay after a failed accept, for example without free file handles.
+/// Delay after a failed accept, for example for lack of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Connections that the listener for health takes at a time.
+/// Maximum number of connections to the listener for health checks.
 pub const HEALTH_CONNECTIONS: usize = 64;
-/// The rest of a body that nobody wants is read up to so many times the largest body.
+/// The rest of an unread body is discarded up to this many times the largest body.
 const REST_BODIES: usize = 4;
-/// Time limit on reading the rest, and on a pause in it.
+/// Time limit for reading the rest, followed by that for a pause in it.
 const REST_TIMEOUT: Duration = Duration::from_secs(10);
 const REST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Response to a connection beyond the limit.
+/// Returns the response to a connection beyond a limit.
 fn refusal(code: &str, detail: &str) -> String {
     let body = format!(
         "{{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"{code}\",\
@@ -64,17 +64,18 @@ fn refusal(code: &str, detail: &str) -> String {
     )
 }
 
-/// Listeners of the service.
+/// The listeners of the service.
 #[derive(Debug)]
 pub struct ServiceListeners {
-    /// For all operations.
+    /// Listener for all operations.
     pub main: TcpListener,
-    /// For `/healthz` and `/readyz` alone, without TLS and with connections of its own: nobody who crowds the other keeps these out.
+    /// Listener for `/healthz` and `/readyz` only, without TLS and with its own limit on connections, so that crowding the other one does
+    /// not affect it.
     pub health: Option<TcpListener>,
 }
 
-/// Serves connections, secured if `tls` says with what, until `stop` is done, then lets requests in progress end for as long as [`ServiceLimits::drain`] says, or until
-/// `force_shutdown` is done.
+/// Serves connections, with TLS if `tls` is given, until `stop` completes. Then lets requests in progress finish within
+/// [`ServiceLimits::drain`], or until `force_shutdown` completes.
 ///
 /// [`ServiceLimits::drain`]: crate::ServiceLimits::drain
 pub async fn serve(
@@ -85,8 +86,7 @@ pub async fn serve(
     force_shutdown: impl Future<Output = ()>,
 ) {
     let (closing, closed) = watch::channel(false);
-    // The sender has to live: `changed` is ready, too, when there is none any more, and would end the
-    // connections for health.
+    // Keep the sender alive: `changed` also completes when the sender is dropped, which would end the connections for health checks.
     let (_never, never_closed) = watch::channel(false);
     let most = ConnectionLimits {
         all: app.limits.connections,
@@ -102,7 +102,7 @@ pub async fn serve(
         open: JoinSet::new(),
         is_main: true,
     };
-    // It answers until all others have been answered: that the service is stopping, too.
+    // The listener for health checks answers until all other requests have been answered, and also tells that the service is stopping.
     let health = listeners.health.map(|listener| ConnectionAcceptor {
         listener,
         router: crate::route::health_router(app),
@@ -130,14 +130,13 @@ pub async fn serve(
         let ConnectionAcceptor {
             listener, mut open, ..
         } = main;
-        // Before the drain: the system refuses whoever comes meanwhile, and nobody waits in its queue for an
-        // answer that never comes.
+        // Close the listener before the drain: the system then refuses new clients, instead of letting them wait for an answer that never
+        // comes.
         drop(listener);
         app.stop();
-        // Nobody listens any more when all connections are gone.
+        // Sending fails if all connections are already gone.
         let _ = closing.send(true);
-        // Each connection was told to finish: HTTP/1 closes after the answer that is under way, HTTP/2 sends
-        // GOAWAY.
+        // Each connection has been told to finish: HTTP/1 closes after the current answer, HTTP/2 sends GOAWAY.
         let ended = async { while open.join_next().await.is_some() {} };
         tokio::select! {
             _ = timeout(app.limits.drain, ended) => {}
@@ -152,14 +151,14 @@ pub async fn serve(
     app.metrics.connections.store(0, Relaxed);
 }
 
-/// Connections that are let in: all together, and those of one address.
+/// Maximum numbers of connections: in total, and from one address.
 #[derive(Clone, Copy)]
 struct ConnectionLimits {
     all: usize,
     per_address: usize,
 }
 
-/// The connections that are open.
+/// The slots of open connections.
 struct ConnectionSlots {
     most: ConnectionLimits,
     taken: Mutex<TakenSlots>,
@@ -171,7 +170,7 @@ struct TakenSlots {
     by_peer: HashMap<PeerAddress, usize>,
 }
 
-/// The place of a connection; given back when it is dropped.
+/// The slot of a connection, which is freed when dropped.
 struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     peer: PeerAddress,
@@ -187,7 +186,7 @@ impl ConnectionSlots {
         lock(&self.taken)
     }
 
-    /// A place for a connection of a peer, or the code of why there is none, and what it says.
+    /// Takes a slot for a connection of a peer. Returns the code and the detail of the refusal if none is free.
     fn take(
         self: &Arc<Self>,
         peer: PeerAddress,
@@ -218,7 +217,7 @@ impl Drop for ConnectionSlot {
         taken.all -= 1;
         if let Some(of_peer) = taken.by_peer.get_mut(&self.peer) {
             *of_peer -= 1;
-            // Kept at zero, every address that ever came would stay in the map.
+            // Otherwise the map would keep every address that ever connected.
             if *of_peer == 0 {
                 taken.by_peer.remove(&self.peer);
             }
@@ -226,7 +225,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Accepts connections of one listener.
+/// Accepts the connections of a listener.
 struct ConnectionAcceptor {
     listener: TcpListener,
     router: Router,
@@ -235,31 +234,30 @@ struct ConnectionAcceptor {
     app: Arc<AppState>,
     closed: watch::Receiver<bool>,
     open: JoinSet<()>,
-    /// True if its connections count for the metrics.
+    /// True if its connections are counted in metrics.
     is_main: bool,
 }
 
 impl ConnectionAcceptor {
-    /// Lets connections in for ever.
+    /// Accepts connections forever.
     async fn accept(&mut self) -> Infallible {
         loop {
             if self.is_main {
                 self.app.metrics.connections.store(self.open.len(), Relaxed);
             }
-            // The set keeps a task that ended until it is joined: all that ever were, otherwise.
+            // The set keeps finished tasks until they are joined, so without this it would grow with every connection.
             let accepted = tokio::select! {
                 Some(_) = self.open.join_next(), if !self.open.is_empty() => continue,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                // Mostly EMFILE. The error comes back at once as long as a connection waits, so without a pause
-                // this loop would take a core.
+                // Usually EMFILE. The error recurs at once as long as a connection is waiting, so without a pause this loop would use a
+                // whole core.
                 Err(error) => {
                     let entry = LogEntry::new(LogLevel::Warn, "not-accepted");
                     let entry = entry.with("reason", error.to_string());
                     self.app.log.record(&entry);
-                    // What could not be accepted stays in the queue, so that the listener is ready again at
-                    // once.
+                    // The connection stays in the queue, so the listener is ready again at once.
                     sleep(ACCEPT_BACKOFF).await;
                 }
                 Ok((stream, address)) => self.let_in(stream, PeerAddress::of(address)),
@@ -268,9 +266,8 @@ impl ConnectionAcceptor {
     }
 
     fn let_in(&mut self, stream: TcpStream, peer: PeerAddress) {
-        // Before the handshake: whoever is beyond his share is given none of its work.
-        // Under one lock for both limits: a slot that counted in one and failed in the other would have to be
-        // given back.
+        // Take the slot before the TLS handshake, so that a client beyond its share causes no such work. Both limits are checked under one
+        // lock: otherwise a slot counted for one limit would have to be returned when the other is exceeded.
         let slot = match self.slots.take(peer) {
             Ok(slot) => slot,
             Err((code, detail)) => {
@@ -289,12 +286,12 @@ impl ConnectionAcceptor {
     }
 }
 
-/// Tells a connection to come again, if it can be told at once.
+/// Sends a refusal to a connection if that is possible without waiting.
 fn refuse(stream: TcpStream, refusal: &str) {
     if let Ok(mut stream) = stream.into_std() {
-        // It does not block: what cannot be said is left unsaid.
+        // The socket does not block: if the write is not possible now, it is skipped.
         let _ = stream.write(refusal.as_bytes());
-        // With a request unread the system would take back what was said.
+        // If a request is left unread, the system would discard the refusal.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read(&mut [0; 4096]);
     }
@@ -310,7 +307,7 @@ struct ClientConnection {
 
 impl ClientConnection {
     async fn begin(self, stream: TcpStream, tls: Option<Arc<ServerTls>>) {
-        // Answers are small, and each is written at once.
+        // Answers are small and written in one piece.
         let _ = stream.set_nodelay(true);
         let stream = TimedStream::new(stream);
         let arrival = stream.arrival();
@@ -320,8 +317,8 @@ impl ClientConnection {
         let idle_timeout = self.app.limits.header_timeout;
         match timeout(idle_timeout, tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => self.serve(stream, arrival).await,
-            // Plain HTTP, an unknown certificate, no version or cipher in common, nothing at all: who it was and why is
-            // nobody's to log, but that there are many is to be seen.
+            // This may be plain HTTP, an unknown certificate, no common version or cipher, or nothing at all. Single cases are not worth
+            // logging, but their number is shown in metrics.
             _ => {
                 self.app.metrics.unsecured.fetch_add(1, Relaxed);
             }
@@ -342,8 +339,8 @@ impl ClientConnection {
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let (router, working) = (router.clone(), RequestInProgress::begin(&counted));
             request.extensions_mut().insert(peer);
-            // Marked only: the route tells whether its operation may be shed. Of requests that came in one read
-            // the first has its wait.
+            // Only mark the request: the route decides whether its operation may be shed. If one read contained several requests, the first
+            // takes the wait.
             if app.overload.sheds(arrival.take_wait()) {
                 request.extensions_mut().insert(ShedRequest);
             }
@@ -354,28 +351,27 @@ impl ClientConnection {
                 if let Some(rest) = rest {
                     rest.read_on(&response, most_rest);
                 }
-                // Its work ends here. An answer that is not taken leaves the connection idle.
+                // Its work ends here. If the client does not take the answer, the connection counts as idle.
                 drop(working);
                 Ok::<_, Infallible>(response)
             }
         });
         let builder = builder();
-        // No upgrades: nothing here speaks another protocol, and an upgraded stream would leave all limits
-        // below.
+        // No upgrades: no other protocol is supported, and an upgraded stream would escape the limits below.
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let mut draining = false;
         loop {
             tokio::select! {
-                // A request that has come is read before its connection is taken for an idle one, however late the runtime is.
+                // A request that has arrived is read before its connection is considered idle, however late the runtime is.
                 biased;
-                // How a connection ended is its own affair.
+                // How a connection ended does not matter.
                 _ = connection.as_mut() => return,
                 _ = self.closed.changed(), if !draining => {
                     connection.as_mut().graceful_shutdown();
                     draining = true;
                 }
                 () = sleep_until(activity.idle_deadline(idle_timeout)) => {
-                    // Looked at again: a request may have begun between the timer and this branch.
+                    // Check again: a request may have begun between the timer and this branch.
                     if activity.is_idle_for(idle_timeout) {
                         return;
                     }
@@ -385,7 +381,7 @@ impl ClientConnection {
     }
 }
 
-/// Serves one connection that needs no socket.
+/// Serves one connection over any stream, without a socket.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) async fn serve_stream(
     app: &Arc<AppState>,
@@ -412,8 +408,8 @@ pub(crate) async fn serve_stream(
     connection.serve(stream, arrival).await;
 }
 
-/// The body of a request, shared with whoever answers it. What he leaves of it is read, within bounds, and thrown away: a client that
-/// is still sending when the connection is closed never sees the answer.
+/// The body of a request, shared with its handler. The part that the handler leaves unread is read and discarded, up to a limit, because a
+/// client that is still sending when the connection is closed never sees the answer.
 #[derive(Clone)]
 struct UnreadBody {
     body: Arc<Mutex<Option<Incoming>>>,
@@ -422,7 +418,7 @@ struct UnreadBody {
 }
 
 impl UnreadBody {
-    /// A request with its body, and what may be left of it.
+    /// Splits a request into one that reads the shared body, and that body unless it is empty.
     fn beside(request: hyper::Request<Incoming>) -> (hyper::Request<Body>, Option<Self>) {
         if request.body().is_end_stream() {
             return (request.map(Body::new), None);
@@ -439,20 +435,20 @@ impl UnreadBody {
         lock(&self.body)
     }
 
-    /// Reads on in the background when a request was answered before its body was read.
+    /// If the request was answered before its body was read, reads the rest in the background.
     fn read_on(self, response: &Response<Body>, most: usize) {
         let body = self.body().take();
         let Some(body) = body.filter(|body| !body.is_end_stream()) else {
             return;
         };
-        // One that waits to be told sends nothing, one that is too slow or too long not all, and what is told to close has no end that
-        // is known.
+        // Nothing to read from a client that still waits for `100 Continue`. A body that is too slow or too long is not read to its end,
+        // and one with unclear framing, after which the connection is closed, has no known end.
         let is_too_long = body.size_hint().lower() > most as u64;
         let is_slow = response.status() == StatusCode::REQUEST_TIMEOUT;
         if self.waits || is_slow || is_too_long || response.headers().contains_key(CONNECTION) {
             return;
         }
-        // A reset, with which the system answers what comes after a close, may overtake the response (RFC 9112
+        // If the connection were closed now, the system would answer further data with a reset, which may overtake the response (RFC 9112
         // section 9.6).
         tokio::spawn(timeout(REST_TIMEOUT, async move {
             let (mut body, mut left) = (body, most);
@@ -494,7 +490,7 @@ impl hyper::body::Body for UnreadBody {
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    // Heads that do not come are noticed by [`ConnectionActivity`], with one timer a connection; hyper would set one for each request.
+    // [`ConnectionActivity`] detects heads that do not arrive, with one timer for each connection; hyper would set one for each request.
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -503,16 +499,16 @@ fn builder() -> Builder<TokioExecutor> {
     builder
         .http2()
         .timer(TokioTimer::new())
-        // One connection makes us hold at most so many heads of this size (RFC 9113 section 10.5).
+        // So a connection can make the service hold at most this many heads of this size (RFC 9113 section 10.5).
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEAD)
         .max_send_buf_size(BUFFER);
     builder
 }
 
-/// State of a connection: idle, or with requests in progress. One on which no request is being worked on for longer than the idle timeout
-/// is closed, whatever it does meanwhile: half a head, a head byte by byte, an answer that is not taken, nothing. As long as parts of an answer are
-/// taken, it is not idle.
+/// The state of a connection: idle, or with requests in progress. A connection without a request in progress for longer than the idle
+/// timeout is closed, whatever happens on it: half a head, a head sent byte by byte, an answer that the client does not take, or nothing.
+/// As long as the client takes parts of an answer, the connection is not idle.
 #[derive(Debug)]
 struct ConnectionActivity {
     state: Mutex<ActivityState>,
@@ -540,7 +536,7 @@ impl ConnectionActivity {
         lock(&self.state)
     }
 
-    /// The time since which nothing happens; none while a request is worked on.
+    /// Returns the time since which the connection is idle, or `None` while a request is in progress.
     fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
         let taken = Instant::from_std(self.arrival.taken_at());
@@ -548,7 +544,7 @@ impl ConnectionActivity {
     }
 
     fn idle_deadline(&self, idle_timeout: Duration) -> Instant {
-        // Only the next look, while a request is worked on.
+        // While a request is in progress, this is only when to check next.
         self.idle_since().unwrap_or_else(Instant::now) + idle_timeout
     }
 
@@ -558,7 +554,7 @@ impl ConnectionActivity {
     }
 }
 
-/// A request that is being worked on.
+/// Counts a request as in progress until dropped.
 struct RequestInProgress(Arc<ConnectionActivity>);
 
 impl RequestInProgress {

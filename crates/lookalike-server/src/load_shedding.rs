@@ -1,12 +1,12 @@
-//! Sheds requests that wait too long before they are read.
+//! Load shedding: refuses requests that wait too long before they are read.
 //!
-//! Small requests are answered where they are read, by the threads that serve connections, so that no queue shows that there are too
-//! many: each of thousands of connections waits for its turn, and every turn finds its connection's memory out of the caches. What a
-//! request waited is the time from when the system said that there is something to read to when it is read. As in controlled delay
-//! (Nichols and Jacobson 2012) a queue that stands for two intervals is told from a burst. By the mean: of thousands of connections the
-//! runtime serves most at once and leaves a tenth waiting for the better part of a second. By Little's law the requests
-//! that were read in an interval, times their wait over its length, are those that wait at once: as many of them as wait beyond the target
-//! are told to come again.
+//! Small requests are answered by the threads that serve connections, so there is no queue that shows when there are too many: each of
+//! thousands of connections waits for its turn, and on each turn the memory of the connection is no longer in the caches. The wait of a
+//! request is the time from when the system reported data to read until it is read. As in controlled delay (Nichols and Jacobson 2012), a
+//! queue that persists for two intervals is distinguished from a burst. The mean wait decides, because of thousands of connections the
+//! runtime serves most at once and leaves a tenth waiting for most of a second. By Little's law, the number of requests read in an
+//! interval, times their mean wait, divided by the length of the interval, is the number that wait at once. As many requests as wait beyond
+//! the target are told to try again later.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,35 +19,35 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Interval over which waits are averaged.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Share of the time a request may wait for a thread that it may wait to be read, for ever: 20 ms of a second.
+/// Divisor of the queue timeout that gives the target, the wait that is always tolerated: 20 ms for a timeout of one second.
 const TARGET_SHARE: u32 = 50;
-/// Requests that were read in an interval, or stood in the queue, without which nothing is judged: a slow machine is no crowd.
+/// Minimum number of requests read in an interval, or waiting at once, to detect overload: a slow machine alone is not overloaded.
 const ENOUGH: u64 = 100;
 
-/// A request that is to be shed, as an extension of it.
+/// Marks a request to be shed, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShedRequest;
 
-/// Waits of all connections.
+/// The waits on all connections.
 #[derive(Debug)]
 pub(crate) struct LoadShedder {
     begun: Instant,
-    /// Microseconds of waiting that are borne for ever.
+    /// Wait in microseconds that is always tolerated.
     target: u64,
-    /// Microseconds since it was begun at which the interval ends.
+    /// End of the current interval, in microseconds since `begun`.
     end: AtomicU64,
-    /// Of this interval: all waits in microseconds, and the requests.
+    /// Sum of the waits in this interval in microseconds, followed by the number of requests.
     waits: AtomicU64,
     requests: AtomicU64,
-    /// True if a queue stood in the previous interval.
+    /// True if there was a persistent queue in the previous interval.
     stood: AtomicBool,
-    /// Requests that are still to be shed.
+    /// Number of requests still to be shed in this interval.
     beyond: AtomicU64,
     judging: AtomicBool,
 }
 
 impl LoadShedder {
-    /// Sheds requests where they wait a fiftieth of `queue_timeout`, what one may wait for a thread.
+    /// Creates a load shedder that tolerates waits of a fiftieth of `queue_timeout`, the time that a request may wait for a worker.
     pub(crate) fn new(queue_timeout: Duration) -> Self {
         Self {
             begun: Instant::now(),
@@ -61,7 +61,7 @@ impl LoadShedder {
         }
     }
 
-    /// Tells whether a request that waited this long is to be shed.
+    /// Tells whether a request that waited this long should be shed.
     pub(crate) fn sheds(&self, waited: Duration) -> bool {
         self.sheds_at(waited, self.begun.elapsed())
     }
@@ -70,12 +70,12 @@ impl LoadShedder {
         let (micros, now) = (waited.as_micros() as u64, now.as_micros() as u64);
         self.waits.fetch_add(micros, Relaxed);
         self.requests.fetch_add(1, Relaxed);
-        // One thread judges. The others do not wait for it and go by the interval before.
+        // One thread judges. The others do not wait for it and use the result of the previous interval.
         if now >= self.end.load(Relaxed) && !self.judging.swap(true, Relaxed) {
             self.judge(now);
             self.judging.store(false, Relaxed);
         }
-        // Whoever was read in time is no part of the queue.
+        // A request that was read in time is not part of the queue.
         micros > self.target
             && self
                 .beyond
@@ -83,50 +83,50 @@ impl LoadShedder {
                 .is_ok()
     }
 
-    /// Ends an interval: how many are to be shed in the next.
+    /// Ends an interval, and decides how many requests to shed in the next.
     fn judge(&self, now: u64) {
         let interval = INTERVAL.as_micros() as u64;
-        // A request between the two counts its wait in this interval and itself in the next: one of a hundred
+        // A request that is counted between these two lines adds its wait to this interval and itself to the next. This is one of a hundred
         // or more.
         let waits = self.waits.swap(0, Relaxed);
         let requests = self.requests.swap(0, Relaxed);
-        // One that began long ago tells nothing of now.
+        // An interval that ended long ago says nothing about the present.
         let is_over = now < self.end.load(Relaxed) + interval;
-        // Microseconds that requests waited beyond what is borne. Divided by the interval they are requests
-        // that stood in the queue at any time (Little's law: L = lambda W).
+        // Total microseconds that requests waited beyond the target. Divided by the interval, this is the mean number of requests in the
+        // queue (Little's law: L = lambda W).
         let excess = waits.saturating_sub(requests.saturating_mul(self.target));
         let queue = excess / interval;
-        // A crowd before a slow service is one too, though few requests are read.
+        // Many requests waiting for a slow service are an overload too, even if few are read.
         let stands = is_over && excess > 0 && requests.max(queue) >= ENOUGH;
         // Two intervals in a row: a burst drains within one, a standing queue does not.
         let stood = self.stood.swap(stands, Relaxed);
         let beyond = if stands && stood { queue } else { 0 };
-        // What is left to be shed of the last interval lapses with it.
+        // Requests left to be shed in the last interval no longer count.
         self.beyond.store(beyond, Relaxed);
         self.end.store(now + interval, Relaxed);
     }
 }
 
-/// A stream that knows how long what is read waited.
+/// A stream that measures how long data waited to be read.
 pub(crate) struct TimedStream<S> {
     stream: S,
     arrival: Arc<ArrivalClock>,
     waker: Waker,
 }
 
-/// Time at which there was something to read, and the wait since.
+/// The time at which data to read was reported, and the wait until it was read.
 #[derive(Debug)]
 pub(crate) struct ArrivalClock {
     begun: Instant,
-    /// Microseconds since it was begun, plus one; 0: not yet.
+    /// Microseconds from `begun` until data was reported, plus one; 0 if none was.
     woken: AtomicU64,
     waited: AtomicU64,
-    /// Microseconds since it was begun until a part of an answer was taken last.
+    /// Microseconds from `begun` until the client last took a part of an answer.
     taken: AtomicU64,
     task: AtomicWaker,
 }
 
-/// Fewer bytes at once are no part of an answer that takes long: frames by which HTTP/2 acknowledges others have 17 at most.
+/// Minimum size in bytes of a write that counts as a part of an answer: the frames by which HTTP/2 acknowledges others have at most 17.
 const LEAST_PART: usize = 1024;
 
 impl ArrivalClock {
@@ -139,7 +139,7 @@ impl ArrivalClock {
         Duration::from_micros(self.waited.swap(0, Relaxed))
     }
 
-    /// Time at which the other side took a part of an answer last.
+    /// Returns the time at which the client last took a part of an answer.
     pub(crate) fn taken_at(&self) -> Instant {
         self.begun + Duration::from_micros(self.taken.load(Relaxed))
     }
@@ -158,8 +158,7 @@ impl Wake for ArrivalClock {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let now = self.micros();
-        // The first time counts.
-        // The runtime may wake a task several times before it runs; the wait began with the first.
+        // Only the first call counts: the runtime may wake a task several times before it runs, but the wait began with the first.
         let _ = self.woken.compare_exchange(0, now, Relaxed, Relaxed);
         self.task.wake();
     }
@@ -193,20 +192,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let this = &mut *self;
-        // Before the read: a wake that came between would reach the task of an earlier poll.
+        // Register before reading: otherwise a wake-up in between would go to the task of an earlier poll.
         this.arrival.task.register(context.waker());
         let mut context = Context::from_waker(&this.waker);
         let read = Pin::new(&mut this.stream).poll_read(&mut context, buffer);
         if read.is_ready() {
             let woken = this.arrival.woken.swap(0, Relaxed);
-            // Bytes that came before anyone waited for them tell not when.
+            // For bytes that arrived before anyone waited for them, the time is unknown.
             let waited = if woken == 0 {
                 0
             } else {
                 this.arrival.micros().saturating_sub(woken)
             };
-            // Relaxed: reader and writer are the task of one connection; the waker stores from elsewhere, and a
-            // wait that is off by one wake is no harm to a mean.
+            // Relaxed is enough: reader and writer are the same task. The waker stores from elsewhere, but a mean tolerates a wait that is
+            // off by one wake-up.
             this.arrival.waited.store(waited, Relaxed);
         }
         read
@@ -259,7 +258,7 @@ mod tests {
 
     const MILLI: Duration = Duration::from_millis(1);
 
-    /// Number of shed requests in each interval, for a number of requests with equal waits.
+    /// Returns the number of shed requests in each interval, for a number of requests with equal waits.
     fn shed(overload: &LoadShedder, intervals: u32, requests: u32, waited: Duration) -> Vec<u32> {
         (1..=intervals)
             .map(|interval| {
@@ -273,7 +272,7 @@ mod tests {
 
     #[test]
     fn of_a_standing_queue_what_is_beyond_the_target_is_shed() {
-        // 6,000 a tenth of a second, each waiting 75 ms: 4,500 at once, of which 1,200 wait no longer than the target.
+        // 6,000 requests in a tenth of a second, each waiting 75 ms: 4,500 at once, of which 1,200 do not wait longer than the target.
         let shed = shed(
             &LoadShedder::new(Duration::from_secs(1)),
             3,
@@ -304,7 +303,7 @@ mod tests {
             ),
             [0; 4]
         );
-        // For a tenth of a second all wait long, then nobody.
+        // All wait long for a tenth of a second, and then none do.
         let overload = LoadShedder::new(Duration::from_secs(1));
         for n in 0..9000 {
             let waited = if n < 3000 { 90 * MILLI } else { MILLI };
@@ -315,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_crowd_before_a_service_that_reads_few_was_never_shed() {
-        // Sixty a tenth of a second that waited 3.3 s each: two thousand at once.
+        // Sixty requests in a tenth of a second that waited 3.3 s each: two thousand at once.
         let overload = LoadShedder::new(Duration::from_secs(1));
         assert_eq!(
             shed(&overload, 4, 60, 3300 * MILLI),
@@ -331,7 +330,7 @@ mod tests {
             let waited = if n % 10 == 0 { 800 * MILLI } else { MILLI };
             overload.sheds_at(waited, INTERVAL + INTERVAL * *n / 5000)
         });
-        // Of five thousand in a tenth of a second the five hundred that waited, from the third interval on.
+        // Of five thousand in a tenth of a second, the five hundred that waited, from the third interval on.
         assert!((3500..=4500).contains(&shed.count()));
     }
 }

@@ -1,5 +1,4 @@
-//! Metrics of the service, and their text for Prometheus. Labels are operations, statuses, verdicts and names of collections:
-//! never ids.
+//! Metrics of the service, and their text for Prometheus. Labels are operations, statuses, verdicts and names of collections, never ids.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -11,12 +10,12 @@ use crate::operation::ApiOperation;
 
 const OPERATIONS: usize = ApiOperation::ALL.len();
 
-/// Statuses that are told apart; all others count as the last.
+/// Statuses that are counted separately; all others are counted under the last.
 const STATUSES: [u16; 18] = [
     200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 500, 503, 507, 0,
 ];
 
-/// Upper ends of the buckets of times, in microseconds.
+/// Upper bounds of the histogram's buckets in microseconds.
 const BUCKETS: [u64; 14] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 5_000_000,
@@ -27,7 +26,7 @@ const VERDICTS: [&str; 4] = ["new", "near", "same-fingerprint", "exact"];
 /// Outcomes of resketch jobs.
 const JOB_ENDS: [&str; 3] = ["done", "failed", "cancelled"];
 
-/// Codes of refusals that more room would have avoided.
+/// Codes of refusals that more resources would have avoided.
 const SHED: [&str; 10] = [
     "overload",
     "memory",
@@ -41,7 +40,7 @@ const SHED: [&str; 10] = [
     "address-connections",
 ];
 
-/// All counters.
+/// All counters of the service.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceMetrics {
     requests: [[AtomicU64; STATUSES.len()]; OPERATIONS],
@@ -55,15 +54,15 @@ pub(crate) struct ServiceMetrics {
     shed: [AtomicU64; SHED.len()],
     /// Open connections.
     pub(crate) connections: AtomicUsize,
-    /// Connections that never came to speak TLS with us.
+    /// Connections that never completed a TLS handshake.
     pub(crate) unsecured: AtomicU64,
-    /// True if the last reload found an invalid file of keys or TLS.
+    /// True if the last reload found an invalid file of keys or certificates.
     pub(crate) reload_failed: AtomicBool,
 }
 
 /// Adds verdicts to their counters.
 fn count_verdicts<'a>(all: &[AtomicU64; VERDICTS.len()], given: impl Iterator<Item = &'a str>) {
-    // Counted here first: threads that count one by one in the same place wait for each other.
+    // Count locally first: threads that increment the same counter one by one slow each other down.
     let mut counts = [0; VERDICTS.len()];
     for verdict in given {
         if let Some(place) = VERDICTS.iter().position(|known| *known == verdict) {
@@ -80,63 +79,63 @@ fn count_verdicts<'a>(all: &[AtomicU64; VERDICTS.len()], given: impl Iterator<It
 pub(crate) struct CollectionMeasurement {
     pub(crate) stats: CollectionStats,
     pub(crate) health: CollectionHealth,
-    /// Requests that wait to be written.
+    /// Number of requests that wait to be written.
     pub(crate) queued: usize,
 }
 
-/// Values that are measured on request.
+/// Values that are measured when metrics are requested.
 pub(crate) struct GaugeValues<'a> {
     pub(crate) waiting: usize,
     pub(crate) request_memory: usize,
-    /// Tells whether the clock jumped ahead and is not trusted.
+    /// True if the clock jumped ahead and is not trusted.
     pub(crate) clock_held: bool,
-    /// Lead of the time over the clock.
+    /// Lead of the service's time over the clock.
     pub(crate) time_ahead: Duration,
-    /// By name; none of one that could not be opened.
+    /// Measurements of each collection by name; `None` for one that could not be opened.
     pub(crate) collections: &'a [(String, Option<CollectionMeasurement>)],
 }
 
 impl ServiceMetrics {
-    /// A request was answered.
+    /// Counts a request that was answered.
     pub(crate) fn request(&self, operation: ApiOperation, status: u16, took: Duration) {
         let operation = operation as usize;
-        // Arrays of atomics rather than a map: no lock on the way of a request, and a fixed set of series.
+        // Arrays of atomics instead of a map: requests take no lock, and the set of series is fixed.
         let column = STATUSES.iter().position(|known| *known == status);
         self.requests[operation][column.unwrap_or(STATUSES.len() - 1)].fetch_add(1, Relaxed);
         let micros = took.as_micros() as u64;
         self.micros[operation].fetch_add(micros, Relaxed);
-        // In one bucket only: the text adds them up, as Prometheus wants them.
+        // Counted in a single bucket; the text has cumulative counts, as Prometheus expects.
         if let Some(bucket) = BUCKETS.iter().position(|end| micros <= *end) {
             self.times[operation][bucket].fetch_add(1, Relaxed);
         }
     }
 
-    /// Documents of a request that was carried out.
+    /// Counts the documents of a request that was carried out.
     pub(crate) fn documents(&self, operation: ApiOperation, count: usize) {
         self.documents[operation as usize].fetch_add(count as u64, Relaxed);
     }
 
-    /// Verdicts that were given.
+    /// Counts verdicts.
     pub(crate) fn verdicts<'a>(&self, given: impl Iterator<Item = &'a str>) {
         count_verdicts(&self.verdicts, given);
     }
 
-    /// Verdicts on paragraphs that were given.
+    /// Counts verdicts on paragraphs.
     pub(crate) fn paragraphs<'a>(&self, given: impl Iterator<Item = &'a str>) {
         count_verdicts(&self.paragraphs, given);
     }
 
-    /// The end of a job that sketched a collection anew.
+    /// Counts a finished resketch job by its outcome.
     pub(crate) fn resketched(&self, end: &str) {
         bump(&self.resketches, &JOB_ENDS, end);
     }
 
-    /// A refusal, if it was one that more room would have avoided.
+    /// Counts a refusal if more resources would have avoided it.
     pub(crate) fn refused(&self, code: &str) {
         bump(&self.shed, &SHED, code);
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the text for Prometheus.
     pub(crate) fn text(&self, gauges: &GaugeValues<'_>) -> String {
         let mut page = MetricsText::default();
         self.requests_text(&mut page);
@@ -252,7 +251,7 @@ impl ServiceMetrics {
             if all == 0 {
                 continue;
             }
-            // Requests are counted meanwhile. A bucket beyond `+Inf` would be no histogram.
+            // Other threads count requests meanwhile, so the sum of buckets may exceed the total. A bucket beyond `+Inf` would not be a histogram.
             let mut within = 0;
             for (end, count) in BUCKETS.iter().zip(&self.times[index]) {
                 within += count.load(Relaxed);
@@ -275,14 +274,14 @@ impl ServiceMetrics {
     }
 }
 
-/// One more for the place of a word.
+/// Increments the counter of a word.
 fn bump(counts: &[AtomicU64], words: &[&str], word: &str) {
     if let Some(place) = words.iter().position(|known| *known == word) {
         counts[place].fetch_add(1, Relaxed);
     }
 }
 
-/// A gauge of each collection.
+/// A gauge that each collection has.
 struct CollectionGauge {
     name: &'static str,
     help: &'static str,
@@ -379,7 +378,7 @@ fn collections_text(page: &mut MetricsText, gauges: &GaugeValues<'_>) {
     }
 }
 
-/// The text as it grows.
+/// The text while it is being written.
 #[derive(Default)]
 struct MetricsText {
     text: String,
@@ -389,7 +388,7 @@ struct MetricsText {
 impl MetricsText {
     fn family(&mut self, name: &'static str, kind: &str, help: &str) {
         self.family = name;
-        // A string takes every line.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
@@ -398,7 +397,7 @@ impl MetricsText {
         self.line("", &[], value);
     }
 
-    /// A line, unless it counts nothing.
+    /// Writes a line unless the count is zero.
     fn some(&mut self, labels: &[(&str, &str)], count: u64) {
         if count > 0 {
             self.line("", labels, count);
@@ -407,7 +406,7 @@ impl MetricsText {
 
     fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         let _ = write!(self.text, "{}{suffix}", self.family);
-        // Values of labels are our own words and names of a-z, 0-9, - and _: nothing to escape.
+        // Values of labels are the service's own words, or names of a-z, 0-9, - and _, so there is nothing to escape.
         let pairs: Vec<String> = labels
             .iter()
             .map(|(name, value)| format!("{name}=\"{value}\""))

@@ -1,8 +1,8 @@
-//! The operations of the service: their names, paths and roles.
+//! The operations of the service, with their names, paths and roles.
 
 use crate::api_key::KeyRole;
 
-/// An operation.
+/// An operation of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum ApiOperation {
@@ -32,7 +32,7 @@ pub(crate) enum ApiOperation {
     Metrics,
     Description,
     Console,
-    /// Everything that is no operation.
+    /// Any request that is not an operation.
     Other,
 }
 
@@ -67,7 +67,7 @@ impl ApiOperation {
         Self::Other,
     ];
 
-    /// Its name in metrics, logs and the description.
+    /// Returns the name in metrics, logs and the description.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -100,7 +100,7 @@ impl ApiOperation {
         }
     }
 
-    /// Method and path; the router and the description are made of these.
+    /// Returns method and path, from which the router and the description are made.
     pub(crate) fn path(self) -> (&'static str, &'static str) {
         match self {
             Self::Check => ("POST", "/v1/collections/{name}/check"),
@@ -133,7 +133,7 @@ impl ApiOperation {
         }
     }
 
-    /// The least role that may ask for it; anybody, when `None`.
+    /// Returns the lowest role that may use the operation, or `None` if no key is needed.
     pub(crate) fn role(self) -> Option<KeyRole> {
         match self {
             Self::Health | Self::Ready | Self::Description | Self::Console | Self::Other => None,
@@ -147,7 +147,7 @@ impl ApiOperation {
             | Self::ListCollections
             | Self::ShowCollection
             | Self::Metrics => Some(KeyRole::Read),
-            // Whoever may write may have it put in order.
+            // A key that may write may also compact.
             Self::Insert
             | Self::CheckAndInsert
             | Self::Delete

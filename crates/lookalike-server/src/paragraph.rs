@@ -1,8 +1,8 @@
-//! Texts to paragraphs, each known by a hash of its words, and by a fingerprint if it is long enough.
+//! Division of texts into paragraphs, each identified by a hash of its words, and by a fingerprint if it is long enough.
 //!
-//! The words are those that the collection's scheme sees (its segmentation, case and marks), so that a paragraph which was only
-//! wrapped or capitalised differently is the same. Its hash is XXH3-64 of the 64-bit hashes of its words in order, little-endian; two
-//! paragraphs that differ have one with probability 2^-64. The fingerprint is that of a document with the text of the paragraph.
+//! The words are those of the collection's scheme (its segmentation, case and marks), so paragraphs that differ only in line breaks or
+//! capitals are the same. The hash is XXH3-64 of the 64-bit hashes of the words in order, little-endian; two different paragraphs have the
+//! same hash with probability 2^-64. The fingerprint is that of a document with the text of the paragraph.
 
 use lookalike::hash::xxh3_64;
 use lookalike::{FeatureExtractor, ParagraphRule, Scheme, Simhash, Sketch};
@@ -10,21 +10,22 @@ use lookalike_store::StoredParagraph;
 
 use crate::problem::ProblemDetails;
 
-/// Most paragraphs of a page.
+/// Maximum number of paragraphs of a page.
 pub(crate) const MOST_PARAGRAPHS: usize = 10_000;
 
-/// Distinct features from which on a paragraph has a fingerprint. Of `n` features that count once, one in the place of another
-/// moves 64 acos(1 - 1/n) / pi of 64 bits in the mean (Charikar 2002): of eight 10 bits, of four 15, more than a collection finds among others.
+/// Minimum number of distinct features of a paragraph with a fingerprint. If one of `n` features that count once is replaced, 64 acos(1 -
+/// 1/n) / pi of 64 bits change on average (Charikar 2002): 10 bits for eight features; 15 for four, which is more than a collection can
+/// tell from unrelated texts.
 const FEWEST_FEATURES: usize = 8;
 
-/// A paragraph with words.
+/// A paragraph that has words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageParagraph {
     pub(crate) key: StoredParagraph,
     pub(crate) words: usize,
 }
 
-/// Makes the paragraphs of texts under one scheme.
+/// Extracts the paragraphs of texts under a scheme.
 pub(crate) struct ParagraphHasher {
     words: FeatureExtractor,
     bytes: Vec<u8>,
@@ -41,7 +42,7 @@ impl ParagraphHasher {
         }
     }
 
-    /// The paragraphs of a text in order; `features` are those of the scheme. Linear in the text.
+    /// Returns the paragraphs of a text in order. `features` must be the extractor of the same scheme. Takes linear time.
     pub(crate) fn of(
         &mut self,
         text: &str,
@@ -60,12 +61,11 @@ impl ParagraphHasher {
                     "send it in parts, or use a collection that keeps no paragraphs",
                 ));
             }
-            // Hashes of words, not their letters: whatever the scheme takes for equal (case, marks, width) is
-            // equal here.
+            // Hashes of words, not their letters, so that words that the scheme treats as equal (case, marks, width) are equal here.
             self.bytes.clear();
             self.bytes
                 .extend(words.iter().flat_map(|word| word.to_le_bytes()));
-            // Behind the limit on paragraphs: extraction is the expensive part.
+            // After the limit on paragraphs was checked, because extraction is expensive.
             let features = features.extract(paragraph);
             let is_long = features.set.len() >= FEWEST_FEATURES;
             found.push(PageParagraph {
@@ -113,7 +113,7 @@ mod tests {
             let mut features = FeatureExtractor::new(&default_scheme());
             let of_document = Simhash::of(&features.extract(&text));
             let of_paragraph = paragraphs(&text).expect("one")[0].key.fingerprint;
-            // Runs of five words.
+            // Features are runs of five words.
             let is_long = count + 1 >= 5 + FEWEST_FEATURES;
             assert_eq!(of_paragraph, of_document.filter(|_| is_long), "{count}");
         }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use lookalike_store::StoreError;
 use serde_json::json;
 
-/// A setting of a collection that a request lacks, or has in vain.
+/// A setting of a collection that is missing from a request or wrong in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SettingField {
     Scheme,
@@ -30,20 +30,20 @@ impl SettingField {
     }
 }
 
-/// A refusal or a failure.
+/// The error of a request, as sent to the client.
 #[derive(Clone, Debug)]
 pub struct ProblemDetails {
     pub(crate) status: StatusCode,
-    /// One of few words, for programs.
+    /// Code for programs, from a small fixed set.
     pub(crate) code: &'static str,
     detail: String,
     remedy: Cow<'static, str>,
-    /// Number of the item of a batch, from 0.
+    /// Number of the item in a batch, from 0.
     item: Option<usize>,
-    /// Field of the body that is missing or wrong, where it is one of a collection's settings.
+    /// Field of the body that is missing or wrong, if it is a setting of a collection.
     field: Option<SettingField>,
     retry_after: Option<u32>,
-    /// Detail for the log only.
+    /// Detail that only the log shows.
     pub(crate) operator_detail: Option<String>,
 }
 
@@ -66,18 +66,18 @@ impl ProblemDetails {
         }
     }
 
-    /// A body that is not what the operation takes.
+    /// Creates the error for a body that does not have the form that the operation takes.
     pub(crate) fn malformed(detail: impl Into<String>) -> Self {
         let remedy = "see / or /openapi.json of the service for the operations and their fields";
         Self::new(StatusCode::BAD_REQUEST, "malformed", detail, remedy)
     }
 
-    /// A request that is well formed and means nothing.
+    /// Creates the error for a request that is well-formed but makes no sense.
     pub(crate) fn invalid(detail: impl Into<String>, remedy: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail, remedy)
     }
 
-    /// Too much for now; `code` says of what.
+    /// Creates the error for a lack of some resource, named by `code`, that may pass.
     pub(crate) fn busy(code: &'static str, detail: impl Into<String>) -> Self {
         Self {
             retry_after: Some(1),
@@ -90,13 +90,13 @@ impl ProblemDetails {
         }
     }
 
-    /// Something that is too large.
+    /// Creates the error for something that is too large.
     pub(crate) fn too_large(detail: impl Into<String>) -> Self {
         let remedy = "send it in parts, or raise the limit of the service";
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail, remedy)
     }
 
-    /// A panic that took this request with it and no other.
+    /// Creates the error for a panic, which affects only this request.
     pub(crate) fn panic() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -106,7 +106,7 @@ impl ProblemDetails {
         )
     }
 
-    /// The same of a request whose documents are written: only the answer failed.
+    /// Changes the remedy for a request whose documents have been written, so that only the answer failed.
     pub(crate) fn of_written(self) -> Self {
         Self {
             remedy: "the documents are written; query for their neighbours".into(),
@@ -115,19 +115,19 @@ impl ProblemDetails {
         }
     }
 
-    /// The item of a batch that it was, in a batch.
+    /// Sets the number of the item that caused the error, in a batch.
     pub(crate) fn at(mut self, item: Option<usize>) -> Self {
         self.item = item;
         self
     }
 
-    /// The same, of this field of the body.
+    /// Sets the field of the body that caused the error.
     pub(crate) fn of_field(mut self, field: SettingField) -> Self {
         self.field = Some(field);
         self
     }
 
-    /// Detail for the log.
+    /// Returns the detail for the log.
     pub(crate) fn for_operators(&self) -> String {
         self.operator_detail
             .clone()
@@ -148,7 +148,7 @@ impl fmt::Display for ProblemDetails {
 
 impl From<StoreError> for ProblemDetails {
     fn from(error: StoreError) -> Self {
-        // Only what names no path of the machine is told to clients; the rest goes to the log.
+        // Clients are only told messages that contain no path of the machine; the rest goes to the log.
         let said = error.to_string();
         match error {
             StoreError::NoCollection(_) => Self::new(
@@ -219,7 +219,7 @@ impl From<StoreError> for ProblemDetails {
                 "one collection is sketched anew at a time",
             ),
             StoreError::Closed => Self::busy("closed", "the collection is being closed"),
-            // Damage, other files, other versions, failures of the medium: paths are not for clients.
+            // Damage, foreign files, other versions, failures of the medium: their messages contain paths, which are not for clients.
             _ => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "storage",
@@ -255,15 +255,15 @@ impl IntoResponse for ProblemDetails {
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
         }
-        // Nobody knows where its body ends: nothing behind it is read as a request.
+        // It is unknown where the body ends, so nothing after it may be read as a request.
         if self.code == "framing" {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        // RFC 9110 section 11.6.1: a 401 names a scheme.
+        // RFC 9110 section 11.6.1: a 401 must name an authentication scheme.
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // What the operator alone is told goes to the log with the response.
+        // The detail for operators goes to the log along with the response.
         response.extensions_mut().insert(ProblemExt {
             code: self.code,
             operator_detail: self.operator_detail,
@@ -272,7 +272,7 @@ impl IntoResponse for ProblemDetails {
     }
 }
 
-/// Extension of an error response, for metrics and the log.
+/// The extension of an error response, for metrics and the log.
 #[derive(Clone, Debug)]
 pub(crate) struct ProblemExt {
     pub(crate) code: &'static str,
@@ -302,7 +302,7 @@ mod tests {
             assert_eq!((problem.status.as_u16(), problem.code), (status, code));
             assert_eq!(problem.operator_detail.is_some(), is_secret);
             assert!(!problem.detail.contains("secret"), "{problem:?}");
-            // Only what time mends is to be tried again.
+            // Only errors that resolve with time should be retried.
             assert_eq!(
                 problem.into_response().headers().contains_key(RETRY_AFTER),
                 code == "closed"

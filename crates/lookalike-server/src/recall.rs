@@ -1,5 +1,5 @@
-//! Share of near-duplicates that a collection finds, by their resemblance: [`lookalike::sketch::simhash_recall`], and of sketches of several
-//! places the chance that enough of them are equal.
+//! The share of near-duplicates that a collection finds, by resemblance: for fingerprints [`lookalike::sketch::simhash_recall`], for
+//! sketches of several places the probability that enough of them are equal.
 
 use lookalike::Sketch;
 use lookalike::sketch::{binomial_at_most, one_changed_word, simhash_recall};
@@ -9,25 +9,25 @@ use serde::Serialize;
 
 use crate::scheme::parse_scheme;
 
-/// Bits of a fingerprint.
+/// Number of bits of a fingerprint.
 const BITS: u32 = 64;
-/// Resemblances that are told.
+/// Resemblances for which recall is shown.
 const RESEMBLANCES: [f64; 6] = [0.8, 0.9, 0.95, 0.98, 0.99, 0.995];
-/// Lengths of texts that are told, in words.
+/// Lengths of texts, in words, for which recall is shown.
 const LENGTHS: [u32; 3] = [100, 1000, 10_000];
 
-/// The share of near-duplicates that a collection finds, expected from its features and from what is near.
+/// The expected share of near-duplicates that a collection finds, given its features and its radius.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Recall")]
 pub(crate) struct RecallResponse {
-    /// Of pairs of a resemblance of their features.
+    /// Recall of pairs by the resemblance of their features.
     by_resemblance: Vec<ResemblanceRecall>,
-    /// Of texts of which one word was changed; left out where features are no runs of words.
+    /// Recall of texts in which one word was changed; left out if features are not runs of words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     one_changed_word: Vec<ChangedWordRecall>,
 }
 
-/// Recall of pairs of a resemblance.
+/// The recall of pairs with a given resemblance.
 #[derive(Serialize, JsonSchema)]
 struct ResemblanceRecall {
     resemblance: f64,
@@ -35,10 +35,10 @@ struct ResemblanceRecall {
     recall: f64,
 }
 
-/// Recall of texts with one changed word.
+/// The recall of texts in which one word was changed.
 #[derive(Serialize, JsonSchema)]
 struct ChangedWordRecall {
-    /// Length of both texts.
+    /// Length of both texts in words.
     words: u32,
     /// Resemblance of their features.
     resemblance: f64,
@@ -49,12 +49,12 @@ struct ChangedWordRecall {
 impl RecallResponse {
     pub(crate) fn of(settings: &CollectionSettings) -> Self {
         let radius = settings.radius;
-        // A scheme that this program cannot use makes no sketches here.
+        // This program cannot make sketches with a scheme that it cannot read.
         let scheme = parse_scheme(settings.scheme.text()).ok();
         let sketch = scheme.map(|scheme| scheme.sketch);
         let bits = sketch.map_or(BITS, Sketch::fingerprint_bits);
         let of = |resemblance: f64| {
-            // A super-shingle of r minima differs unless all of them are equal.
+            // A super-shingle of r minima differs unless all r are equal.
             let of_places =
                 |places, rows: i32| binomial_at_most(radius, places, 1.0 - resemblance.powi(rows));
             rounded(match sketch {
@@ -87,7 +87,7 @@ impl RecallResponse {
     }
 }
 
-/// Three digits are more than texts keep.
+/// Rounds to three digits, which is more than the accuracy on real texts.
 fn rounded(share: f64) -> f64 {
     (share * 1000.0).round() / 1000.0
 }

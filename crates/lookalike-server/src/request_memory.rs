@@ -1,9 +1,9 @@
-//! The memory that requests in progress may take, all together.
+//! The limit on the memory of all requests in progress.
 //!
-//! A body takes as much as has come of it, and no more for what its header declares. When it is whole, the request takes what its
-//! work and its answer may need. The two draw on budgets of their own, so that no body which is still to come waits for one that is
-//! being worked on while this one waits for it; and small requests have their own part of each, so that large ones cannot shut them
-//! out. Of the budgets of bodies nobody gets more than half: senders decide how long these are held.
+//! A body takes memory for the bytes that have arrived, not for the length that its header declares. When it is complete, the request takes
+//! the memory that its work and its answer may need. These two come from separate budgets, so that an incomplete body never waits for a
+//! request in progress that in turn waits for it. Small requests have their own part of each, so that large ones cannot crowd them out. No
+//! client gets more than half of a budget for bodies, or the largest body if that is more, because senders decide how long they hold it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,14 +17,14 @@ use crate::problem::ProblemDetails;
 use crate::sync::lock;
 
 const UNIT: usize = 1024;
-/// Bodies and requests that take at most so much are small.
+/// Maximum size in bytes of small bodies and small requests.
 pub(crate) const SMALL: usize = 256 << 10;
-/// Sixteenths of all memory: small bodies, large bodies, small work; the rest is for large work.
+/// Sixteenths of the memory for small bodies, large bodies and small work; the rest is for large work.
 const SIXTEENTHS: [usize; 3] = [1, 4, 1];
-/// Delay before a client at its limit is checked again.
+/// Delay before a client that is at its limit is checked again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Memory for requests.
+/// The budgets of memory for requests.
 #[derive(Debug)]
 pub(crate) struct RequestMemory {
     small_bodies: Arc<BodyBudget>,
@@ -34,14 +34,14 @@ pub(crate) struct RequestMemory {
     queue_timeout: Duration,
 }
 
-/// A number of units that are taken and given back.
+/// A number of units that are taken and returned.
 #[derive(Debug)]
 struct MemoryBudget {
     units: Arc<Semaphore>,
     all: usize,
 }
 
-/// Memory for bodies that are still to come, with a share that nobody exceeds.
+/// The memory for incomplete bodies, with a limit for each client.
 #[derive(Debug)]
 struct BodyBudget {
     budget: MemoryBudget,
@@ -50,11 +50,11 @@ struct BodyBudget {
     queue_timeout: Duration,
 }
 
-/// Memory of a request for its work and its answer; returned when dropped.
+/// The memory of a request for its work and its answer, which is returned when dropped.
 #[derive(Debug)]
 pub(crate) struct WorkPermit(OwnedSemaphorePermit);
 
-/// Memory of an incomplete body; returned when dropped.
+/// The memory of an incomplete body, which is returned when dropped.
 #[derive(Debug)]
 pub(crate) struct BodyPermit {
     client: BodySender,
@@ -79,19 +79,19 @@ impl MemoryBudget {
         }
     }
 
-    /// Takes so many units, waiting for others to give theirs back.
+    /// Takes units, waiting until enough have been returned.
     async fn take(
         &self,
         units: usize,
         queue_timeout: Duration,
     ) -> Result<OwnedSemaphorePermit, ProblemDetails> {
-        // For more than there is the semaphore would wait in vain.
+        // The semaphore would wait forever for more units than exist.
         let units = units.clamp(1, self.all) as u32;
-        // Mostly there is enough, and no timer is needed.
+        // Usually there are enough, and no timer is needed.
         if let Ok(permit) = Arc::clone(&self.units).try_acquire_many_owned(units) {
             return Ok(permit);
         }
-        // It serves in order: many small requests do not pass a large one for ever.
+        // The semaphore is fair, so many small requests cannot overtake a large one forever.
         let permit = Arc::clone(&self.units).acquire_many_owned(units);
         match tokio::time::timeout(queue_timeout, permit).await {
             Ok(Ok(permit)) => Ok(permit),
@@ -109,7 +109,7 @@ impl BodyBudget {
         lock(&self.clients)
     }
 
-    /// Counts units for a client, if these are not too many.
+    /// Counts units for a client unless that exceeds its limit.
     fn try_count(&self, client: &BodySender, units: usize) -> bool {
         let mut clients = self.clients();
         let taken = clients.get(client).copied().unwrap_or_default();
@@ -121,7 +121,7 @@ impl BodyBudget {
     }
 
     async fn count(&self, client: &BodySender, units: usize) -> Result<(), ProblemDetails> {
-        // Polled, not notified: a client at its limit is its own cause, and costs others no wake-ups.
+        // Poll instead of being notified: a client at its limit waits for itself, and this costs the others no wake-ups.
         let end = Instant::now() + self.queue_timeout;
         while !self.try_count(client, units) {
             if Instant::now() >= end {
@@ -139,7 +139,7 @@ impl BodyBudget {
         let mut clients = self.clients();
         if let Some(taken) = clients.get_mut(client) {
             *taken -= units.min(*taken);
-            // The map is no larger than the clients that send.
+            // The map only contains clients that are sending.
             if *taken == 0 {
                 clients.remove(client);
             }
@@ -148,17 +148,17 @@ impl BodyBudget {
 }
 
 impl BodyPermit {
-    /// Takes as much as `bytes` need, waiting for others to give theirs back. A body that needs more than one client may have, takes
-    /// all of that.
+    /// Takes the memory for a body of `bytes` bytes, waiting until others return theirs. A body that needs more than a client may have
+    /// takes all of its share.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), ProblemDetails> {
         let wanted = bytes.div_ceil(UNIT).min(self.budget.most);
         let more = wanted.saturating_sub(self.units);
         if more == 0 {
             return Ok(());
         }
-        // The client's share first: one beyond it would stand in the queue of all before others.
+        // The client's share first: otherwise a client beyond its share would wait in the common queue, ahead of others.
         self.budget.count(&self.client, more).await?;
-        // What is counted is given back, also by a request that is cut off while it waits.
+        // Units that are counted are returned on drop, even if the request is interrupted while it waits.
         self.units += more;
         let permit = self
             .budget
@@ -180,9 +180,9 @@ impl Drop for BodyPermit {
 }
 
 impl WorkPermit {
-    /// Gives back what is beyond so many bytes.
+    /// Returns memory beyond `bytes` bytes.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        // The answer may wait for a slow reader; the work's memory is free by then.
+        // The answer may wait for a slow reader, but the memory of the work is free by then.
         let units = bytes.div_ceil(UNIT).max(1);
         let beyond = self.0.num_permits().saturating_sub(units);
         drop(self.0.split(beyond));
@@ -190,11 +190,11 @@ impl WorkPermit {
 }
 
 impl RequestMemory {
-    /// Of so many bytes; `largest` is the largest body, of which one is always let in.
+    /// Creates budgets of `bytes` bytes in total. `largest` is the size of the largest body, one of which is always admitted.
     pub(crate) fn new(bytes: usize, largest: usize, queue_timeout: Duration) -> Self {
         let all = (bytes / UNIT).max(1);
-        // Four budgets that nobody holds two of at once, except a body while its work waits: the order body,
-        // work is the same for all.
+        // No request holds two of the four budgets, except that of its body while it waits for that of its work. The order is the same for
+        // all, so there is no deadlock.
         let parts = SIXTEENTHS.map(|part| all * part / 16);
         let bodies = |units: usize, largest: usize| {
             let budget = MemoryBudget::new(units);
@@ -214,7 +214,7 @@ impl RequestMemory {
         }
     }
 
-    /// Nothing yet, for a body of at most so many bytes.
+    /// Returns an empty permit for a body of at most `at_most` bytes.
     pub(crate) fn body(&self, client: BodySender, at_most: usize) -> BodyPermit {
         let is_small = at_most <= SMALL;
         let budget = if is_small {
@@ -230,8 +230,8 @@ impl RequestMemory {
         }
     }
 
-    /// Takes what work needs, waiting for others to give theirs back. What needs more than there is for all, takes all of it and is
-    /// done alone.
+    /// Takes the memory for work, waiting until others return theirs. Work that needs more than the whole budget takes all of it and runs
+    /// alone.
     pub(crate) async fn work(&self, bytes: usize) -> Result<WorkPermit, ProblemDetails> {
         let budget = if bytes <= SMALL {
             &self.small_work
@@ -244,7 +244,7 @@ impl RequestMemory {
         Ok(WorkPermit(permit))
     }
 
-    /// Bytes that are taken.
+    /// Returns the memory in use in bytes.
     pub(crate) fn taken(&self) -> usize {
         let bodies = [&self.small_bodies, &self.large_bodies].map(|bodies| bodies.budget.taken());
         let work = [&self.small_work, &self.large_work].map(MemoryBudget::taken);

@@ -1,4 +1,4 @@
-//! Jobs that sketch collections anew: the one that runs, and why others failed.
+//! Jobs that resketch collections: those that are running, and the reasons of those that failed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +13,11 @@ use crate::problem::ProblemDetails;
 use crate::request::ShownNearness;
 use crate::sync::lock;
 
-/// Jobs by collection. One that has ended well is forgotten: the collection shows its new scheme.
+/// Jobs by collection. A job that succeeded is dropped, because the collection shows its new scheme.
 #[derive(Debug, Default)]
 pub(crate) struct ResketchJobs(Mutex<BTreeMap<String, Arc<ResketchProgress>>>);
 
-/// Progress of a job.
+/// The progress of a job.
 #[derive(Debug)]
 pub(crate) struct ResketchProgress {
     scheme: SchemeId,
@@ -27,39 +27,39 @@ pub(crate) struct ResketchProgress {
     stage: Mutex<ResketchStage>,
 }
 
-/// How far a job has come.
+/// The stage of a job.
 #[derive(Debug)]
 enum ResketchStage {
-    /// It sketches documents.
+    /// It is sketching documents.
     Running,
-    /// It is cancelled, and ends at the next document.
+    /// It has been cancelled, and will end at the next document.
     Cancelled,
-    /// It puts the new collection in the place of the old one, and can no longer be cancelled.
+    /// It is replacing the collection, and can no longer be cancelled.
     Replacing,
     /// It failed, for this reason.
     Failed(String),
 }
 
-/// A job that sketches a collection anew, as it is shown.
+/// A job that sketches the documents of a collection again, as it is shown.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Resketching")]
 pub(crate) struct ResketchInfo {
-    /// `running`, or `failed`: then all stands as it was before.
+    /// `running`, or `failed`: the collection is then as it was before.
     #[schemars(extend("enum" = ["running", "failed"]))]
     state: &'static str,
-    /// Id of the scheme that the collection is to have: 16 hexadecimal digits.
+    /// Id of the new scheme: 16 hexadecimal digits.
     scheme_id: String,
-    /// Radius that it is to have, of fingerprints.
+    /// New radius, for fingerprints.
     #[serde(skip_serializing_if = "Option::is_none")]
     radius: Option<u32>,
-    /// Fewest super-shingles or minima in common that it is to demand.
+    /// New minimum number of super-shingles or minima in common.
     #[serde(skip_serializing_if = "Option::is_none")]
     equal: Option<u32>,
-    /// Documents that were sketched so far; some twice, if they changed meanwhile.
+    /// Number of documents sketched so far; those that changed meanwhile count again.
     done: u64,
-    /// Documents when the job began.
+    /// Number of documents when the job began.
     documents: u64,
-    /// Reason of a failure, and what to do.
+    /// Reason of the failure, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -80,12 +80,12 @@ impl ResketchProgress {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// True once nobody wants the job any more.
+    /// Returns true if the job has been cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         matches!(*lock(&self.stage), ResketchStage::Cancelled)
     }
 
-    /// Begins the last step, unless nobody wants the job any more; false then.
+    /// Starts the last step, after which the job cannot be cancelled. Returns false if it has been cancelled.
     pub(crate) fn begin_replacement(&self) -> bool {
         let mut stage = lock(&self.stage);
         let is_wanted = !matches!(*stage, ResketchStage::Cancelled);
@@ -121,7 +121,7 @@ impl ResketchProgress {
 }
 
 impl ResketchJobs {
-    /// Begins a job, unless one runs.
+    /// Registers a job, unless one is running for the collection.
     pub(crate) fn begin(
         &self,
         name: &str,
@@ -144,7 +144,7 @@ impl ResketchJobs {
         Ok(progress)
     }
 
-    /// Cancels the job of a collection that runs, or forgets why it failed.
+    /// Cancels the running job of a collection, or drops the reason of a failed one.
     pub(crate) fn cancel(&self, name: &str) -> Result<(), ProblemDetails> {
         let mut jobs = lock(&self.0);
         let Some(job) = jobs.get(name).cloned() else {
@@ -157,7 +157,7 @@ impl ResketchJobs {
         };
         let mut stage = lock(&job.stage);
         match *stage {
-            // It is forgotten when it ends: until then no other can begin.
+            // The job is dropped when it ends; no other can start before that.
             ResketchStage::Running => *stage = ResketchStage::Cancelled,
             ResketchStage::Cancelled => {}
             ResketchStage::Replacing => {
@@ -175,13 +175,13 @@ impl ResketchJobs {
         Ok(())
     }
 
-    /// Ends the job of a collection as a failure, which is shown from then on, unless it was cancelled or the collection is gone.
+    /// Marks the job of a collection as failed, which is then shown, unless it was cancelled or the collection is gone.
     pub(crate) fn fail(&self, name: &str, reason: String, is_gone: impl FnOnce() -> bool) {
         let mut jobs = lock(&self.0);
         let Some(job) = jobs.get(name) else {
             return;
         };
-        // The lock of the jobs is held: whoever removes the collection forgets the failure after this, or is seen here.
+        // The lock of the jobs is held: removing the collection either drops the failure afterwards, or is noticed here.
         if job.is_cancelled() || is_gone() {
             jobs.remove(name);
         } else {
@@ -189,17 +189,17 @@ impl ResketchJobs {
         }
     }
 
-    /// Forgets the job of a collection, which has ended well, was cancelled or was never begun.
+    /// Drops the job of a collection, because it succeeded, was cancelled, or never started.
     pub(crate) fn forget(&self, name: &str) {
         lock(&self.0).remove(name);
     }
 
-    /// Forgets why the last job of a collection failed that is no more. One that runs will find that out itself.
+    /// Drops the failed job of a collection that was removed. A running job finds that out by itself.
     pub(crate) fn forget_failure(&self, name: &str) {
         lock(&self.0).retain(|other, job| other != name || !job.has_failed());
     }
 
-    /// The job of a collection that runs or failed.
+    /// Returns the running or failed job of a collection.
     pub(crate) fn info(&self, name: &str) -> Option<ResketchInfo> {
         lock(&self.0).get(name).map(|progress| progress.info())
     }

@@ -21,7 +21,7 @@ impl AsRef<[u8]> for PermittedBytes {
     }
 }
 
-/// A response of a media type.
+/// Creates a response with a media type.
 pub(crate) fn typed(status: StatusCode, kind: &'static str, bytes: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Body::from(bytes.into()));
     *response.status_mut() = status;
@@ -30,12 +30,12 @@ pub(crate) fn typed(status: StatusCode, kind: &'static str, bytes: impl Into<Byt
     response
 }
 
-/// A response in JSON.
+/// Creates a JSON response.
 pub(crate) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response {
     typed(status, "application/json", bytes)
 }
 
-/// A response that holds its memory until it is sent. Memory of the work beyond the body is given back at once.
+/// Creates a response that holds its memory until it is sent. Memory beyond its body is returned immediately.
 pub(crate) fn with_permit(body: EncodedBody, mut permit: WorkPermit) -> Response {
     let EncodedBody { kind, bytes } = body;
     permit.shrink_to(bytes.capacity());

@@ -1,4 +1,4 @@
-//! The routes: from paths to operations.
+//! The routes from paths to operations.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::{auth, description};
 
-/// The routes of a service. Each passes the authentication of its own operation, and so does every other path.
+/// Creates the routes of a service. Every request passes the authentication of its operation, and so does one to any other path.
 pub fn router(app: &Arc<AppState>) -> Router {
     RouteBuilder::new(app)
         .with(ApiOperation::Health, status::health)
@@ -48,7 +48,7 @@ pub fn router(app: &Arc<AppState>) -> Router {
         .finish()
 }
 
-/// The routes of the listener for health checks.
+/// Creates the routes of the listener for health checks.
 pub(crate) fn health_router(app: &Arc<AppState>) -> Router {
     RouteBuilder::new(app)
         .with(ApiOperation::Health, status::health)
@@ -83,13 +83,12 @@ impl<'a> RouteBuilder<'a> {
         };
         let route: MethodRouter<Arc<AppState>> = on(method, handler);
         let auth = from_fn_with_state((Arc::clone(self.app), operation), auth::authenticate);
-        // The layer goes onto each route by itself: it knows its operation, and a route without one cannot be
-        // written.
+        // The layer is added to each route separately, because it depends on the operation. So no route can be added without it.
         self.router = self.router.route(path, route.route_layer(auth));
         self
     }
 
-    /// Answers all other paths and methods.
+    /// Adds answers for all other paths and methods.
     fn finish(self) -> Router {
         let state = (Arc::clone(self.app), ApiOperation::Other);
         let auth = from_fn_with_state(state, auth::authenticate);

@@ -1,4 +1,4 @@
-//! Schemes under which the service makes sketches.
+//! Schemes with which the service can make sketches.
 
 use lookalike::scheme::{ParseSchemeError, TokenHash};
 use lookalike::{Scheme, Sketch, Weight};
@@ -7,12 +7,12 @@ use lookalike_store::{MOST_PLACES, SketchForm};
 
 use crate::problem::ProblemDetails;
 
-/// The default scheme of collections: that of `lookalike fingerprint`.
+/// Returns the default scheme of collections, which is that of `lookalike fingerprint`.
 pub fn default_scheme() -> Scheme {
     Scheme::default().sketch(Sketch::Simhash)
 }
 
-/// A scheme under which the service cannot make sketches.
+/// The reason why the service cannot make sketches with a scheme.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnusableScheme {
     /// The text is not a scheme.
@@ -24,12 +24,12 @@ pub(crate) enum UnusableScheme {
          files, of which `lookalike join` and `cluster` find all near-duplicates"
     )]
     TooManyPlaces(Sketch),
-    /// The sketch is made of a set, and the features have weights.
+    /// The sketch is made from the set of features, but the scheme has weights.
     #[error(
         "weight={0} does nothing for {1}, which is made of the set of features: use weight=set"
     )]
     Weighted(Weight, Sketch),
-    /// The sketch is for comparison with other systems only.
+    /// The kind of sketch is only for comparison with other systems.
     #[error(
         "collections hold fingerprints (sketch=simhash:64, or 32 or 128), super-shingles (super-shingle:GxR) and minima (minhash:N), not {0}; \
          `lookalike dedup` and `pairs` have the method"
@@ -38,12 +38,12 @@ pub(crate) enum UnusableScheme {
     /// The scheme depends on more than the document.
     #[error("the service does not support schemes with {0}")]
     NeedsMore(&'static str),
-    /// The extraction of HTML is not available.
+    /// This kind of HTML extraction is not available.
     #[error("{0}")]
     Extraction(String),
 }
 
-/// Reads a scheme under which the service can make sketches.
+/// Parses a scheme and checks that the service can make sketches with it.
 pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     parse_scheme(text).map_err(|reason| {
         let remedy = "the summary of `lookalike fingerprint` names schemes that can be used";
@@ -51,7 +51,7 @@ pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     })
 }
 
-/// Refuses sketches that no collection holds.
+/// Returns an error for sketches that no collection holds.
 fn check_sketch(scheme: &Scheme) -> Result<(), UnusableScheme> {
     let sketch = scheme.sketch;
     match sketch {
@@ -69,14 +69,14 @@ fn check_sketch(scheme: &Scheme) -> Result<(), UnusableScheme> {
     }
 }
 
-/// Reads a scheme and checks that the service can use it, with the table of terms and the learned lines that it may name.
+/// Parses a scheme and checks that the service can use it, given the table of terms and the learned lines that it may name.
 pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
     let scheme: Scheme = text.parse()?;
     check_sketch(&scheme)?;
     if matches!(scheme.hash, TokenHash::SipHash(_)) {
         return Err(UnusableScheme::NeedsMore("a secret key"));
     }
-    // Made and thrown away: whether this program has the mode is known only by trying.
+    // Construct and discard an extractor: this is the only way to find out whether this program has the mode.
     HtmlText::new(scheme.html).map_err(|error| UnusableScheme::Extraction(error.to_string()))?;
     Ok(scheme)
 }

@@ -1,4 +1,4 @@
-//! State of schemes beside their texts, tables of terms and learned lines, held by collections: read once, and shared by all workers.
+//! State of schemes besides their texts: tables of terms and learned lines, held by collections, read once and shared by all workers.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,14 +13,14 @@ use lookalike_store::{Collection, SchemePart};
 use crate::problem::{ProblemDetails, SettingField};
 use crate::sync::lock;
 
-/// Name of the part with a table of terms.
+/// Name of the part with the table of terms.
 const TERMS: &str = "terms";
-/// Name of the part with the lines that were learned.
+/// Name of the part with the learned lines.
 pub(crate) const BOILERPLATE: &str = "boilerplate";
-/// Schemes whose tables stay in memory.
+/// Maximum number of schemes whose state stays in memory.
 const MOST: usize = 16;
 
-/// State that a scheme rests on.
+/// The state that a scheme needs besides its text.
 #[derive(Debug, Default)]
 pub(crate) struct SchemeState {
     pub(crate) terms: Option<Arc<Terms>>,
@@ -62,14 +62,15 @@ fn unreadable(what: &str) -> ProblemDetails {
     )
 }
 
-/// Decodes what is sent of a part in base64.
+/// Decodes a part that was sent in base64.
 fn decoded(name: &str, digits: &str, remedy: &'static str) -> Result<Vec<u8>, ProblemDetails> {
     BASE64_STANDARD.decode(digits).map_err(|error| {
         ProblemDetails::invalid(format!("`{name}` is not base64: {error}"), remedy)
     })
 }
 
-/// Checks the lines that are sent with a scheme, and makes the part of it that the collection keeps: those that the scheme names.
+/// Checks the learned lines that are sent with a scheme against those that the scheme names. Returns them as a part for the collection to
+/// keep.
 pub(crate) fn sent_boilerplate(
     scheme: &Scheme,
     lines: Option<&str>,
@@ -109,8 +110,8 @@ pub(crate) fn sent_boilerplate(
     Ok(Some(SchemePart::new(BOILERPLATE, bytes)))
 }
 
-/// Checks the table that is sent with a scheme, and makes the part of it that the collection keeps: the table that the scheme names,
-/// where it needs one.
+/// Checks the table of terms that is sent with a scheme against the one that the scheme names, if it needs one. Returns it as a part for
+/// the collection to keep.
 pub(crate) fn sent_terms(
     scheme: &Scheme,
     terms: Option<&str>,
@@ -147,12 +148,12 @@ pub(crate) fn sent_terms(
     Ok(Some(SchemePart::new(TERMS, bytes)))
 }
 
-/// The tables in memory, by scheme: a scheme names its tables.
+/// The states in memory, by scheme: a scheme identifies its state.
 #[derive(Debug, Default)]
 pub(crate) struct SchemeStates(Mutex<Vec<(SchemeId, Arc<SchemeState>)>>);
 
 impl SchemeStates {
-    /// True if [`SchemeStates::of`] neither reads a file nor waits for somebody who does.
+    /// Returns true if [`SchemeStates::of`] will neither read a file nor wait for another thread that does.
     pub(crate) fn is_at_hand(&self, collection: &Collection) -> bool {
         !collection.has_scheme_parts()
             || self.0.try_lock().is_ok_and(|known| {
@@ -161,7 +162,7 @@ impl SchemeStates {
             })
     }
 
-    /// State of the scheme of a collection; `None` where its text is all.
+    /// Returns the state of a collection's scheme, or `None` if its text is sufficient.
     pub(crate) fn of(
         &self,
         collection: &Collection,
@@ -170,13 +171,13 @@ impl SchemeStates {
             return Ok(None);
         }
         let id = collection.settings().scheme.id();
-        // Held while a table is read, so that it is read once.
+        // The lock is held while the state is read, so that it is read only once.
         let mut known = lock(&self.0);
         if let Some((_, state)) = known.iter().find(|(scheme, _)| *scheme == id) {
             return Ok(Some(Arc::clone(state)));
         }
         let state = Arc::new(SchemeState::read(&collection.scheme_parts()?)?);
-        // The oldest goes; collections that still use it read it again.
+        // Drop the oldest; collections that still use it will read it again.
         if known.len() == MOST {
             known.remove(0);
         }

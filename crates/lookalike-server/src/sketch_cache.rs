@@ -1,5 +1,5 @@
-//! Contents to sketches and all else that is compared, under the scheme of a collection, exactly as the other commands
-//! make them.
+//! Computes sketches and everything else that is compared from contents, under the scheme of a collection, exactly as the other commands
+//! do.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,29 +24,30 @@ use crate::request::places_name;
 use crate::scheme::parse_scheme;
 use crate::scheme_state::SchemeState;
 
-/// Schemes for which a worker keeps its extractors.
+/// Maximum number of schemes whose extractors a worker keeps.
 const MOST: usize = 16;
 
-/// Minima of a signature.
+/// Number of minima in a signature.
 pub(crate) const MINIMA: usize = 128;
 
-/// Memory that each feature of a text takes while a sketch is made: in order, in the set, and beside what is sorted, eight bytes each.
+/// Memory in bytes for each feature of a text while a sketch is made: eight each in the ordered list, in the set, and for sorting.
 const BYTES_PER_FEATURE: usize = 26;
-/// Memory that a page takes for each byte while its text is extracted.
+/// Memory in bytes for each byte of a page while its text is extracted.
 const HTML_PER_BYTE: usize = 14;
-/// The same of fields: the shortest link has three bytes, and makes a string of 24, two features of 8 and two weights of 12.
+/// Memory in bytes for each byte of fields: the shortest link has three bytes, and takes a string of 24, two features of 8 and two weights
+/// of 12.
 const FIELDS_PER_BYTE: usize = 22;
-/// Bytes of texts and pages from which on a worker gives back the buffers that they filled.
+/// Size in bytes of texts and pages above which a worker frees the buffers that they filled.
 const KEPT: usize = 256 << 10;
 
-/// Memory that a text or page takes for each byte while it is sketched under a scheme.
+/// Returns the memory in bytes for each byte of a text or page while it is sketched under a scheme.
 pub(crate) fn scratch_per_byte(scheme: &StoredScheme) -> usize {
-    // One that cannot be read is refused by whoever sketches.
+    // A scheme that cannot be parsed is refused later, when sketching.
     parse_scheme(scheme.text()).map_or(0, |scheme| features_per_byte(&scheme))
 }
 
 fn features_per_byte(scheme: &Scheme) -> usize {
-    // A word and what ends it have two bytes at least.
+    // A word with its separator has at least two bytes.
     let features = match scheme.shingle {
         Shingle::Chars(_) => BYTES_PER_FEATURE,
         Shingle::WordSizes(widths) => widths.iter().count() * BYTES_PER_FEATURE / 2,
@@ -58,21 +59,22 @@ fn features_per_byte(scheme: &Scheme) -> usize {
     features + HTML_PER_BYTE
 }
 
-/// Memory that the fields of documents take for each byte of a body while they are read and sketched, where the scheme looks at them.
+/// Returns the memory in bytes for each byte of a body that its fields take while they are read and sketched; 0 if the scheme does not use
+/// fields.
 pub(crate) fn fields_per_byte(scheme: &StoredScheme) -> usize {
     let looks = parse_scheme(scheme.text()).is_ok_and(|scheme| !scheme.fields.is_none());
     if looks { FIELDS_PER_BYTE } else { 0 }
 }
 
-/// The extractors of one worker, made when they are first needed.
+/// The extractors of a worker, created on first use.
 pub(crate) struct SketchCache {
     sketchers: Vec<(SchemeId, SchemeSketcher)>,
     buffers: TextBuffers,
-    /// The longest text or page since buffers were given back.
+    /// Size of the longest text or page since buffers were last freed.
     longest: usize,
-    /// Memory that one text may take.
+    /// Maximum memory in bytes for a text.
     most: usize,
-    /// State of the scheme of the collection at hand.
+    /// State of the scheme of the current collection.
     state: Option<Arc<SchemeState>>,
 }
 
@@ -82,17 +84,17 @@ impl Default for SketchCache {
     }
 }
 
-/// Texts of pages.
+/// Buffers for the texts of pages.
 #[derive(Default)]
 struct TextBuffers {
     text: String,
-    /// All that a reader sees.
+    /// All text that a reader sees.
     visible: String,
-    /// Without the lines that were learned.
+    /// Main text without the learned lines.
     own: String,
 }
 
-/// The text of a content, and all that a reader sees.
+/// The text of a content, and all text that a reader sees.
 #[derive(Clone, Copy, Default)]
 struct ContentText<'t> {
     text: &'t str,
@@ -102,22 +104,22 @@ struct ContentText<'t> {
 struct SchemeSketcher {
     scheme: Scheme,
     features: FeatureExtractor,
-    /// See [`scratch_per_byte`].
+    /// Memory in bytes for each byte of a text: see [`scratch_per_byte`].
     per_byte: usize,
     paragraphs: ParagraphHasher,
     html: HtmlText,
     boilerplate: Option<Arc<BoilerplateLines>>,
-    /// Of sketches that are no fingerprints of 64 bits.
+    /// Sketcher for sketches other than 64-bit fingerprints.
     other: Option<Sketcher>,
-    /// Of signatures that are kept beside sketches.
+    /// Extractor of signatures that are kept besides sketches.
     minhash: MinHash,
 }
 
-/// A content with all that neighbours are compared with.
+/// A content with everything needed to compare it with neighbours.
 #[derive(Debug, Default)]
 pub(crate) struct QuerySketch {
     pub(crate) key: ContentKey,
-    /// As it was sketched; `None` of a ready sketch.
+    /// The text as it was sketched; `None` if a sketch was sent.
     pub(crate) text: Option<String>,
     pub(crate) set: Vec<u64>,
     pub(crate) signature: Option<Signature>,
@@ -146,12 +148,12 @@ impl SchemeSketcher {
         })
     }
 
-    /// The text of a content, which the buffers may have to hold; none of a ready sketch.
+    /// Returns the text of a content, using the buffers if necessary; empty if a sketch was sent.
     fn text<'t>(&mut self, content: &'t RequestContent, buffers: &'t mut TextBuffers) -> &'t str {
         self.read(content, buffers, false).text
     }
 
-    /// As [`SchemeSketcher::text`]; where `wants_seen` with all that a reader sees.
+    /// Returns the same text as [`SchemeSketcher::text`] and, if `wants_seen`, all text that a reader sees.
     fn read<'t>(
         &mut self,
         content: &'t RequestContent,
@@ -159,7 +161,7 @@ impl SchemeSketcher {
         wants_seen: bool,
     ) -> ContentText<'t> {
         let TextBuffers { text, visible, own } = buffers;
-        // Learned lines may be all of the main content.
+        // The learned lines may be all of the main content, so the visible text is needed too.
         let chooses = self.html.chooses() && (wants_seen || self.boilerplate.is_some());
         let (text, seen): (&'t str, &'t str) = match &content.source {
             ContentSource::Sketch(_) => return ContentText::default(),
@@ -192,7 +194,7 @@ impl SchemeSketcher {
         ContentText { text, seen }
     }
 
-    /// The fields that the scheme looks at beside the text.
+    /// Returns the fields that the scheme uses besides the text.
     fn fields(&self, content: &RequestContent) -> Result<DocumentFields, ProblemDetails> {
         if self.scheme.fields.is_none() {
             return Ok(DocumentFields::default());
@@ -200,8 +202,8 @@ impl SchemeSketcher {
         content.place.fields.read()
     }
 
-    /// As [`SchemeSketcher::text`], and where `wants_hash` the hash by which equal texts are known: of pages that of all that a
-    /// reader sees, too, and where the scheme looks at fields, of these.
+    /// Returns the same text as [`SchemeSketcher::text`] and, if `wants_hash`, the hash by which equal texts are recognised. For pages, the
+    /// hash covers all text that a reader sees; if the scheme uses fields, it covers them too.
     fn hashed_text<'t>(
         &mut self,
         content: &'t RequestContent,
@@ -211,8 +213,7 @@ impl SchemeSketcher {
     ) -> (&'t str, Option<TextHash>) {
         let has_fields = !self.scheme.fields.is_none();
         let (text, hash) = self.plain_hashed_text(content, buffers, wants_hash);
-        // Documents of equal text and other fields have other features; as copies of each other they would
-        // share one sketch.
+        // Documents with equal texts but different fields have different features; if they counted as copies, they would share one sketch.
         let with_fields = |hash: TextHash| long_hash(hash.into(), Some(fields)).into();
         (
             text,
@@ -237,7 +238,7 @@ impl SchemeSketcher {
             return ("", content.text_hash);
         }
         let ContentText { text, seen } = self.read(content, buffers, content.text_hash.is_none());
-        // Texts of white space are alike for no reason that anybody means: they equal nothing, as in `dedup`.
+        // Texts of only white space are not meaningfully equal, so they have no hash, as in `dedup`.
         if text.trim().is_empty() {
             return (text, None);
         }
@@ -245,7 +246,7 @@ impl SchemeSketcher {
         (text, Some(content.text_hash.unwrap_or_else(hash)))
     }
 
-    /// A text or page with its key and signature, and where `compares` with all that neighbours are compared with.
+    /// Returns a text or page with its key and signature and, if `compares`, with everything needed to compare it with neighbours.
     fn sketched<'t>(
         &mut self,
         settings: &CollectionSettings,
@@ -266,7 +267,7 @@ impl SchemeSketcher {
             ..QuerySketch::of(key)
         };
         if compares {
-            // Without fields: both sides of a comparison must come of the same input, and of neighbours only texts are kept.
+            // Without fields: both sides of a comparison must have the same inputs, and neighbours keep only their texts.
             sketch.set = if self.scheme.fields.is_none() {
                 features.set.to_vec()
             } else {
@@ -278,7 +279,7 @@ impl SchemeSketcher {
     }
 }
 
-/// The lines that a scheme leaves out.
+/// Returns the learned lines that a scheme removes, or `None` if it removes none.
 fn boilerplate(
     scheme: &Scheme,
     state: Option<&SchemeState>,
@@ -292,7 +293,7 @@ fn boilerplate(
         .map(Some)
 }
 
-/// The features of a scheme, with the table of terms that it names.
+/// Returns the feature extractor of a scheme, with the table of terms that it names.
 fn extractor(scheme: &Scheme, state: Option<&SchemeState>) -> Result<FeatureExtractor, String> {
     if !scheme.needs_terms() {
         return Ok(FeatureExtractor::new(scheme));
@@ -302,7 +303,7 @@ fn extractor(scheme: &Scheme, state: Option<&SchemeState>) -> Result<FeatureExtr
     FeatureExtractor::with_terms(scheme, terms).map_err(|error| error.to_string())
 }
 
-/// The sketcher of a scheme; `None` if its sketches are fingerprints of 64 bits.
+/// Returns the sketcher of a scheme, or `None` if its sketches are 64-bit fingerprints.
 fn other_sketcher(scheme: &Scheme) -> Result<Option<Sketcher>, String> {
     match scheme.sketch {
         Sketch::Simhash => Ok(None),
@@ -312,7 +313,7 @@ fn other_sketcher(scheme: &Scheme) -> Result<Option<Sketcher>, String> {
     }
 }
 
-/// The sketch of features.
+/// Returns the sketch of some features, or `None` if there are none.
 fn sketch_of(other: Option<&Sketcher>, features: &Features<'_>) -> Option<DocumentSketch> {
     let Some(sketcher) = other else {
         return Simhash::of(features).map(DocumentSketch::Fingerprint);
@@ -324,12 +325,12 @@ fn sketch_of(other: Option<&Sketcher>, features: &Features<'_>) -> Option<Docume
             let shingles = shingles.iter().copied().flatten();
             Some(DocumentSketch::SuperShingles(shingles.collect()))
         }
-        // `parse_scheme` lets no other sketches pass.
+        // `parse_scheme` accepts no other kinds of sketches.
         SketchValue::Set(_) => None,
     }
 }
 
-/// The signature that is kept of a content: its sketch, where that is one.
+/// Returns the signature that is kept for a content: its sketch, if that consists of minima.
 fn kept_signature(minhash: &MinHash, key: &ContentKey, set: &[u64]) -> Option<Signature> {
     match &key.sketch {
         Some(DocumentSketch::Minima(minima)) => Some(Signature::from(minima.clone())),
@@ -338,7 +339,7 @@ fn kept_signature(minhash: &MinHash, key: &ContentKey, set: &[u64]) -> Option<Si
 }
 
 impl QuerySketch {
-    /// Of a content of which nothing else is known.
+    /// Creates the query for a content of which only the key is known.
     pub(crate) fn of(key: ContentKey) -> Self {
         Self {
             key,
@@ -347,7 +348,7 @@ impl QuerySketch {
     }
 }
 
-/// The key of a content that came as a sketch.
+/// Returns the key of a content that was sent as a sketch.
 fn ready_key(
     settings: &CollectionSettings,
     content: &RequestContent,
@@ -379,7 +380,7 @@ fn ready_key(
     })
 }
 
-/// The key of a text.
+/// Returns the key of a text.
 fn text_key(text: &str, sketch: Option<DocumentSketch>, text_hash: Option<TextHash>) -> ContentKey {
     ContentKey {
         sketch,
@@ -392,7 +393,7 @@ fn text_key(text: &str, sketch: Option<DocumentSketch>, text_hash: Option<TextHa
 }
 
 impl SketchCache {
-    /// Without extractors; no text may take more than so many bytes of memory.
+    /// Creates a cache without extractors. No text may take more than `most` bytes of memory.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             sketchers: Vec::new(),
@@ -403,22 +404,21 @@ impl SketchCache {
         }
     }
 
-    /// Says what the scheme of the collection rests on that is worked on next.
+    /// Sets the state of the next collection's scheme.
     pub(crate) fn rest_on(&mut self, state: Option<Arc<SchemeState>>) {
         self.state = state;
     }
 
-    /// Gives back what a long text has taken.
+    /// Frees the memory that a long text has taken.
     pub(crate) fn tidy(&mut self) {
         if self.longest > KEPT {
-            // The extractors go, too: their own buffers have grown with the text.
-            // A buffer keeps the size of the longest text it ever held. Each worker would keep a hundred
-            // megabytes for one page of a thousand.
+            // Buffers keep the size of the longest text that they ever held, so for the sake of one long page in a thousand each worker
+            // would keep a hundred megabytes. The extractors are dropped too, because they have buffers of their own.
             *self = Self::new(self.most);
         }
     }
 
-    /// The key of a content, by which its neighbours and copies are found; its category is the caller's business.
+    /// Returns the key of a content, by which its neighbours and copies are found. The caller adds its category.
     pub(crate) fn key(
         &mut self,
         settings: &CollectionSettings,
@@ -436,8 +436,8 @@ impl SketchCache {
         Ok(text_key(text, sketch, text_hash))
     }
 
-    /// The parts of a document that a collection keeps, but for what is no part of its content; and its sketch, where `compares` with all
-    /// that its neighbours are compared with.
+    /// Returns the parts of a document that a collection keeps and that follow from its content, and its sketch; if `compares`, with
+    /// everything needed to compare it with neighbours.
     pub(crate) fn document(
         &mut self,
         settings: &CollectionSettings,
@@ -457,7 +457,7 @@ impl SketchCache {
             document.signature = Some(signature.values().to_vec());
         }
         if !compares {
-            // Sketches of a whole batch are in memory at once.
+            // The sketches of a whole batch are in memory at the same time.
             sketch.signature = None;
         }
         if keep.paragraphs {
@@ -473,7 +473,7 @@ impl SketchCache {
         Ok((document, sketch))
     }
 
-    /// All that neighbours are compared with.
+    /// Returns everything needed to compare a content with neighbours.
     pub(crate) fn query_sketch(
         &mut self,
         settings: &CollectionSettings,
@@ -487,7 +487,7 @@ impl SketchCache {
         Ok(sketch)
     }
 
-    /// The features of a text that is kept.
+    /// Returns the features of a stored text.
     pub(crate) fn feature_set(
         &mut self,
         scheme: &StoredScheme,
@@ -497,7 +497,7 @@ impl SketchCache {
         Ok(sketcher.features.extract(text).set)
     }
 
-    /// The paragraphs of a content, in order.
+    /// Returns the paragraphs of a content, in order.
     pub(crate) fn paragraphs(
         &mut self,
         settings: &CollectionSettings,
@@ -509,7 +509,7 @@ impl SketchCache {
         sketcher.paragraphs.of(text, settings.paragraphs, features)
     }
 
-    /// A chunker for one chunking, with the words and characters of a scheme.
+    /// Creates a chunker that uses the words and characters of a scheme.
     pub(crate) fn chunker(
         &mut self,
         scheme: &StoredScheme,
@@ -531,7 +531,7 @@ impl SketchCache {
         Ok(())
     }
 
-    /// Chunks a text that is kept.
+    /// Chunks a stored text.
     pub(crate) fn chunk_text(
         &mut self,
         scheme: &StoredScheme,
@@ -543,7 +543,7 @@ impl SketchCache {
         Ok(())
     }
 
-    /// The sketcher for a text or page of so many bytes.
+    /// Returns the sketcher and buffers for a text or page of `bytes` bytes.
     fn sketcher(
         &mut self,
         scheme: &StoredScheme,
@@ -554,7 +554,7 @@ impl SketchCache {
             Some(place) => place,
             None => {
                 let sketcher = SchemeSketcher::new(scheme, self.state.as_deref())?;
-                // The oldest goes: whoever comes back to its scheme has it made again.
+                // Drop the oldest; it is created again when its scheme is next used.
                 if self.sketchers.len() == MOST {
                     self.sketchers.remove(0);
                 }
@@ -563,9 +563,8 @@ impl SketchCache {
             }
         };
         let sketcher = &mut self.sketchers[place].1;
-        // Before anything is extracted: the length alone bounds what it takes.
-        // The same product as in the permit of the request. Stored texts are not part of any body, so they are
-        // held to it here.
+        // Check before anything is extracted: the length alone bounds the memory. The permit of the request is computed in the same way,
+        // but stored texts are not part of its body, so they are checked here.
         let needed = bytes.saturating_mul(sketcher.per_byte);
         if needed > self.most {
             return Err(ProblemDetails::too_large(format!(

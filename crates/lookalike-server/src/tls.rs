@@ -1,4 +1,4 @@
-//! TLS, with a certificate that can be changed while the service runs.
+//! TLS, with a certificate that can be replaced while the service runs.
 
 use std::sync::{Arc, RwLock};
 
@@ -10,34 +10,34 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 use crate::sync::{read_lock, write_lock};
 
-/// Invalid certificates or keys for TLS.
+/// An error in a certificate or key for TLS.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// No certificate in what should hold some.
+    /// There is no certificate in the input.
     #[error(
         "no certificate in PEM (BEGIN CERTIFICATE); the chain starts with the certificate of the service"
     )]
     NoCertificate,
-    /// Something that is no certificate.
+    /// A certificate cannot be parsed.
     #[error("a certificate cannot be read: {0}")]
     Certificate(String),
-    /// No private key in what should hold one.
+    /// There is no private key in the input.
     #[error("no readable private key in PEM: {0}")]
     Key(String),
-    /// A key of another certificate, or a kind that is not supported.
+    /// The key belongs to another certificate, or its kind is not supported.
     #[error("certificate and key cannot be used together: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
-/// TLS configuration of the service: TLS 1.2 and 1.3, HTTP/2 and 1.1.
+/// The TLS configuration of the service: TLS 1.2 and 1.3, HTTP/2 and 1.1.
 #[derive(Debug)]
 pub struct ServerTls {
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl ServerTls {
-    /// Of a chain of certificates and the key of the first, both in PEM.
+    /// Creates a configuration from a chain of certificates and the key of the first, both in PEM.
     ///
     /// # Errors
     /// [`TlsError`].
@@ -47,18 +47,18 @@ impl ServerTls {
         })
     }
 
-    /// Takes another certificate for connections from now on.
+    /// Replaces the certificate for new connections.
     ///
     /// # Errors
-    /// [`TlsError`]; then the old one stays.
+    /// [`TlsError`]; the old certificate is then kept.
     pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        // The right side is evaluated first: an invalid key takes no lock.
+        // The right side is evaluated first, so an invalid key takes no lock.
         *write_lock(&self.config) = config(chain, key)?;
         Ok(())
     }
 
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        // A handshake keeps the certificate that it began with.
+        // A handshake keeps the certificate with which it began.
         let config = read_lock(&self.config);
         TlsAcceptor::from(Arc::clone(&config))
     }
@@ -77,7 +77,7 @@ fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
-    // The order is the server's preference (RFC 7301 section 3.2).
+    // In the order of the server's preference (RFC 7301 section 3.2).
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -1,4 +1,4 @@
-//! The verdict as it is sent, with the score.
+//! The verdict as it is sent, with its score.
 
 use std::sync::LazyLock;
 
@@ -13,45 +13,47 @@ use serde_json::value::RawValue;
 use crate::request::{HexBits, ItemResponse, packed};
 use crate::verify::VerifiedNeighbour;
 
-/// Bits of a fingerprint, unless its scheme says otherwise.
+/// Default number of bits of a fingerprint.
 const BITS: u32 = 64;
 
 /// The verdict on a document.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Verdict")]
 pub(crate) struct VerdictResponse {
-    /// `exact`: a document has the same text. `same-fingerprint`: one has the same fingerprint, or all super-shingles or minima, but none
-    /// is known to have the same text. `near`: one is within the radius, or has enough of these in common. `new`: none is.
+    /// `exact`: a document has the same text. `same-fingerprint`: a document has the same fingerprint, or all super-shingles or minima in
+    /// common, but none is known to have the same text. `near`: a document is within the radius, or has enough super-shingles or minima in
+    /// common. `new`: none of these.
     #[schemars(extend("enum" = ["new", "near", "same-fingerprint", "exact"]))]
     verdict: &'static str,
-    /// Distance of the nearest: bits of a fingerprint, super-shingles or minima that differ.
+    /// Distance of the nearest document: the number of bits of a fingerprint, super-shingles or minima that differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
-    /// From 0 to 1: the resemblance that the distance points to.
+    /// Expected resemblance at this distance, from 0 to 1.
     score: f64,
-    /// `null`: the text has no features, and resembles nothing. Left out of a text that has, where the collection holds other sketches.
+    /// Fingerprint of the content; `null` if the text has no features and so resembles nothing. Left out for other texts if the collection
+    /// holds other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     fingerprint: Option<Option<HexBits>>,
 }
 
-/// A judgement with what it rests on.
+/// A verdict with the documents on which it is based.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "QueryAnswer")]
 pub(crate) struct QueryResponse {
     #[serde(flatten)]
     verdict: VerdictResponse,
-    /// Id of the document that was inserted first of those with the same text; of `exact`.
+    /// For `exact`: id of the earliest inserted document with the same text.
     #[serde(skip_serializing_if = "Option::is_none")]
     copy_of: Option<String>,
-    /// The largest resemblance of the neighbours that are shown, where any was verified.
+    /// Largest resemblance of the neighbours shown, if any was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     resemblance: Option<f64>,
-    /// Nearest first.
+    /// Neighbours, the nearest first.
     neighbours: Vec<NeighbourResponse>,
     /// True if there are more neighbours than the limit.
     more: bool,
-    /// Cursor of the neighbours that follow: query the same content with `after`.
+    /// Cursor of the neighbours that follow: send the same content with it as `after`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -63,18 +65,18 @@ struct NeighbourResponse {
     id: String,
     distance: u32,
     score: f64,
-    /// True, and else left out, if its text is known to be the same.
+    /// True if its text is known to be the same; otherwise left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     same_text: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// Value, if it was asked for: `null` where only the sketch is known of one of the two.
+    /// Result of the verification, if requested: `null` if only the sketch is known of one of the two.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Option<VerifiedNeighbour>>,
 }
 
-/// The fingerprint that is shown of a sketch: `null` where there is none, nothing of longer ones.
+/// Returns the fingerprint that is shown for a sketch: `null` if there is no sketch, nothing for longer sketches.
 pub(crate) fn shown_fingerprint(sketch: Option<&DocumentSketch>) -> Option<Option<HexBits>> {
     match sketch {
         None => Some(None),
@@ -82,18 +84,18 @@ pub(crate) fn shown_fingerprint(sketch: Option<&DocumentSketch>) -> Option<Optio
     }
 }
 
-/// The score of distances in a collection.
+/// The rule that computes scores from distances in a collection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ScoreRule {
-    /// Of fingerprints of so many bits.
+    /// Fingerprints of this number of bits.
     Bits(u32),
-    /// Of sketches of so many places, each of which is equal if so many minima are.
+    /// Sketches of `places` places, each of which is equal if `rows` minima are.
     Places { places: u32, rows: u32 },
 }
 
 impl ScoreRule {
     pub(crate) fn of(settings: &CollectionSettings) -> Self {
-        // A scheme that this program cannot read makes no sketches here, but scores of fingerprints need none.
+        // A scheme that this program cannot parse makes no sketches here, but its fingerprints can still be scored.
         let scheme = settings.scheme.text().parse::<Scheme>().ok();
         match scheme.map(|scheme| scheme.sketch) {
             Some(Sketch::SuperShingle { groups, rows }) => Self::Places {
@@ -111,9 +113,9 @@ impl ScoreRule {
         }
     }
 
-    /// From 0 to 1: the resemblance at which so many places or bits are expected to differ.
+    /// Returns the resemblance, from 0 to 1, at which `distance` bits or places are expected to differ.
     ///
-    /// Two sets of resemblance J share a minimum with probability J, and a super-shingle of r minima with J^r (Broder 1997).
+    /// Two sets of resemblance J have a minimum in common with probability J, and a super-shingle of r minima with J^r (Broder 1997).
     pub(crate) fn score(self, distance: u32) -> f64 {
         match self {
             Self::Bits(BITS) => score(distance),
@@ -126,22 +128,22 @@ impl ScoreRule {
     }
 }
 
-/// Six digits are more than a sketch can tell, and equal everywhere.
+/// Rounds to six digits: more than a sketch can tell, and the same on all machines.
 fn rounded(score: f64) -> f64 {
     (score * 1e6).round() / 1e6
 }
 
-/// The score of a distance, from 0 to 1: the resemblance of two equally large sets of features whose fingerprints are expected
-/// to differ in so many bits (Manku et al. 2007, section 1).
+/// Returns the score of a distance, from 0 to 1: the resemblance of two equally large feature sets whose fingerprints are expected to
+/// differ in this many bits (Manku et al. 2007, section 1).
 ///
-/// A bit of a simhash differs with probability a/pi, a being the angle between the two weight vectors (Charikar, STOC 2002).
-/// So d of 64 bits point to a cosine c = cos(pi d / 64), and two sets of n features that share s have c = s / n and the
-/// resemblance s / (2n - s) = c / (2 - c). Beyond 32 bits it is 0.
+/// A bit of a simhash differs with probability a/pi, where a is the angle between the two weight vectors (Charikar, STOC 2002). So d of 64
+/// bits suggest a cosine c = cos(pi d / 64). Two sets of n features that share s have c = s / n, and the resemblance s / (2n - s) = c / (2
+/// - c). Beyond 32 bits it is 0.
 fn score(distance: u32) -> f64 {
-    /// Of each distance that a collection may have a radius of.
+    /// Scores of all distances up to the largest radius.
     static SCORES: LazyLock<[f64; LARGEST_RADIUS as usize + 1]> =
         LazyLock::new(|| std::array::from_fn(|distance| resemblance(distance as u32, BITS)));
-    // Computed once: a batch may have a hundred thousand neighbours.
+    // Computed once, because a batch may have a hundred thousand neighbours.
     let known = SCORES.get(distance as usize).copied();
     known.unwrap_or_else(|| resemblance(distance, BITS))
 }
@@ -152,7 +154,7 @@ fn resemblance(distance: u32, bits: u32) -> f64 {
     rounded(cosine / (2.0 - cosine))
 }
 
-/// The name of a verdict, as it is sent.
+/// Returns the name of a verdict as it is sent.
 pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::New => "new",
@@ -173,7 +175,7 @@ impl VerdictResponse {
         }
     }
 
-    /// The verdict's name, for metrics.
+    /// Returns the name of the verdict, for metrics.
     pub(crate) fn verdict(&self) -> &'static str {
         self.verdict
     }
@@ -190,7 +192,7 @@ impl ItemResponse for VerdictResponse {
 }
 
 impl QueryResponse {
-    /// Of what was found; `verified` tells more of each neighbour, when that was asked for.
+    /// Creates the answer to a query; `verified` has the results of verification, if that was requested.
     pub(crate) fn new(
         answer: QueryResult,
         content: &ContentKey,
@@ -248,7 +250,7 @@ impl NeighbourResponse {
     }
 }
 
-/// Stored metadata as JSON: what was inserted here is; anything else is shown as a string.
+/// Returns stored metadata as JSON. Metadata inserted by the service is JSON; anything else is shown as a string.
 pub(crate) fn metadata(bytes: &[u8]) -> Option<Box<RawValue>> {
     if bytes.is_empty() {
         return None;
@@ -269,7 +271,7 @@ mod tests {
         assert_eq!(score(32), 0.0);
         assert_eq!(score(64), 0.0);
         assert!((1..=32).all(|distance| score(distance) < score(distance - 1)));
-        // cos(3 pi / 64) = 0.989177, of which 0.989177 / 1.010823.
+        // cos(3 pi / 64) = 0.989177, and 0.989177 / 1.010823 is the score.
         assert_eq!(score(3), 0.978585);
     }
 
@@ -279,7 +281,7 @@ mod tests {
             let scheme = Scheme::default().sketch(sketch.parse().expect("a sketch"));
             ScoreRule::of(&CollectionSettings::new(&scheme)).score(distance)
         };
-        // 96 of 128 minima; a third to the power of 1/14 is e to the power of -0.0784723.
+        // 96 of 128 minima are equal; a third to the power of 1/14 is e to the power of -0.0784723.
         assert_eq!((of("minhash:128", 0), of("minhash:128", 32)), (1.0, 0.75));
         assert_eq!(of("super-shingle:6x14", 4), 0.924528);
         assert_eq!(of("simhash:64", 3), score(3));

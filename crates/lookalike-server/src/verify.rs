@@ -10,16 +10,16 @@ use crate::problem::ProblemDetails;
 use crate::sketch_cache::{QuerySketch, SketchCache};
 use crate::word_diff::WordDiff;
 
-/// Result of comparing the text or the signature of a neighbour.
+/// The result of comparing the text or the signature of a neighbour.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "VerifiedNeighbour")]
 pub(crate) struct VerifiedNeighbour {
-    /// Shared features over all features, from 0 to 1.
+    /// Number of shared features divided by the number of all features of both, from 0 to 1.
     pub(crate) resemblance: f64,
-    /// `text`: exact. `signature`: estimated from minima, 128 unless the sketches of the collection are such.
+    /// `text`: exact. `signature`: estimated from minima, 128 unless the collection's sketches consist of minima.
     #[schemars(extend("enum" = ["text", "signature"]))]
     by: &'static str,
-    /// Share of the features of what was sent that the neighbour has; of texts only.
+    /// Share of the features of the content sent that the neighbour has; only for `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     containment: Option<f64>,
     /// Differences of the texts, if requested.
@@ -27,13 +27,13 @@ pub(crate) struct VerifiedNeighbour {
     diff: Option<WordDiff>,
 }
 
-/// Six digits are more than anybody reads.
+/// Rounds to six digits, which is more than anybody reads.
 fn rounded(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
 }
 
-/// Compares what was sent with a neighbour; `None` where nothing is kept of one of them but the sketch, and of texts without features.
-/// Of all texts that are kept one is in memory at a time.
+/// Compares the content sent with a neighbour. Returns `None` if only the sketch of one of them is known, and for texts without features.
+/// One stored text is in memory at a time.
 pub(crate) fn verify(
     cache: &mut SketchCache,
     settings: &CollectionSettings,
@@ -48,11 +48,11 @@ pub(crate) fn verify(
     if sketch.key.sketch.is_none() {
         return Ok(None);
     }
-    // No document is read from disk that has neither.
+    // Do not read a document that has neither.
     if !settings.keep.texts && !settings.keep.signatures {
         return Ok(None);
     }
-    // As it was when it was found: a replacement that came meanwhile would be compared under the old distance.
+    // The document as it was when it was found: comparing a newer version would not match the distance shown.
     let document = neighbour.document()?;
     if let Some(theirs) = &document.text {
         let set = cache.feature_set(&settings.scheme, theirs)?;

@@ -1,6 +1,6 @@
-//! Differences of two texts, word by word, in bounded time and space.
+//! Word-by-word differences of two texts, in bounded time and space.
 //!
-//! Between what both begin and end with, the shortest edit script of the words (Myers 1986); where there are many words in
+//! Between the words that both texts begin and end with, this is the shortest edit script (Myers 1986). If there are too many words in
 //! between, all of them count as changed.
 
 use std::collections::HashMap;
@@ -9,42 +9,42 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Most words of both sides together that are aligned: at most the square of it in steps.
+/// Maximum number of words of both sides together that are aligned, in at most the square of this number of steps.
 const MOST: usize = 8000;
-/// Most changes that are shown.
+/// Maximum number of changes that are shown.
 const CHANGES: usize = 100;
-/// Most bytes of the texts of all changes.
+/// Maximum size in bytes of the texts of all changes.
 const BYTES: usize = 16 << 10;
 
 /// Differences of two texts.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "TextDifference")]
 pub(crate) struct WordDiff {
-    /// In the order of the text that was sent.
+    /// Changes, in the order of the text sent.
     changes: Vec<WordChange>,
     /// True if there are more or longer changes than are shown.
     more: bool,
 }
 
-/// Words in the place of others.
+/// Words that replace others.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "TextChange")]
 pub(crate) struct WordChange {
-    /// Number of words of the text that was sent before the change.
+    /// Number of words of the text sent before the change.
     at: usize,
-    /// Words of the neighbour alone.
+    /// Words that only the neighbour has.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     theirs: String,
-    /// Words of the text that was sent alone.
+    /// Words that only the text sent has.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     ours: String,
 }
 
-/// Memory that a difference may take.
+/// Maximum memory of a difference in bytes.
 pub(crate) const LARGEST: usize = 2 * BYTES + CHANGES * 100;
 
 impl WordDiff {
-    /// Compares the text of a neighbour with the text that was sent.
+    /// Compares the text of a neighbour with the text sent.
     pub(crate) fn of(theirs: &str, ours: &str) -> Self {
         let words = |text| -> Vec<_> { str::split_whitespace(text).collect() };
         let (theirs, ours) = (words(theirs), words(ours));
@@ -57,7 +57,7 @@ impl WordDiff {
             return diff;
         }
         let mut room = BYTES;
-        // Myers takes O((N + M) D) steps; for texts that differ throughout D is N + M.
+        // Myers takes O((N + M) D) steps; for entirely different texts, D is N + M.
         if a.len() + b.len() > MOST {
             diff.push(head, a, b, &mut room);
             return diff;
@@ -95,12 +95,12 @@ impl WordDiff {
     }
 }
 
-/// Number of equal pairs before the first unequal one.
+/// Returns the number of equal pairs before the first unequal one.
 fn common<'a>(pairs: impl Iterator<Item = (&'a &'a str, &'a &'a str)>) -> usize {
     pairs.take_while(|(a, b)| a == b).count()
 }
 
-/// Words as numbers, equal where they are equal: comparing takes one step then.
+/// Numbers words such that equal words have equal numbers, so that a comparison takes one step.
 fn numbered<'t>(a: &[&'t str], b: &[&'t str]) -> (Vec<u32>, Vec<u32>) {
     let mut names: HashMap<&'t str, u32> = HashMap::new();
     let mut number = |words: &[&'t str]| -> Vec<u32> {
@@ -159,7 +159,7 @@ mod tests {
         fn the_changes_make_one_text_of_the_other(a in "([ab] ){0,30}", b in "([ab] ){0,30}") {
             let diff = WordDiff::of(&a, &b);
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-            // From the last to the first, what is ours becomes what is theirs again.
+            // Going from the last change to the first, replace our words by theirs.
             let mut text = words(&b);
             for change in diff.changes.iter().rev() {
                 let ours = words(&change.ours);

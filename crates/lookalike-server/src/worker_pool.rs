@@ -1,7 +1,8 @@
-//! Threads for expensive work, so that the threads that serve connections never block.
+//! A pool of threads for expensive work, so that the threads that serve connections never block.
 //!
-//! Requests wait in one queue, in order. Requests that wait longer than the queue timeout get 503 with `Retry-After`, so that
-//! under overload the answered requests are answered in time. Work on a request ends when nobody waits for it, or when it takes too long.
+//! Requests wait in a single queue, in order. Those that wait longer than the queue timeout get 503 with `Retry-After`, so that under
+//! overload the requests that are answered are answered in time. Work on a request ends early if nobody waits for it any more, or if it
+//! takes too long.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,10 +20,10 @@ use crate::problem::ProblemDetails;
 use crate::sketch_cache::SketchCache;
 use crate::sync::lock;
 
-/// Stack of a worker: pages of any shape are parsed on it.
+/// Stack size of a worker, on which pages of any structure are parsed.
 const STACK: usize = 8 << 20;
 
-/// The end of the work on a request: work that can be long asks between its items.
+/// The limit on the work on a request. Long work checks it between items.
 pub(crate) struct WorkLimit<'w> {
     is_wanted: &'w dyn Fn() -> bool,
     begun: Instant,
@@ -30,7 +31,7 @@ pub(crate) struct WorkLimit<'w> {
 }
 
 impl WorkLimit<'_> {
-    /// Refuses to go on.
+    /// Returns an error if the work should stop.
     ///
     /// # Errors
     /// The worker has spent its time on the request, or nobody waits for it any more.
@@ -41,7 +42,7 @@ impl WorkLimit<'_> {
         if self.begun.elapsed() < self.most {
             return Ok(());
         }
-        // Of no item: clients send halves of what is too large.
+        // No item is named, so that clients send halves of a request that is too large.
         Err(ProblemDetails::too_large(format!(
             "the request takes a worker more than {} s",
             self.most.as_secs_f64()
@@ -49,15 +50,14 @@ impl WorkLimit<'_> {
     }
 }
 
-/// Does something small on the thread that asks: waking another would take longer. A panic is a [`ProblemDetails`].
+/// Runs a small piece of work on the calling thread, because waking another would take longer. A panic is returned as a [`ProblemDetails`].
 pub(crate) fn run_inline<T>(
     work: impl FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails>,
 ) -> Result<T, ProblemDetails> {
     thread_local! {
         static CACHE: RefCell<SketchCache> = RefCell::default();
     }
-    // Taken out while it is used: should the work call this again, it finds an empty cache rather than a
-    // borrowed one.
+    // Taken out while in use: if the work calls this function again, it finds an empty cache instead of a borrowed one.
     let mut cache = CACHE.take();
     let limit = WorkLimit {
         is_wanted: &|| true,
@@ -69,7 +69,7 @@ pub(crate) fn run_inline<T>(
             CACHE.set(cache);
             done
         }
-        // What a panic left half done is not used again.
+        // After a panic the cache may be inconsistent, so it is dropped.
         Err(_) => Err(ProblemDetails::panic()),
     }
 }
@@ -88,7 +88,7 @@ struct PoolShared {
     most: usize,
     queue_timeout: Duration,
     work_timeout: Duration,
-    /// Memory that a text may take while it is sketched.
+    /// Maximum memory in bytes of a text while it is sketched.
     text_memory: usize,
 }
 
@@ -106,13 +106,13 @@ impl std::fmt::Debug for JobQueue {
 
 /// Work that waits in the queue.
 trait PoolWork: Send {
-    /// Does it within this time, if somebody still waits for it; false when it panicked.
+    /// Does the work within the time `most`, if somebody still waits for it. Returns false if it panicked.
     fn run(self: Box<Self>, cache: &mut SketchCache, most: Duration) -> bool;
-    /// Tells whoever waits why it is not done.
+    /// Reports why the work is not done.
     fn refuse(self: Box<Self>, problem: ProblemDetails);
 }
 
-/// Work that a worker or its request takes, whichever comes first.
+/// Work that either a worker or its request takes, whichever comes first.
 struct WaitingWork<F>(Arc<Mutex<Option<F>>>);
 
 impl<F> WaitingWork<F> {
@@ -121,7 +121,8 @@ impl<F> WaitingWork<F> {
     }
 }
 
-/// The request's end of it: under overload most who gave up have hung up, and what they sent would hold memory until a worker is free.
+/// The request's handle on its work, which drops the work if the request ends first. Under overload, most clients have hung up by then, and
+/// their data would otherwise stay in memory until a worker is free.
 struct WaitingRequest<F>(WaitingWork<F>);
 
 impl<F> Drop for WaitingRequest<F> {
@@ -151,7 +152,7 @@ where
         };
         let done = catch_unwind(AssertUnwindSafe(|| work(cache, &limit)));
         let whole = done.is_ok();
-        // Whoever asked may have gone.
+        // The caller may be gone.
         let _ = answer.send(done.unwrap_or_else(|_| Err(ProblemDetails::panic())));
         whole
     }
@@ -183,7 +184,7 @@ impl WorkerPool {
         Ok(Self { shared, threads })
     }
 
-    /// Does something on a worker. A panic is a [`ProblemDetails`] of this request alone.
+    /// Runs work on a worker. A panic is returned as a [`ProblemDetails`] of this request alone.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SketchCache) -> Result<T, ProblemDetails> + Send + 'static,
@@ -191,7 +192,7 @@ impl WorkerPool {
         self.run_within_limit(move |cache, _| work(cache)).await
     }
 
-    /// As [`WorkerPool::run`], of work that may be long, and asks whether to go on.
+    /// Runs work like [`WorkerPool::run`], but work that may take long and checks a limit.
     pub(crate) async fn run_within_limit<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails>
@@ -205,7 +206,7 @@ impl WorkerPool {
         self.shared.push(Box::new(PooledTask { work, answer }));
         let answered = match timeout(self.shared.queue_timeout, &mut done).await {
             Ok(answered) => answered,
-            // All workers may be busy for longer: whoever only waits is told so now.
+            // All workers may be busy for longer, so refuse work that is still waiting now.
             Err(_) if waiting.0.take().is_some() => {
                 let reason = "the request waited too long for a worker";
                 return Err(ProblemDetails::busy("waited", reason));
@@ -216,7 +217,7 @@ impl WorkerPool {
         answered.unwrap_or_else(stopping)
     }
 
-    /// Requests that wait.
+    /// Returns the number of requests that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.shared.queue().jobs.len()
     }
@@ -224,11 +225,11 @@ impl WorkerPool {
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        // Under the lock: a worker has either not looked yet, or waits already and is woken.
+        // Under the lock, so that a worker either has not checked yet, or is already waiting and is woken.
         self.shared.queue().closed = true;
         self.shared.ready.notify_all();
         for thread in self.threads.drain(..) {
-            // Panics are caught; there is nothing to hear.
+            // Panics in jobs are caught, so there is no error to report.
             let _ = thread.join();
         }
     }
@@ -243,12 +244,12 @@ impl PoolShared {
         let mut queue = self.queue();
         if queue.jobs.len() >= self.most {
             drop(queue);
-            // Without the lock: whoever waits for the answer is woken here.
+            // Refuse without the lock, because this wakes the request that waits for the answer.
             return work.refuse(ProblemDetails::busy("queue", "too many requests wait"));
         }
         queue.jobs.push_back(work);
         drop(queue);
-        // After unlocking, else the woken thread waits for the lock first.
+        // Notify after unlocking, or the woken thread would first wait for the lock.
         self.ready.notify_one();
     }
 
@@ -256,14 +257,14 @@ impl PoolShared {
         let mut cache = SketchCache::new(self.text_memory);
         while let Some(job) = self.next() {
             if !job.run(&mut cache, self.work_timeout) {
-                // What a panic left half done is not used again.
+                // After a panic the cache may be inconsistent, so replace it.
                 cache = SketchCache::new(self.text_memory);
             }
             cache.tidy();
         }
     }
 
-    /// The next job; `None` at the end, when all that waited is done.
+    /// Waits for the next job. Returns `None` when the pool is closed and the queue empty.
     fn next(&self) -> Option<Box<dyn PoolWork>> {
         let mut queue = self.queue();
         loop {
@@ -287,7 +288,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// One thread.
+    /// Limits with a single worker.
     fn limits(queue: usize, queue_timeout: Duration) -> ServiceLimits {
         ServiceLimits {
             workers: 1,
@@ -339,7 +340,7 @@ mod tests {
             .await
             .expect_err("the queue is full");
         assert_eq!((full.status.as_u16(), full.code), (503, "queue"));
-        // While the worker is still busy.
+        // The worker is still busy now.
         for refused in [first, second] {
             let problem = refused
                 .await

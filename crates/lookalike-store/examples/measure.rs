@@ -1,7 +1,8 @@
-//! Measures a store in a directory: `measure DIR fill N [BATCH]`, `measure DIR check SECONDS THREADS`, `measure DIR
-//! insert SECONDS WRITERS`, `measure DIR check-and-insert SECONDS WRITERS`, `measure DIR open`, `measure DIR compact`, `measure DIR verify N`.
+//! Measures a store in a directory: `measure DIR fill N [BATCH]`, `measure DIR check SECONDS THREADS`,
+//! `measure DIR insert SECONDS WRITERS`, `measure DIR check-and-insert SECONDS WRITERS`, `measure DIR open`, `measure DIR compact`,
+//! `measure DIR verify N`.
 //!
-//! Ids are sixteen hexadecimal digits, fingerprints even over all values. Every line printed is one figure.
+//! Ids are sixteen hexadecimal digits, and fingerprints are uniformly distributed. Every line printed is one figure.
 #![expect(clippy::print_stdout, reason = "its only purpose")]
 
 use std::error::Error;
@@ -37,7 +38,7 @@ fn now() -> UnixMillis {
     UnixMillis::default().after(since)
 }
 
-/// Resident memory of this process in bytes, by pages of the heap and of files.
+/// Returns the resident memory of this process in bytes: heap pages, and file pages.
 fn resident() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -82,7 +83,7 @@ fn fill(pages: &Collection, count: u64, batch: u64) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// Runs something in threads for so long; calls a second and percentiles of their times.
+/// Calls a function in several threads for a given time, and prints calls a second and percentiles of their latency.
 fn race(label: &str, seconds: u64, threads: u64, call: impl Fn(u64) + Sync) {
     let (ended, calls) = (AtomicBool::new(false), AtomicU64::new(0));
     let started = Instant::now();
@@ -145,7 +146,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "check" => {
             let (seconds, threads) = (number(0, 10)?, number(1, 1)?);
             let code = |call: u64| {
-                // Half of the questions have an answer at a distance of 2.
+                // Half of the queries have a neighbour at distance 2.
                 let code = mix(mix(call) % stored.max(1));
                 Fingerprint(if call.is_multiple_of(2) {
                     code ^ 0b101
@@ -182,7 +183,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             report(&pages);
         }
         "both" => {
-            // Reads while others write and runs are merged.
+            // Read while others write and runs are merged.
             let (seconds, writers) = (number(0, 10)?, number(1, 4)?);
             let ended = AtomicBool::new(false);
             let write = |writer: u64| {
@@ -211,7 +212,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             report(&pages);
         }
         "verify" => {
-            // Every one of a sample is found where a linear scan finds it.
+            // Every document of a sample must be found where a linear scan finds it.
             let step = (stored / number(0, 1000)?).max(1) as usize;
             let sample: Vec<u64> = (0..stored)
                 .step_by(step)

@@ -1,4 +1,4 @@
-//! Writes of documents that stay as they are, in batches.
+//! Batched writes of documents that are copied unchanged.
 
 use crate::collection::Collection;
 use crate::document::StoredDocument;
@@ -6,19 +6,19 @@ use crate::error::Result;
 use crate::operations::WriteOp;
 use crate::time::UnixMillis;
 
-/// Changes that are written at once.
+/// Maximum number of changes in a batch.
 const BATCH: usize = 1000;
-/// Bytes of them, roughly; a larger document is written alone.
+/// Approximate maximum size of a batch in bytes; a larger document gets a batch of its own.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Writes what comes from another collection, batch by batch.
+/// Writes documents from another collection, batch by batch.
 pub(crate) struct BatchWriter<'a> {
     collection: &'a Collection,
     batch: Vec<WriteOp>,
     bytes: usize,
-    /// Time of the batches.
+    /// Time at which the batches are written.
     pub(crate) time: UnixMillis,
-    /// Changes so far.
+    /// Number of changes written so far.
     pub(crate) written: u64,
 }
 
@@ -33,7 +33,7 @@ impl<'a> BatchWriter<'a> {
         }
     }
 
-    /// Inserts a document, which keeps the end that it has: none gets a new one.
+    /// Inserts a document with its own expiry: one without an expiry never expires, whatever the time to live of the collection.
     pub(crate) fn insert(&mut self, document: StoredDocument) -> Result<()> {
         let expires = document.expires.or(Some(UnixMillis::NEVER));
         self.push(WriteOp::Insert(StoredDocument {
@@ -47,7 +47,7 @@ impl<'a> BatchWriter<'a> {
     }
 
     fn push(&mut self, write: WriteOp) -> Result<()> {
-        // Before the batch is too large for the collection, not after: it would be refused, and the rest lost with it.
+        // Flush before the batch grows too large for the collection, not after: it would be refused, and everything in it lost.
         if self.batch.len() >= BATCH || self.bytes + write.size() > BATCH_BYTES {
             self.flush()?;
         }
@@ -56,7 +56,7 @@ impl<'a> BatchWriter<'a> {
         Ok(())
     }
 
-    /// Makes all so far durable.
+    /// Writes the pending batch and makes it durable.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let batch = std::mem::take(&mut self.batch);
         self.bytes = 0;

@@ -1,8 +1,8 @@
-//! Bits that are set one by one and never cleared, while others read them; ranks and places of set bits.
+//! Bit vectors: one whose bits are set while others read it, and one with rank and select. Also numbers packed into few bits.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bits that are only ever set.
+/// A bit vector whose bits are only ever set, never cleared.
 #[derive(Debug, Default)]
 pub(crate) struct AtomicBits {
     words: Vec<AtomicU64>,
@@ -11,14 +11,14 @@ pub(crate) struct AtomicBits {
 }
 
 impl AtomicBits {
-    /// So many bits, none of them set.
+    /// Creates `length` bits, all zero.
     pub(crate) fn new(length: usize) -> Self {
         let mut bits = Self::default();
         bits.grow(length);
         bits
     }
 
-    /// More bits, not set.
+    /// Grows the vector to `length` bits; the new ones are zero.
     pub(crate) fn grow(&mut self, length: usize) {
         self.length = length;
         let words = length.div_ceil(64);
@@ -28,35 +28,34 @@ impl AtomicBits {
     }
 
     pub(crate) fn get(&self, at: usize) -> bool {
-        // Relaxed is enough: a reader of a document holds the view's lock, which orders it after every delete
-        // that was applied before. Without the lock a stale zero only shows a document a moment longer.
+        // Relaxed is enough: a reader of a document holds the lock of the view, which orders it after every delete that was applied before.
+        // Without the lock, a stale zero only shows a document a moment longer.
         self.words[at / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
 
     pub(crate) fn set(&self, at: usize) {
         assert!(at < self.length, "bit {at} of {}", self.length);
         let bit = 1 << (at % 64);
-        // Relaxed: a bit publishes nothing else. Whoever needs a moment of all of them holds the lock of the
-        // view.
+        // Relaxed is enough: a bit publishes nothing else. Callers that need a consistent set of bits hold the lock of the view.
         if self.words[at / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             self.ones.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The bits as they are now.
+    /// Returns a copy of the bits as they are now.
     pub(crate) fn words(&self) -> Vec<u64> {
         let words = self.words.iter().map(|word| word.load(Ordering::Relaxed));
         words.collect()
     }
 
-    /// Number of set bits in some words of 64 bits.
+    /// Counts the set bits in a range of 64-bit words.
     pub(crate) fn count_in(&self, words: std::ops::Range<usize>) -> usize {
         let words = self.words[words].iter();
         let ones = words.map(|word| word.load(Ordering::Relaxed).count_ones() as usize);
         ones.sum()
     }
 
-    /// Number of set bits.
+    /// Returns the number of set bits.
     pub(crate) fn count(&self) -> usize {
         self.ones.load(Ordering::Relaxed)
     }
@@ -66,11 +65,11 @@ impl AtomicBits {
     }
 }
 
-/// Bits that stay as they are, with ranks and places.
+/// An immutable bit vector with rank and select.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RankedBits {
     words: Vec<u64>,
-    /// Ones before each block of eight words, and in all.
+    /// Number of ones before each block of eight words, then the total.
     ranks: Vec<u32>,
 }
 
@@ -87,7 +86,7 @@ impl RankedBits {
         Self { words, ranks }
     }
 
-    /// The bits themselves, 64 a word, the lowest first.
+    /// Returns the bits, 64 a word, the lowest first.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
@@ -96,7 +95,7 @@ impl RankedBits {
         self.words[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Ones before `at`.
+    /// Counts the ones before position `at`.
     pub(crate) fn rank(&self, at: usize) -> u32 {
         let (word, bit) = (at / 64, at % 64);
         let whole = self.words[word / BLOCK * BLOCK..word].iter();
@@ -109,25 +108,24 @@ impl RankedBits {
             + below.count_ones()
     }
 
-    /// Number of ones.
+    /// Returns the number of ones.
     pub(crate) fn ones(&self) -> u32 {
         self.ranks.last().copied().unwrap_or(0)
     }
 
-    /// Position of the one with this many before it; `None` beyond the last.
+    /// Returns the position of the one that has `before` ones before it, or `None` if there are not that many.
     pub(crate) fn select(&self, before: u32) -> Option<usize> {
         if before >= self.ones() {
             return None;
         }
-        // Select by rank (Jacobson 1989): the directory gives the block of 512 bits, and at most eight words
-        // are counted behind it. No second level: blocks are few cache lines, and the directory of a million
-        // documents fits L2.
+        // Select by rank (Jacobson 1989): the directory gives the block of 512 bits, and at most eight words of it are counted. A second
+        // level is not worth it: a block spans few cache lines, and the directory of a million documents fits in L2.
         let block = self.block_of(before);
         let mut left = before - self.ranks[block];
         for (at, &word) in self.words.iter().enumerate().skip(block * BLOCK) {
             if left < word.count_ones() {
                 let mut word = word;
-                // Clear the lower ones, and the lowest that is left is the one.
+                // Clear the lower ones; the lowest one left is the one sought.
                 (0..left).for_each(|_| word &= word - 1);
                 return Some(at * 64 + word.trailing_zeros() as usize);
             }
@@ -138,11 +136,11 @@ impl RankedBits {
 }
 
 impl RankedBits {
-    /// The block of the one with this many before it, which is there. No block has more than one in each place, so that
-    /// it is the block of that many places or a later one: the next, where most bits are ones.
+    /// Returns the block of the one that has `before` ones before it, which must exist. A block holds at most 512 ones, so this is block
+    /// `before / 512` or a later one: the next or so if most bits are ones.
     fn block_of(&self, before: u32) -> usize {
-        // Exponential search, then bisection inside the last step. In dense bit vectors the first probe hits,
-        // so a lookup costs one cache miss where plain bisection over all blocks costs a dozen.
+        // Exponential search, then bisection within the last step. In dense bit vectors the first probe hits, so a lookup costs one cache
+        // miss; plain bisection over all blocks would cost a dozen.
         let least = before as usize / (BLOCK * 64);
         let mut step = 1;
         while self
@@ -157,7 +155,7 @@ impl RankedBits {
         from + self.ranks[from..to].partition_point(|&ones| ones <= before) - 1
     }
 
-    /// Position of the first one after `at`; `None` beyond the last.
+    /// Returns the position of the first one after `at`, or `None` if there is none.
     pub(crate) fn next_one(&self, at: usize) -> Option<usize> {
         let from = at + 1;
         let mut word = from / 64;
@@ -170,7 +168,7 @@ impl RankedBits {
     }
 }
 
-/// Numbers of a fixed number of bits, back to back.
+/// An array of numbers of a fixed number of bits each, back to back.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedNumbers {
     words: Vec<u64>,
@@ -178,17 +176,17 @@ pub(crate) struct PackedNumbers {
 }
 
 impl PackedNumbers {
-    /// Bits that numbers below `end` need.
+    /// Returns the number of bits that numbers below `end` need, at least one.
     pub(crate) fn bits_below(end: usize) -> u32 {
         (usize::BITS - end.saturating_sub(1).leading_zeros()).max(1)
     }
 
-    /// Words that so many numbers take: one more, so that every number can be read as two.
+    /// Returns the number of words for `count` numbers, with an extra word at the end, so that every number can be read from two words.
     pub(crate) fn words_of(count: usize, bits: u32) -> usize {
         (count * bits as usize).div_ceil(64) + 1
     }
 
-    /// So many zeros of so many bits.
+    /// Creates `count` zeros of `bits` bits each.
     pub(crate) fn zeros(count: usize, bits: u32) -> Self {
         let words = vec![0; Self::words_of(count, bits)];
         Self { words, bits }
@@ -203,10 +201,10 @@ impl PackedNumbers {
     }
 
     pub(crate) fn get(&self, index: usize) -> u32 {
-        // Reading two words always spares the branch on whether the number crosses a word; `words_of` keeps one
-        // word behind the last number for it.
+        // Always reading two words avoids a branch on whether the number crosses a word boundary; `words_of` adds a word at the end for
+        // this.
         let at = index * self.bits as usize;
-        // A number of up to 32 bits lies in two neighbouring words at most.
+        // A number of up to 32 bits spans at most two neighbouring words.
         let both = u128::from(self.words[at / 64]) | u128::from(self.words[at / 64 + 1]) << 64;
         (both >> (at % 64)) as u32 & (u32::MAX >> (32 - self.bits))
     }
@@ -228,7 +226,7 @@ mod tests {
     proptest! {
         #[test]
         fn ranks_and_places_are_those_of_a_count(words in prop::collection::vec(any::<u64>(), 1..60)) {
-            // Few ones in places, many in others.
+            // Sparse in some ranges, dense or random in others.
             let words = words.into_iter().enumerate().map(|(at, word)| match at / 12 % 4 { 0 => word, 1 => 0, 2 => u64::MAX, _ => word & 1 });
             let bits = RankedBits::new(words.collect());
             let mut ones = 0;

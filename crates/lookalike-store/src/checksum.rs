@@ -1,11 +1,11 @@
-//! Checksums of bytes on the medium: XXH3-64, seeded by what the bytes are and where they belong.
+//! Checksums of data on the medium: XXH3-64, with a seed that says what the bytes are and where they belong.
 //!
-//! The seed covers the collection, the file, the offset and a purpose, so that an intact block that was moved,
-//! exchanged or copied from another file or store does not match.
+//! The seed covers the collection, the file, the offset and a number, so that an intact block that was moved within a file, swapped with
+//! another, or copied from another file or store does not match.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The identity of a file: its collection and its number there.
+/// The identity of a file: its collection, and its number in that collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     pub(crate) collection: u64,
@@ -18,18 +18,17 @@ pub(crate) struct FileChecksum(u64);
 
 impl FileChecksum {
     pub(crate) fn new(file: FileIdentity) -> Self {
-        // The hash of the pair is the base of all seeds of a file, so that offsets of different files do not
-        // line up.
+        // All seeds of a file derive from the hash of this pair, so that offsets of different files do not line up.
         let numbers = [file.collection, file.number];
         Self(xxh3_64(&numbers.map(u64::to_le_bytes).concat()))
     }
 
-    /// Checksum of a block at an offset.
+    /// Returns the checksum of the block at an offset.
     pub(crate) fn of_block(self, bytes: &[u8], offset: u64) -> u64 {
         self.of_numbered_block(bytes, offset, 0)
     }
 
-    /// Checksum of a block at an offset with a number of its own.
+    /// Returns the checksum of the block at an offset, distinguished by a number, such as that of a frame.
     pub(crate) fn of_numbered_block(self, bytes: &[u8], offset: u64, number: u64) -> u64 {
         #[cfg(any(test, feature = "fuzzing"))]
         if CHECKS_DISABLED.get() {
@@ -39,14 +38,14 @@ impl FileChecksum {
     }
 
     fn seed(self, offset: u64, number: u64) -> u64 {
-        // Odd multipliers, here those of SplitMix64, are bijections: no two offsets of a file share a seed, nor
-        // two numbers at one offset.
+        // Multiplying by an odd number, here those of SplitMix64, is a bijection: no two offsets of a file share a seed, and no two numbers
+        // at the same offset do.
         let mixed = self.0 ^ offset.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed.rotate_left(29) ^ number.wrapping_mul(0xbf58_476d_1ce4_e5b9)
     }
 }
 
-/// Checksum of a small file that is read whole.
+/// Returns the checksum of a small file that is read whole.
 pub(crate) fn whole_file(bytes: &[u8]) -> u64 {
     #[cfg(any(test, feature = "fuzzing"))]
     if CHECKS_DISABLED.get() {
@@ -60,7 +59,7 @@ thread_local! {
     static CHECKS_DISABLED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Makes all checksums of this thread equal, as if the store had none.
+/// Makes all checksums of this thread zero, so that none fails.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn disable_checks(disable_checks: bool) {
     CHECKS_DISABLED.set(disable_checks);

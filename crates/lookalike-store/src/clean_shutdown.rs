@@ -1,6 +1,6 @@
-//! The mark of an orderly end: where the newest log ends. While it is there, nothing may be missing.
+//! The mark of a clean shutdown, which records the end of the newest log. While it exists, the log must be complete up to that end.
 //!
-//! A checked file as the manifest is; removed, durably, before the first write of the next session.
+//! It is a checked file like the manifest, and is removed durably before the first write of the next session.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ use crate::manifest::{read_checked, replace_checked};
 pub(crate) const CLEAN_SHUTDOWN: &str = "CLEAN";
 const NEW: &str = "CLEAN.new";
 
-/// The end of the newest log.
+/// Contents of the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CleanShutdown {
     pub(crate) collection: u64,
     /// Number of the newest log.
     pub(crate) log: u64,
-    /// End of its frames.
+    /// Byte offset at which its frames end.
     pub(crate) end: u64,
-    /// Number of the frame that would come next.
+    /// Number of the next frame.
     pub(crate) next: u64,
-    /// The server's time, in milliseconds since 1970.
+    /// Latest time that a caller reported, in milliseconds since 1970.
     pub(crate) time: u64,
 }
 
@@ -35,8 +35,8 @@ impl CleanShutdown {
 
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Option<Self>> {
         match read_checked(fs, folder, CLEAN_SHUTDOWN, "nothing") {
-            // A mark that is there and damaged is an error, not an absence: without it, missing frames at the
-            // end of the log would pass for an interrupted write.
+            // A damaged mark is an error, not the same as no mark: without it, frames missing at the end of the log would pass for an
+            // interrupted write.
             Ok(clean_shutdown) => Ok(Some(clean_shutdown)),
             Err(StoreError::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -46,11 +46,11 @@ impl CleanShutdown {
     pub(crate) fn remove(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
         let path = folder.join(CLEAN_SHUTDOWN);
         let removed = match fs.remove(&path) {
-            // Removed before, when its folder could not be synced.
+            // It was removed earlier, by a call that then failed to sync the folder.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         };
-        // Should a power cut bring the mark back, the next start would take all newer frames for damage.
+        // If a power failure brought the mark back, the next start would take all newer frames for damage.
         removed
             .and_then(|()| fs.sync_dir(folder))
             .map_err(StoreError::io(&path, "removing the mark of an orderly end"))

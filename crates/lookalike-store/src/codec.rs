@@ -1,6 +1,6 @@
-//! Numbers and bytes, back to back: little-endian, short numbers in few bytes.
+//! Encoding of numbers and byte strings, back to back: fixed-width numbers are little-endian, others have variable length.
 
-/// Appends a number: seven bits a byte, the lowest first, the eighth bit set on all but the last.
+/// Appends a number in LEB128: seven bits a byte, the lowest first, the eighth bit set in all bytes but the last.
 pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -9,13 +9,13 @@ pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a length and so many bytes.
+/// Appends the length of `bytes` and then the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Reads what was put; every method is `None` when the bytes end too early.
+/// Reads encoded values from a slice; every method returns `None` if the bytes end too early.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteDecoder<'a> {
     bytes: &'a [u8],
@@ -42,11 +42,11 @@ impl<'a> ByteDecoder<'a> {
 
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0_u64;
-        // Ten bytes at most have bits of a 64-bit number: an eleventh is refused.
+        // A 64-bit number takes at most ten bytes: an eleventh is refused.
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
-            // The tenth byte has one bit left. Bits beyond it are shifted out in silence: two encodings may
-            // give one number, which harms nothing, since every block that holds numbers has a checksum.
+            // Only one bit of the tenth byte counts. Higher bits are shifted out silently, so two encodings may give the same number; this
+            // does no harm, since every block that holds numbers has a checksum.
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Some(number);
@@ -65,14 +65,15 @@ impl<'a> ByteDecoder<'a> {
         self.take(usize::try_from(count).ok()?)
     }
 
-    /// A list whose items take at least `least` bytes each: its length can be believed then.
+    /// Reads the length of a list whose items take at least `least` bytes each. Returns `None` if the remaining bytes cannot hold so many
+    /// items, so the caller may allocate by it.
     pub(crate) fn count(&mut self, least: usize) -> Option<usize> {
         let count = usize::try_from(self.number()?).ok()?;
         (count.checked_mul(least)? <= self.bytes.len()).then_some(count)
     }
 }
 
-/// The little-endian number of eight bytes, or fewer.
+/// Reads a little-endian number from at most eight bytes.
 pub(crate) fn fixed(bytes: &[u8]) -> u64 {
     let mut number = [0; 8];
     number[..bytes.len()].copy_from_slice(bytes);

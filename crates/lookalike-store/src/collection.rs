@@ -1,4 +1,4 @@
-//! A collection with its three threads: one writes, one flushes memtables to runs, one merges runs.
+//! A collection and its three threads: one writes, one flushes memtables to runs, one merges runs.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,25 +24,26 @@ use crate::sync::lock;
 use crate::time::{UnixMillis, WriteTime};
 use crate::verdict::Verdict;
 
-/// Largest number of writes in a group, unless one request has more.
+/// Maximum number of writes in a group, unless a single request has more.
 const GROUP_WRITES: usize = 4096;
-/// Bytes of a group, roughly.
+/// Approximate maximum size of a group in bytes.
 const GROUP_BYTES: usize = 16 << 20;
-/// Changes beyond which writes wait for whoever rebuilds the collection: what is copied at last, while nobody writes.
+/// Number of journaled changes beyond which writes wait for the rebuild of the collection. The journal that is left at the end is copied
+/// while writes are blocked.
 const MAX_JOURNAL: usize = 16_384;
-/// Frozen memtables beyond which writes wait for a flush.
+/// Number of frozen memtables beyond which writes wait for a flush.
 const MAX_FROZEN_MEMTABLES: usize = 3;
 /// Delay before a failed flush or merge is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Delay without writes before a closing frame follows the last group.
+/// Time without writes after which a closing frame follows the last group.
 const CLOSING_FRAME_DELAY: Duration = Duration::from_millis(50);
-/// Interval at which an idle collection checks whether its time has to be recorded.
+/// Interval at which an idle collection checks whether to record its time.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Reason of an end that no medium caused.
+/// Reason for a stop that the medium did not cause.
 const WRITER_PANICKED: &str = "a thread of the collection panicked";
 
-/// A collection of a store: any number of threads may read and write it.
+/// A collection of a store, which any number of threads may read and write.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,7 +74,7 @@ pub struct Collection {
     recovery: RecoveryReport,
     shared: Arc<CollectionShared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Keeps other processes out while this collection may write.
+    /// Lock that keeps other processes out as long as this collection may write.
     store_lock: Mutex<Option<Arc<dyn FileLock>>>,
 }
 
@@ -81,18 +82,18 @@ pub struct Collection {
 struct CollectionShared {
     engine: CollectionEngine,
     queue: Mutex<WriteQueue>,
-    /// There are requests, or the end has come.
+    /// Notified when requests arrive, or when the collection closes.
     requested: Condvar,
     background: Mutex<BackgroundErrors>,
-    /// There may be something to flush or to merge, or the end has come.
+    /// Notified when there may be something to flush or merge, or when the collection closes.
     work: Condvar,
-    /// Something was flushed or merged, or failed.
+    /// Notified when a flush or merge has succeeded or failed.
     done: Condvar,
     closed: AtomicBool,
     merging: Mutex<()>,
     /// True if a compaction was requested.
     compacting: AtomicBool,
-    /// The thread of the writer, once it runs.
+    /// Id of the writer thread, once it runs.
     writer_thread: OnceLock<ThreadId>,
 }
 
@@ -101,10 +102,10 @@ struct WriteQueue {
     requests: VecDeque<WriteRequest>,
 }
 
-/// Body of a thread, which returns when the collection closes.
+/// The body of a background thread, which returns when the collection closes.
 type ThreadBody = fn(&CollectionShared);
 
-/// Errors of the background threads.
+/// Latest errors of the background threads.
 #[derive(Debug, Default)]
 struct BackgroundErrors {
     /// Error of the last flush of a memtable.
@@ -117,13 +118,13 @@ struct BackgroundErrors {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CollectionHealth {
-    /// Reason why nothing can be written until the store is opened again.
+    /// Reason why writes are refused until the store is reopened.
     pub stopped: Option<String>,
-    /// Error of the last flush of documents in memory to a run; tried again every second.
+    /// Error of the last flush of documents in memory to a run. Flushes are retried every second.
     pub flush_error: Option<StoreError>,
-    /// Error of the last merge; tried again when something changes.
+    /// Error of the last merge. Merges are retried when something changes.
     pub merge_error: Option<StoreError>,
-    /// True if the disk was full at the last write; probed again every second.
+    /// True if the disk was full at the last write. It is probed again every second.
     pub disk_full: bool,
 }
 
@@ -173,44 +174,44 @@ impl Collection {
         Ok(collection)
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The settings it was created with, and its current time to live.
+    /// Returns the settings that the collection was created with, with its current time to live.
     pub fn settings(&self) -> Arc<CollectionSettings> {
         self.shared.engine.settings()
     }
 
-    /// Tells whether the scheme has parts that its text only names.
+    /// Tells whether the scheme has parts, data that its text only names.
     pub fn has_scheme_parts(&self) -> bool {
         self.shared.engine.has_parts()
     }
 
-    /// Reads the parts of the scheme that its text only names, and checks every byte.
+    /// Reads the parts of the scheme and verifies their checksums.
     ///
     /// # Errors
-    /// Failures of the medium, and damage.
+    /// Failures of the medium, and damaged files.
     pub fn scheme_parts(&self) -> Result<Vec<SchemePart>> {
         self.shared.engine.parts()
     }
 
-    /// Changes how long documents live that are inserted from now on without an end; durable when it returns. Others
-    /// read and write on.
+    /// Sets how long documents live that are inserted from now on without an expiry. The change is durable on return. Reads and writes
+    /// continue meanwhile.
     ///
     /// # Errors
-    /// Failures of the medium; then all stands as it was.
+    /// Failures of the medium; the old value then remains.
     pub fn set_time_to_live(&self, time_to_live: Option<Duration>) -> Result<()> {
         self.shared.engine.set_time_to_live(time_to_live)
     }
 
-    /// The recovery report of its opening.
+    /// Returns the report on how the collection was recovered when it was opened.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.recovery
     }
 
-    /// Refuses sketches of another scheme.
+    /// Returns an error unless `brought` is the scheme of the collection.
     ///
     /// # Errors
     /// [`StoreError::OtherScheme`] with the differences.
@@ -222,7 +223,7 @@ impl Collection {
         Err(self.other_scheme(brought.id(), ours.differences(brought)))
     }
 
-    /// Refuses sketches of a scheme with another id.
+    /// Returns an error unless `brought` is the id of the collection's scheme.
     ///
     /// # Errors
     /// [`StoreError::OtherScheme`].
@@ -243,11 +244,11 @@ impl Collection {
         }
     }
 
-    /// Carries out some writes, all or none of them, in order, and waits until they are durable.
+    /// Performs a batch of writes atomically and in order, and waits until they are durable.
     ///
     /// # Errors
-    /// [`StoreError`]; then none of the writes was done. [`StoreError::WriterThread`] on the thread of the writer, where `done` of
-    /// [`Collection::submit`] runs: it would wait for itself.
+    /// Any [`StoreError`]; none of the writes was done then. [`StoreError::WriterThread`] if it is called on the writer thread, where the
+    /// `done` of [`Collection::submit`] runs: the thread would wait for itself.
     pub fn write(
         &self,
         writes: Vec<WriteOp>,
@@ -258,17 +259,18 @@ impl Collection {
         }
         let (sender, receiver) = mpsc::sync_channel(1);
         self.submit(writes, time, move |result| {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             let _ = sender.send(result);
         });
         receiver.recv().unwrap_or_else(|_| Err(self.shared.ended()))
     }
 
-    /// As [`Collection::write`] without waiting: `done` hears the result, mostly on the thread of the writer. Results come in the order of
-    /// the requests, each once its changes are durable and readers see them; where the disk is full, those of deletes come last.
+    /// Queues a batch of writes like [`Collection::write`], but without waiting: `done` is called with the result, usually on the writer
+    /// thread. Results come in the order of the requests, each once its changes are durable and visible to readers; if the disk is full,
+    /// those of deletes come last.
     ///
-    /// `done` must not take long, for later writes wait for it. It may read and submit, but [`Collection::write`] refuses it. If it
-    /// panics, the collection goes on.
+    /// `done` should return quickly, because later writes wait for it. It may read and submit, but [`Collection::write`] fails in it. If it
+    /// panics, the collection stays usable.
     pub fn submit(
         &self,
         writes: Vec<WriteOp>,
@@ -287,7 +289,8 @@ impl Collection {
             return (request.done)(Err(StoreError::BatchTooLarge { bytes, limit }));
         }
         let mut queue = lock(&self.shared.queue);
-        // Under the lock: the writer leaves once it is closed and nothing waits, and nobody would hear of a request behind that.
+        // Check under the lock: the writer exits once the collection is closed and the queue empty, and would never answer a request queued
+        // after that.
         if self.shared.is_closed() {
             drop(queue);
             return (request.done)(Err(self.shared.ended()));
@@ -297,16 +300,17 @@ impl Collection {
         self.shared.requested.notify_one();
     }
 
-    /// Requests that wait to be written.
+    /// Returns the number of requests that wait to be written.
     pub fn queued(&self) -> usize {
         lock(&self.shared.queue).requests.len()
     }
 
-    /// Finds the nearest documents of a sketch or content: a page of them. A search in memory, and a read for each document shown;
-    /// pages after the first pass over those before them.
+    /// Finds the documents nearest to a sketch or content, one page at a time. This searches in memory and reads once for each document
+    /// shown; later pages search again and skip the documents of earlier ones.
     ///
     /// # Errors
-    /// [`StoreError::OtherForm`] of the sketch; [`StoreError::Invalid`] beyond the radius of the collection; [`StoreError::StaleCursor`]; failures of the medium.
+    /// [`StoreError::OtherForm`] if the sketch has another form; [`StoreError::Invalid`] if the radius is larger than the collection's;
+    /// [`StoreError::StaleCursor`]; failures of the medium.
     pub fn query(
         &self,
         content: impl Into<ContentKey>,
@@ -318,11 +322,12 @@ impl Collection {
         engine.query(&content.into(), scope.into(), now, page.into())
     }
 
-    /// The verdict on a sketch or content. Reads only where the hash of a text is given and a document has its
-    /// sketch.
+    /// Returns the verdict on a sketch or content. This reads from the medium only if the hash of a text is given and some document has the
+    /// same sketch.
     ///
     /// # Errors
-    /// [`StoreError::OtherForm`] of the sketch; [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
+    /// [`StoreError::OtherForm`] if the sketch has another form; [`StoreError::Invalid`] if the radius is larger than the collection's;
+    /// failures of the medium.
     pub fn check(
         &self,
         content: impl Into<ContentKey>,
@@ -333,10 +338,11 @@ impl Collection {
         Ok(verdicts[0])
     }
 
-    /// The verdicts on some sketches or contents, all of one moment.
+    /// Returns the verdicts on several sketches or contents, all as of the same moment.
     ///
     /// # Errors
-    /// [`StoreError::OtherForm`] of the sketch; [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
+    /// [`StoreError::OtherForm`] if a sketch has another form; [`StoreError::Invalid`] if the radius is larger than the collection's;
+    /// failures of the medium.
     pub fn check_many<K: Clone + Into<ContentKey>>(
         &self,
         contents: &[K],
@@ -347,7 +353,7 @@ impl Collection {
         self.shared.engine.check_many(&contents, scope.into(), now)
     }
 
-    /// The document of an id, if it is there.
+    /// Returns the document with an id, or `None` if there is none or it has expired.
     ///
     /// # Errors
     /// Failures of the medium.
@@ -355,7 +361,7 @@ impl Collection {
         self.shared.engine.get(id, now)
     }
 
-    /// Finds the documents that contain paragraphs or similar ones within a radius, at most `limit` for each.
+    /// Finds the documents that contain given paragraphs, or similar ones within a radius: at most `limit` documents for each.
     ///
     /// ```
     /// # use lookalike::{Fingerprint, Scheme};
@@ -378,7 +384,7 @@ impl Collection {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] when the collection keeps no paragraphs, and beyond its radius; failures of the medium.
+    /// [`StoreError::Invalid`] if the collection keeps no paragraphs or the radius is larger than its own; failures of the medium.
     pub fn paragraphs<P: Copy + Into<StoredParagraph>>(
         &self,
         paragraphs: &[P],
@@ -391,10 +397,10 @@ impl Collection {
         engine.paragraphs(&paragraphs, radius, now, limit)
     }
 
-    /// Visits all documents of one moment, from the one inserted first to the one inserted last, while others write.
+    /// Visits all documents as of one moment in order of insertion, while others write.
     ///
     /// # Errors
-    /// Failures of the medium, and those of `each`.
+    /// Failures of the medium, and errors that `each` returns.
     pub fn for_each(
         &self,
         now: UnixMillis,
@@ -403,12 +409,12 @@ impl Collection {
         self.shared.engine.for_each(now, each)
     }
 
-    /// Statistics of its documents, files and memory, of the latest time that it was told.
+    /// Returns statistics of its documents, files and memory, as of the latest time that a caller reported.
     pub fn stats(&self) -> CollectionStats {
         self.shared.engine.stats()
     }
 
-    /// Its health.
+    /// Returns its health.
     pub fn health(&self) -> CollectionHealth {
         let background = lock(&self.shared.background);
         CollectionHealth {
@@ -419,10 +425,10 @@ impl Collection {
         }
     }
 
-    /// Makes runs of all documents in memory, and waits for it.
+    /// Flushes all documents in memory to runs, and waits until that is done.
     ///
     /// # Errors
-    /// Failures of the medium; [`StoreError::Closed`] or [`StoreError::Replaced`] if the collection ends before.
+    /// Failures of the medium; [`StoreError::Closed`] or [`StoreError::Replaced`] if the collection ends first.
     pub fn flush(&self) -> Result<()> {
         self.shared.engine.rotate_log()?;
         let mut background = lock(&self.shared.background);
@@ -441,29 +447,29 @@ impl Collection {
         Ok(())
     }
 
-    /// Makes one run of everything: the fastest queries, and the space of what is gone.
+    /// Merges everything into one run: queries are then fastest, and the space of deleted documents is freed.
     ///
     /// # Errors
-    /// As [`Collection::flush`]; then all stands as it was.
+    /// Those of [`Collection::flush`]; the runs then stay as they are.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
         let _alone = lock(&self.shared.merging);
         self.shared.engine.compact()
     }
 
-    /// Starts what [`Collection::compact`] does, in the background. [`Collection::is_compacting`] tells when it is done.
+    /// Starts a compaction like [`Collection::compact`] in the background. [`Collection::is_compacting`] tells when it is done.
     ///
     /// # Errors
-    /// Failures of the medium when the documents in memory are given a log of their own.
+    /// Failures of the medium when the log is rotated.
     pub fn compact_later(&self) -> Result<()> {
         self.shared.engine.rotate_log()?;
         self.shared.compacting.store(true, Ordering::Release);
-        // The merge thread looks at the flag without a lock and can miss the notice: it looks again after RETRY_INTERVAL.
+        // The merge thread reads the flag without a lock and can miss the notification; it looks again after `RETRY_INTERVAL`.
         self.shared.work.notify_all();
         Ok(())
     }
 
-    /// True while a compaction is pending or running.
+    /// Returns true while a compaction is pending or running.
     pub fn is_compacting(&self) -> bool {
         self.shared.compacting.load(Ordering::Acquire)
     }
@@ -478,7 +484,7 @@ impl Collection {
         self.shared.engine.now(now);
     }
 
-    /// Writes what is queued, ends the threads, and records a clean shutdown. Unfinished runs are abandoned.
+    /// Writes what is queued, ends the threads, and records a clean shutdown. Runs that are being written are abandoned.
     pub(crate) fn close(&self) -> Result<()> {
         self.end();
         let closed = match self.shared.engine.stopped() {
@@ -489,27 +495,27 @@ impl Collection {
         closed
     }
 
-    /// Ends the threads and all writing: the files are about to be removed, and others may get their names.
+    /// Ends the threads and all writes, because the files are about to be removed and their names may be used again.
     pub(crate) fn abandon(&self) {
         self.end();
         self.shared.engine.end_writes("the collection was removed");
         self.give_up_files();
     }
 
-    /// True once its threads are told to end.
+    /// Returns true once the threads have been told to end.
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
 
-    /// Lets writes go on that wait for whoever rebuilds the collection.
+    /// Wakes writes that wait for a rebuild of the collection.
     pub(crate) fn changes_were_taken(&self) {
         drop(lock(&self.shared.background));
         self.shared.done.notify_all();
     }
 
-    /// Waits until nobody makes files any more, and gives the lock of the store back.
+    /// Waits until no thread creates files any more, and releases the lock of the store.
     fn give_up_files(&self) {
-        // A merge that a holder of the collection has begun is cancelled by now.
+        // A merge that a caller of `compact` has started is cancelled by now.
         drop(lock(&self.shared.merging));
         lock(&self.store_lock).take();
     }
@@ -518,8 +524,7 @@ impl Collection {
     pub(crate) fn begin_end(&self) {
         self.shared.closed.store(true, Ordering::Release);
         self.shared.engine.cancel();
-        // A thread that has looked at `closed` waits by the time that each lock is free, so it hears the
-        // notice.
+        // A thread that has already checked `closed` is waiting by the time each lock is free, so it gets the notification.
         drop(lock(&self.shared.queue));
         self.shared.requested.notify_all();
         drop(lock(&self.shared.background));
@@ -530,7 +535,7 @@ impl Collection {
     fn end(&self) {
         self.begin_end();
         for thread in lock(&self.threads).drain(..) {
-            // A thread that panicked has ended, too.
+            // A thread that panicked has ended too.
             let _ = thread.join();
         }
     }
@@ -547,7 +552,7 @@ impl CollectionShared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Reason why nothing is taken any more.
+    /// Returns the error for requests after the end.
     fn ended(&self) -> StoreError {
         if self.engine.is_replaced() {
             StoreError::Replaced
@@ -556,7 +561,8 @@ impl CollectionShared {
         }
     }
 
-    /// The writer. A panic in it ends all writing, and what waits is told so: nobody knows how much of the group is durable.
+    /// Runs the writer thread. A panic stops all writes and fails the queued requests, because it is unknown how much of the group is
+    /// durable.
     fn write(&self) {
         self.writer_thread
             .get_or_init(|| std::thread::current().id());
@@ -565,7 +571,7 @@ impl CollectionShared {
         }
     }
 
-    /// Takes all that waits as one group, until the end.
+    /// Commits groups of queued requests until the collection closes.
     fn write_groups(&self) {
         loop {
             let group = self.next_group();
@@ -573,21 +579,20 @@ impl CollectionShared {
                 return;
             }
             self.wait_for_others();
-            // The queue's lock is free here: requests that come during the sync form the next group.
+            // The lock of the queue is free here: requests that arrive during the sync form the next group.
             self.engine.commit(group);
             if self.engine.wants_flush() > 0 {
-                // A flush thread that has looked at the memtables and found none waits by the time that this
-                // lock is free, so the notice is not lost between its look and its wait.
+                // A flush thread that has found no memtable to flush is waiting by the time this lock is free, so the notification is not
+                // lost between its check and its wait.
                 drop(lock(&self.background));
                 self.work.notify_all();
             }
         }
     }
 
-    /// The next group; empty at the end.
+    /// Waits for requests and returns them as a group; an empty group when the collection closes.
     fn next_group(&self) -> Vec<WriteRequest> {
-        // Before the queue is locked: it takes the writer lock, behind which a sync may be going on, and
-        // `submit` must not wait for one.
+        // Before the queue is locked: this takes the writer lock, which may be held during a sync, and `submit` must not wait for one.
         let mut closing_frame_due = self.engine.needs_closing_frame();
         let mut queue = lock(&self.queue);
         while queue.requests.is_empty() {
@@ -604,19 +609,19 @@ impl CollectionShared {
             queue = waiting;
             if timeout.timed_out() && queue.requests.is_empty() {
                 drop(queue);
-                // It may append a frame and sync: requests can queue up meanwhile.
+                // This may append a frame and sync, so the queue is unlocked meanwhile.
                 self.engine.idle();
                 closing_frame_due = false;
                 queue = lock(&self.queue);
             }
         }
-        // Group commit: all that queued up during the last sync shares the next one. So throughput grows with
-        // the load, and latency stays at one to two syncs.
+        // Group commit: all requests that arrived during the last sync share the next one. So throughput grows with the load, and latency
+        // stays at one to two syncs.
         let (mut group, mut writes, mut bytes) = (Vec::new(), 0, 0);
         while let Some(request) = queue.requests.front() {
             writes += request.writes.len();
             bytes += request.bytes();
-            // The first goes in whatever its size, or it would never be written.
+            // The first request always goes in, whatever its size, or it would never be written.
             if !group.is_empty() && (writes > GROUP_WRITES || bytes > GROUP_BYTES) {
                 break;
             }
@@ -625,10 +630,10 @@ impl CollectionShared {
         group
     }
 
-    /// Writes wait when memories become runs more slowly than they fill, unless that fails, and when a rebuild falls behind.
+    /// Waits while memtables are flushed more slowly than they fill, unless flushes fail, and while a rebuild falls behind.
     fn wait_for_others(&self) {
         let mut background = lock(&self.background);
-        // Waiting for flushes that fail would stop the deletes that can make room on a full disk.
+        // Waiting for flushes that fail would also hold up the deletes that can free space on a full disk.
         while (self.engine.wants_flush() > MAX_FROZEN_MEMTABLES && background.flush_error.is_none()
             || self.engine.journal_len() > MAX_JOURNAL)
             && !self.is_closed()
@@ -658,14 +663,13 @@ impl CollectionShared {
     fn merge(&self) {
         self.repeat(
             || {
-                // `compact` of a caller merges as well: two merges at once could choose the same runs, and each would
-                // install its own copy of their documents.
+                // A caller of `compact` merges as well: two merges at once could choose the same runs, and each would install its own copy
+                // of their documents.
                 let _alone = lock(&self.merging);
                 if self.compacting.load(Ordering::Acquire) && self.engine.wants_flush() == 0 {
-                    // Only once all memory is in runs: a flush that comes later adds a run, and the caller was
-                    // promised one.
+                    // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
                     let compacted = self.engine.compact();
-                    // Whether it was done or cannot be: merges of a few runs go on.
+                    // Clear the flag even if the compaction failed, so that ordinary merges continue.
                     self.compacting.store(false, Ordering::Release);
                     compacted?;
                 }
@@ -675,7 +679,7 @@ impl CollectionShared {
         );
     }
 
-    /// Does something as long as there is something to do, and again when something may have changed.
+    /// Repeats a step while it has something to do, then waits until something may have changed.
     fn repeat(
         &self,
         step: impl Fn() -> Result<bool>,
@@ -688,14 +692,14 @@ impl CollectionShared {
             });
             let mut background = lock(&self.background);
             let again = matches!(result, Ok(true));
-            // What is given up at the end did not fail.
+            // A step that is cancelled because the collection closes has not failed.
             *error(&mut background) = result.err().filter(|_| !self.is_closed());
             self.done.notify_all();
             if again {
-                // What one has done may be work for the other.
+                // The result of one thread may be work for the other.
                 self.work.notify_all();
             } else if !self.is_closed() {
-                // A notice that came after the step had looked is missed: the interval makes up for it.
+                // A notification after the step had looked is missed; the timeout makes up for it.
                 let waited = self.work.wait_timeout(background, RETRY_INTERVAL);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }

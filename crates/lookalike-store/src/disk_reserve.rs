@@ -1,16 +1,17 @@
-//! Room that the store keeps for the day on which the disk is full: to remove a collection, which frees most, takes a new catalog first.
+//! Disk space that the store keeps in reserve for a full disk: removing a collection frees the most space, but first has to write a new
+//! catalog.
 
 use std::path::Path;
 
 use crate::fs::{FileSystem, write_all};
 
-/// Name of the file that takes the room.
+/// Name of the file that occupies the space.
 const RESERVE: &str = "RESERVE";
 
-/// More than any catalog has.
+/// Size of the file: larger than any catalog.
 const BYTES: usize = 64 << 10;
 
-/// Takes the room, unless it is taken. A disk that has none keeps none.
+/// Creates the file unless it exists. If the disk has no room for it, there is no reserve.
 pub(crate) fn keep(fs: &dyn FileSystem, folder: &Path) {
     let names = fs.list(folder).unwrap_or_default();
     if names.iter().any(|name| name == RESERVE) {
@@ -19,7 +20,7 @@ pub(crate) fn keep(fs: &dyn FileSystem, folder: &Path) {
     let path = folder.join(RESERVE);
     let written = fs.create(&path).and_then(|file| {
         write_all(&*file, &[0; BYTES], 0)?;
-        // A file system that allocates late reports a full disk only here.
+        // A file system with delayed allocation reports a full disk only here.
         file.sync()
     });
     if written.is_err() {
@@ -27,8 +28,8 @@ pub(crate) fn keep(fs: &dyn FileSystem, folder: &Path) {
     }
 }
 
-/// Gives the room to what needs it more.
+/// Removes the file, so that its space can be used.
 pub(crate) fn give(fs: &dyn FileSystem, folder: &Path) {
-    // Where there is none, nothing is to be given.
+    // It may not exist.
     let _ = fs.remove(&folder.join(RESERVE));
 }

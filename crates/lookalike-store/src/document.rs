@@ -17,8 +17,8 @@ pub const LONGEST_ID: usize = 2048;
 /// Largest document in bytes, all parts together.
 pub const LARGEST_DOCUMENT: usize = 32 << 20;
 
-/// A hash of a text that nobody can make two texts for. Documents of equal hashes count as equal texts, so all of a collection
-/// have to come from one function: here the first 128 bits of BLAKE3.
+/// A collision-resistant hash of a text. Documents with equal hashes count as having equal texts, so all hashes of a collection must come
+/// from the same function: here the first 128 bits of BLAKE3.
 ///
 /// ```
 /// use lookalike_store::TextHash;
@@ -33,14 +33,14 @@ pub const LARGEST_DOCUMENT: usize = 32 << 20;
 pub struct TextHash(pub(crate) [u8; 16]);
 
 impl From<[u8; 16]> for TextHash {
-    /// The hash of its bytes, in order.
+    /// Returns the hash with these bytes, in this order.
     fn from(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 }
 
 impl From<u128> for TextHash {
-    /// The hash of a number whose lowest byte is the first.
+    /// Returns the hash whose first byte is the lowest byte of the number.
     fn from(number: u128) -> Self {
         Self(number.to_le_bytes())
     }
@@ -52,13 +52,13 @@ impl From<TextHash> for u128 {
     }
 }
 
-/// Not 32 hexadecimal digits.
+/// Error for a text that is not 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the hash of a text is 32 hexadecimal digits")]
 pub struct ParseTextHashError;
 
 impl TextHash {
-    /// The key of an index: any 64 bits are as good as a hash of all.
+    /// Returns 64 bits of the hash as its key in an index: any of its bits are uniformly distributed.
     pub(crate) fn key(self) -> u64 {
         fixed(&self.0[..8])
     }
@@ -82,12 +82,12 @@ impl FromStr for TextHash {
     }
 }
 
-/// A paragraph of a document, or one that is looked for.
+/// A paragraph of a document or of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoredParagraph {
-    /// Hash of its words: paragraphs of equal hashes count as equal.
+    /// Hash of its words. Paragraphs with equal hashes count as equal.
     pub hash: u64,
-    /// Fingerprint, by which similar ones are found; `None` of one that is too short to have a useful one.
+    /// Fingerprint by which similar paragraphs are found; `None` if the paragraph is too short to have a useful one.
     pub fingerprint: Option<Fingerprint>,
 }
 
@@ -116,32 +116,33 @@ impl From<u64> for StoredParagraph {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// The user's own id: 1 to [`LONGEST_ID`] bytes.
+    /// Id chosen by the caller: 1 to [`LONGEST_ID`] bytes.
     pub id: String,
-    /// Fingerprint, by which collections of fingerprints find it; `None` for a text without features, which resembles nothing.
+    /// Fingerprint by which collections of 64-bit fingerprints find the document; `None` for a text without features, which resembles
+    /// nothing.
     pub fingerprint: Option<Fingerprint>,
-    /// Fingerprint of 32 or 128 bits, by which collections of such find it.
+    /// Fingerprint by which collections of 32- or 128-bit fingerprints find the document.
     pub wide_fingerprint: Option<WideFingerprint>,
-    /// Time of expiry; `None` in a collection means never. Inserts without one take the collection's time to live, unless they have
-    /// [`UnixMillis::NEVER`].
+    /// Time of expiry; `None` means never for a document that was read from a collection. An insert with `None` gets an expiry from the
+    /// collection's time to live; one with [`UnixMillis::NEVER`] does not.
     pub expires: Option<UnixMillis>,
-    /// Hash of its text; `None` where only the fingerprint is known.
+    /// Hash of its text; `None` if only the fingerprint is known.
     pub text_hash: Option<TextHash>,
-    /// Values of a min-hash signature, by which collections of minima find it.
+    /// Values of a min-hash signature, by which collections of minima find the document.
     pub signature: Option<Vec<u32>>,
-    /// Super-shingles, by which collections of these find it.
+    /// Super-shingles, by which collections of super-shingles find the document.
     pub super_shingles: Option<Vec<u64>>,
     /// Its paragraphs, in order.
     pub paragraphs: Vec<StoredParagraph>,
-    /// Small data of the user, opaque to the store.
+    /// Small data of the caller, opaque to the store.
     pub metadata: Vec<u8>,
     /// Its text.
     pub text: Option<String>,
-    /// Category and length, which decide with which others it is compared.
+    /// Category and length, which decide with which other documents it is compared.
     pub traits: PairTraits,
 }
 
-/// The form of a fingerprint that does not tell its width: the wanted one, if it fits.
+/// Returns the form of a fingerprint whose width is not recorded: the wanted form if the fingerprint fits in it, otherwise 128 bits.
 fn bits_form(code: WideFingerprint, wanted: SketchForm) -> SketchForm {
     match wanted {
         SketchForm::Bits(32) if code.0 <= u32::MAX.into() => wanted,
@@ -159,7 +160,7 @@ const TEXT: u16 = 64;
 const TEXT_HASH: u16 = 128;
 const WIDE_FINGERPRINT: u16 = 256;
 
-/// The small parts of a document, which neighbours are shown with.
+/// The small parts of a document, which answers show of each neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentHeader {
     pub(crate) id: String,
@@ -167,12 +168,12 @@ pub(crate) struct DocumentHeader {
     pub(crate) metadata: Vec<u8>,
 }
 
-/// Sketch and hash of a content, by which documents are found, and what decides which of them.
+/// Sketch and hash of a content, by which documents are found, and the traits that decide with which documents it is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentKey {
-    /// Sketch, of the collection's form; `None` of a text without features.
+    /// Sketch of the collection's form; `None` for a text without features.
     pub sketch: Option<DocumentSketch>,
-    /// Hash of the text; `None` where it is unknown.
+    /// Hash of the text; `None` if it is unknown.
     pub text_hash: Option<TextHash>,
     /// Category and length, which decide with which documents it is compared.
     pub traits: PairTraits,
@@ -194,9 +195,9 @@ impl From<Fingerprint> for ContentKey {
 }
 
 impl ContentKey {
-    /// Tells whether two contents have equal texts, as far as is known of both.
+    /// Tells whether two contents are known to have equal texts.
     pub(crate) fn is_same_text(&self, other: &Self) -> bool {
-        // Equal texts have equal sketches, and `may_be_copy` looks for copies at distance zero only.
+        // Equal texts have equal sketches, and `may_be_copy` expects copies only at distance zero.
         self.text_hash.is_some() && self.text_hash == other.text_hash && self.sketch == other.sketch
     }
 }
@@ -211,7 +212,7 @@ impl DocumentHeader {
     }
 }
 
-/// The parts of a stored document that the store looks at, in its bytes.
+/// The parts of an encoded document that searches look at, decoded; the rest as bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentOutline<'a> {
     pub(crate) id: &'a str,
@@ -225,7 +226,7 @@ pub(crate) struct DocumentOutline<'a> {
 }
 
 impl StoredDocument {
-    /// A document with a fingerprint and nothing else.
+    /// Creates a document with an id and a fingerprint and nothing else.
     pub fn new(id: impl Into<String>, fingerprint: Fingerprint) -> Self {
         Self {
             id: id.into(),
@@ -234,7 +235,7 @@ impl StoredDocument {
         }
     }
 
-    /// A document without an id: what is found by a key, and nothing else.
+    /// Creates a document without an id that has only the parts of `content`.
     #[must_use]
     pub fn of_content(content: ContentKey) -> Self {
         let mut document = Self {
@@ -252,12 +253,12 @@ impl StoredDocument {
         document
     }
 
-    /// True if the document has not expired at a time.
+    /// Returns true if the document has not expired at the time `now`.
     pub fn is_alive(&self, now: UnixMillis) -> bool {
         self.expires.is_none_or(|end| end > now)
     }
 
-    /// The sketch by which a collection of sketches of a form finds it; `None` if it has none, or one of another form.
+    /// Returns the sketch of a form, by which a collection of such sketches finds the document; `None` if it has none of this form.
     pub fn sketch(&self, form: SketchForm) -> Option<DocumentSketch> {
         let sketch = match form {
             SketchForm::Fingerprint => self.fingerprint.map(DocumentSketch::Fingerprint),
@@ -274,8 +275,8 @@ impl StoredDocument {
         sketch.filter(|sketch| sketch.form() == form)
     }
 
-    /// Refuses a document that has sketches, and none by which a collection of sketches of this form finds it. One without any
-    /// resembles nothing and is found by its id and text.
+    /// Returns an error if the document has sketches, but none of the form wanted. A document without any sketch resembles nothing and is
+    /// found by its id and text.
     pub(crate) fn ensure_form(&self, wanted: SketchForm) -> Result<()> {
         let forms = [
             self.fingerprint.map(|_| SketchForm::Fingerprint),
@@ -298,7 +299,7 @@ impl StoredDocument {
         }
     }
 
-    /// The key by which a collection of sketches of a form finds it.
+    /// Returns the key by which a collection of sketches of a form finds the document.
     pub fn content(&self, form: SketchForm) -> ContentKey {
         ContentKey {
             sketch: self.sketch(form),
@@ -307,23 +308,22 @@ impl StoredDocument {
         }
     }
 
-    /// Bytes of all its parts.
+    /// Returns the approximate size of all parts in bytes.
     pub(crate) fn size(&self) -> usize {
         let signature = self.signature.as_ref().map_or(0, |values| values.len() * 4);
         let super_shingles = self
             .super_shingles
             .as_ref()
             .map_or(0, |values| values.len() * 8);
-        // Sixteen bytes a paragraph whether it has a fingerprint or not: an upper limit that is cheap to
-        // compute. Limits of batches and frames are far enough apart for the rest of the encoding, lengths and
-        // flags, which is not counted here.
+        // Sixteen bytes for each paragraph, whether it has a fingerprint or not: an upper bound that is cheap to compute. Lengths and flags
+        // are not counted: the limits of batches and frames are far enough apart to leave room for them.
         let numbers = signature + super_shingles + self.paragraphs.len() * 16;
         let text = self.text.as_ref().map_or(0, String::len);
         let hash = self.text_hash.map_or(0, |hash| hash.0.len());
         self.id.len() + hash + numbers + self.metadata.len() + text
     }
 
-    /// Refuses what cannot be stored.
+    /// Returns an error if the document cannot be stored.
     pub(crate) fn check(&self) -> Result<()> {
         check_id(&self.id)?;
         let bytes = self.size();
@@ -336,8 +336,8 @@ impl StoredDocument {
         Ok(())
     }
 
-    /// Appends the bytes of the document: id, flags, then the parts that the flags name. Traits come first, behind an empty id, which
-    /// no document has.
+    /// Appends the encoded document: id, flags, then the parts that the flags name. Traits, if any, come first, marked by an empty id,
+    /// which no document has.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         if self.traits != PairTraits::default() {
             put_bytes(out, &[]);
@@ -355,7 +355,7 @@ impl StoredDocument {
             | flag(self.text_hash.is_some(), TEXT_HASH)
             | flag(self.wide_fingerprint.is_some(), WIDE_FINGERPRINT);
         put_number(out, flags.into());
-        // The parts that searches look at come first, so that a `DocumentOutline` reads no further.
+        // The parts that searches look at come first, so that a `DocumentOutline` need not read further.
         if let Some(Fingerprint(code)) = self.fingerprint {
             out.extend_from_slice(&code.to_le_bytes());
         }
@@ -387,10 +387,10 @@ impl StoredDocument {
         }
     }
 
-    /// Reads the bytes of one document; `None` when they are not those of one.
+    /// Decodes one document. Returns `None` if the bytes are not a valid encoding.
     pub(crate) fn decode(decoder: &mut ByteDecoder<'_>) -> Option<Self> {
-        // The outline first: it validates the beginning for searches and for whole documents alike, so that the
-        // two cannot differ on where the rest begins.
+        // Decode the outline first: searches and reads of whole documents thus validate the beginning with the same code, and cannot
+        // disagree on where the rest begins.
         let outline = DocumentOutline::read(*decoder)?;
         let (document, end) = outline.document()?;
         *decoder = end;
@@ -398,7 +398,7 @@ impl StoredDocument {
     }
 }
 
-/// Appends a number, the hashes, a bit for each that has a fingerprint, and the fingerprints.
+/// Appends the number of paragraphs, their hashes, a bit for each that tells whether it has a fingerprint, and the fingerprints.
 fn encode_paragraphs(paragraphs: &[StoredParagraph], out: &mut Vec<u8>) {
     put_number(out, paragraphs.len() as u64);
     out.extend(paragraphs.iter().flat_map(|part| part.hash.to_le_bytes()));
@@ -412,7 +412,7 @@ fn encode_paragraphs(paragraphs: &[StoredParagraph], out: &mut Vec<u8>) {
     out.extend(codes.flat_map(|code| code.0.to_le_bytes()));
 }
 
-/// The paragraphs of a document, in its bytes.
+/// The encoded paragraphs of a document.
 #[derive(Clone, Copy, Debug, Default)]
 struct ParagraphBytes<'a> {
     hashes: &'a [u8],
@@ -422,12 +422,12 @@ struct ParagraphBytes<'a> {
 
 impl<'a> ParagraphBytes<'a> {
     fn read(from: &mut ByteDecoder<'a>) -> Option<Self> {
-        // Every paragraph takes eight bytes at least, so the products below stay within the bytes that are
-        // there.
+        // Every paragraph takes at least eight bytes, and `count` checks that so many bytes are left, so the products below cannot
+        // overflow.
         let count = from.count(8)?;
         let hashes = from.take(count * 8)?;
         let bits = from.take(count.div_ceil(8))?;
-        // Bits behind the last paragraph are not looked at; a writer leaves them zero.
+        // Bits after the last paragraph are ignored; the encoder leaves them zero.
         let coded = (0..count).filter(|at| bits[at / 8] >> (at % 8) & 1 == 1);
         let codes = from.take(coded.count() * 8)?;
         Some(Self {
@@ -451,23 +451,23 @@ impl<'a> ParagraphBytes<'a> {
     }
 }
 
-/// The values of a document that stand between its paragraphs and its metadata, in its bytes.
+/// The encoded values of a document between its paragraphs and its metadata.
 struct ValueBytes<'a> {
     signature: Option<&'a [u8]>,
     super_shingles: Option<&'a [u8]>,
     rest: ByteDecoder<'a>,
 }
 
-/// Numbers of so many bytes each.
+/// Decodes an array of numbers of `BYTES` bytes each.
 fn numbers<const BYTES: usize, T>(bytes: &[u8], number: impl Fn([u8; BYTES]) -> T) -> Vec<T> {
     let (words, _) = bytes.as_chunks();
     words.iter().map(|&word| number(word)).collect()
 }
 
-/// Refuses ids that cannot be stored.
+/// Returns an error for an id that cannot be stored.
 ///
 /// # Errors
-/// [`StoreError::Invalid`]: the id is empty, or longer than [`LONGEST_ID`].
+/// [`StoreError::Invalid`] if the id is empty or longer than [`LONGEST_ID`].
 pub fn check_id(id: &str) -> Result<()> {
     let wrong = match id.len() {
         0 => "the id is empty".to_owned(),
@@ -480,7 +480,7 @@ pub fn check_id(id: &str) -> Result<()> {
 }
 
 impl<'a> DocumentOutline<'a> {
-    /// Reads the beginning of a document.
+    /// Decodes the beginning of a document.
     pub(crate) fn read(mut decoder: ByteDecoder<'a>) -> Option<Self> {
         let mut traits = PairTraits::default();
         let mut id = decoder.bytes()?;
@@ -519,7 +519,7 @@ impl<'a> DocumentOutline<'a> {
         })
     }
 
-    /// The key by which it is found.
+    /// Returns the key by which the document is found.
     pub(crate) fn content(&self, form: SketchForm) -> Option<ContentKey> {
         Some(ContentKey {
             sketch: self.sketch(form)?,
@@ -528,7 +528,7 @@ impl<'a> DocumentOutline<'a> {
         })
     }
 
-    /// The sketch of a form, if it has one; the outer `None` when the bytes are not those of a document.
+    /// Returns the sketch of a form, if the document has one. The outer `Option` is `None` if the bytes are not a valid encoding.
     pub(crate) fn sketch(&self, form: SketchForm) -> Option<Option<DocumentSketch>> {
         let sketch = match form {
             SketchForm::Fingerprint => self.fingerprint.map(|code| Fingerprint(code).into()),
@@ -549,13 +549,13 @@ impl<'a> DocumentOutline<'a> {
         Some(sketch.filter(|sketch| sketch.form() == form))
     }
 
-    /// The paragraphs.
+    /// Decodes the paragraphs.
     pub(crate) fn paragraphs(&self) -> Option<impl Iterator<Item = StoredParagraph> + 'a> {
         self.after_paragraphs()
             .map(|(paragraphs, _)| paragraphs.iter())
     }
 
-    /// The paragraphs, and the parts behind them.
+    /// Returns the encoded paragraphs, and the bytes after them.
     fn after_paragraphs(&self) -> Option<(ParagraphBytes<'a>, ByteDecoder<'a>)> {
         let mut rest = self.rest;
         let mut paragraphs = ParagraphBytes::default();
@@ -565,7 +565,7 @@ impl<'a> DocumentOutline<'a> {
         Some((paragraphs, rest))
     }
 
-    /// The values behind the paragraphs.
+    /// Returns the encoded values after the paragraphs.
     fn values(&self) -> Option<ValueBytes<'a>> {
         let (_, mut rest) = self.after_paragraphs()?;
         let mut bytes = |flag: u16, size: usize| {
@@ -582,10 +582,10 @@ impl<'a> DocumentOutline<'a> {
         })
     }
 
-    /// The metadata.
+    /// Returns the metadata.
     pub(crate) fn metadata(&self) -> Option<&'a [u8]> {
-        // Values are skipped, not decoded: a neighbour is shown with its metadata, and a signature of some kilobytes
-        // lies between.
+        // Values are skipped without decoding: a neighbour is shown with its metadata, and a signature of several kilobytes may come before
+        // it.
         let mut rest = self.values()?.rest;
         if self.flags & METADATA == 0 {
             return Some(&[]);
@@ -593,7 +593,7 @@ impl<'a> DocumentOutline<'a> {
         rest.bytes()
     }
 
-    /// The whole document, and what follows it.
+    /// Decodes the whole document, and returns the bytes after it.
     fn document(&self) -> Option<(StoredDocument, ByteDecoder<'a>)> {
         let (paragraphs, _) = self.after_paragraphs()?;
         let ValueBytes {
@@ -643,7 +643,7 @@ mod tests {
             category: 7,
             length: 300,
         };
-        // An empty id, the category, and 300 in seven bits a byte.
+        // An empty id, the category, and 300 as a number of seven bits a byte.
         let traits = [0, 7, 0, 0, 0, 0, 0, 0, 0, 0xac, 0x02];
         assert_eq!(encoded(&document), [&traits[..], &plain].concat());
     }

@@ -1,4 +1,4 @@
-//! The sketches that documents are found by: a fingerprint, or several places, each of which is equal in two sketches or not.
+//! Sketches that documents are found by: a fingerprint, or several places in each of which two sketches agree or differ.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use lookalike::{Fingerprint, Sketch};
 
 use crate::codec::fixed;
 
-/// Largest radius of a collection of fingerprints of 64 bits.
+/// Largest radius of a collection of 64-bit fingerprints.
 pub const LARGEST_RADIUS: u32 = 16;
-/// Most places of a sketch.
+/// Maximum number of places of a sketch.
 pub const MOST_PLACES: usize = 256;
-/// Most places in which neighbours differ, as in lists of pairs.
+/// Maximum number of places in which neighbours may differ, as in lists of pairs.
 const MOST_APART: u32 = 128;
 
 /// The form of the sketches of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SketchForm {
-    /// A fingerprint of 64 bits; a distance counts bits.
+    /// A 64-bit fingerprint; the distance is the number of bits that differ.
     Fingerprint,
-    /// A fingerprint of 32 or 128 bits; a distance counts bits.
+    /// A fingerprint of 32 or 128 bits; the distance is the number of bits that differ.
     Bits(u32),
-    /// So many super-shingles; a distance counts those that differ.
+    /// This number of super-shingles; the distance is the number of them that differ.
     SuperShingles(usize),
-    /// The minima of so many functions; a distance counts those that differ.
+    /// The minima of this number of functions; the distance is the number of them that differ.
     Minima(usize),
 }
 
@@ -41,11 +41,11 @@ pub enum SketchForm {
 pub enum DocumentSketch {
     /// A fingerprint.
     Fingerprint(Fingerprint),
-    /// A fingerprint of so many bits, 32 or 128.
+    /// A fingerprint of the given number of bits, 32 or 128.
     Bits(WideFingerprint, u32),
     /// Super-shingles.
     SuperShingles(Vec<u64>),
-    /// Minima of a signature.
+    /// The minima of a signature.
     Minima(Vec<u32>),
 }
 
@@ -56,8 +56,8 @@ impl From<Fingerprint> for DocumentSketch {
 }
 
 impl From<Sketch> for SketchForm {
-    /// The form of a scheme's sketches. A scheme without sketches of several places is one of fingerprints here: what is
-    /// inserted decides.
+    /// Returns the form of a scheme's sketches. Schemes whose sketch is neither a wide fingerprint nor several places get the form of
+    /// fingerprints; the documents that are inserted decide.
     fn from(sketch: Sketch) -> Self {
         match sketch {
             Sketch::Simhash32 | Sketch::Simhash128 => Self::Bits(sketch.fingerprint_bits()),
@@ -80,7 +80,7 @@ impl fmt::Display for SketchForm {
 }
 
 impl SketchForm {
-    /// Number of places; `None` of a fingerprint.
+    /// Returns the number of places, or `None` for fingerprints.
     pub fn places(self) -> Option<usize> {
         match self {
             Self::Fingerprint | Self::Bits(_) => None,
@@ -88,9 +88,9 @@ impl SketchForm {
         }
     }
 
-    /// Largest radius of a collection of such sketches.
+    /// Returns the largest radius of a collection of such sketches.
     pub fn largest_radius(self) -> u32 {
-        // One band of places, or of whole bytes, is left that agrees.
+        // At least one part, a place or a byte of a fingerprint, must be left in which neighbours agree.
         let of_parts = |parts: usize| (parts.saturating_sub(1) as u32).min(MOST_APART);
         match self {
             Self::Fingerprint => LARGEST_RADIUS,
@@ -98,7 +98,7 @@ impl SketchForm {
         }
     }
 
-    /// Parts that bands are made of: places, or the bytes of a fingerprint.
+    /// Returns the number of parts that bands are made of: places, or bytes of a fingerprint.
     pub(crate) fn parts(self) -> usize {
         match self {
             Self::Fingerprint => 8,
@@ -107,7 +107,7 @@ impl SketchForm {
         }
     }
 
-    /// Bytes of a part.
+    /// Returns the size of a part in bytes.
     pub(crate) fn part_bytes(self) -> usize {
         match self {
             Self::Fingerprint | Self::Bits(_) => 1,
@@ -116,20 +116,20 @@ impl SketchForm {
         }
     }
 
-    /// Bytes of a sketch.
+    /// Returns the size of a sketch in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.parts() * self.part_bytes()
     }
 }
 
 impl DocumentSketch {
-    /// The lowest bits of a fingerprint, so many.
+    /// Creates a fingerprint from the lowest `bits` bits of `code`.
     pub(crate) fn low_bits(code: WideFingerprint, bits: u32) -> Self {
         let mask = u128::MAX >> (128 - bits);
         Self::Bits(WideFingerprint(code.0 & mask), bits)
     }
 
-    /// Its form.
+    /// Returns its form.
     pub fn form(&self) -> SketchForm {
         match self {
             Self::Fingerprint(_) => SketchForm::Fingerprint,
@@ -139,7 +139,7 @@ impl DocumentSketch {
         }
     }
 
-    /// Its values, little-endian: so indexes and runs have it.
+    /// Returns its values as little-endian bytes, as indexes and runs store them.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Fingerprint(code) => code.0.to_le_bytes().to_vec(),
@@ -152,7 +152,7 @@ impl DocumentSketch {
     }
 }
 
-/// A number of the bytes of a sketch: of a fingerprint itself, of longer ones a hash.
+/// Returns a 64-bit key for the bytes of a sketch: the fingerprint itself if they are eight, otherwise a hash.
 pub(crate) fn sketch_key(bytes: &[u8]) -> u64 {
     if bytes.len() == 8 {
         fixed(bytes)

@@ -8,7 +8,7 @@ use lookalike::scheme::ParseOptionError;
 
 use crate::document_sketch::SketchForm;
 
-/// A failure of the store.
+/// An error of the store.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -22,7 +22,7 @@ pub enum StoreError {
         /// The error of the system.
         cause: Arc<io::Error>,
     },
-    /// There is no room on the medium: nothing of the write was taken.
+    /// The medium is full: nothing of the write was accepted.
     #[error(
         "{path}: the disk is full, so nothing was written; free some space and try again", path = path.display()
     )]
@@ -30,7 +30,7 @@ pub enum StoreError {
         /// The file that could not grow.
         path: PathBuf,
     },
-    /// The process or the system has reached its limit on open files: nothing was done.
+    /// The process or the system has reached its limit on open files, so the operation was not done.
     #[error(
         "{path}: too many open files; try again, or raise the limit (ulimit -n)", path = path.display()
     )]
@@ -38,7 +38,7 @@ pub enum StoreError {
         /// The file that could not be opened.
         path: PathBuf,
     },
-    /// Bytes are not those that were written.
+    /// A file does not hold the bytes that were written.
     #[error(
         "{path}: damaged at byte {offset}: {what}; restore a snapshot, or salvage the readable data into a new directory", path = path.display()
     )]
@@ -50,7 +50,7 @@ pub enum StoreError {
         /// Description of the damage.
         what: String,
     },
-    /// A file is missing that another part of the store names.
+    /// A file that another part of the store names is missing.
     #[error("{path}: this file is missing although {named_by} names it; restore a snapshot, or salvage the readable data into a new directory", path = path.display())]
     Missing {
         /// The file.
@@ -58,7 +58,7 @@ pub enum StoreError {
         /// The file that names it.
         named_by: &'static str,
     },
-    /// A file of another store or collection, or not of a store at all.
+    /// The file belongs to another store or collection, or to no store at all.
     #[error("{path}: {what}", path = path.display())]
     Foreign {
         /// The file.
@@ -66,17 +66,17 @@ pub enum StoreError {
         /// Description of the mismatch.
         what: &'static str,
     },
-    /// A file of a version that this program does not know.
+    /// The file has a format version that this program does not know.
     #[error("{path}: this is version {found} of the format, but this program reads versions up to {known}", path = path.display())]
     Version {
         /// The file.
         path: PathBuf,
-        /// Version of the file.
+        /// Format version of the file.
         found: u32,
-        /// Latest version that this program reads.
+        /// Latest format version that this program reads.
         known: u32,
     },
-    /// Somebody has the store open, in this process or another.
+    /// The store is already open, in this process or another.
     #[error("{}: {}", path.display(), told_of(holder))]
     Locked {
         /// The directory.
@@ -84,28 +84,28 @@ pub enum StoreError {
         /// Process id of the holder.
         holder: String,
     },
-    /// No store in this directory, and none was to be created.
+    /// There is no store in this directory, and the options do not ask for a new one.
     #[error("{path}: there is no store in this directory", path = path.display())]
     NoStore {
         /// The directory.
         path: PathBuf,
     },
-    /// The directory holds a snapshot: a store in it would change files that [`restore`](crate::restore) checks.
+    /// The directory holds a snapshot; opening it as a store would change files that [`restore`](crate::restore) verifies.
     #[error("{path}: this is a snapshot, not a store; restore it into a new directory", path = path.display())]
     IsSnapshot {
         /// The directory.
         path: PathBuf,
     },
-    /// The target directory has files already.
+    /// The target directory already contains files.
     #[error("{path}: this directory is not empty; name a new directory", path = path.display())]
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
-    /// No collection of this name.
+    /// There is no collection of this name.
     #[error("no collection {0:?}")]
     NoCollection(String),
-    /// A collection of this name exists with other settings.
+    /// A collection of this name already exists with other settings.
     #[error("the collection {name:?} already exists with other settings: {difference}")]
     Exists {
         /// The collection.
@@ -116,75 +116,75 @@ pub enum StoreError {
     /// A collection of this name is being removed.
     #[error("the collection {0:?} is being removed; try again")]
     BeingRemoved(String),
-    /// Another store than the one that is wanted.
+    /// The store is not the one wanted.
     #[error("{path}: this is the store {found}, not {wanted}; check that the right volume is mounted", path = path.display())]
     OtherStore {
         /// The directory.
         path: PathBuf,
-        /// Its identity.
+        /// Identity of the store.
         found: String,
-        /// The identity that is wanted.
+        /// Identity wanted.
         wanted: String,
     },
-    /// A name that no collection can have.
+    /// The name is not valid for a collection.
     #[error(
         "{0:?} is not a valid name of a collection: use 1 to 64 characters of a-z, 0-9, - and _"
     )]
     BadName(String),
-    /// A scheme whose sketch has parameters that mean nothing.
+    /// The scheme's sketch has parameters that make no sense.
     #[error(transparent)]
     BadSketch(ParseOptionError),
-    /// Sketches of one scheme brought to a collection of another.
+    /// The sketches were made with another scheme than that of the collection.
     #[error("the collection {name:?} has the scheme {wanted}, not {found} ({difference})")]
     OtherScheme {
         /// The collection.
         name: String,
         /// Id of its scheme.
         wanted: String,
-        /// Id of the scheme that was brought.
+        /// Id of the scheme of the sketches.
         found: String,
         /// Differences of the two schemes.
         difference: String,
     },
-    /// A sketch by which the collection finds nothing, or a document that has such sketches only.
+    /// The sketch is of a form that the collection does not hold, or the document has only such sketches.
     #[error(
         "{}the collection holds {wanted}, not {found}",
         document.as_ref().map_or(String::new(), |id| format!("document {id:?}: "))
     )]
     OtherForm {
-        /// Id of the document, unless it is a search.
+        /// Id of the document; `None` for a search.
         document: Option<String>,
-        /// Form of the sketches of the collection.
+        /// Form of the collection's sketches.
         wanted: SketchForm,
-        /// Form of the sketch that was brought.
+        /// Form of the given sketch.
         found: SketchForm,
     },
-    /// Writes of one request that are too large together.
+    /// The writes of one request are too large together.
     #[error(
         "the documents of the batch have {bytes} bytes or more, over the limit of {limit}; split it"
     )]
     BatchTooLarge {
-        /// Bytes so far.
+        /// Size in bytes of the writes counted so far.
         bytes: usize,
-        /// Most bytes.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// A request that cannot be carried out whatever the state of the store.
+    /// The request is invalid, whatever the state of the store.
     #[error("{0}")]
     Invalid(String),
-    /// The document at which a page of neighbours ended is gone, so the next page is unknown.
+    /// The document at which the previous page of neighbours ended is gone, so the next page is unknown.
     #[error("the document that the cursor names is gone")]
     StaleCursor,
     /// Writes have stopped after a failure of the medium. Everything acknowledged is kept.
     #[error("writes have stopped: {0}; reads still work; repair the cause and reopen the store")]
     Stopped(String),
-    /// A wait for a write on the thread that writes.
+    /// The writer thread was asked to wait for a write, which it would have to do itself.
     #[error("the writer of the collection cannot wait for a write; submit it")]
     WriterThread,
     /// The collection was closed.
     #[error("the collection is closed")]
     Closed,
-    /// The collection was rebuilt, and the new one stands in its place.
+    /// The collection was rebuilt, and a new one has replaced it.
     #[error("the collection has another scheme or radius now; send the request again")]
     Replaced,
     /// Another collection is being rebuilt.
@@ -193,10 +193,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Makes an error of the system's one at a path.
+    /// Wraps a system error with the path and the action that failed.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |cause| match cause.kind() {
-            // A quota is a full disk to its owner: deletes help, a repair does not.
+            // To its owner, an exhausted quota is a full disk: deleting helps, a repair does not.
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
                 path: path.to_owned(),
             },
@@ -219,18 +219,18 @@ impl StoreError {
         }
     }
 
-    /// True if free space on the medium would resolve the error.
+    /// Returns true if freeing space on the medium would resolve the error.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::DiskFull { .. })
     }
 
-    /// True if the same call may succeed later without a repair.
+    /// Returns true if the same call may succeed later without a repair.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::OutOfFiles { .. })
     }
 }
 
-/// Names who has a store open, and what helps.
+/// Describes who has the store open, and the remedy.
 fn told_of(holder: &str) -> String {
     match holder == std::process::id().to_string() {
         // In containers every process may be number 1.
@@ -247,5 +247,5 @@ pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(24 | 23))
 }
 
-/// Results of the store.
+/// The result type of the store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;

@@ -1,14 +1,14 @@
-//! Copies of whole files.
+//! Copying and linking whole files.
 
 use std::path::Path;
 
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem, read_exact, write_all};
 
-/// Bytes that are copied at a time.
+/// Number of bytes that are copied at a time.
 const PIECE: usize = 1 << 20;
 
-/// Reads a file piece by piece; returns its length.
+/// Reads a file piece by piece and passes each with its offset to `each`. Returns the length of the file.
 pub(crate) fn for_each_piece(
     fs: &dyn FileSystem,
     path: &Path,
@@ -19,7 +19,7 @@ pub(crate) fn for_each_piece(
     for_each_piece_of(&*file, path, each)
 }
 
-/// The same of an open file, whose path is for errors.
+/// Reads an open file piece by piece; `path` is only for errors.
 fn for_each_piece_of(
     file: &dyn FileHandle,
     path: &Path,
@@ -37,14 +37,14 @@ fn for_each_piece_of(
     Ok(length)
 }
 
-/// Copies a file; durable, but for its name.
+/// Copies a file and syncs the copy, but not the folder that names it.
 pub(crate) fn copy_file(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<()> {
     let file = fs.open(from, false);
     let file = file.map_err(StoreError::io(from, "copying a file"))?;
     copy_open_file(fs, &*file, from, to)
 }
 
-/// The same of an open file, whose path is for errors.
+/// Copies an open file in the same way; `from` is only for errors.
 pub(crate) fn copy_open_file(
     fs: &dyn FileSystem,
     file: &dyn FileHandle,
@@ -59,7 +59,7 @@ pub(crate) fn copy_open_file(
     copy.sync().map_err(failed)
 }
 
-/// Makes a hard link to a file that never changes, or a copy where that is not possible.
+/// Creates a hard link to a file that never changes, or a copy if that is not possible.
 pub(crate) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<()> {
     match link(fs, from, to)? {
         true => Ok(()),
@@ -67,7 +67,7 @@ pub(crate) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Resul
     }
 }
 
-/// Makes a hard link to a file; false where that is not possible.
+/// Creates a hard link to a file. Returns false if that is not possible.
 pub(crate) fn link(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<bool> {
     match fs.link(from, to) {
         Ok(()) => Ok(true),
@@ -76,7 +76,7 @@ pub(crate) fn link(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<bool> 
                 path: to.to_owned(),
             })
         }
-        // Another medium, or one without links. A failure of any other kind shows again in the copy.
+        // The target is on another medium, or the medium has no hard links. Any other failure will show up again when copying.
         Err(_) => Ok(false),
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Name of the file that names all others.
+/// The file that names all others.
 pub(crate) const MANIFEST: &str = "MANIFEST";
 
-/// The path of a numbered file.
+/// Returns the path of a numbered file.
 pub(crate) fn file_path(folder: &Path, number: u64, kind: &str) -> PathBuf {
     folder.join(format!("{number:08}.{kind}"))
 }

@@ -1,4 +1,4 @@
-//! Documents that a search found, before they are read.
+//! Documents that a search has found, before they are read.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::run::StoredRun;
 use crate::searches::ParagraphSearch;
 use crate::verdict::SimilarParagraph;
 
-/// A document that was found, before it is read.
+/// A neighbour that was found, not yet read.
 #[derive(Clone, Debug)]
 pub(crate) struct SearchHit {
     pub(crate) distance: u32,
     pub(crate) found: FoundDocument,
 }
 
-/// A document of the same text that was found.
+/// A document with the same text that was found.
 #[derive(Debug)]
 pub(crate) struct FoundCopy {
     pub(crate) id: String,
@@ -32,7 +32,7 @@ impl From<&Arc<StoredDocument>> for FoundCopy {
     }
 }
 
-/// A document, or where to read it.
+/// A document in memory, or its place in a run.
 #[derive(Clone, Debug)]
 pub(crate) enum FoundDocument {
     InMemory(Arc<StoredDocument>),
@@ -40,7 +40,7 @@ pub(crate) enum FoundDocument {
 }
 
 impl FoundDocument {
-    /// The document.
+    /// Returns the document, read from its run if necessary.
     pub(crate) fn read(self) -> Result<Arc<StoredDocument>> {
         match self {
             Self::InMemory(document) => Ok(document),
@@ -48,7 +48,7 @@ impl FoundDocument {
         }
     }
 
-    /// Its paragraph that is most similar to one that is looked for. Reads one block of the run.
+    /// Returns the paragraph of the document that is most similar to the one searched for. Reads one block of the run.
     pub(crate) fn similar_paragraph(
         &self,
         search: &ParagraphSearch,
@@ -64,8 +64,8 @@ impl FoundDocument {
         match self {
             Self::InMemory(document) => Ok(similar(&document.id, &document.paragraphs)),
             Self::InRun(run, place) => {
-                // The index says which document, not which paragraph: its position is found by comparing those
-                // of the document, some dozens.
+                // The index names the document, not the position of the paragraph, so compare the paragraphs of the document, usually a few
+                // dozen.
                 let (id, paragraphs) = run.paragraphs(*place)?;
                 let found = similar(&id, &paragraphs);
                 let what = "an index of paragraphs names a document that has none like it";
@@ -75,7 +75,7 @@ impl FoundDocument {
         }
     }
 
-    /// Its id, key and metadata; its sketches are of this form. Reads one block of the run.
+    /// Returns its id, key and metadata, with its sketch of the given form. Reads one block of the run.
     pub(crate) fn header(&self, form: SketchForm) -> Result<DocumentHeader> {
         match self {
             Self::InMemory(document) => Ok(DocumentHeader::of(document, form)),

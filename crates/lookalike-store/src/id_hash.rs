@@ -1,8 +1,8 @@
-//! Hashes of ids under a key of the collection: whoever sends ids cannot make them collide.
+//! Keyed hashes of ids. The key is secret to the collection, so clients cannot choose ids that collide.
 
 use lookalike::hash::siphash::{SipKey, siphash_2_4};
 
-/// Hashes ids.
+/// A hasher of ids.
 #[derive(Clone, Debug)]
 pub(crate) struct IdHasher(SipKey);
 

@@ -1,15 +1,14 @@
-//! A durable, expiring, exact collection of the sketches of documents.
+//! A durable collection of document sketches with exact search and expiry.
 //!
-//! A [`Store`] is a directory of [`Collection`]s. Each keeps documents by id, with their sketches, and finds every document
-//! within a distance: in bits of fingerprints, or in super-shingles or minima that differ. Acknowledged writes are on the disk; batches are atomic; readers see one moment while others
-//! write; expired documents stop matching at once.
+//! A [`Store`] is a directory of [`Collection`]s. A collection keeps documents by id, with their sketches, and finds every document within
+//! a given distance: the number of fingerprint bits, super-shingles or minima that differ. Acknowledged writes are durable, batches are
+//! atomic, readers see a consistent snapshot while others write, and expired documents stop matching at once.
 //!
-//! The path of a write: the writer thread drains its queue (`collection`), evaluates the requests one after the other
-//! (`engine::commit`), writes them as one frame of the log with one sync (`log`), and shows them to readers (`view`). A full
-//! `memtable` becomes an immutable run (`run`), whose fingerprint tables are those of [`lookalike_hamming`]; sketches of several
-//! places have an index in memory (`place_index`). Runs are merged
-//! by levels (`engine::install`). All files go through [`fs::FileSystem`]; the feature `simulation` adds a simulated medium
-//! that loses power.
+//! A write takes this path: the writer thread drains its queue (`collection`), evaluates the requests in order (`engine::commit`), appends
+//! them to the log as one frame with one sync (`log`), and then makes them visible to readers (`view`). A full `memtable` is flushed to an
+//! immutable run (`run`), whose fingerprint tables come from [`lookalike_hamming`]; sketches of several places have an index in memory
+//! (`place_index`). Runs are merged by levels (`engine::install`). All files are accessed through [`fs::FileSystem`]; the feature
+//! `simulation` adds a simulated medium that loses power.
 //!
 //! ```
 //! use lookalike::{Fingerprint, Scheme};

@@ -1,4 +1,4 @@
-//! Snapshots, their restoration, checks of a whole store, and saving what can be read of a damaged one.
+//! Snapshots and their restoration, verification of a whole store, and salvage of the readable data of a damaged one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,51 +21,51 @@ use crate::sync::lock;
 use crate::time::UnixMillis;
 
 const NEW_SNAPSHOT: &str = "SNAPSHOT.new";
-/// The file that is locked while a snapshot is written, and goes at its end.
+/// Marker file that is locked while a snapshot is written, and removed at the end.
 const UNFINISHED: &str = "UNFINISHED";
 const VERSION: u32 = 1;
-/// End of the name that a salvage gives to a collection that may have been half rebuilt.
+/// Suffix that a salvage adds to the name of a collection that may have been half rebuilt.
 const REBUILT: &str = "-rebuilt";
 
-/// The list of the files of a snapshot.
+/// Contents of the list of a snapshot's files.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SnapshotList {
     version: u32,
-    /// By path below the snapshot: length and XXH3-64.
+    /// Length and XXH3-64 of each file, by its path relative to the snapshot.
     files: BTreeMap<String, (u64, u64)>,
 }
 
-/// Summary of a snapshot.
+/// The summary of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotSummary {
-    /// Collections.
+    /// Number of collections.
     pub collections: usize,
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Bytes of all files; those of runs are shared with the store as long as both have them.
+    /// Total size of the files in bytes. Runs are shared with the store as long as both have them.
     pub bytes: u64,
 }
 
-/// Report on a salvage.
+/// The report on a salvage.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SalvageReport {
-    /// Number of changes that were saved, by collection.
+    /// Number of changes that were saved, for each collection.
     pub saved: BTreeMap<String, u64>,
-    /// Errors of all that could not be read.
+    /// An error for everything that could not be read.
     pub lost: Vec<StoreError>,
 }
 
 impl Store {
-    /// Makes a snapshot in a new directory: a moment of each collection, while others read; writes wait for some tenths
-    /// of a second. Runs are hard links where the medium allows it, else copies; every byte is read once, for its checksum. A collection that is
-    /// removed meanwhile is in it or not, and one that is rebuilt is in it as it was before or after that. It can be opened only after
-    /// [`restore`].
+    /// Creates a snapshot in a new directory, with each collection as of one moment. Reads continue meanwhile; writes wait for a few tenths
+    /// of a second. Runs are hard links if the medium supports them, otherwise copies; every byte is read once for its checksum. A
+    /// collection that is removed meanwhile may or may not be included; one that is rebuilt is included in its state before or after. A
+    /// snapshot must be restored with [`restore`] before it can be opened.
     ///
     /// # Errors
-    /// When a collection is damaged, the directory exists, or the medium fails.
+    /// Fails if a collection is damaged, the directory exists, or the medium fails.
     pub fn snapshot(&self, target: impl AsRef<Path>) -> Result<SnapshotSummary> {
         let target = target.as_ref();
         let _alone = lock(&self.snapshots);
@@ -77,13 +77,14 @@ impl Store {
         let made = self.snapshot_into(target);
         fs.release_dirs(target);
         if made.is_err() {
-            // Its links would keep runs on the medium that the store has given up, and its name would be taken.
+            // Hard links in it would keep runs on the medium after the store has removed them, and its name could not be used again.
             remove_copy(fs, target);
         }
         made
     }
 
-    /// Removes the snapshots in a directory that killed processes were writing; their names. Those that are being written stay.
+    /// Removes snapshots in a directory that a killed process left unfinished, and returns their names. Snapshots that are being written
+    /// stay.
     pub fn remove_unfinished_snapshots(&self, folder: impl AsRef<Path>) -> Vec<String> {
         let folder = folder.as_ref();
         let _alone = lock(&self.snapshots);
@@ -107,7 +108,7 @@ impl Store {
         let parent = target.join("collections");
         fs.create_dir(&parent).map_err(failed)?;
         let mut catalog = self.state().catalog.clone();
-        // What is being removed or rebuilt has no files in the snapshot, and all others have their first folder.
+        // Collections that are being removed or rebuilt have no files in the snapshot, and all others are in their first folder.
         catalog.removing.clear();
         catalog.moved.clear();
         for name in std::mem::take(&mut catalog.collections).into_keys() {
@@ -117,22 +118,21 @@ impl Store {
         }
         fs.sync_dir(&parent).map_err(failed)?;
         sync_parent(&**fs, target)?;
-        // The list comes last and names all files: a snapshot that was cut short has none, and `restore`
-        // refuses it.
+        // The list is written last and names all files: an interrupted snapshot has no list, and `restore` refuses it.
         let summary = list_snapshot(&**fs, target, &catalog)?;
         drop(unfinished);
-        // With a list it is whole, marked or not.
+        // A snapshot with a list is complete, even if the marker cannot be removed.
         let _ = fs.remove(&mark);
         Ok(summary)
     }
 
-    /// Writes a moment of a collection into a snapshot; its identity, unless it was removed meanwhile.
+    /// Writes a collection as of one moment into a snapshot. Returns its identity, or `None` if it was removed meanwhile.
     fn snapshot_collection(&self, target: &Path, name: &str) -> Result<Option<u64>> {
         let (fs, folder) = (&**self.fs(), collection_folder(target, name));
         loop {
             let collection = match self.collection(name) {
                 Err(StoreError::NoCollection(_)) => {
-                    // Of a collection that was found before; an empty folder does no harm.
+                    // An earlier iteration may have created the folder; if it is left behind, it does no harm.
                     let _ = fs.remove_dir(&folder);
                     return Ok(None);
                 }
@@ -141,7 +141,7 @@ impl Store {
             fs.create_dir(&folder)
                 .map_err(StoreError::io(target, "making a snapshot"))?;
             match collection.engine().snapshot(&folder) {
-                // Its writes have ended because another stands in its place by now, or none.
+                // Its writes have ended because it was replaced or removed in the meantime, so try again.
                 Err(StoreError::Replaced | StoreError::Stopped(_)) if !self.holds(&collection) => {}
                 made => return made.map(Some),
             }
@@ -149,13 +149,13 @@ impl Store {
     }
 }
 
-/// Ends a snapshot whose files are there: writes its catalogue, and the list of all files.
+/// Completes a snapshot whose files have been written: adds its catalog and the list of all files.
 pub(crate) fn list_snapshot(
     fs: &dyn FileSystem,
     target: &Path,
     catalog: &StoreCatalog,
 ) -> Result<SnapshotSummary> {
-    // First: the list has its sum, too.
+    // The catalog comes first, because the list includes its checksum.
     catalog.write(fs, target)?;
     let files = list_files(fs, target, catalog)?;
     let summary = SnapshotSummary {
@@ -171,14 +171,15 @@ pub(crate) fn list_snapshot(
     Ok(summary)
 }
 
-/// True of a snapshot that a process was writing that is no more: it is marked, has no list, and nobody holds the mark.
+/// Tells whether a snapshot was left unfinished by a process that is gone: it has the marker but no list, and nobody holds the lock of the
+/// marker.
 fn is_unfinished(fs: &dyn FileSystem, folder: &Path) -> bool {
     let names = fs.list(folder).unwrap_or_default();
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     has(UNFINISHED) && !has(SNAPSHOT) && fs.lock_to_read(&folder.join(UNFINISHED)).is_ok()
 }
 
-/// Removes what there is of a snapshot that failed, or of a store that was to be made of one, as far as that goes.
+/// Removes as much as possible of a failed snapshot, or of a store that failed to be restored.
 fn remove_copy(fs: &dyn FileSystem, target: &Path) {
     let below = target.join("collections");
     let names = fs.list(&below).unwrap_or_default();
@@ -191,7 +192,7 @@ fn remove_copy(fs: &dyn FileSystem, target: &Path) {
     }
 }
 
-/// Refuses a directory that has files already.
+/// Returns an error for a directory that already contains files.
 fn ensure_empty(fs: &dyn FileSystem, target: &Path) -> Result<()> {
     if fs.list(target).is_ok_and(|names| !names.is_empty()) {
         return Err(StoreError::NotEmpty {
@@ -201,7 +202,7 @@ fn ensure_empty(fs: &dyn FileSystem, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lengths and checksums of all files of a snapshot.
+/// Returns lengths and checksums of all files of a snapshot.
 fn list_files(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -226,7 +227,7 @@ fn list_files(
     sums.collect()
 }
 
-/// Length and XXH3-64 of a file.
+/// Returns length and XXH3-64 of a file.
 fn sum_file(fs: &dyn FileSystem, path: &Path) -> Result<(u64, u64)> {
     let mut hasher = Xxh3::new();
     let length = for_each_piece(fs, path, &mut |piece, _| {
@@ -236,7 +237,7 @@ fn sum_file(fs: &dyn FileSystem, path: &Path) -> Result<(u64, u64)> {
     Ok((length, hasher.digest()))
 }
 
-/// Refuses a list with names that no snapshot has: it was not made by [`Store::snapshot`], whatever its check says.
+/// Returns an error for a list with names that no snapshot contains: [`Store::snapshot`] did not write it, even if its checksum is right.
 fn check_names(path: &Path, list: &SnapshotList) -> Result<()> {
     let is_ours = |name: &&String| {
         let mut parts = name.split('/');
@@ -257,7 +258,7 @@ fn check_names(path: &Path, list: &SnapshotList) -> Result<()> {
     })
 }
 
-/// Refuses files of collections that the catalog does not name.
+/// Returns an error for files of collections that the catalog does not name.
 fn check_collections(path: &Path, list: &SnapshotList, catalog: &StoreCatalog) -> Result<()> {
     let collection = |name: &&String| {
         let name = name.strip_prefix("collections/")?.split('/').next()?;
@@ -270,7 +271,7 @@ fn check_collections(path: &Path, list: &SnapshotList, catalog: &StoreCatalog) -
     })
 }
 
-/// Makes a store of a snapshot in a new directory. Every byte of the snapshot is checked first.
+/// Restores a snapshot as a store in a new directory. Every byte of the snapshot is verified first.
 ///
 /// ```
 /// use lookalike_store::{Store, StoreOptions, restore, verify};
@@ -286,15 +287,15 @@ fn check_collections(path: &Path, list: &SnapshotList, catalog: &StoreCatalog) -
 /// ```
 ///
 /// # Errors
-/// When a file of the snapshot is missing, changed or not listed, or the target exists; then nothing is made.
+/// Fails if a file of the snapshot is missing, changed or not listed, or the target exists; nothing is created then.
 pub fn restore(snapshot: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<SnapshotSummary> {
     restore_on(&RealFs::default(), snapshot.as_ref(), target.as_ref())
 }
 
-/// As [`restore`], on any file system.
+/// Restores a snapshot like [`restore`], on any file system.
 ///
 /// # Errors
-/// As [`restore`].
+/// Those of [`restore`].
 pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<SnapshotSummary> {
     let list: SnapshotList = read_checked(fs, snapshot, SNAPSHOT, "every snapshot")?;
     if list.version != VERSION {
@@ -305,7 +306,7 @@ pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result
             known: VERSION,
         });
     }
-    // Names become paths: all are looked at before the first is.
+    // Paths are made of the names, so check them all before using the first.
     check_names(&snapshot.join(SNAPSHOT), &list)?;
     for (name, sum) in &list.files {
         let path = snapshot.join(name);
@@ -341,7 +342,7 @@ pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result
     made
 }
 
-/// Makes the files of a store of those of a snapshot.
+/// Creates the files of a store from those of a snapshot.
 fn restore_into(
     fs: &dyn FileSystem,
     snapshot: &Path,
@@ -359,11 +360,11 @@ fn restore_into(
     }
     for name in list.files.keys().filter(|name| name.contains('/')) {
         let (from, to) = (snapshot.join(name), target.join(name));
-        // Logs are written on; all other files stay as they are for ever.
+        // Logs will be appended to, so they are copied; runs, tombstones and parts never change and can be linked.
         let stays = [".run", ".tombstones", ".part"];
         if stays.iter().any(|kind| name.ends_with(kind)) {
             link_or_copy(fs, &from, &to)?;
-            // A snapshot that was copied here may be in the memory of the system only.
+            // If the snapshot itself was copied here, its files may not have been synced yet.
             fs.open(&to, false)
                 .and_then(|file| file.sync())
                 .map_err(failed)?;
@@ -377,7 +378,7 @@ fn restore_into(
     }
     fs.sync_dir(&parent).map_err(failed)?;
     sync_parent(fs, target)?;
-    // The catalog makes a store of it, so it comes last.
+    // The catalog comes last, because it makes the directory a store.
     catalog.write(fs, target)?;
     Ok(SnapshotSummary {
         collections: catalog.collections.len(),
@@ -386,7 +387,7 @@ fn restore_into(
     })
 }
 
-/// Identity and collections of a store.
+/// The identity and collections of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreInfo {
@@ -396,18 +397,18 @@ pub struct StoreInfo {
     pub collections: Vec<String>,
 }
 
-/// Reads identity and collections of a store, which another process may have open.
+/// Reads the identity and collections of a store, which may be open in another process.
 ///
 /// # Errors
-/// When there is none, or its catalog is damaged.
+/// Fails if there is no store, or its catalog is damaged.
 pub fn info(folder: impl AsRef<Path>) -> Result<StoreInfo> {
     info_on(&RealFs::default(), folder.as_ref())
 }
 
-/// As [`info`], on any file system.
+/// Reads this information like [`info`], on any file system.
 ///
 /// # Errors
-/// As [`info`].
+/// Those of [`info`].
 pub fn info_on(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
     let catalog = StoreCatalog::read(fs, folder)?.ok_or_else(|| StoreError::NoStore {
         path: folder.to_owned(),
@@ -418,18 +419,18 @@ pub fn info_on(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
     })
 }
 
-/// Reads every byte of a store that no process has open, and checks how its parts fit. By collection, what was found.
+/// Reads every byte of a store that no process has open, and checks that its parts are consistent. Returns the result for each collection.
 ///
 /// # Errors
-/// When the catalog itself is damaged or the store is in use.
+/// Fails if the catalog itself is damaged, or the store is in use.
 pub fn verify(folder: impl AsRef<Path>) -> Result<BTreeMap<String, Result<RecoveryReport>>> {
     verify_on(&RealFs::default(), folder.as_ref())
 }
 
-/// As [`verify`], on any file system.
+/// Verifies a store like [`verify`], on any file system.
 ///
 /// # Errors
-/// As [`verify`].
+/// Those of [`verify`].
 pub fn verify_on(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -446,7 +447,7 @@ pub fn verify_on(
     Ok(verified.collect())
 }
 
-/// Writes everything that can be read of a damaged store into a new one. The damaged one is not changed.
+/// Writes all readable data of a damaged store to a new one. The damaged store is not changed.
 ///
 /// ```
 /// use lookalike_store::{Store, StoreOptions, salvage};
@@ -462,10 +463,11 @@ pub fn verify_on(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// What was deleted or replaced after what is lost may come back, and is not told apart from what lives.
+/// Documents whose deletion or replacement is among the lost data may come back; they cannot be told from live ones.
 ///
 /// # Errors
-/// When not even names and settings of the collections can be read, or the target exists or cannot be written: then nothing is left of it.
+/// Fails if not even names and settings of the collections can be read, or if the target exists or cannot be written. Nothing of the target
+/// is left then.
 pub fn salvage(
     folder: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -475,10 +477,10 @@ pub fn salvage(
     salvage_on(&fs, folder.as_ref(), target.as_ref(), options)
 }
 
-/// As [`salvage`], on any file system.
+/// Salvages a store like [`salvage`], on any file system.
 ///
 /// # Errors
-/// As [`salvage`].
+/// Those of [`salvage`].
 pub fn salvage_on(
     fs: &Arc<dyn FileSystem>,
     folder: &Path,
@@ -500,7 +502,7 @@ pub fn salvage_on(
             });
         }
         Err(error) => {
-            // Folders tell the names then, also of what was being removed.
+            // The names are then taken from the folders, including those of collections that were being removed.
             salvage.lost.push(error);
             let below = folder.join("collections");
             let folders = fs
@@ -509,14 +511,14 @@ pub fn salvage_on(
             salvaged_names(&below, &folders)
         }
     };
-    // Before anything is made: a salvage into a directory in use would mix two stores.
+    // Check before anything is created: a salvage into a directory in use would mix two stores.
     ensure_empty(&**fs, target)?;
     let options = options.create(true);
     let salvaged = salvage_into(fs, collections, target, options, &mut salvage);
     if let Err(error) = salvaged {
-        // Another process that has the directory keeps it.
+        // If another process has the store open, its directory is left alone.
         if is_failure_at(&error, target) {
-            // It lacks what could be read, and nobody could tell it from a whole salvage.
+            // The target is incomplete, and nobody could tell it from a complete salvage.
             fs.release_dirs(target);
             remove_copy(&**fs, target);
         }
@@ -538,7 +540,7 @@ fn salvage_into(
     salvaged.and(store.close())
 }
 
-/// Salvages collections one after another, until the new store cannot be written.
+/// Salvages collections one after another, until writing to the new store fails.
 fn salvage_collections(
     fs: &Arc<dyn FileSystem>,
     collections: Vec<(String, PathBuf)>,
@@ -564,20 +566,20 @@ fn salvage_collections(
     Ok(())
 }
 
-/// True if an error is a failure to write a store in this directory.
+/// Tells whether an error is a failure to write a store in this directory.
 fn is_failure_at(error: &StoreError, target: &Path) -> bool {
     match error {
         StoreError::Io { path, .. }
         | StoreError::DiskFull { path }
         | StoreError::OutOfFiles { path } => path.starts_with(target),
-        // Only a store that is open stops, and the damaged one is not.
+        // Only an open store can stop, and the damaged one is not open.
         StoreError::Stopped(_) => true,
         _ => false,
     }
 }
 
-/// Names for the collections in the folders of a store without a catalog. Of two of one name, one was being rebuilt or removed,
-/// and nobody knows which: the second folder gets another name.
+/// Returns names for the collections in the folders of a store without a catalog. If a name has two folders, one of them was being rebuilt
+/// or removed, and it is unknown which: the collection in the second folder gets another name.
 fn salvaged_names(below: &Path, folders: &[String]) -> Vec<(String, PathBuf)> {
     let named = folders.iter().filter_map(|folder| {
         let first = folder.strip_suffix(SECOND_FOLDER).unwrap_or(folder);
@@ -608,8 +610,8 @@ fn salvage_collection(
             Err(error) => damaged.push(error),
         }
     }
-    // Parts that are damaged are left out rather than copied: a collection without its table says so, one with
-    // a wrong table would compute other fingerprints.
+    // Damaged parts are left out instead of copied: a collection without its table reports that, but one with a wrong table would compute
+    // wrong fingerprints.
     let collection = store.create_collection_with(name, &settings, &whole)?;
     let mut writer = BatchWriter::new(&collection, UnixMillis(0));
     let lost = engine::salvage(&**fs, folder, &mut |told, changes| {
@@ -619,7 +621,7 @@ fn salvage_collection(
             LogChange::Delete(id) => writer.delete(id),
         })
     });
-    // What was saved before a failure is there, and counts.
+    // Documents saved before a failure count.
     let flushed = writer.flush();
     match lost {
         Ok(lost) => damaged.extend(lost),

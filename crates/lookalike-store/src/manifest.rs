@@ -1,6 +1,6 @@
-//! The manifest of a collection: its settings and which files it is made of. Replaced whole, atomically.
+//! The manifest of a collection: its settings, and the files that it consists of. It is replaced as a whole, atomically.
 //!
-//! As bytes: one line of JSON, then `check `, sixteen hexadecimal digits (XXH3-64 of the line with its `\n`) and `\n`.
+//! Format: one line of JSON, then `check `, sixteen hexadecimal digits (XXH3-64 of the line with its `\n`) and `\n`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,47 +18,48 @@ use crate::scheme_part::{PartEntry, SchemePart};
 use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 
 const NEW: &str = "MANIFEST.new";
-/// Version of a manifest of which every program knows all, and of one that names what came later.
+/// Version of manifests without the fields that were added later, which every program can read; the next constant is the version of those
+/// with them.
 const VERSION: u32 = 1;
 const WITH_MORE: u32 = 2;
-/// Largest number of a file or frame. They are counted from one on: no collection gets there.
+/// Largest number of a file or frame. Numbers count up from one, so no collection ever reaches it.
 pub(crate) const LARGEST_NUMBER: u64 = 1 << 62;
 
-/// The manifest.
+/// The contents of a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CollectionManifest {
     pub(crate) version: u32,
-    /// Identity of the collection: every file of it carries this.
+    /// Identity of the collection, which is also in each of its files.
     pub(crate) collection: u64,
-    /// Key of the hashes of ids, hexadecimal.
+    /// Key of the hashes of ids, in hexadecimal digits.
     pub(crate) key: String,
     pub(crate) scheme: StoredScheme,
     pub(crate) radius: u32,
     pub(crate) time_to_live_ms: Option<u64>,
     pub(crate) keep: RetainedParts,
-    /// Division of texts into paragraphs.
+    /// Rule by which texts are divided into paragraphs.
     #[serde(with = "paragraph_rule")]
     pub(crate) paragraphs: ParagraphRule,
-    /// Pairs that count; left out where all do.
+    /// Pairs that are compared; omitted if all are.
     #[serde(default, skip_serializing_if = "PairRule::is_open")]
     pub(crate) pairs: PairRule,
     /// Number of the next file.
     pub(crate) next_file: u64,
     /// Number of the first frame of the first log.
     pub(crate) frame: u64,
-    /// From the oldest to the newest, which is the one that is written.
+    /// Numbers of the logs from the oldest to the newest, which is the one that is written.
     pub(crate) logs: Vec<u64>,
-    /// From the oldest to the newest.
+    /// Runs from the oldest to the newest.
     pub(crate) runs: Vec<RunEntry>,
-    /// The latest time that documents were dropped by, in milliseconds since 1970.
+    /// Latest time at which expired documents were dropped, in milliseconds since 1970.
     pub(crate) time: u64,
-    /// Parts of the scheme; left out where it has none.
+    /// Parts of the scheme; omitted if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<PartEntry>,
 }
 
-/// A rule for paragraphs, by its name.
+/// Serializes a rule for paragraphs as its name.
 mod paragraph_rule {
     use lookalike::ParagraphRule;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -78,17 +79,17 @@ mod paragraph_rule {
     }
 }
 
-/// A run.
+/// The entry of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunEntry {
     pub(crate) file: u64,
     pub(crate) documents: u64,
-    /// Number of the file with the tombstones of the run.
+    /// Number of the file with the run's tombstones.
     pub(crate) tombstones: Option<u64>,
 }
 
-/// Failure of the replacement of a checked file.
+/// An error while replacing a checked file.
 pub(crate) enum ReplaceError {
     /// The old file is still in place.
     Before(StoreError),
@@ -111,7 +112,7 @@ impl From<ReplaceError> for StoreError {
     }
 }
 
-/// A length of time, as manifests have it.
+/// Returns a duration in milliseconds.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -164,7 +165,7 @@ impl CollectionManifest {
         }
     }
 
-    /// Identity of a file of the collection.
+    /// Returns the identity of a file of the collection.
     pub(crate) fn file(&self, number: u64) -> FileIdentity {
         FileIdentity {
             collection: self.collection,
@@ -194,7 +195,7 @@ impl CollectionManifest {
         })
     }
 
-    /// A statement that no store makes in its manifest.
+    /// Describes an inconsistency that no manifest written by a store can have.
     fn contradiction(&self) -> Option<&'static str> {
         let runs = self.runs.iter();
         let files = runs
@@ -202,13 +203,12 @@ impl CollectionManifest {
             .flatten();
         let files = files.chain(self.parts.iter().map(|part| part.file));
         let mut files: Vec<u64> = files.chain(self.logs.iter().copied()).collect();
-        // One number, one file, of whatever kind: numbers come from one counter, so a duplicate proves that the
-        // list was not written by a store.
+        // All numbers come from the same counter, so no two files of any kind share one: a duplicate proves that no store wrote this list.
         files.sort_unstable();
         if self.logs.is_empty() {
             return Some("the manifest names no log");
         }
-        // A file numbered `next_file` or above would be replaced when that number is given out.
+        // A file with the number `next_file` or a larger one would be overwritten when that number is assigned.
         if !files.is_sorted_by(|a, b| a < b) || files.last() >= Some(&self.next_file) {
             return Some("the manifest names a file twice, or one that is yet to be made");
         }
@@ -220,13 +220,13 @@ impl CollectionManifest {
             .then_some("the manifest has a radius or a rule for pairs that no collection can have")
     }
 
-    /// Makes this the manifest; all files that it names are durable by then.
+    /// Replaces the manifest on disk. All files that it names must be durable.
     pub(crate) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<(), ReplaceError> {
         replace_checked(fs, folder, MANIFEST, NEW, self)
     }
 }
 
-/// Writes a value as a checked file, atomically.
+/// Replaces a checked file by one that contains `value`, atomically.
 pub(crate) fn replace_checked<T: Serialize>(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -240,7 +240,7 @@ pub(crate) fn replace_checked<T: Serialize>(
         let file = fs.create(&new).map_err(failed)?;
         write_all(&*file, &to_checked(value), 0).map_err(failed)?;
         file.sync().map_err(failed)?;
-        // The names of the files that are listed come before the list.
+        // Make the names of the listed files durable before the list.
         fs.sync_dir(folder)
             .map_err(StoreError::io(folder, "syncing the folder"))
     };
@@ -250,12 +250,11 @@ pub(crate) fn replace_checked<T: Serialize>(
     fs.rename(&new, &path)
         .map_err(failed)
         .map_err(|error| match error.is_transient() {
-            // Without room or file handles the system has not started to rename.
+            // If the disk is full or there are too many open files, the rename has not started.
             true => ReplaceError::Before(error),
             false => ReplaceError::Unknown(error),
         })?;
-    // Until this sync a power cut may bring the old list back. Both lists are whole, and so are the files that
-    // they name.
+    // Until this sync, a power failure may bring the old list back. Both lists are complete, and so are the files that they name.
     fs.sync_dir(folder)
         .map_err(|error| ReplaceError::Unknown(failed(error)))
 }
@@ -268,10 +267,10 @@ fn to_checked<T: Serialize>(value: &T) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of the last line.
+/// Size of the last line in bytes.
 const CHECK_LINE: usize = 23;
 
-/// Reads what [`replace_checked`] wrote.
+/// Reads a file that [`replace_checked`] wrote, and verifies its checksum.
 pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -286,9 +285,8 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
         },
         _ => StoreError::io(&path, "reading a list of files")(error),
     })?;
-    // A file that is too short leaves less than a check line, and does not match.
-    // The check comes before the parser: JSON of any origin never reaches it, and an error of the parser means
-    // a newer or a faulty program, not a flipped bit.
+    // A file that is too short for a check line does not match either. The checksum is verified before parsing, so the parser never sees
+    // JSON from elsewhere, and a parse error means a newer or faulty program, not a flipped bit.
     let (line, check) = bytes.split_at(bytes.len().saturating_sub(CHECK_LINE));
     if format!("check {:016x}\n", whole_file(line)).as_bytes() != check {
         return Err(StoreError::damaged(

@@ -1,4 +1,4 @@
-//! The newest documents, in memory: by id, by sketch, by text, by paragraph.
+//! The newest documents, in memory, with indexes by id, sketch, text and paragraph.
 
 mod hamming;
 mod slot_chain;
@@ -20,10 +20,10 @@ use crate::time::UnixMillis;
 use hamming::GrowingHammingIndex;
 use slot_chain::{SlotChain, SlotLinks};
 
-/// Memory of the fingerprint of a paragraph: in up to four buckets of the index, and in the list of its documents.
+/// Estimated memory in bytes for the fingerprint of a paragraph, which is in up to four buckets of the index and has a list of documents.
 const PARAGRAPH_CODE_BYTES: usize = 150;
 
-/// Distinct sketches, numbered in the order in which they came.
+/// An index of distinct sketches, numbered in order of insertion.
 #[derive(Debug)]
 enum GrowingSketchIndex {
     Codes(GrowingHammingIndex),
@@ -60,7 +60,7 @@ impl GrowingSketchIndex {
     }
 }
 
-/// Documents in the order in which they came; a slot is a place in that order.
+/// Documents in order of insertion. The slot of a document is its position in this order.
 #[derive(Debug)]
 pub(crate) struct MemTable {
     documents: Vec<Arc<StoredDocument>>,
@@ -69,17 +69,17 @@ pub(crate) struct MemTable {
     by_id: HashTable<u32>,
     form: SketchForm,
     by_sketch: GrowingSketchIndex,
-    /// Slots of each sketch of `by_sketch`.
+    /// Slots of each sketch in `by_sketch`.
     with_sketch: Vec<SlotChain>,
     sketch_links: SlotLinks,
     with_text: HashMap<TextHash, SlotChain>,
     text_links: SlotLinks,
-    /// Slots of each paragraph, by its hash.
+    /// Slots of each paragraph by its hash.
     paragraphs: HashMap<u64, Vec<u32>>,
     by_paragraph_code: GrowingHammingIndex,
-    /// Slots of each code of `by_paragraph_code`.
+    /// Slots of each code in `by_paragraph_code`.
     with_paragraph_code: Vec<Vec<u32>>,
-    /// The first time at which a document expires.
+    /// Earliest time at which a document expires.
     first_expiry: UnixMillis,
     bytes: usize,
 }
@@ -105,12 +105,12 @@ impl MemTable {
         }
     }
 
-    /// Number of documents, including deleted ones.
+    /// Returns the number of documents, including deleted ones.
     pub(crate) fn len(&self) -> usize {
         self.documents.len()
     }
 
-    /// Number of documents that are live at a time. As many steps as documents, once any has expired.
+    /// Returns the number of live documents at a given time. Takes linear time once any document has expired.
     pub(crate) fn live(&self, now: UnixMillis) -> usize {
         if now < self.first_expiry {
             return self.len() - self.tombstones.count();
@@ -119,7 +119,7 @@ impl MemTable {
         slots.filter(|&slot| self.is_alive(slot, now)).count()
     }
 
-    /// Bytes of the documents.
+    /// Returns the estimated size in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -132,12 +132,12 @@ impl MemTable {
         &self.tombstones
     }
 
-    /// Tells whether the document of a slot is live at a time.
+    /// Tells whether the document in a slot is live at a given time.
     pub(crate) fn is_alive(&self, slot: u32, now: UnixMillis) -> bool {
         !self.tombstones.get(slot as usize) && self.document(slot).is_alive(now)
     }
 
-    /// Adds a document; that there is no live one with its id is the caller's business.
+    /// Adds a document and returns its slot. The caller makes sure that no live document has the same id.
     pub(crate) fn push(&mut self, document: Arc<StoredDocument>, hasher: &IdHasher) -> u32 {
         let slot = self.documents.len() as u32;
         let hash = hasher.hash(&document.id);
@@ -145,8 +145,7 @@ impl MemTable {
         hashes.push(hash);
         self.by_id
             .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
-        // One link a slot in each list of links, whether the document has a sketch or a text: the slot is the
-        // index.
+        // Every slot has a link in both lists, even if its document has no sketch or text, so that the slot is the index of its link.
         self.sketch_links.grow();
         if let Some(sketch) = document.sketch(self.form) {
             let (group, new) = self.by_sketch.insert(&sketch.to_bytes());
@@ -155,7 +154,7 @@ impl MemTable {
             }
             self.with_sketch[group as usize].push(slot, &mut self.sketch_links);
             if self.form != SketchForm::Fingerprint {
-                // The sketch once more, and some twelve bytes for each of its bands.
+                // Another copy of the sketch, and about twelve bytes for each of its bands.
                 self.bytes += self.form.bytes() + 12 * self.form.parts();
             }
         }
@@ -171,8 +170,8 @@ impl MemTable {
         for &paragraph in &document.paragraphs {
             self.push_paragraph(paragraph, slot);
         }
-        // A document takes some 300 bytes beside its parts, in all the lists it is in.
-        // An estimate will do: it decides when a memory is full, and limits nothing by itself.
+        // A document takes about 300 bytes in indexes and lists besides its parts. An estimate is enough: it only decides when a memtable
+        // is full.
         self.bytes += 300 + document.size();
         self.documents.push(document);
         self.tombstones.grow(self.documents.len());
@@ -181,7 +180,7 @@ impl MemTable {
 
     fn push_paragraph(&mut self, paragraph: StoredParagraph, slot: u32) {
         let add = |slots: &mut Vec<u32>| {
-            // A document may repeat a paragraph. Slots come ascending, so the last one tells.
+            // A document may repeat a paragraph. Slots are added in ascending order, so comparing with the last one is enough.
             if slots.last() != Some(&slot) {
                 slots.push(slot);
             }
@@ -198,7 +197,7 @@ impl MemTable {
         }
     }
 
-    /// The slot of the document with this id that is not dead, if any.
+    /// Finds the slot of the document with an id that is not deleted or replaced; it may have expired.
     pub(crate) fn find(&self, id: &str, hash: u64) -> Option<u32> {
         let found = self.by_id.find(hash, |&slot| {
             !self.tombstones.get(slot as usize) && self.documents[slot as usize].id == id
@@ -211,7 +210,8 @@ impl MemTable {
         self.tombstones.set(slot as usize);
     }
 
-    /// As [`MemTable::mark_deleted`], and no lookup meets the document again: one id may be replaced a million times.
+    /// Marks a document like [`MemTable::mark_deleted`] and removes it from the indexes, so that lookups stay fast even if the same id is
+    /// replaced a million times.
     pub(crate) fn remove(&mut self, slot: u32) {
         self.mark_deleted(slot);
         let found = self
@@ -221,7 +221,7 @@ impl MemTable {
             entry.remove();
         }
         let content = self.documents[slot as usize].content(self.form);
-        // Chains are linked one way, so only their dead heads can go; those behind wait for their turn.
+        // Chains are singly linked, so only dead slots at the head can be removed; others wait until they are at the head.
         let is_dead = |slot: u32| self.tombstones.get(slot as usize);
         let group = content
             .sketch
@@ -239,7 +239,7 @@ impl MemTable {
         }
     }
 
-    /// The oldest live document of a text, without those that `skip` hides.
+    /// Finds the oldest live document that has the text searched for, leaving out those for which `skip` returns true.
     pub(crate) fn find_text(
         &self,
         search: &ContentSearch,
@@ -256,27 +256,27 @@ impl MemTable {
         })
     }
 
-    /// Visits every sketch within `radius`, with its distance and a name for [`MemTable::slots`].
+    /// Visits every sketch within `radius`, as a number for [`MemTable::slots`], with its distance.
     pub(crate) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u32, u32)) {
         self.by_sketch.search(sketch, radius, visit);
     }
 
-    /// The slots of a sketch, from the oldest to the newest, dead ones included.
+    /// Returns the slots of a sketch, from the oldest to the newest, including dead ones.
     pub(crate) fn slots(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
         self.with_sketch[group as usize].slots(&self.sketch_links)
     }
 
-    /// The form of the sketches.
+    /// Returns the form of the sketches.
     pub(crate) fn form(&self) -> SketchForm {
         self.form
     }
 
-    /// The slots with a paragraph, from the oldest to the newest, dead ones included.
+    /// Returns the slots of documents that have the paragraph with this hash, from the oldest to the newest, including dead ones.
     pub(crate) fn with_paragraph(&self, hash: u64) -> &[u32] {
         self.paragraphs.get(&hash).map_or(&[], Vec::as_slice)
     }
 
-    /// Visits every code of a paragraph within `radius`, with its distance and a name for [`MemTable::with_paragraph_code`].
+    /// Visits every paragraph code within `radius`, as a number for [`MemTable::with_paragraph_code`], with its distance.
     pub(crate) fn search_paragraphs(
         &self,
         code: u64,
@@ -286,7 +286,7 @@ impl MemTable {
         self.by_paragraph_code.search(code, radius, visit);
     }
 
-    /// The slots with a paragraph of a code, from the oldest to the newest, dead ones included.
+    /// Returns the slots of documents that have a paragraph with this code, from the oldest to the newest, including dead ones.
     pub(crate) fn with_paragraph_code(&self, group: u32) -> &[u32] {
         &self.with_paragraph_code[group as usize]
     }

@@ -1,10 +1,10 @@
-//! The end of a page of neighbours, from which the next one goes on.
+//! The end of a page of neighbours, at which the next page continues.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Position behind a neighbour that was shown. It stays valid while documents are inserted, deleted or merged, unless the document
-/// itself is gone, or more than 64 documents before it.
+/// Position after a neighbour that was shown. It stays valid while documents are inserted, deleted or merged, unless the neighbour itself
+/// or more than 64 documents before it are gone.
 ///
 /// ```
 /// use lookalike_store::NeighbourCursor;
@@ -17,14 +17,14 @@ use std::str::FromStr;
 pub struct NeighbourCursor {
     /// Distance of the last neighbour that was shown.
     pub(crate) distance: u32,
-    /// Documents of this distance up to it.
+    /// Number of documents at this distance, up to and including that neighbour.
     pub(crate) passed: usize,
     /// Hash of its id.
     pub(crate) last: u64,
 }
 
 impl NeighbourCursor {
-    /// Before all neighbours.
+    /// Position before all neighbours.
     pub(crate) const START: Self = Self {
         distance: 0,
         passed: 0,
@@ -32,7 +32,7 @@ impl NeighbourCursor {
     };
 }
 
-/// Not a cursor that an answer gave.
+/// Error for a text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a cursor of an earlier answer")]
 pub struct ParseCursorError;
@@ -47,8 +47,8 @@ impl FromStr for NeighbourCursor {
     type Err = ParseCursorError;
 
     fn from_str(text: &str) -> Result<Self, ParseCursorError> {
-        // Cursors come back from clients, so any text may be in their place. The counts are bounded below
-        // because they are added to and allocated by.
+        // Clients send cursors back, so this may be any text. The numbers are bounded below, because they are added to and sizes are
+        // allocated by them.
         let mut parts = text.splitn(3, '-');
         let mut part = || parts.next().ok_or(ParseCursorError);
         let (distance, passed, last) = (part()?, part()?, part()?);
@@ -57,7 +57,7 @@ impl FromStr for NeighbourCursor {
             passed: passed.parse().map_err(|_| ParseCursorError)?,
             last: u64::from_str_radix(last, 16).map_err(|_| ParseCursorError)?,
         };
-        // There are never more documents in a collection than this.
+        // No collection holds more documents than this.
         let is_possible = cursor.distance <= 128 && cursor.passed < 1 << 40;
         is_possible.then_some(cursor).ok_or(ParseCursorError)
     }

@@ -1,4 +1,4 @@
-//! Neighbours before their documents are read, and the page of them that is shown.
+//! Neighbours whose documents are not read yet, and the page of them that is shown.
 
 use crate::document::ContentKey;
 use crate::document_sketch::SketchForm;
@@ -11,21 +11,21 @@ use crate::searches::{ContentSearch, NeighbourSearch, SearchStart};
 use crate::verdict::Verdict;
 use crate::view::{DocumentLocation, ViewPart, search};
 
-/// Documents before a cursor that may be gone before it no longer says where to go on.
+/// Maximum number of documents before a cursor that may be gone while the cursor stays valid.
 const WINDOW: usize = 64;
 
-/// Neighbours of a content at a moment.
+/// The neighbours of a content at one moment.
 pub(crate) struct NeighbourHits {
     content: ContentKey,
     form: SketchForm,
     page: NeighbourPage,
-    /// Distance of the nearest.
+    /// Distance of the nearest neighbour.
     nearest: Option<u32>,
-    /// Hits from [`NeighbourHits::start`] on, one more than the page.
+    /// Hits from [`start`] on, up to one more than the page shows.
     hits: Vec<SearchHit>,
 }
 
-/// The beginning of the hits that a page needs: the last of the page before, and some before that.
+/// Returns where the search for a page starts: some hits before the last one of the previous page.
 fn start(page: NeighbourPage) -> SearchStart {
     page.after
         .map_or_else(SearchStart::default, |after| SearchStart {
@@ -35,7 +35,7 @@ fn start(page: NeighbourPage) -> SearchStart {
 }
 
 impl NeighbourHits {
-    /// Searches the parts of a view, without those that `skip` hides.
+    /// Searches the parts of a view, leaving out documents for which `skip` returns true.
     pub(crate) fn search(
         parts: &[ViewPart<'_>],
         wanted: &ContentSearch,
@@ -53,7 +53,7 @@ impl NeighbourHits {
             return found;
         };
         let start = start(page);
-        // Hits that earlier pages have shown and the window finds again.
+        // Number of hits that were on earlier pages and are found again.
         let before = page.after.map_or(0, |after| after.passed - start.skip);
         let wanted = NeighbourSearch {
             sketch: &sketch,
@@ -61,12 +61,11 @@ impl NeighbourHits {
             now: wanted.now,
             filter: wanted.filter,
             start,
-            // One more than is shown: whether there are more is part of the answer, and counting all of them
-            // could take long.
+            // One more than is shown: the answer tells whether there are more, and counting all of them could take long.
             most: page.limit.saturating_add(before).saturating_add(1),
         };
         found.hits = search(parts, wanted, skip);
-        // The verdict is of all neighbours, and the hits begin at the cursor.
+        // The verdict is about all neighbours, but these hits begin at the cursor.
         found.nearest = if page.after.is_some() {
             let first = NeighbourSearch {
                 start: SearchStart::default(),
@@ -80,12 +79,12 @@ impl NeighbourHits {
         found
     }
 
-    /// Tells whether a document may have the same text: only then it is looked for.
+    /// Tells whether a document may have the same text; if not, no search for one is needed.
     pub(crate) fn may_be_copy(&self) -> bool {
         may_be_copy(&self.content, self.nearest)
     }
 
-    /// Reads the small parts of the hits that are shown. `copy` is the oldest document of the same text.
+    /// Reads the small parts of the hits that are shown. `copy` is the oldest document with the same text.
     pub(crate) fn read(
         mut self,
         copy: Option<FoundCopy>,
@@ -93,7 +92,7 @@ impl NeighbourHits {
     ) -> Result<QueryResult> {
         let verdict = verdict(self.nearest, copy.is_some());
         let copy_of = copy.as_ref().map(|copy| copy.id.clone());
-        // Nothing is near a text without a sketch, yet what it is a copy of is its neighbour.
+        // A text without a sketch has no neighbours, but a document with the same text is shown as one.
         if self.content.sketch.is_none() {
             self.hits.extend(copy.map(|copy| SearchHit {
                 distance: 0,
@@ -119,7 +118,7 @@ impl NeighbourHits {
                 last: hasher.hash(&last.id),
             }
         });
-        // A page of none ends where it began.
+        // An empty page ends where it began.
         let end = end.or(self.page.after).unwrap_or(NeighbourCursor::START);
         Ok(QueryResult {
             verdict,
@@ -130,7 +129,7 @@ impl NeighbourHits {
         })
     }
 
-    /// Drops the hits that earlier pages have shown; how many there are of the cursor's distance.
+    /// Drops the hits that earlier pages have shown. Returns how many there are at the distance of the cursor.
     fn pass_shown(&mut self, hasher: &IdHasher) -> Result<usize> {
         let Some(after) = self.page.after.filter(|after| after.passed > 0) else {
             return Ok(0);
@@ -141,9 +140,8 @@ impl NeighbourHits {
             .iter()
             .take_while(|hit| hit.distance == after.distance);
         let most = of_distance.count().min(after.passed - skipped);
-        // What is deleted moves those behind it forward, never back: new documents come last.
-        // From the end: usually nothing was deleted meanwhile, and the first look hits. Each look reads a block
-        // of a run.
+        // A deletion moves later hits forward, and nothing moves them back, because new documents come last. So search backwards: usually
+        // nothing was deleted, and the first comparison succeeds. Each one reads a block of a run.
         for place in (0..most).rev() {
             if hasher.hash(&self.hits[place].found.header(self.form)?.id) == after.last {
                 self.hits.drain(..=place);
@@ -154,12 +152,12 @@ impl NeighbourHits {
     }
 }
 
-/// Tells whether a document may have the same text, by the distance of the nearest.
+/// Tells, by the distance of the nearest neighbour, whether a document may have the same text.
 pub(crate) fn may_be_copy(content: &ContentKey, nearest: Option<u32>) -> bool {
     content.text_hash.is_some() && (content.sketch.is_none() || nearest == Some(0))
 }
 
-/// The verdict by the distance of the nearest, and whether a document has the same text.
+/// Returns the verdict, given the distance of the nearest neighbour and whether a document has the same text.
 pub(crate) fn verdict(nearest: Option<u32>, is_copy: bool) -> Verdict {
     if is_copy {
         Verdict::Exact

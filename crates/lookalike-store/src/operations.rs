@@ -11,23 +11,23 @@ use crate::pair_rule::NeighbourScope;
 use crate::time::UnixMillis;
 use crate::verdict::{SimilarParagraph, Verdict};
 
-/// Documents within a radius of a sketch.
+/// The documents found within a radius of a sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueryResult {
     /// The verdict, which does not depend on the limit of neighbours.
     pub verdict: Verdict,
-    /// Id of the document that was inserted first of those with the same text; of [`Verdict::Exact`].
+    /// Id of the earliest inserted document with the same text, if the verdict is [`Verdict::Exact`].
     pub copy_of: Option<String>,
-    /// The nearest documents, by distance, then from the one inserted first to the one inserted last.
+    /// The nearest documents, by distance and then in order of insertion.
     pub neighbours: Vec<Neighbour>,
-    /// True if more documents follow the last of the neighbours.
+    /// True if there are more documents after the last of `neighbours`.
     pub more: bool,
-    /// The cursor of the documents that follow; none if there are none.
+    /// Cursor for the documents that follow; `None` if there are none.
     pub next: Option<NeighbourCursor>,
 }
 
-/// The neighbours that an answer shows: so many, from the nearest or from a cursor on.
+/// The page of neighbours that an answer shows: a maximum number, and where to start.
 ///
 /// ```
 /// use lookalike_store::NeighbourPage;
@@ -37,9 +37,9 @@ pub struct QueryResult {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NeighbourPage {
-    /// Most neighbours.
+    /// Maximum number of neighbours.
     pub limit: usize,
-    /// End of the neighbours that were shown before.
+    /// Cursor after which the page starts; `None` starts with the nearest.
     pub after: Option<NeighbourCursor>,
 }
 
@@ -49,14 +49,14 @@ impl From<usize> for NeighbourPage {
     }
 }
 
-/// A document within the radius. Its text and signature are read on demand.
+/// A document within the radius. Its text and signature are read only on demand.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// Bits of the fingerprint, or places of a longer sketch, that differ.
+    /// Number of bits of the fingerprint, or places of a longer sketch, that differ.
     pub distance: u32,
     /// Its id.
     pub id: String,
-    /// True if its text is known to be equal.
+    /// True if its text is known to be the same.
     pub same_text: bool,
     /// Its metadata.
     pub metadata: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// Reads the small parts of a document that was found for a content.
+    /// Reads the small parts of a document that was found for the content `of`.
     pub(crate) fn read(hit: SearchHit, of: &ContentKey, form: SketchForm) -> Result<Self> {
         let SearchHit { distance, found } = hit;
         let header = found.header(form)?;
@@ -91,8 +91,8 @@ impl Neighbour {
         }
     }
 
-    /// The whole document as it was when it was found, text and signature included, whatever became of it since. Read
-    /// when it is asked for, so that an answer takes little memory; it keeps the file of the document open.
+    /// Reads the whole document, with text and signature, as it was when the search found it, whatever has become of it since. Reading on
+    /// demand keeps answers small in memory; a neighbour keeps the file of its document open.
     ///
     /// # Errors
     /// Failures of the medium.
@@ -110,20 +110,20 @@ impl PartialEq for Neighbour {
 
 impl Eq for Neighbour {}
 
-/// Documents that contain a paragraph or a similar one.
+/// Documents that contain a given paragraph or a similar one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParagraphMatches {
-    /// The paragraph that was looked for.
+    /// The paragraph searched for.
     pub paragraph: StoredParagraph,
-    /// The most similar paragraph of each document: those with the same words first, then by distance, then by age; empty if it
+    /// The most similar paragraph of each document: those with the same words first, then by distance, then by age. Empty if the paragraph
     /// is new.
     pub documents: Vec<SimilarParagraph>,
-    /// True if there are more than the limit.
+    /// True if there are more documents than the limit.
     pub more: bool,
 }
 
-/// A change of a collection.
+/// A change to a collection.
 ///
 /// ```
 /// # use lookalike::{Fingerprint, Scheme};
@@ -153,18 +153,18 @@ pub struct ParagraphMatches {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum WriteOp {
-    /// Inserts a document, in the place of any with its id.
+    /// Inserts a document. It replaces any document with the same id.
     Insert(StoredDocument),
-    /// Looks for documents within a radius and inserts, in one step. A document never counts as its own neighbour: one
-    /// with the same id is left out.
+    /// Searches for neighbours of a document and inserts it, in one atomic step. A document is never its own neighbour: one with the same
+    /// id is left out of the search.
     CheckAndInsert {
-        /// The document; one without a sketch is always new.
+        /// The document. One without a sketch matches only documents with the same text.
         document: StoredDocument,
         /// Documents that count as neighbours.
         scope: NeighbourScope,
-        /// Condition of the insert.
+        /// Condition under which it is inserted.
         insert: InsertWhen,
-        /// Most neighbours in the answer; the verdict does not depend on it.
+        /// Maximum number of neighbours in the answer; the verdict does not depend on it.
         limit: usize,
     },
     /// Deletes the document with this id, if there is one.
@@ -173,13 +173,13 @@ pub enum WriteOp {
     Expire {
         /// Id of the document.
         id: String,
-        /// The end.
+        /// New expiry; `None` means never.
         expires: Option<UnixMillis>,
     },
 }
 
 impl WriteOp {
-    /// Bytes that it holds, roughly.
+    /// Returns the approximate size in bytes.
     pub(crate) fn size(&self) -> usize {
         32 + match self {
             Self::Insert(document) | Self::CheckAndInsert { document, .. } => document.size(),
@@ -192,13 +192,13 @@ impl WriteOp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertWhen {
-    /// Insert if nothing is within the radius.
+    /// Insert if no document is within the radius.
     New,
-    /// Insert if nothing has the same sketch.
+    /// Insert if no document has the same sketch.
     NotSameFingerprint,
-    /// Insert if nothing has the same text.
+    /// Insert if no document has the same text.
     NotExact,
-    /// In any case.
+    /// Insert in any case.
     Always,
 }
 
@@ -213,32 +213,32 @@ impl InsertWhen {
     }
 }
 
-/// Result of a [`WriteOp`].
+/// The result of a [`WriteOp`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteOutcome {
-    /// Of [`WriteOp::Insert`].
+    /// Result of [`WriteOp::Insert`].
     Inserted {
-        /// True if it replaced a document with this id.
+        /// True if the document replaced one with the same id.
         replaced: bool,
     },
-    /// Of [`WriteOp::CheckAndInsert`].
+    /// Result of [`WriteOp::CheckAndInsert`].
     Checked {
         /// The neighbours before the insert.
         answer: QueryResult,
-        /// True if it was inserted.
+        /// True if the document was inserted.
         inserted: bool,
-        /// True if there was a document with this id. An insert replaces it; otherwise it stays.
+        /// True if there already was a document with this id. An insert replaces it; otherwise it stays.
         known: bool,
     },
-    /// Of [`WriteOp::Delete`].
+    /// Result of [`WriteOp::Delete`].
     Deleted {
-        /// True if there was one.
+        /// True if the document existed.
         existed: bool,
     },
-    /// Of [`WriteOp::Expire`].
+    /// Result of [`WriteOp::Expire`].
     Expiring {
-        /// True if there was one.
+        /// True if the document existed.
         existed: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! Conditions under which two documents are compared at all: their categories and the lengths of their texts.
+//! Rules that tell which documents are compared at all: by category and by the lengths of their texts.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{ByteDecoder, put_number};
 use crate::error::{Result, StoreError};
 
-/// Traits of a document that decide, beside its content, with which others it is compared.
+/// Traits of a document that decide, besides its content, with which others it is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PairTraits {
-    /// Hash of its category, such as that of `lookalike_corpus::category_hash`; 0 where it has none.
+    /// Hash of its category, such as that of `lookalike_corpus::category_hash`; 0 if it has none.
     pub category: u64,
-    /// Bytes of its text; [`u32::MAX`] of longer ones.
+    /// Size of its text in bytes; [`u32::MAX`] for longer texts.
     pub length: u32,
 }
 
 impl PairTraits {
-    /// Appends a category (8) and a length, a short number.
+    /// Appends the category in 8 bytes, and the length in variable length.
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.category.to_le_bytes());
         put_number(out, self.length.into());
@@ -32,21 +32,21 @@ impl PairTraits {
     }
 }
 
-/// Documents that are compared, by their categories.
+/// Restriction of comparisons by category.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CategoryScope {
-    /// All, whatever their categories.
+    /// Compare all documents, whatever their categories.
     #[default]
     All,
-    /// Those of one category. Documents without one form a category of their own.
+    /// Compare documents of the same category. Those without one form a category of their own.
     Within,
-    /// Those of different categories.
+    /// Compare documents of different categories.
     Across,
 }
 
 impl CategoryScope {
-    /// The name, as requests have it.
+    /// Returns its name in requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -56,7 +56,7 @@ impl CategoryScope {
     }
 }
 
-/// The pairs of documents that count in a collection. By default all do.
+/// The pairs of documents that a collection compares; all by default.
 ///
 /// ```
 /// # use lookalike::{Fingerprint, Scheme};
@@ -83,12 +83,13 @@ impl CategoryScope {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PairRule {
-    /// Name of the category, which those who insert read: the store keeps its hash. `None`: no categories are kept.
+    /// Name of the category. Callers read its value from documents; the store keeps only hashes of values. `None` if no categories are
+    /// kept.
     pub category: Option<String>,
-    /// Documents that are compared, unless a search says otherwise.
+    /// Restriction by category, unless a search sets its own.
     pub scope: CategoryScope,
-    /// Least share of the longer text's bytes that the shorter one has, above 0 and at most 1, unless a search says otherwise.
-    /// `None`: no lengths are kept.
+    /// Minimum length of the shorter text as a share of the longer one, in bytes, above 0 and at most 1, unless a search sets its own.
+    /// `None` if no lengths are kept.
     pub length_share: Option<f64>,
 }
 
@@ -106,13 +107,13 @@ impl fmt::Display for PairRule {
 }
 
 impl PairRule {
-    /// Compares documents of one category.
+    /// Compares only documents of the same category.
     #[must_use]
     pub fn within(self, category: impl Into<String>) -> Self {
         self.by_category(category, CategoryScope::Within)
     }
 
-    /// Compares documents of different categories.
+    /// Compares only documents of different categories.
     #[must_use]
     pub fn across(self, category: impl Into<String>) -> Self {
         self.by_category(category, CategoryScope::Across)
@@ -124,14 +125,14 @@ impl PairRule {
         self
     }
 
-    /// Compares documents only if the shorter text has this share of the longer one's bytes.
+    /// Compares documents only if the shorter text has at least this share of the longer one's bytes.
     #[must_use]
     pub fn length_share(mut self, share: impl Into<Option<f64>>) -> Self {
         self.length_share = share.into();
         self
     }
 
-    /// True if all pairs count: nothing of a document is kept for the rule.
+    /// Returns true if all pairs are compared: the rule then needs nothing of a document.
     pub fn is_open(&self) -> bool {
         *self == Self::default()
     }
@@ -149,7 +150,7 @@ impl PairRule {
         }
     }
 
-    /// The traits that are kept of a document.
+    /// Returns the traits of a document that the rule needs; the others are 0.
     pub(crate) fn kept(&self, traits: PairTraits) -> PairTraits {
         PairTraits {
             category: self.category.as_ref().map_or(0, |_| traits.category),
@@ -157,7 +158,7 @@ impl PairRule {
         }
     }
 
-    /// The filter of a search for the neighbours of a document.
+    /// Returns the filter of a search for the neighbours of a document with these traits.
     pub(crate) fn filter(&self, search: NeighbourScope, traits: PairTraits) -> Result<PairFilter> {
         let refused = |what: &str| Err(StoreError::Invalid(what.to_owned()));
         let scope = search.categories.unwrap_or(self.scope);
@@ -179,7 +180,7 @@ impl PairRule {
     }
 }
 
-/// The documents that a search finds: within a radius, and of them those that are compared.
+/// The scope of a search: a radius, and restrictions by category and length.
 ///
 /// ```
 /// use lookalike_store::{CategoryScope, NeighbourScope};
@@ -190,11 +191,11 @@ impl PairRule {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NeighbourScope {
-    /// Largest distance; at most that of the collection.
+    /// Largest distance; at most the radius of the collection.
     pub radius: u32,
-    /// Categories that are compared; `None` for those of the collection.
+    /// Restriction by category; `None` for the collection's.
     pub categories: Option<CategoryScope>,
-    /// Least share of the longer text's bytes that the shorter one has, 0 for none; `None` for that of the collection.
+    /// Minimum length of the shorter text as a share of the longer one, 0 for any; `None` for the collection's.
     pub length_share: Option<f64>,
 }
 
@@ -209,14 +210,14 @@ impl From<u32> for NeighbourScope {
 }
 
 impl NeighbourScope {
-    /// Sets the categories that are compared; `None` for those of the collection.
+    /// Sets the restriction by category; `None` for the collection's.
     #[must_use]
     pub fn categories(mut self, scope: impl Into<Option<CategoryScope>>) -> Self {
         self.categories = scope.into();
         self
     }
 
-    /// Sets the least share of lengths, 0 for none; `None` for that of the collection.
+    /// Sets the minimum share of lengths, 0 for any; `None` for the collection's.
     #[must_use]
     pub fn length_share(mut self, share: impl Into<Option<f64>>) -> Self {
         self.length_share = share.into();
@@ -224,22 +225,22 @@ impl NeighbourScope {
     }
 }
 
-/// Tells which documents are compared with one.
+/// Filter of the documents that are compared with a given one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairFilter {
     scope: CategoryScope,
-    /// 0 for any lengths.
+    /// Minimum share of lengths; 0 for any lengths.
     share: f64,
     traits: PairTraits,
 }
 
 impl PairFilter {
-    /// True if all are: traits need not be looked at.
+    /// Returns true if it admits all documents, so that their traits need not be read.
     pub(crate) fn is_open(&self) -> bool {
         self.scope == CategoryScope::All && self.share == 0.0
     }
 
-    /// Tells whether a document of these traits is compared.
+    /// Tells whether a document with these traits is compared.
     pub(crate) fn admits(&self, other: PairTraits) -> bool {
         let same = self.traits.category == other.category;
         let by_category = match self.scope {
@@ -247,7 +248,7 @@ impl PairFilter {
             CategoryScope::Within => same,
             CategoryScope::Across => !same,
         };
-        // Documents of unknown length count as empty and resemble in length only each other.
+        // A document of unknown length counts as empty, so it is close in length only to others of that kind.
         by_category && close_lengths(self.traits.length.into(), other.length.into(), self.share)
     }
 }

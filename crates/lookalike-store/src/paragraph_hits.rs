@@ -6,16 +6,16 @@ use crate::error::Result;
 use crate::searches::ParagraphSearch;
 use crate::view::{ParagraphKey, ViewPart};
 
-/// A document of a part with a similar paragraph. They are ordered by rank, then by age.
+/// A document of a part that has a similar paragraph. Hits are ordered by rank, then by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ParagraphHit {
-    /// Zero for the same words, else one more than the distance.
+    /// Zero for the same words, otherwise the distance plus one.
     pub(crate) rank: u32,
     pub(crate) place: u32,
 }
 
 impl ParagraphSearch {
-    /// The first `most` live documents of a part. Reads blocks of a run.
+    /// Returns the first `most` live documents of a part that have a similar paragraph. Reads blocks of a run.
     pub(crate) fn hits(&self, part: ViewPart<'_>, most: usize) -> Result<Vec<ParagraphHit>> {
         let mut hits = Vec::new();
         let mut seen = HashSet::new();
@@ -23,7 +23,7 @@ impl ParagraphSearch {
             let room = most - hits.len();
             let mut places: Vec<u32> = Vec::new();
             for &key in keys {
-                // The first of each key have the first of all among them.
+                // The first `room` documents of each key include the first `room` documents of all keys.
                 let end = places.len().saturating_add(room);
                 part.with_paragraph(key, &mut |place| {
                     if part.is_alive(place, self.now) && !seen.contains(&place) {
@@ -46,8 +46,8 @@ impl ParagraphSearch {
             return Ok(hits);
         };
         let mut near: BTreeMap<u32, Vec<ParagraphKey>> = BTreeMap::new();
-        // Names first, documents then, nearest first: documents of far paragraphs are not read once the page is
-        // full.
+        // Collect the keys first and then read documents, the nearest keys first, so that those of distant paragraphs are not read once the
+        // page is full.
         part.search_paragraphs(code.0, self.radius, &mut |key, distance| {
             near.entry(distance).or_default().push(key);
         });

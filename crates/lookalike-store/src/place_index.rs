@@ -1,9 +1,9 @@
-//! Exact search over sketches of several places that keep coming, and over fingerprints of 32 and 128 bits: all that differ in few places
-//! or bits.
+//! Exact search over a growing set of sketches of several places, or of fingerprints of 32 and 128 bits: finds all that differ in few
+//! places or bits.
 //!
-//! Places, or the bytes of fingerprints, are cut into one band more than may differ. Two sketches that differ in no more places than that agree wholly in
-//! some band (the pigeonhole principle), so that those which share a band with a query, and only they, are compared with it.
-//! A chain leads through the sketches of each value of a band, the newest first.
+//! Sketches are cut into bands of whole places, or of whole bytes for fingerprints: one band more than the number of places or bits that
+//! may differ. Two sketches within the radius then agree entirely in some band (the pigeonhole principle), so only sketches that share a
+//! band with a query are compared with it. The sketches with the same value of a band form a chain, the newest first.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ use lookalike::hash::xxh3_64;
 
 use crate::document_sketch::SketchForm;
 
-/// No sketch.
+/// Marks the end of a chain.
 const END: u32 = u32::MAX;
 
-/// Distinct sketches of one form as bytes, numbered in the order in which they came.
+/// A set of distinct sketches of one form, as bytes, numbered in order of insertion.
 #[derive(Debug)]
 pub(crate) struct PlaceIndex {
     form: SketchForm,
-    /// The bytes of each band in a sketch.
+    /// Byte range of each band.
     bands: Vec<Range<usize>>,
     sketches: Vec<u8>,
     numbers: HashTable<u32>,
-    /// Of each band, the newest sketch of each value.
+    /// The newest sketch with each value of a band, by band.
     newest: Vec<HashTable<u32>>,
-    /// Of each sketch, of each band, the one before with this value.
+    /// The next older sketch with the same value, by sketch and then band.
     older: Vec<u32>,
 }
 
-/// Cuts the places of a sketch into bands of about the same length, of which one agrees in any two sketches within the radius.
+/// Cuts a sketch into bands of about equal length, such that two sketches within the radius agree in at least one.
 fn bands(form: SketchForm, radius: u32) -> Vec<Range<usize>> {
     let parts = form.parts();
     let bands = (radius as usize + 1).min(parts);
@@ -64,38 +64,38 @@ impl PlaceIndex {
         }
     }
 
-    /// Number of sketches.
+    /// Returns the number of sketches.
     pub(crate) fn len(&self) -> usize {
         self.sketches.len() / self.form.bytes()
     }
 
-    /// Gives back the room for sketches that will not come.
+    /// Frees spare capacity, once no more sketches will be added.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.sketches.shrink_to_fit();
         self.older.shrink_to_fit();
     }
 
-    /// Bytes of memory, roughly.
+    /// Returns the approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let tables = self.newest.iter().chain([&self.numbers]);
-        // Four bytes an entry, and one of control.
+        // Four bytes for each entry, and a control byte.
         let entries: usize = tables.map(HashTable::capacity).sum();
         self.sketches.capacity() + self.older.capacity() * 4 + entries * 5
     }
 
-    /// The bytes of the sketch of a number.
+    /// Returns the bytes of the sketch with a number.
     pub(crate) fn sketch(&self, number: u32) -> &[u8] {
         let bytes = self.form.bytes();
         &self.sketches[number as usize * bytes..][..bytes]
     }
 
-    /// The number of a sketch.
+    /// Returns the number of a sketch, or `None`.
     pub(crate) fn find(&self, sketch: &[u8]) -> Option<u32> {
         let same = |&number: &u32| self.sketch(number) == sketch;
         self.numbers.find(xxh3_64(sketch, 0), same).copied()
     }
 
-    /// The number of a sketch of the form, and whether it is new.
+    /// Adds a sketch of the form. Returns its number, and whether it is new.
     pub(crate) fn insert(&mut self, sketch: &[u8]) -> (u32, bool) {
         if let Some(number) = self.find(sketch) {
             return (number, false);
@@ -122,7 +122,7 @@ impl PlaceIndex {
         (number, true)
     }
 
-    /// Number of places or bits in which two sketches differ.
+    /// Counts the places or bits in which two sketches differ.
     fn distance(&self, a: &[u8], b: &[u8]) -> u32 {
         match self.form {
             SketchForm::Fingerprint | SketchForm::Bits(_) => differing_bits(a, b),
@@ -131,7 +131,7 @@ impl PlaceIndex {
         }
     }
 
-    /// Visits number and distance of every sketch within `radius`, which is at most the one of the start.
+    /// Visits the number of every sketch within `radius`, with its distance. `radius` must not exceed that of the index.
     pub(crate) fn search(&self, query: &[u8], radius: u32, visit: &mut dyn FnMut(u32, u32)) {
         for (at, band) in self.bands.iter().enumerate() {
             let (earlier, value) = (&self.bands[..at], &query[band.clone()]);
@@ -141,7 +141,7 @@ impl PlaceIndex {
             while next != END {
                 let sketch = self.sketch(next);
                 let distance = self.distance(sketch, query);
-                // What several bands find belongs to the first of them.
+                // Report a sketch that several bands find only for the first of them.
                 let was_met = || {
                     let mut earlier = earlier.iter().cloned();
                     earlier.any(|band| sketch[band.clone()] == query[band])
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::document_sketch::DocumentSketch;
 
-    /// Sketches of one form, of few values, so that many share places.
+    /// Generates sketches of one form, with few distinct values so that many share places.
     fn sketches() -> impl Strategy<Value = Vec<DocumentSketch>> {
         (any::<bool>(), 1..9_usize, 1..4_u32).prop_flat_map(|(is_minima, places, values)| {
             let places = prop::collection::vec(0..values, places);
@@ -175,7 +175,7 @@ mod tests {
         })
     }
 
-    /// The places, or the bits of a fingerprint.
+    /// Returns the places of a sketch, or the bits of a fingerprint.
     fn places(sketch: &DocumentSketch) -> Vec<u64> {
         match sketch {
             DocumentSketch::Fingerprint(_) => Vec::new(),
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Fingerprints of 32 or 128 bits that differ in a few of them.
+    /// Generates fingerprints of 32 or 128 bits that differ in a few bits.
     fn fingerprints() -> impl Strategy<Value = Vec<DocumentSketch>> {
         let bits = prop::sample::select(vec![32_u32, 128]);
         bits.prop_flat_map(|bits| {

@@ -1,10 +1,10 @@
-//! Rebuilding of a collection under another scheme or radius, beside its traffic.
+//! Rebuilding a collection under another scheme or radius while it is used.
 //!
-//! A new collection is filled in the folder that the old one does not use. All documents of a moment are copied, one batch after
-//! the other; a journal tells what changes meanwhile, and after each batch the documents that it names are copied again, as they
-//! are by then. At last, while nobody writes, the rest is copied and the catalog names the new folder in the place of the old
-//! one: the one step by which the collection changes. Before that step the catalog lists the new folder among those to remove,
-//! after it the old one, so that whatever a crash leaves is removed at the next start.
+//! A new collection is filled in the folder that the old one does not use. All documents as of one moment are copied, batch by batch. A
+//! journal records the ids of documents that change meanwhile; after each batch, these are copied again in their current state. Finally,
+//! with writes blocked, the remaining changes are copied, and the catalog is replaced by one that names the new folder instead of the old.
+//! This is the single step that replaces the collection. Before it, the catalog lists the new folder among those to remove; after it, the
+//! old one. So whatever a crash leaves behind is removed at the next start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::store::Store;
 use crate::sync::lock;
 use crate::time::UnixMillis;
 
-/// Documents that are copied before the journal is looked at.
+/// Maximum number of documents that are copied before the journal is read.
 const BATCH: usize = 256;
-/// Bytes of them, roughly; at least one document.
+/// Approximate maximum size of these documents in bytes; at least one is copied.
 const BATCH_BYTES: usize = 8 << 20;
-/// Changes that are few enough to be copied while nobody writes.
+/// Maximum number of changes that are left to be copied while writes are blocked.
 const FEW_CHANGES: usize = 64;
-/// Times that the journal is emptied before the rest is copied while nobody writes, however much it is.
+/// Number of times that the journal is emptied before writes are blocked and the rest is copied, however large it is.
 const ROUNDS: usize = 32;
 
-/// Settings that a collection gets when it is rebuilt. All others stay.
+/// Settings that a rebuild changes. All others stay.
 ///
 /// ```
 /// # use lookalike::Scheme;
@@ -49,16 +49,16 @@ const ROUNDS: usize = 32;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RebuildTarget {
-    /// Its scheme.
+    /// New scheme.
     pub scheme: StoredScheme,
-    /// Its radius.
+    /// New radius.
     pub radius: u32,
-    /// The parts of the scheme that its text only names.
+    /// Parts of the new scheme, data that its text only names.
     pub parts: Vec<SchemePart>,
 }
 
 impl RebuildTarget {
-    /// A scheme without parts, and a radius.
+    /// Creates a target with a scheme without parts, and a radius.
     pub fn new(scheme: StoredScheme, radius: u32) -> Self {
         Self {
             scheme,
@@ -67,7 +67,7 @@ impl RebuildTarget {
         }
     }
 
-    /// Sets the parts of the scheme that its text only names.
+    /// Sets the parts of the scheme, data that its text only names.
     #[must_use]
     pub fn parts(mut self, parts: Vec<SchemePart>) -> Self {
         self.parts = parts;
@@ -75,29 +75,29 @@ impl RebuildTarget {
     }
 }
 
-/// Report on a collection that was rebuilt.
+/// The report on a rebuild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RebuildReport {
-    /// Writes into the new collection: its documents, and what changed meanwhile once more.
+    /// Number of writes to the new collection. Documents that changed meanwhile count again.
     pub written: u64,
 }
 
-/// A collection that is being rebuilt, and the one that is to stand in its place.
+/// A collection that is being rebuilt, and the one that will replace it.
 struct Rebuild<'s> {
     store: &'s Store,
     old: Arc<Collection>,
     new: Arc<Collection>,
     /// Identities of the old and the new collection.
     identities: [u64; 2],
-    /// Name of the folder that is to be removed at the end: that of the new one until it is in its place.
+    /// Name of the folder to remove at the end: the new one until it has replaced the old one, then the old one.
     spare: String,
-    /// True if nobody knows which of the two the catalog on disk names: the next start removes the files of the other one.
+    /// True if it is unknown which of the two the catalog on disk names. The next start removes the files of the other one.
     is_uncertain: bool,
     written: u64,
 }
 
-/// Keeps the name of a collection as that which is being rebuilt.
+/// Registers a collection as the one that is being rebuilt, until dropped.
 struct RebuildSlot<'s>(&'s Store);
 
 impl<'s> RebuildSlot<'s> {
@@ -119,16 +119,16 @@ impl Drop for RebuildSlot<'_> {
 }
 
 impl Store {
-    /// Builds a collection anew under another scheme or radius, while others read and write it, and puts it in the place of the
-    /// old one in one durable step. `convert` makes each document one of the new scheme, some more than once; it keeps the id. Each
-    /// document keeps its end. Their order stays; those that change meanwhile stand where they were copied. `may_replace` is asked when only
-    /// that step is left: its last chance to refuse. Who still holds the old collection reads what it was, and can write no more
-    /// ([`StoreError::Replaced`]).
+    /// Rebuilds a collection under another scheme or radius while it is read and written, and replaces the old one in a single durable
+    /// step. `convert` turns each document into one of the new scheme, and may be called several times for the same document; it must keep
+    /// the id. Documents keep their expiry and their order, except that those that change meanwhile come where they were copied last.
+    /// `may_replace` is called when only the final step is left, as the last chance to refuse it. Callers that still hold the old
+    /// collection can read its last state, but no longer write ([`StoreError::Replaced`]).
     ///
     /// # Errors
-    /// Those of `convert` and `may_replace`; [`StoreError::Rebuilding`], for one collection is rebuilt at a time; [`StoreError::Invalid`] of
-    /// settings that no collection can have; [`StoreError::NoCollection`] or [`StoreError::Closed`] if the collection was removed; failures of
-    /// the medium. Then the old collection stands as it was, with all that was written to it.
+    /// Those of `convert` and `may_replace`; [`StoreError::Rebuilding`], because only one collection is rebuilt at a time;
+    /// [`StoreError::Invalid`] if the settings are not valid for a collection; [`StoreError::NoCollection`] or [`StoreError::Closed`] if
+    /// the collection was removed; failures of the medium. The old collection then stays as it is, with everything that was written to it.
     pub fn rebuild_collection<E: From<StoreError>>(
         &self,
         collection: &Arc<Collection>,
@@ -144,7 +144,7 @@ impl Store {
             may_replace()?;
             rebuild.put_in_place().map_err(E::from)
         })?;
-        // When it goes, it ends the old collection and removes its files.
+        // Dropping `rebuild` ends the old collection and removes its files.
         Ok(RebuildReport {
             written: rebuild.written,
         })
@@ -152,7 +152,7 @@ impl Store {
 }
 
 impl<'s> Rebuild<'s> {
-    /// Makes the new collection, empty, and begins the journal of the old one.
+    /// Creates the new collection, still empty, and starts the journal of the old one.
     fn begin(store: &'s Store, old: &Arc<Collection>, target: &RebuildTarget) -> Result<Self> {
         let name = old.name();
         let settings = CollectionSettings {
@@ -174,7 +174,7 @@ impl<'s> Rebuild<'s> {
             let secrets = store.new_secrets(&spare);
             let mut catalog = state.catalog.clone();
             catalog.removing.insert(spare.clone(), secrets.identity);
-            // Before the first file: from here on a crash leaves nothing behind.
+            // Replace the catalog before the first file is created: from here on, the next start removes what a crash leaves behind.
             store.replace_catalog(&mut state, catalog)?;
             state.busy_folders.insert(spare.clone());
             (spare, secrets, identity)
@@ -185,7 +185,7 @@ impl<'s> Rebuild<'s> {
         let new = match made {
             Ok(new) => new,
             Err(error) => {
-                // What cannot be removed now is removed at the next start.
+                // Files that cannot be removed now are removed at the next start.
                 let _ = store.remove_files(&spare);
                 return Err(error);
             }
@@ -202,7 +202,7 @@ impl<'s> Rebuild<'s> {
         })
     }
 
-    /// Copies all documents, and then what changed meanwhile, until little is left.
+    /// Copies all documents, and then the changes made meanwhile, until few are left.
     fn copy_all<E: From<StoreError>>(
         &mut self,
         convert: &mut dyn FnMut(StoredDocument) -> Result<StoredDocument, E>,
@@ -220,7 +220,7 @@ impl<'s> Rebuild<'s> {
             let caught_up = copied.and_then(|()| self.copy_changes(convert).map(drop));
             caught_up.map_err(|error| {
                 failure = Some(error);
-                // It ends the visit, and is not told.
+                // This error only ends the visit; it is not reported.
                 StoreError::Closed
             })
         });
@@ -235,7 +235,7 @@ impl<'s> Rebuild<'s> {
         Ok(())
     }
 
-    /// Copies what has changed; how much that was.
+    /// Copies the changed documents. Returns how many there were.
     fn copy_changes<E: From<StoreError>>(
         &mut self,
         convert: &mut dyn FnMut(StoredDocument) -> Result<StoredDocument, E>,
@@ -247,7 +247,7 @@ impl<'s> Rebuild<'s> {
         Ok(count)
     }
 
-    /// Makes some documents of the new collection what those of the old one are now.
+    /// Gives the documents with these ids in the new collection the state that they have now in the old one.
     fn copy<E: From<StoreError>>(
         &mut self,
         ids: Vec<String>,
@@ -260,8 +260,8 @@ impl<'s> Rebuild<'s> {
         let now = engine.now(UnixMillis(0));
         let mut writer = BatchWriter::new(&self.new, now);
         for id in ids {
-            // As it is now, not as it was when it was visited: what a change that was copied before has made of it
-            // must not come back.
+            // Read the document as it is now, not as it was when it was visited: an older state must not undo a change that has already
+            // been copied.
             match engine.get(&id, now)? {
                 Some(document) => {
                     let converted = convert(Arc::unwrap_or_clone(document))?;
@@ -276,7 +276,7 @@ impl<'s> Rebuild<'s> {
         Ok(())
     }
 
-    /// Puts the new collection in the place of the old one. The writer lock of the old one is held.
+    /// Replaces the old collection by the new one. The caller holds the writer lock of the old one.
     fn put_in_place(&mut self) -> Result<()> {
         let (store, name, [old, new]) = (self.store, self.old.name(), self.identities);
         let time_to_live: Option<Duration> = self.old.settings().time_to_live;
@@ -286,7 +286,7 @@ impl<'s> Rebuild<'s> {
         self.new.observe_time(self.old.engine().now(UnixMillis(0)));
         let mut state = store.state();
         if state.catalog.collections.get(name) != Some(&old) {
-            // It was removed, and perhaps made again.
+            // The collection was removed, and perhaps created again.
             return Err(StoreError::NoCollection(name.to_owned()));
         }
         let mut catalog = state.catalog.clone();
@@ -298,7 +298,7 @@ impl<'s> Rebuild<'s> {
         catalog.removing.remove(&self.spare);
         catalog.removing.insert(left.clone(), old);
         match store.replace_catalog(&mut state, catalog) {
-            // The old collection takes no more writes: the next start might not find them.
+            // The old collection stops taking writes, because the next start might not find them.
             Err(ReplaceError::Unknown(error)) => {
                 self.is_uncertain = true;
                 return Err(self.old.engine().stop(&error));
@@ -316,7 +316,7 @@ impl<'s> Rebuild<'s> {
 }
 
 impl Drop for Rebuild<'_> {
-    /// Ends the collection that is not in its place, and removes its files; also when `convert` panicked.
+    /// Ends the collection that is not in use and removes its files, even if `convert` panicked.
     fn drop(&mut self) {
         self.old.engine().end_journal();
         self.old.changes_were_taken();
@@ -329,7 +329,7 @@ impl Drop for Rebuild<'_> {
         if self.is_uncertain {
             return;
         }
-        // What cannot be removed now is removed at the next start.
+        // Files that cannot be removed now are removed at the next start.
         let _ = self.store.remove_files(&self.spare);
     }
 }

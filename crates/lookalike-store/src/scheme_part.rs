@@ -1,5 +1,5 @@
-//! Parts of a scheme that its text only names, such as a table of terms: files beside the documents, written when the collection is
-//! made and never changed. Their lengths and checks stand in the manifest.
+//! Parts of a scheme, data that its text only names, such as a table of terms. Each is a file beside the documents, written when the
+//! collection is created and never changed. Their lengths and checksums are in the manifest.
 
 use std::path::Path;
 
@@ -11,22 +11,22 @@ use crate::error::{Result, StoreError};
 use crate::file_names::{MANIFEST, file_path};
 use crate::fs::{FileSystem, read_exact, write_all};
 
-/// Kind of the files of parts.
+/// Extension of the files of parts.
 pub(crate) const KIND: &str = "part";
-/// Longest name of a part.
+/// Maximum length of a part's name in bytes.
 const LONGEST_NAME: usize = 32;
 
-/// A part of a collection's scheme, whose text only names it. The store keeps its bytes as they are.
+/// A part of a collection's scheme: data that the text of the scheme only names. The store keeps its bytes unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemePart {
-    /// Its name: a-z and -.
+    /// Its name, of the characters a-z and -.
     pub name: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 impl SchemePart {
-    /// A part of this name.
+    /// Creates a part.
     pub fn new(name: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self {
             name: name.into(),
@@ -35,18 +35,18 @@ impl SchemePart {
     }
 }
 
-/// A part as the manifest names it.
+/// The entry of a part in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PartEntry {
     pub(crate) name: String,
     pub(crate) file: u64,
     bytes: u64,
-    /// Check of all bytes of the file of this number.
+    /// Checksum of all bytes, seeded with the identity of the file.
     check: u64,
 }
 
-/// Refuses parts that a collection cannot have.
+/// Returns an error if a collection cannot have these parts.
 pub(crate) fn check_parts(parts: &[SchemePart]) -> Result<()> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
     for (at, part) in parts.iter().enumerate() {
@@ -75,7 +75,7 @@ impl PartEntry {
         }
     }
 
-    /// Writes the part; the file is durable, but for its name.
+    /// Writes the part to its file and syncs it, but not the folder that names it.
     pub(crate) fn write(
         &self,
         fs: &dyn FileSystem,
@@ -89,7 +89,7 @@ impl PartEntry {
         file.sync().map_err(failed)
     }
 
-    /// Reads the part of a collection and checks every byte.
+    /// Reads the part and verifies its checksum.
     pub(crate) fn read(
         &self,
         fs: &dyn FileSystem,
@@ -106,7 +106,7 @@ impl PartEntry {
         };
         let file = fs.open(&path, false).map_err(failed)?;
         let damaged = |what: &str| Err(StoreError::damaged(&path, 0, what));
-        // Before memory is allocated by a number of the manifest.
+        // Check the length before allocating memory of the size that the manifest gives.
         if file.length().map_err(failed)? != self.bytes {
             return damaged("the part of the scheme has another length than the manifest says");
         }

@@ -1,4 +1,4 @@
-//! Searches: contents, sketches and paragraphs that are looked for at a time.
+//! Parameters of searches for contents, sketches and paragraphs as of a given time.
 
 use crate::document::{ContentKey, StoredParagraph};
 use crate::document_sketch::{DocumentSketch, SketchForm};
@@ -6,7 +6,7 @@ use crate::pair_rule::PairFilter;
 use crate::time::UnixMillis;
 use crate::verdict::Verdict;
 
-/// A search for what is like a content at a time.
+/// A search for documents similar to a content.
 #[derive(Clone, Debug)]
 pub(crate) struct ContentSearch {
     pub(crate) content: ContentKey,
@@ -25,25 +25,25 @@ pub(crate) struct NeighbourSearch<'s> {
     pub(crate) now: UnixMillis,
     pub(crate) filter: PairFilter,
     pub(crate) start: SearchStart,
-    /// Largest number of documents, at least one.
+    /// Maximum number of documents, at least one.
     pub(crate) most: usize,
 }
 
 impl ContentSearch {
-    /// The bytes of its sketch, if it has one.
+    /// Returns the bytes of its sketch, if it has one.
     pub(crate) fn sketch(&self) -> Option<Vec<u8>> {
         self.content.sketch.as_ref().map(DocumentSketch::to_bytes)
     }
 }
 
-/// The first document of a search: nearer ones are left out, and so many of this distance.
+/// The start of a page of results: nearer documents are left out, and the first `skip` at this distance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SearchStart {
     pub(crate) distance: u32,
     pub(crate) skip: usize,
 }
 
-/// A paragraph that is looked for.
+/// A search for documents with a similar paragraph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParagraphSearch {
     pub(crate) paragraph: StoredParagraph,
@@ -52,10 +52,10 @@ pub(crate) struct ParagraphSearch {
 }
 
 impl ParagraphSearch {
-    /// Position of the most similar paragraph of a document, and how similar it is; `None` if none is.
+    /// Returns the position of the document's most similar paragraph and the verdict on it, or `None` if none is similar.
     pub(crate) fn most_similar(&self, paragraphs: &[StoredParagraph]) -> Option<(usize, Verdict)> {
         let same = |other: &StoredParagraph| other.hash == self.paragraph.hash;
-        // Equal words win over any fingerprint: equal fingerprints do not prove equal words.
+        // Equal words come before any fingerprint: equal fingerprints do not prove equal words.
         if let Some(position) = paragraphs.iter().position(same) {
             return Some((position, Verdict::Exact));
         }

@@ -1,4 +1,4 @@
-//! Settings of a collection, and tuning of a store.
+//! Settings of a collection, and tuning parameters of a store.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::document_sketch::{MOST_PLACES, SketchForm};
 use crate::error::{Result, StoreError};
 use crate::pair_rule::PairRule;
 
-/// Radius of fingerprints, unless another one is named.
+/// Default radius of fingerprints.
 const RADIUS: u32 = 3;
 
-/// The canonical text of a scheme. It is kept as text, so that a collection can be opened by a program that has no
-/// key or no dictionary for the scheme.
+/// The canonical text of a scheme. It is kept as text, so that a program without a key or dictionary of the scheme can still open the
+/// collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StoredScheme(String);
@@ -29,35 +29,34 @@ impl From<&Scheme> for StoredScheme {
 }
 
 impl StoredScheme {
-    /// The canonical text.
+    /// Returns the canonical text.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The id, as of the scheme itself.
+    /// Returns the id, which equals that of the parsed scheme.
     pub fn id(&self) -> SchemeId {
         SchemeId(xxh3_64(self.0.as_bytes(), 0))
     }
 
-    /// The form of its sketches.
+    /// Returns the form of its sketches.
     pub fn sketch_form(&self) -> SketchForm {
-        // What is no sketch is none of several places either.
+        // A sketch that cannot be parsed does not have several places either.
         let sketch = self.sketch().ok().flatten();
         sketch.map_or(SketchForm::Fingerprint, SketchForm::from)
     }
 
-    /// The sketch; none if it does not name one.
+    /// Parses the sketch; `None` if the scheme does not name one.
     fn sketch(&self) -> std::result::Result<Option<Sketch>, ParseOptionError> {
-        // On the text, as below.
+        // This reads the text for the reason given below.
         let mut fields = self.0.split(' ');
         let sketch = fields.find_map(|field| field.strip_prefix("sketch="));
         sketch.map(str::parse).transpose()
     }
 
-    /// The fields in which two texts differ, such as `shingle (words:5 and chars:9)`; empty when they are equal.
+    /// Describes the fields in which two schemes differ, such as `shingle (words:5 and chars:9)`; empty if they are equal.
     pub fn differences(&self, other: &Self) -> String {
-        // On texts, not on parsed schemes: the collection may be of a scheme that this program has no
-        // dictionary for.
+        // This compares texts, not parsed schemes: the collection may have a scheme for which this program has no dictionary.
         let value = |scheme: &Self, name: &str| {
             let mut fields = scheme.0.split(' ').filter_map(|word| word.split_once('='));
             let field = fields.find(|field| field.0 == name);
@@ -81,7 +80,7 @@ impl StoredScheme {
     }
 }
 
-/// Settings of a collection. All but the time to live are fixed when it is created.
+/// The settings of a collection. All but the time to live are fixed at its creation.
 ///
 /// ```
 /// use std::time::Duration;
@@ -99,30 +98,30 @@ impl StoredScheme {
 pub struct CollectionSettings {
     /// The scheme of the sketches.
     pub scheme: StoredScheme,
-    /// Largest distance of a query: 0 to [`crate::LARGEST_RADIUS`] bits of fingerprints, or places in which longer sketches may differ,
-    /// up to [`SketchForm::largest_radius`]. Answers within it are complete.
+    /// Largest distance of a query: 0 to [`crate::LARGEST_RADIUS`] bits for 64-bit fingerprints, or for other sketches the number of bits
+    /// or places that may differ, up to [`SketchForm::largest_radius`]. Answers within it are complete.
     pub radius: u32,
     /// Lifetime of documents that are inserted without an expiry; `None` means forever.
     pub time_to_live: Option<Duration>,
-    /// Optional parts of documents that are kept.
+    /// Optional parts of documents that the collection keeps.
     pub keep: RetainedParts,
-    /// Division of texts into paragraphs: the store leaves it to those who insert.
+    /// Rule by which callers divide texts into paragraphs; the store itself only records it.
     pub paragraphs: ParagraphRule,
-    /// Pairs of documents that count.
+    /// Rule that tells which pairs of documents are compared.
     pub pairs: PairRule,
 }
 
-/// Optional parts of a document that a collection keeps beside id, sketch, expiry and metadata. Inserts drop the others.
-/// The default keeps hashes of texts, and nothing else.
+/// Optional parts of a document that a collection keeps besides id, sketch, expiry and metadata. Inserts drop the others. By default only
+/// hashes of texts are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RetainedParts {
-    /// Hashes of texts, with a lookup: without them no text is known to be equal to another.
+    /// Hashes of texts, with an index. Without them no text is known to equal another.
     pub text_hashes: bool,
-    /// Signatures and super-shingles, where documents are found by other sketches.
+    /// Signatures and super-shingles, in collections that find documents by other sketches.
     pub signatures: bool,
-    /// Hashes and fingerprints of paragraphs, with a lookup.
+    /// Hashes and fingerprints of paragraphs, with an index.
     pub paragraphs: bool,
     /// Texts.
     pub texts: bool,
@@ -165,17 +164,17 @@ lookalike::setters! {
     }
 }
 
-/// What the indexes of a collection are made for.
+/// The form of sketches and the radiuses that the indexes of a collection are built for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexShape {
     pub(crate) form: SketchForm,
-    /// Largest distance of documents.
+    /// Largest distance of neighbouring documents.
     pub(crate) radius: u32,
-    /// Largest distance of paragraphs.
+    /// Largest distance of similar paragraphs.
     pub(crate) paragraph_radius: u32,
 }
 
-/// Refuses a search beyond the radius of a collection, which would miss documents.
+/// Returns an error for a radius larger than that of the collection, with which a search would miss documents.
 pub(crate) fn check_radius(asked: u32, most: u32) -> Result<()> {
     if asked > most {
         return Err(StoreError::Invalid(format!(
@@ -185,21 +184,21 @@ pub(crate) fn check_radius(asked: u32, most: u32) -> Result<()> {
     Ok(())
 }
 
-/// Memory and merge policy of a store.
+/// Memory limits and merge policy of a store.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct StoreTuning {
-    /// Bytes of documents in memory before they are flushed to a run.
+    /// Size in bytes of the documents in memory at which they are flushed to a run.
     pub memory_bytes: usize,
-    /// Number of documents in memory before they are flushed to a run.
+    /// Number of documents in memory at which they are flushed to a run.
     pub memory_documents: usize,
-    /// Bytes by which the log grows. A quarter of it is reserved for deletes on a full disk.
+    /// Step in bytes by which the log file grows. A quarter of it is reserved for deletes on a full disk.
     pub log_step: u64,
     /// Number of runs of similar size that are merged into one.
     pub fan_out: usize,
-    /// Largest number of fingerprints of a run whose tables are built when it is opened, rather than stored.
+    /// Largest number of fingerprints of a run whose tables are built when it is opened instead of being stored.
     pub small_run: usize,
-    /// Bytes of memory for sorting while a run is written.
+    /// Memory in bytes for sorting while a run is written.
     pub scratch_bytes: usize,
 }
 
@@ -238,7 +237,8 @@ lookalike::setters! {
 }
 
 impl CollectionSettings {
-    /// Settings for sketches of a scheme: radius 3, documents live forever, of optional parts only hashes of texts are kept.
+    /// Creates settings for the sketches of a scheme: radius 3, documents live forever, and hashes of texts are the only optional part that
+    /// is kept.
     pub fn new(scheme: &Scheme) -> Self {
         Self {
             scheme: scheme.into(),
@@ -257,12 +257,12 @@ impl CollectionSettings {
         self
     }
 
-    /// The form of the sketches.
+    /// Returns the form of the sketches.
     pub fn sketch_form(&self) -> SketchForm {
         self.scheme.sketch_form()
     }
 
-    /// Largest distance of similar paragraphs, which are found by fingerprints in any collection.
+    /// Returns the largest distance of similar paragraphs, which any collection finds by 64-bit fingerprints.
     pub fn paragraph_radius(&self) -> u32 {
         match self.sketch_form() {
             SketchForm::Fingerprint => self.radius,
@@ -295,7 +295,7 @@ impl CollectionSettings {
         self.pairs.check()
     }
 
-    /// Drops the parts of a document that are not kept.
+    /// Drops the optional parts of a document that are not kept.
     pub(crate) fn reduce(&self, document: &mut StoredDocument) {
         if !self.keep.text_hashes {
             document.text_hash = None;

@@ -1,8 +1,8 @@
 //! A directory of collections.
 //!
-//! `LOCK`, held while the store is open, with the process id of the holder; `CATALOG`, the list of collections, a checked
-//! file as a manifest is; `collections/NAME/`, or `collections/NAME~/` of one that was rebuilt, each with its own log and runs, so
-//! that damage in one leaves the others alone.
+//! Files: `LOCK`, locked while the store is open, with the process id of the holder; `CATALOG`, the list of collections, a checked file
+//! like a manifest; `collections/NAME/`, or `collections/NAME~/` for a collection that was rebuilt. Each collection has its own log and
+//! runs, so that damage in one does not affect the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,7 +26,7 @@ use crate::scheme_part::{self, SchemePart};
 use crate::settings::{CollectionSettings, StoreTuning};
 
 pub(crate) const CATALOG: &str = "CATALOG";
-/// List of the files of a snapshot, with their sums.
+/// List of the files of a snapshot, with their checksums.
 pub(crate) const SNAPSHOT: &str = "SNAPSHOT";
 const NEW_CATALOG: &str = "CATALOG.new";
 const LOCK: &str = "LOCK";
@@ -39,12 +39,12 @@ pub(crate) struct StoreCatalog {
     pub(crate) version: u32,
     /// Identity of the store, in hexadecimal digits.
     pub(crate) store: String,
-    /// Name and identity of each.
+    /// Name and identity of each collection.
     pub(crate) collections: BTreeMap<String, u64>,
-    /// Folder and identity of those whose files belong to no collection: they are being removed, or a rebuilt collection that is not
-    /// in its place yet.
+    /// Name and identity of each folder that belongs to no collection: it is being removed, or a rebuild that has not replaced its
+    /// collection yet is being written to it.
     pub(crate) removing: BTreeMap<String, u64>,
-    /// Names of those whose files are in their second folder.
+    /// Names of the collections whose files are in their second folder.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) moved: BTreeSet<String>,
 }
@@ -62,13 +62,13 @@ pub(crate) struct StoreCatalog {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// Create a store if the directory has none.
+    /// Create a store if there is none in the directory.
     pub create: bool,
-    /// Refuse any store but the one with this identity.
+    /// Refuse a store with another identity.
     pub identity: Option<StoreId>,
     /// Memory and merge policy.
     pub tuning: StoreTuning,
-    /// Seed of identities and keys, for tests; they are random without it.
+    /// Seed of identities and keys, for tests; without a seed they are random.
     pub seed: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ lookalike::setters! {
 }
 
 impl StoreOptions {
-    /// Refuses any store but the one with this identity.
+    /// Refuses a store with another identity.
     #[must_use]
     pub fn identity(mut self, identity: impl Into<Option<StoreId>>) -> Self {
         self.identity = identity.into();
@@ -95,7 +95,7 @@ impl StoreOptions {
     }
 }
 
-/// The identity of a store, drawn when it is made and kept by its snapshots: sixteen hexadecimal digits.
+/// The identity of a store, drawn when the store is created and kept by its snapshots. It is shown as sixteen hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoreId(u64);
 
@@ -147,9 +147,9 @@ pub struct Store {
     options: StoreOptions,
     state: Mutex<StoreState>,
     lock: Arc<dyn FileLock>,
-    /// One snapshot at a time: two of one name would mix their files.
+    /// Held while a snapshot is made: two with the same name would mix their files.
     pub(crate) snapshots: Mutex<()>,
-    /// The collection that is being rebuilt.
+    /// Name of the collection that is being rebuilt, if any.
     pub(crate) rebuilding: Mutex<Option<String>>,
 }
 
@@ -157,12 +157,12 @@ pub struct Store {
 pub(crate) struct StoreState {
     pub(crate) catalog: StoreCatalog,
     pub(crate) collections: BTreeMap<String, Result<Arc<Collection>>>,
-    /// Folders that a thread is removing, or in which it rebuilds a collection.
+    /// Folders that a thread is removing, or in which it is rebuilding a collection.
     pub(crate) busy_folders: BTreeSet<String>,
 }
 
 impl StoreState {
-    /// Tells whether a collection is the one of its name.
+    /// Tells whether a collection is still the current one of its name.
     pub(crate) fn holds(&self, collection: &Arc<Collection>) -> bool {
         let current = self.collections.get(collection.name());
         current.is_some_and(|opened| {
@@ -180,16 +180,16 @@ impl StoreState {
 
 /// Longest name of a collection.
 pub(crate) const LONGEST_NAME: usize = 64;
-/// End of the name of the second folder of a collection, which no name has. A collection that is rebuilt moves from one of the two
-/// to the other.
+/// Suffix of the second folder of a collection, which no name can end in. Each rebuild moves a collection from one of its two folders to
+/// the other.
 pub(crate) const SECOND_FOLDER: &str = "~";
 
-/// A folder of a collection.
+/// Returns the path of a collection's folder, given the name of the folder.
 pub(crate) fn collection_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join("collections").join(name)
 }
 
-/// Makes the name of a folder durable.
+/// Makes the directory entry of a folder durable.
 pub(crate) fn sync_parent(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
     let parent = match folder.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -200,20 +200,20 @@ pub(crate) fn sync_parent(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
         .map_err(StoreError::io(parent, "syncing the folder"))
 }
 
-/// Tells whether a text can be the name of a collection, and so of a folder: 1 to 64 characters of a-z, 0-9, - and _.
+/// Tells whether a text is a valid name of a collection, which also names its folder: 1 to 64 characters of a-z, 0-9, - and _.
 pub fn is_name(text: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-/// Refuses names that are no names of collections.
+/// Returns an error unless `name` is a valid name of a collection.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let refused = || StoreError::BadName(name.chars().take(100).collect());
     is_name(name).then_some(()).ok_or_else(refused)
 }
 
-/// Tells whether the store gives files of collections this name.
+/// Tells whether the files of a collection may have this name.
 pub(crate) fn is_file_name(name: &str) -> bool {
     let (number, kind) = name.split_once('.').unwrap_or((name, ""));
     let numbered =
@@ -222,14 +222,14 @@ pub(crate) fn is_file_name(name: &str) -> bool {
         || (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
 }
 
-/// Takes the lock of a store.
+/// Locks a store.
 pub(crate) fn lock_store(fs: &dyn FileSystem, folder: &Path) -> Result<Box<dyn FileLock>> {
     let holder = std::process::id().to_string();
     fs.lock(&folder.join(LOCK), &holder)
         .map_err(|error| lock_failed(folder, error))
 }
 
-/// Takes the lock of a store that is only read: nothing is written.
+/// Locks a store for reading, without writing anything.
 pub(crate) fn lock_to_read(fs: &dyn FileSystem, folder: &Path) -> Result<Box<dyn FileLock>> {
     fs.lock_to_read(&folder.join(LOCK))
         .map_err(|error| lock_failed(folder, error))
@@ -246,7 +246,7 @@ pub(crate) fn lock_failed(folder: &Path, error: LockError) -> StoreError {
 }
 
 impl StoreCatalog {
-    /// Catalog of a store without collections.
+    /// Creates the catalog of a store without collections.
     pub(crate) fn new(store: StoreId) -> Self {
         Self {
             version: VERSION,
@@ -257,7 +257,7 @@ impl StoreCatalog {
         }
     }
 
-    /// Name of the folder of a collection.
+    /// Returns the name of a collection's folder.
     pub(crate) fn folder_name(&self, name: &str) -> String {
         let second = if self.moved.contains(name) {
             SECOND_FOLDER
@@ -267,7 +267,7 @@ impl StoreCatalog {
         format!("{name}{second}")
     }
 
-    /// Name of the folder in which a collection is rebuilt.
+    /// Returns the name of the folder in which a collection is rebuilt.
     pub(crate) fn spare_folder_name(&self, name: &str) -> String {
         let second = if self.moved.contains(name) {
             ""
@@ -277,7 +277,7 @@ impl StoreCatalog {
         format!("{name}{second}")
     }
 
-    /// The folder of a collection.
+    /// Returns the path of a collection's folder.
     pub(crate) fn folder(&self, root: &Path, name: &str) -> PathBuf {
         collection_folder(root, &self.folder_name(name))
     }
@@ -294,7 +294,7 @@ impl StoreCatalog {
                 known: VERSION,
             }),
             Err(StoreError::Missing { .. }) => {
-                // Collections without a catalog: it was lost, and an empty new one would hide them.
+                // Collections without a catalog: it was lost, and a new, empty one would hide them.
                 let below = folder.join("collections");
                 match fs.list(&below) {
                     Ok(folders) if folders.is_empty() => return Ok(None),
@@ -313,7 +313,7 @@ impl StoreCatalog {
         }
     }
 
-    /// Its names become paths: only those of collections are believed.
+    /// Checks the names in the catalog, because paths are made of them.
     fn check(&self, path: &Path) -> Result<()> {
         self.identity()
             .map_err(|error| StoreError::damaged(path, 0, error.to_string()))?;
@@ -349,19 +349,19 @@ impl StoreCatalog {
 }
 
 impl Store {
-    /// Opens the store of a directory.
+    /// Opens the store in a directory.
     ///
     /// # Errors
-    /// [`StoreError`]: another process has it, it is damaged, or there is none.
+    /// [`StoreError`] if another process has the store open, it is damaged, or there is none.
     pub fn open(folder: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
         Self::open_on(Arc::new(RealFs::default()), folder.as_ref(), options)
     }
 
-    /// As [`Store::open`], on any file system. A collection that is damaged is told when it is asked for: the others are
-    /// open.
+    /// Opens a store like [`Store::open`], but on any file system. A damaged collection does not keep the others from being opened: its
+    /// error is returned when it is asked for.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Those of [`Store::open`].
     pub fn open_on(fs: Arc<dyn FileSystem>, folder: &Path, options: StoreOptions) -> Result<Self> {
         if options.create {
             fs.create_dir(folder)
@@ -374,27 +374,27 @@ impl Store {
                 _ => StoreError::io(folder, "opening the store")(error),
             });
         }
-        // Before there is a lock file: not a byte of a snapshot changes.
+        // Checked before the lock file is created, so that not a byte of a snapshot changes.
         let names = fs.list(folder).unwrap_or_default();
         if names.iter().any(|name| name == SNAPSHOT) {
             return Err(StoreError::IsSnapshot {
                 path: folder.to_owned(),
             });
         }
-        // Before the catalog is read: another process might be replacing it.
+        // Lock before the catalog is read: another process might be replacing it.
         let lock: Arc<dyn FileLock> = lock_store(&*fs, folder)?.into();
         let mut catalog = match StoreCatalog::read(&*fs, folder)? {
             Some(catalog) => catalog,
-            // Whoever wants a certain store is not given a new one.
+            // A caller that expects a certain store must not get a new one.
             None if options.create && options.identity.is_none() => {
                 let path = folder.join("collections");
                 fs.create_dir(&path)
                     .map_err(StoreError::io(&path, "creating the store"))?;
-                // Before the catalog, which tells the next start that nothing is left to do: a store whose own name a
-                // power cut takes is lost with all that was acknowledged.
+                // Sync before the catalog is written, because the next start takes a catalog to mean that nothing is left to do. If a power
+                // failure then removed the store's own directory entry, all acknowledged writes would be lost.
                 sync_parent(&*fs, folder)?;
                 let catalog = StoreCatalog::new(StoreId(random_number("", options.seed, 3)));
-                // The list of collections exists from the beginning: a store without one is one that lost it.
+                // The list of collections exists from the beginning, so a store without one has lost it.
                 catalog.write(&*fs, folder)?;
                 catalog
             }
@@ -412,11 +412,10 @@ impl Store {
                 wanted: wanted.to_string(),
             });
         }
-        // The catalog that was read may not be durable yet: nothing that an older one names may be removed
-        // before.
+        // The catalog just read may not be durable yet. Until it is, nothing that an older one names may be removed.
         fs.sync_dir(folder)
             .map_err(StoreError::io(folder, "syncing the folder"))?;
-        // What cannot be removed now, on a full disk for instance, is removed at the next start.
+        // Files that cannot be removed now, for instance on a full disk, are removed at the next start.
         let _ = finish_removals(&*fs, folder, &mut catalog);
         let mut collections = BTreeMap::new();
         for (name, &identity) in &catalog.collections {
@@ -445,21 +444,20 @@ impl Store {
         crate::sync::lock(&self.state)
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The identity.
+    /// Returns the identity.
     pub fn identity(&self) -> StoreId {
         self.identity
     }
 
-    /// Makes a collection; the one that is there when it has the same settings.
+    /// Creates a collection, or returns the existing one if it has the same settings.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when there is one with other settings, [`StoreError::BeingRemoved`], and failures of the
-    /// medium.
+    /// [`StoreError::Exists`] if there is one with other settings, [`StoreError::BeingRemoved`], and failures of the medium.
     pub fn create_collection(
         &self,
         name: &str,
@@ -468,11 +466,11 @@ impl Store {
         self.create_collection_with(name, settings, &[])
     }
 
-    /// As [`Store::create_collection`], with parts of the scheme that its text only names. One that is there has those it was made with:
-    /// equal schemes name equal parts.
+    /// Creates a collection like [`Store::create_collection`], with the parts of its scheme, which the text of the scheme only names. An
+    /// existing collection keeps the parts that it was created with: equal schemes name equal parts.
     ///
     /// # Errors
-    /// As [`Store::create_collection`].
+    /// Those of [`Store::create_collection`].
     pub fn create_collection_with(
         &self,
         name: &str,
@@ -482,7 +480,7 @@ impl Store {
         check_name(name)?;
         let mut state = self.state();
         if let Some(opened) = state.collections.get(name) {
-            // Creating twice is one creation: clients may repeat a request whose answer was lost.
+            // Creation is idempotent: clients may repeat a request whose response was lost.
             let collection = opened.clone()?;
             return match difference(&collection.settings(), settings) {
                 None => Ok(collection),
@@ -499,7 +497,7 @@ impl Store {
         let identity = secrets.identity;
         self.make_files(name, settings, parts, secrets)?;
         let mut catalog = state.catalog.clone();
-        // The catalog names the folder last: a crash before that leaves files that the next creation removes.
+        // The folder is entered in the catalog last: a crash before that leaves files that the next creation removes.
         catalog.collections.insert(name.to_owned(), identity);
         catalog.removing.remove(name);
         self.replace_catalog(&mut state, catalog)?;
@@ -508,7 +506,7 @@ impl Store {
         opened
     }
 
-    /// Makes the files of an empty collection in a folder of this name.
+    /// Creates the files of an empty collection in the folder `folder_name`.
     pub(crate) fn make_files(
         &self,
         folder_name: &str,
@@ -519,18 +517,18 @@ impl Store {
         let folder = collection_folder(&self.folder, folder_name);
         let failed = |error| StoreError::io(&folder, "creating the collection")(error);
         self.fs.create_dir(&folder).map_err(failed)?;
-        // What an interrupted creation or removal left is no part of this one.
+        // Files that an interrupted creation or removal left do not belong to this collection.
         for left in self.fs.list(&folder).map_err(failed)? {
             self.fs.remove(&folder.join(left)).map_err(failed)?;
         }
         let tuning = &self.options.tuning;
         CollectionEngine::create(&*self.fs, &folder, settings, parts, secrets, tuning)?;
-        // A catalog that names a folder which a power cut took would be damage.
+        // If the catalog named a folder that a power failure removed, the store would count as damaged.
         let parent = self.folder.join("collections");
         self.fs.sync_dir(&parent).map_err(failed)
     }
 
-    /// Opens the collection in a folder of this name.
+    /// Opens the collection in the folder `folder_name`.
     pub(crate) fn open_files(
         &self,
         name: &str,
@@ -542,7 +540,7 @@ impl Store {
         open_collection(fs, &folder, name, identity, tuning, lock)
     }
 
-    /// Replaces the catalog. Should that fail, the old one is in place, unless the failure is [`ReplaceError::Unknown`].
+    /// Replaces the catalog. If that fails, the old one is still in place, unless the error is [`ReplaceError::Unknown`].
     pub(crate) fn replace_catalog(
         &self,
         state: &mut StoreState,
@@ -554,7 +552,7 @@ impl Store {
                 state.catalog = catalog;
                 Ok(())
             }
-            // What was refused must not be done after the next start.
+            // A refused change must not show up at the next start, so write the old catalog again.
             Err(ReplaceError::Unknown(error)) => Err(match state.catalog.replace(fs, folder) {
                 Ok(()) => ReplaceError::Before(error),
                 Err(_) => ReplaceError::Unknown(error),
@@ -563,7 +561,7 @@ impl Store {
         }
     }
 
-    /// Identity and key of a new collection.
+    /// Returns the identity and key of a new collection.
     pub(crate) fn new_secrets(&self, name: &str) -> CollectionSecrets {
         let random = |purpose| random_number(name, self.options.seed, purpose);
         CollectionSecrets {
@@ -572,15 +570,15 @@ impl Store {
         }
     }
 
-    /// An open collection.
+    /// Returns an open collection.
     ///
     /// # Errors
-    /// [`StoreError::NoCollection`], or why it could not be opened.
+    /// [`StoreError::NoCollection`], or the error with which it failed to open.
     pub fn collection(&self, name: &str) -> Result<Arc<Collection>> {
         self.state().collection(name)
     }
 
-    /// As [`Store::collection`]; `None` when it would have to wait for a collection that is being made or removed.
+    /// Returns a collection like [`Store::collection`]; `None` if that would wait for a collection that is being created or removed.
     pub fn try_collection(&self, name: &str) -> Option<Result<Arc<Collection>>> {
         let state = match self.state.try_lock() {
             Ok(state) => state,
@@ -590,12 +588,12 @@ impl Store {
         Some(state.collection(name))
     }
 
-    /// Tells whether a collection is the one of its name: false once it was removed or rebuilt.
+    /// Tells whether a collection is still the current one of its name: false once it was removed or rebuilt.
     pub fn holds(&self, collection: &Arc<Collection>) -> bool {
         self.state().holds(collection)
     }
 
-    /// All collections by name, with the error of each that could not be opened.
+    /// Returns all collections by name, with the error of each that could not be opened.
     pub fn collections(&self) -> Vec<(String, Result<Arc<Collection>>)> {
         let state = self.state();
         let open = state.collections.iter();
@@ -603,16 +601,16 @@ impl Store {
             .collect()
     }
 
-    /// Removes a collection and all that is in it.
+    /// Removes a collection and everything in it.
     ///
     /// # Errors
-    /// [`StoreError::NoCollection`], and failures of the medium: then it is gone or not, as a whole. [`StoreError::Stopped`] if the next
-    /// start decides which: it takes no more writes until then.
+    /// [`StoreError::NoCollection`], and failures of the medium: the collection is then either removed as a whole or unchanged.
+    /// [`StoreError::Stopped`] if this is only decided at the next start: the collection refuses writes until then.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
         let (collection, folder) = self.give_up_name(name)?;
-        // Others go on meanwhile: its threads may have to end first, and it may have many files.
+        // Other collections stay usable meanwhile: this one may have many files, and its threads may have to end first.
         if let Some(Ok(collection)) = collection {
-            // Outside of the lock of the store: joining three threads may take as long as a sync.
+            // Without the lock of the store: joining three threads may take as long as a sync.
             collection.abandon();
         }
         let removed = self.remove_files(&folder);
@@ -620,8 +618,8 @@ impl Store {
         removed
     }
 
-    /// Takes a collection out of the catalog before its first file goes, so that no start opens half a collection. Returns it, if it could
-    /// be opened, and the name of its folder.
+    /// Removes a collection from the catalog before its first file is removed, so that no start opens half a collection. Returns the
+    /// collection, if it was open or failed to open, and the name of its folder.
     fn give_up_name(&self, name: &str) -> Result<(Option<Result<Arc<Collection>>>, String)> {
         let mut state = self.state();
         let Some(&identity) = state.catalog.collections.get(name) else {
@@ -638,7 +636,7 @@ impl Store {
             replaced = self.replace_catalog(&mut state, catalog);
         }
         let collection = match (&replaced, state.collections.get(name)) {
-            // Writes that are acknowledged from now on might be gone after the next start.
+            // Writes acknowledged from now on might be gone after the next start.
             (Err(ReplaceError::Unknown(error)), Some(Ok(collection))) => {
                 let (collection, reason) = (Arc::clone(collection), error.to_string());
                 drop(state);
@@ -654,7 +652,7 @@ impl Store {
         Ok((collection, folder))
     }
 
-    /// Removes a busy folder that belongs to no collection.
+    /// Removes a folder that is marked busy and belongs to no collection.
     pub(crate) fn remove_files(&self, folder_name: &str) -> Result<()> {
         let removed = remove_folder(&*self.fs, &collection_folder(&self.folder, folder_name));
         let mut state = self.state();
@@ -662,16 +660,15 @@ impl Store {
         removed?;
         let mut catalog = state.catalog.clone();
         catalog.removing.remove(folder_name);
-        // It is gone: that the list says so can wait for the next start.
+        // The folder is gone; recording that in the catalog can wait for the next start.
         let _ = self.replace_catalog(&mut state, catalog);
         Ok(())
     }
 
-    /// Writes what waits and marks an orderly end; collections that somebody still holds refuse to be written from then
-    /// on.
+    /// Writes what is queued and records a clean shutdown. Collections that are still referenced refuse writes from then on.
     ///
     /// # Errors
-    /// The first failure of the medium; nothing that was acknowledged is lost.
+    /// The first failure of the medium; no acknowledged write is lost.
     pub fn close(self) -> Result<()> {
         let open: Vec<_> = self
             .state()
@@ -680,8 +677,7 @@ impl Store {
             .flatten()
             .cloned()
             .collect();
-        // All are told before the first is waited for.
-        // So that their last syncs overlap.
+        // Tell all collections before waiting for the first, so that their last syncs overlap.
         open.iter().for_each(|collection| collection.begin_end());
         let closed: Vec<Result<()>> = open.iter().map(|collection| collection.close()).collect();
         closed.into_iter().collect()
@@ -692,12 +688,12 @@ impl Store {
     }
 }
 
-/// A random number, or one that follows from a seed.
+/// Returns a random number, or with a seed one derived from the seed, the name and the purpose.
 fn random_number(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
     match seed {
         Some(seed) => lookalike::hash::xxh3_64(name.as_bytes(), seed ^ purpose << 32),
         None => {
-            // The keys of this hasher are drawn by the system.
+            // The system draws the keys of this hasher at random.
             let mut hasher = RandomState::new().build_hasher();
             hasher.write_u64(purpose);
             hasher.finish()
@@ -705,7 +701,7 @@ fn random_number(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
     }
 }
 
-/// Removes the folder of a collection with all that is in it.
+/// Removes the folder of a collection and everything in it.
 fn remove_folder(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
     let failed = |error| StoreError::io(folder, "removing the collection")(error);
     let files = match fs.list(folder) {
@@ -718,7 +714,7 @@ fn remove_folder(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
     fs.remove_dir(folder).map_err(failed)
 }
 
-/// Removes the folders of collections that a crash kept from being removed.
+/// Removes folders of collections whose removal a crash interrupted.
 fn finish_removals(fs: &dyn FileSystem, folder: &Path, catalog: &mut StoreCatalog) -> Result<()> {
     if catalog.removing.is_empty() {
         return Ok(());
@@ -745,7 +741,7 @@ fn open_collection(
     Ok(Arc::new(Collection::start(name, engine, recovery, lock)?))
 }
 
-/// Describes the difference of the radiuses of two settings, unless their sketches have nothing in common.
+/// Describes how the radiuses of two settings differ; `None` if their sketches are of different kinds.
 fn radius_difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<String> {
     let places = |settings: &CollectionSettings| settings.sketch_form().places();
     let equal = |settings: &CollectionSettings, places: usize| places as u32 - settings.radius;
@@ -760,7 +756,7 @@ fn radius_difference(ours: &CollectionSettings, other: &CollectionSettings) -> O
     }
 }
 
-/// Describes the differences of two settings.
+/// Describes how two settings differ; `None` if they are equal.
 fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<String> {
     let mut told = Vec::new();
     if ours.scheme != other.scheme {

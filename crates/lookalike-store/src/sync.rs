@@ -1,4 +1,4 @@
-//! Locks that a panic of another thread does not spoil: what they guard is changed in one step.
+//! Locks that ignore poisoning: the data that they guard is changed in single steps, so a panic cannot leave it inconsistent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

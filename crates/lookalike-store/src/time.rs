@@ -1,24 +1,24 @@
-//! Time as the caller tells it.
+//! Time, as the caller gives it.
 
 use std::time::Duration;
 
-/// Milliseconds since 1970 began, UTC. The store reads no clock: whoever calls says what time it is.
+/// Milliseconds since the Unix epoch, UTC. The store reads no clock: callers pass the current time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMillis(pub u64);
 
 impl UnixMillis {
-    /// The end of time, which never comes. An insert with this expiry lives for ever, whatever the collection's time to live.
+    /// The end of time, which never comes. A document inserted with this expiry lives forever, whatever the collection's time to live.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// This long after; the end of time at most, which never comes.
+    /// Returns the time that is `duration` later, or [`UnixMillis::NEVER`] if that overflows.
     pub fn after(self, duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(millis))
     }
 }
 
-/// The time of writes. A caller that does not believe its clock holds `now` back, so that nothing expires too early; what is inserted
-/// meanwhile must not die early either.
+/// The time of a batch of writes. A caller that does not trust its clock holds `now` back, so that nothing expires too early; documents
+/// inserted meanwhile should still live their full time, which then counts from `lives_from`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,9 +32,9 @@ impl UnixMillis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteTime {
-    /// The time by which documents have expired.
+    /// The time by which expiry is judged.
     pub now: UnixMillis,
-    /// The start of the lives of new documents; never before `now`.
+    /// Start of the life of new documents; never before `now`.
     pub lives_from: UnixMillis,
 }
 
@@ -48,7 +48,7 @@ impl From<UnixMillis> for WriteTime {
 }
 
 impl WriteTime {
-    /// Sets the start of the lives of new documents; `now` if it is before that.
+    /// Sets the start of the life of new documents; `now` if that is later.
     #[must_use]
     pub fn lives_from(self, lives_from: UnixMillis) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! The tombstones of a run, as a file: a bit for each document that was deleted or replaced. A manifest that knows of
-//! more tombstones names a new file.
+//! Files of a run's tombstones: one bit for each document, set if it was deleted or replaced. When there are more tombstones, a new file is
+//! written and named by the manifest.
 //!
-//! `LKTS` (4); version, 1 (4); collection (8); number of the file (8); number of the run (8); documents of the run (8);
-//! a bit each, the lowest first, in whole words of eight bytes; checksum of all before.
+//! `LKTS` (4); version, 1 (4); collection (8); number of the file (8); number of the run (8); documents of the run (8); one bit for each
+//! document, the lowest first, in whole words of eight bytes; checksum of everything before it (8).
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn header(identity: FileIdentity, run: u64, documents: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes the bits of a run; durable, but for the name.
+/// Writes the tombstones of a run to a file and syncs it, but not the folder that names it.
 pub(crate) fn write(
     fs: &dyn FileSystem,
     path: &Path,
@@ -44,7 +44,7 @@ pub(crate) fn write(
     file.sync().map_err(failed)
 }
 
-/// Sets the bits of a run as they were written.
+/// Sets the bits that the file has set.
 pub(crate) fn read(
     fs: &dyn FileSystem,
     path: &Path,
@@ -55,7 +55,7 @@ pub(crate) fn read(
     let failed = StoreError::io(path, "reading tombstones");
     let bytes = read_whole(fs, path).map_err(failed)?;
     let (content, check) = bytes.split_at(bytes.len().saturating_sub(8));
-    // The whole header is predicted and compared as bytes: no field can be wrong by itself.
+    // The whole header is known in advance and compared as bytes, so no field needs a check of its own.
     let expected = header(identity, run, tombstones.len());
     let length = HEADER + tombstones.len().div_ceil(64) * 8;
     let intact =
@@ -68,7 +68,7 @@ pub(crate) fn read(
         (0..64)
             .filter(|bit| word >> bit & 1 == 1)
             .map(|bit| at * 64 + bit)
-            // Bits of the last word behind the last document: `set` would panic.
+            // Ignore bits of the last word beyond the last document: `set` would panic.
             .take_while(|&document| document < tombstones.len())
             .for_each(|document| tombstones.set(document));
     }

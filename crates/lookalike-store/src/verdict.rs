@@ -1,13 +1,13 @@
-//! Verdicts: whether a document or a paragraph was seen before, and how similar it is.
+//! Verdicts: whether a document or paragraph was seen before, and how similar the nearest is.
 
-/// Verdict on a document: seen before, or new.
+/// The verdict on a document or paragraph: new, or similar to one that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Nothing is within the radius.
     New,
-    /// Something has the same text.
+    /// A document has the same text, or a paragraph the same words.
     Exact,
-    /// Something has the same fingerprint or longer sketch, but no known text is equal.
+    /// Something has the same fingerprint or longer sketch, but nothing is known to have the same text.
     SameFingerprint,
     /// Something is within the radius.
     Near {
@@ -17,7 +17,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Of the distance of the nearest, where no text is equal.
+    /// Returns the verdict by the distance of the nearest, if no text is equal.
     pub(crate) fn of(nearest: Option<u32>) -> Self {
         match nearest {
             None => Self::New,
@@ -26,7 +26,7 @@ impl Verdict {
         }
     }
 
-    /// Distance of the nearest; none if it is new.
+    /// Returns the distance of the nearest, or `None` for [`Verdict::New`].
     pub fn distance(self) -> Option<u32> {
         match self {
             Self::New => None,
@@ -36,13 +36,13 @@ impl Verdict {
     }
 }
 
-/// The paragraph of a document that is most similar to one that was looked for.
+/// The paragraph of a document that is most similar to the one searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SimilarParagraph {
     /// Id of the document.
     pub id: String,
-    /// Number of paragraphs of the document before it.
+    /// Number of paragraphs before it in the document.
     pub position: usize,
     /// [`Verdict::Exact`] if it has the same words; never [`Verdict::New`].
     pub verdict: Verdict,

@@ -1,4 +1,4 @@
-//! The parts of a collection at a moment, and the search over them.
+//! The parts of a collection at one moment, and searches over them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::run::StoredRun;
 use crate::searches::{ContentSearch, NeighbourSearch};
 use crate::time::UnixMillis;
 
-/// Location of a document: number of the part and place in it.
+/// Location of a document: the number of a part, and a place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DocumentLocation {
     /// Number of the log or run.
@@ -20,16 +20,16 @@ pub(crate) struct DocumentLocation {
     pub(crate) place: u32,
 }
 
-/// Documents in memory whose log is complete.
+/// A memtable whose log is complete and that waits for a flush.
 #[derive(Clone, Debug)]
 pub(crate) struct FrozenMemTable {
     pub(crate) log: u64,
-    /// Number of the first frame after that log.
+    /// Number of the first frame after its log.
     pub(crate) next: u64,
     pub(crate) memtable: Arc<MemTable>,
 }
 
-/// All parts, from the oldest to the newest.
+/// All parts of a collection, from the oldest to the newest.
 #[derive(Debug)]
 pub(crate) struct CollectionView {
     pub(crate) runs: Vec<Arc<StoredRun>>,
@@ -37,23 +37,23 @@ pub(crate) struct CollectionView {
     pub(crate) active: MemTable,
     /// Number of the log of `active`.
     pub(crate) log: u64,
-    /// Counts changes of documents, not of where they are.
+    /// Counter of changes to documents; flushes and merges, which only move documents, do not count.
     pub(crate) changes: u64,
 }
 
-/// One part of a view.
+/// One part of a view: a run, or a memtable with the number of its log.
 #[derive(Clone, Copy)]
 pub(crate) enum ViewPart<'a> {
     Run(&'a Arc<StoredRun>),
     MemTable(u64, &'a MemTable),
 }
 
-/// A paragraph, as a part knows it.
+/// The key of a paragraph in one part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ParagraphKey {
     /// The hash of its words.
     Hash(u64),
-    /// Its fingerprint in a run, the name of it in memory.
+    /// Its fingerprint in a run; in a memtable, the number of the fingerprint there.
     Code(u64),
 }
 
@@ -65,7 +65,7 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Visits name and distance of every sketch within the radius.
+    /// Visits the name of every sketch within the radius, with its distance. Names are local to the part.
     fn search(self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u64, u32)) {
         match self {
             Self::Run(run) => run.search(sketch, radius, visit),
@@ -77,7 +77,7 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// The live documents of a sketch, ascending.
+    /// Returns the live documents with a sketch, given its name, in ascending order.
     fn places(self, name: u64, now: UnixMillis) -> Box<dyn Iterator<Item = u32> + 'a> {
         match self {
             Self::Run(run) => Box::new(
@@ -91,7 +91,7 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Tells whether a document is live at a time.
+    /// Tells whether a document is live at a given time.
     pub(crate) fn is_alive(self, place: u32, now: UnixMillis) -> bool {
         match self {
             Self::Run(run) => run.is_alive(place, now),
@@ -99,7 +99,7 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Category and length of a document.
+    /// Returns category and length of a document.
     fn traits(self, place: u32) -> PairTraits {
         match self {
             Self::Run(run) => run.traits(place),
@@ -107,13 +107,13 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Tells whether any document of a sketch is live and compared.
+    /// Tells whether any live document with a sketch is admitted by the filter.
     fn has_compared(self, name: u64, now: UnixMillis, filter: &PairFilter) -> bool {
         let mut live = self.places(name, now);
         live.any(|place| filter.is_open() || filter.admits(self.traits(place)))
     }
 
-    /// Visits key and distance of every fingerprint of a paragraph within the radius.
+    /// Visits the key of every paragraph fingerprint within the radius, with its distance.
     pub(crate) fn search_paragraphs(
         self,
         code: u64,
@@ -135,7 +135,8 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Visits the documents with a paragraph, ascending, dead ones included, until told to stop. Reads blocks of a run.
+    /// Visits the documents with a paragraph in ascending order, including deleted and expired ones, until `each` returns false. Reads
+    /// blocks of a run.
     pub(crate) fn with_paragraph(
         self,
         key: ParagraphKey,
@@ -165,7 +166,7 @@ impl<'a> ViewPart<'a> {
     }
 }
 
-/// Documents within the radius, by distance and then age, without those that `skip` hides.
+/// Returns the documents within the radius by distance and then age, leaving out those for which `skip` returns true.
 pub(crate) fn search<'a>(
     parts: &[ViewPart<'a>],
     wanted: NeighbourSearch<'_>,
@@ -179,10 +180,9 @@ pub(crate) fn search<'a>(
         start,
         most,
     } = wanted;
-    // By distance and part: names of sketches.
+    // Names of sketches, by distance and part.
     let mut groups: BTreeMap<(u32, usize), Vec<u64>> = BTreeMap::new();
-    // All names first, then documents, so that a nearer name in a later part comes before a farther one in an
-    // earlier part.
+    // Collect all names before looking at documents, so that a nearer name in a later part comes before a farther one in an earlier part.
     for (at, part) in parts.iter().enumerate() {
         part.search(sketch, radius, &mut |name, distance| {
             if distance >= start.distance {
@@ -193,7 +193,7 @@ pub(crate) fn search<'a>(
     let (mut hits, mut left_out) = (Vec::new(), start.skip);
     for ((distance, at), names) in groups {
         if distance > start.distance {
-            // A cursor counts documents of its own distance only.
+            // A cursor counts only documents at its own distance.
             left_out = 0;
         }
         let (part, room) = (parts[at], left_out.saturating_add(most - hits.len()));
@@ -209,10 +209,10 @@ pub(crate) fn search<'a>(
                         place,
                     })
             });
-            // The documents that are shown may all have one sketch, so each may fill the page.
+            // All documents on the page may have the same sketch, so take up to a full page from each.
             places.extend(shown.take(room));
         }
-        // Names of one distance in one part interleave by age.
+        // Documents of different sketches at the same distance in a part interleave by age.
         places.sort_unstable();
         let skipped = left_out.min(places.len());
         left_out -= skipped;
@@ -229,13 +229,13 @@ pub(crate) fn search<'a>(
 }
 
 impl CollectionView {
-    /// Tells whether these are the runs.
+    /// Tells whether the view has exactly these runs.
     pub(crate) fn has_runs(&self, runs: &[Arc<StoredRun>]) -> bool {
         let pairs = || self.runs.iter().zip(runs);
         self.runs.len() == runs.len() && pairs().all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
-    /// The parts, from the oldest to the newest.
+    /// Returns the parts, from the oldest to the newest.
     pub(crate) fn parts(&self) -> impl Iterator<Item = ViewPart<'_>> {
         let frozen = self.frozen.iter();
         let memories = frozen.map(|frozen| ViewPart::MemTable(frozen.log, &frozen.memtable));
@@ -247,7 +247,7 @@ impl CollectionView {
             .chain([active])
     }
 
-    /// The nearest live document of each sketch within the radius: only its distance.
+    /// Returns, for each sketch, the distance of the nearest live document within the radius that its filter admits.
     pub(crate) fn nearest(
         &self,
         sketches: &[Vec<u8>],
@@ -255,16 +255,14 @@ impl CollectionView {
         radius: u32,
         now: UnixMillis,
     ) -> Vec<Option<u32>> {
-        // Fingerprints are searched as a group in each run: their probes overlap in memory, and many are in flight at
-        // once.
+        // Fingerprints are searched as a group in each run, so that many of their memory accesses are in flight at once.
         let mut nearest: Vec<Option<u32>> = vec![None; sketches.len()];
         let better = |best: Option<u32>, distance| best.is_none_or(|best| distance < best);
         for part in self.parts() {
             match part {
                 ViewPart::Run(run) => {
                     run.search_group(sketches, radius, &mut |at, name, distance| {
-                        // The distance first: documents are looked at only where they would improve the
-                        // answer.
+                        // Compare distances first: documents are looked at only if they would improve the result.
                         if better(nearest[at], distance)
                             && run.has_compared(name, now, &filters[at])
                         {
@@ -286,7 +284,7 @@ impl CollectionView {
         nearest
     }
 
-    /// The document of an id in memory that is not dead.
+    /// Finds the document with an id in memory that is not deleted or replaced; it may have expired.
     pub(crate) fn find_in_memtables(
         &self,
         id: &str,
@@ -312,21 +310,20 @@ impl CollectionView {
         if let Some(frozen) = self.frozen.iter().find(|frozen| frozen.log == part) {
             return frozen.memtable.mark_deleted(place);
         }
-        // One of the parts has it: they are replaced under the writer lock only, which the caller has held
-        // since the lookup.
+        // One of the parts contains it: parts are replaced only under the writer lock, which the caller has held since the lookup.
         if let Some(run) = self.runs.iter().find(|run| run.number() == part) {
             run.tombstones().set(place as usize);
         }
     }
 }
 
-/// The document of an id in some runs that is not dead.
+/// Finds the document with an id in the runs that is not deleted or replaced; it may have expired.
 pub(crate) fn find_in_runs(
     runs: &[Arc<StoredRun>],
     id: &str,
     hash: u64,
 ) -> Result<Option<(DocumentLocation, Arc<StoredRun>)>> {
-    // An id lives in one run at most, so the order is a matter of speed.
+    // An id is in at most one run, so the order only matters for speed.
     for run in runs.iter().rev() {
         if let Some(place) = run.find(id, hash)? {
             let part = run.number();
@@ -336,7 +333,7 @@ pub(crate) fn find_in_runs(
     Ok(None)
 }
 
-/// A document of a text in a run.
+/// A document with the text searched for, in a run.
 #[derive(Debug)]
 pub(crate) struct StoredCopy {
     run: Arc<StoredRun>,
@@ -359,7 +356,7 @@ impl From<StoredCopy> for FoundCopy {
     }
 }
 
-/// The oldest live document of a text in some runs, without those that `skip` hides.
+/// Finds the oldest live document in the runs that has the text searched for, leaving out those for which `skip` returns true.
 pub(crate) fn find_text_in_runs(
     runs: &[Arc<StoredRun>],
     search: &ContentSearch,
@@ -376,7 +373,7 @@ pub(crate) fn find_text_in_runs(
     Ok(None)
 }
 
-/// The same of those parts that are in memory.
+/// Finds such a document in the parts that are in memory.
 pub(crate) fn find_text_in_memory<'a>(
     parts: &[ViewPart<'a>],
     search: &ContentSearch,

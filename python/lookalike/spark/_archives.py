@@ -46,7 +46,7 @@ def read_archives(
 
 
 class _File(NamedTuple):
-    """A file, and whether it was found in a folder or by a pattern, not named."""
+    """A file, and whether it was found in a folder or by a pattern instead of being named."""
 
     path: str
     is_found: bool
@@ -55,7 +55,7 @@ class _File(NamedTuple):
 def _one_in_each_partition(session: SparkSession, files: list[_File]) -> DataFrame:
     rows = [(number, *file) for number, file in enumerate(files)]
     numbered = session.createDataFrame(rows, "number long, path string, is_found boolean")
-    # By ranges of numbers. By hashes of names a third of the partitions would have none, and others several.
+    # By ranges of numbers: by hashes of names, a third of the partitions would have no file and others several.
     return numbered.repartitionByRange(len(files), "number").select("path", "is_found")
 
 
@@ -66,15 +66,15 @@ def _files(path: str, is_local: bool) -> list[_File]:
         is_found = "*" in path or path.endswith("/")
         return [_File(url, is_found) for url in (_lookalike.object_urls(path) if is_found else [path])]
     is_pattern = is_local and glob.has_magic(path) and not os.path.exists(path)
-    # A name without wildcards is kept though no file has it: the task says what is wrong, with the reason.
+    # A name without wildcards is kept even if there is no such file: the task then reports the error and its reason.
     named = sorted(glob.glob(path, recursive=True)) if is_pattern else [path]
-    # Tasks run in folders of their own.
+    # Tasks run in other folders.
     absolute = [os.path.abspath(name) for name in named] if is_local else named
     return [file for name in absolute for file in _listed(name, is_pattern)]
 
 
 def _listed(path: str, is_found: bool) -> list[_File]:
-    """The files of a folder and those below it, without hidden ones; another path is itself."""
+    """Return the files in a folder and its subfolders, without hidden ones; any other path is returned unchanged."""
     if not os.path.isdir(path):
         return [_File(path, is_found)]
     below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)

@@ -22,13 +22,13 @@ from lookalike.spark._types import DataFrame, SparkSession
 
 __all__ = ["Cluster", "told_by_task"]
 
-#: The setting of the rows of an Arrow batch.
+#: Setting for the maximum number of rows in an Arrow batch.
 _ROWS_OF_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
-#: Rows of a batch, at least: each batch has a cost of its own.
+#: Minimum number of rows in a batch, because each batch has a cost of its own.
 _LEAST_ROWS = 100
 
-#: The folder that the package lies in.
+#: Folder that contains the package.
 _ROOT = Path(lookalike.__file__).resolve().parent.parent
 
 
@@ -40,7 +40,7 @@ class Cluster:
     """
 
     _ready: dict[str, list[str]] = {}
-    #: By session, the calls of `batches` that are under way, and the setting before the first of them.
+    #: By session: the number of calls of `batches` in progress, and the setting before the first of them.
     _limited: dict[str, tuple[int, int | None]] = {}
     _lock = threading.Lock()
 
@@ -48,17 +48,17 @@ class Cluster:
         self.session = session
         self.is_connect = type(session).__module__.startswith("pyspark.sql.connect")
         master = session.conf.get("spark.master", "") or ""
-        #: True if tasks run on this machine and as this user: they see the files of the driver.
+        #: True if tasks run on this machine as this user, so that they see the files of the driver.
         self.is_local = not self.is_connect and master.startswith("local") and not master.startswith("local-cluster")
         with self._lock:
             name = self._name()
-            # Under the lock: two threads would ship the package twice.
+            # Under the lock: otherwise two threads could ship the package twice.
             if name not in self._ready:
                 self._ready[name] = self._prepared()
             self.roots = self._ready[name]
 
     def _name(self) -> str:
-        # Of a server the application is not known; its sessions have archives of their own.
+        # On a server the application is not known; each session there has its own archives.
         if self.is_connect:
             return f"connect-{getattr(self.session, 'session_id', id(self.session))}"
         return f"classic-{self.session.sparkContext.applicationId}"
@@ -69,7 +69,7 @@ class Cluster:
         register_pickle_by_value(_task)
         if self.is_local:
             if not os.environ.get("PYSPARK_PYTHON"):
-                # Spark would take the first `python3` of the system, which has not what this one has.
+                # Spark would use the system's first `python3`, which may lack the packages that this one has.
                 self.session.sparkContext.pythonExec = sys.executable
             roots = [os.fspath(_ROOT)]
         else:
@@ -88,7 +88,7 @@ class Cluster:
         try:
             self.session.addArtifacts(os.fspath(archive), archive=True)
         except UnsupportedOperationException:
-            # Sail takes none: there the package must be installed, and the first task finds out.
+            # Sail does not accept archives: the package must be installed there, which the first task checks.
             return os.fspath(_ROOT)
         return archive.name
 
@@ -97,7 +97,7 @@ class Cluster:
         task = _task.in_task(roots, lookalike.__version__, "probe", ())
         try:
             rows = frame.mapInArrow(task, "version string").collect()
-        except Exception as error:  # In Spark 3.5 not all are of its own kind.
+        except Exception as error:  # In Spark 3.5 not all errors are of Spark's own types.
             told = str(error)
             for name, remedy in [
                 ("No module named 'pyarrow'", "install pyarrow for it on every machine, or name one that has it with PYSPARK_PYTHON"),
@@ -112,14 +112,14 @@ class Cluster:
             raise LookalikeError("the executors gave no answer to a first task")
 
     def shuffle_partitions(self) -> int:
-        """Number of partitions of a shuffle in Spark's settings."""
+        """Return the number of partitions of a shuffle in Spark's settings."""
         told = self.session.conf.get("spark.sql.shuffle.partitions", None) or ""
-        # Databricks allows `auto`, too; 200 is the default of Spark.
+        # Databricks also allows `auto`; 200 is Spark's default.
         return int(told) if told.isdecimal() else 200
 
     @contextlib.contextmanager
     def batches(self, rows: int) -> Iterator[None]:
-        """Have Arrow batches of at most so many rows in the session meanwhile. A smaller setting of its own stays."""
+        """Limit Arrow batches in the session to at most this many rows in the meantime. A smaller setting of the session stays."""
         name, rows = self._name(), max(_LEAST_ROWS, rows)
         with self._lock:
             calls, own = self._limited.get(name) or (0, self._rows_of_a_batch())
@@ -137,34 +137,34 @@ class Cluster:
                     self._limit_batches(own)
 
     def _rows_of_a_batch(self) -> int | None:
-        """The setting of the session: none if the engine has no such setting; not above 0 for no limit."""
+        """Return the session's setting: None if the engine has no such setting; 0 or less means no limit."""
         told = self.session.conf.get(_ROWS_OF_A_BATCH, None) or ""
         return int(told) if told.removeprefix("-").isdecimal() else None
 
     def _limit_batches(self, rows: int) -> None:
         from pyspark.errors import PySparkException
 
-        # Services may fix settings: then a job takes longer, and does the same.
+        # Some services do not allow changes of settings: a job then takes longer, with the same result.
         with contextlib.suppress(PySparkException):
             self.session.conf.set(_ROWS_OF_A_BATCH, str(rows))
 
     def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str) -> DataFrame:
-        """The result of a function of ``lookalike.spark._kernels`` on the Arrow batches of each partition of ``frame``."""
+        """Return the result of a function of ``lookalike.spark._kernels`` on the Arrow batches of each partition of ``frame``."""
         task = _task.in_task(self.roots, lookalike.__version__, call, (*arguments,))
         return frame.mapInArrow(task, schema)
 
 
 def _archive() -> Path:
-    """The package as a zip file, with a name that depends on its contents."""
+    """Return the package as a zip file, with a name that depends on its contents."""
     files = sorted(
         path for path in (_ROOT / "lookalike").rglob("*") if path.is_file() and "__pycache__" not in path.parts
     )
     digest = hashlib.blake2b(digest_size=8)
     for path in files:
         digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-    # A folder of our own: nobody else may put a package there.
+    # A new folder, so that nobody else can put a package there.
     folder = tempfile.mkdtemp(prefix="lookalike-")
-    # Executors that start later ask the driver for it.
+    # Kept until the end, because executors that start later ask the driver for it.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = Path(folder, f"lookalike-{digest.hexdigest()}.zip")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -179,7 +179,7 @@ def _last_line(told: str) -> str:
 
 
 def told_by_task(error: Exception) -> BadInput | None:
-    """The kernel's error inside the error of a failed task, if it is about the data."""
+    """Return the kernel's error inside the error of a failed task, if it is about the data."""
     for line in str(error).splitlines():
         for name in ("lookalike.BadInput: ", "lookalike._errors.BadInput: "):
             _, found, told = line.partition(name)

@@ -33,10 +33,10 @@ Example:
       s3a://crawl/pages/ --format parquet --id url -o s3a://crawl/deduplicated --work-dir s3a://crawl/job
 """
 
-#: The folders of results.
+#: Folders of results.
 _RESULTS = ("kept", "removed", "clusters", "pairs", "skipped")
 
-#: Options of the library that messages name, as options of the command.
+#: Options of the library that messages name, which the command shows as its own options.
 _OPTIONS = ("across", "against", "distance_for", "id", "keep", "memory", "partitions", "position", "text", "within", "work_dir")
 
 
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _parted(parser: argparse.ArgumentParser, words: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """The arguments for the parser, and the options of `lookalike dedup`, ``--name value`` or ``--name=value``, at any position.
+    """Return the arguments for the parser, and the options of `lookalike dedup`, ``--name value`` or ``--name=value``, at any position.
 
     Options that are valid here have one value each. The parser does not know them, and would take their values for inputs.
     """
@@ -118,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {_as_options(_without_stack(str(error)))}{remedy}", file=sys.stderr)
         return 1
     except Exception as error:
-        # Spark 3.5 hands out some errors of Java as they are.
+        # Spark 3.5 passes some Java errors on unchanged.
         of_java = getattr(error, "java_exception", None)
         if of_java is None:
             raise
@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
-    """Refuse wrong options, before Spark starts."""
+    """Refuse invalid options before Spark starts."""
     for name, reason in NOT_HERE.items():
         if options.get(name) is not None:
             told = "Spark reads and writes the files" if reason.startswith("it is for files") else reason
@@ -147,14 +147,14 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     folder = asked.output.rstrip("/")
     _ensure_free(session, folder, asked.overwrite)
     _ensure_apart(folder, asked)
-    # The folder of stages below the results by default, since it must be seen by all machines, too.
+    # By default the folder of stages is below the results, because all machines must see it, too.
     work_dir = (asked.work_dir or f"{folder}/work").rstrip("/")
     columns = columns_of(kernel_of(options), options, text=asked.text, id=asked.id, position=asked.position)
     rows = _read(session, asked.inputs, asked.format, asked, work_dir, columns)
     against = None
     if asked.against is not None:
         paths = [or_kept(session, path) for path in asked.against]
-        # Results are Parquet, whatever the inputs are.
+        # Results are Parquet, whatever format the inputs have.
         kind = asked.format if paths == asked.against else None
         try:
             against = _read(session, paths, kind, asked, f"{work_dir}/against", columns)
@@ -194,13 +194,13 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
 def _read(
     session: SparkSession, paths: list[str], kind: str | None, asked: argparse.Namespace, work_dir: str, columns: DocumentColumns
 ) -> SparkRows:
-    """The rows of files. Columns are looked at first: work that takes hours must not end with a name that is wrong."""
+    """Return the rows of files. Columns are checked first, so that hours of work do not end with an error about a wrong name."""
 
     def by_site(rows: SparkRows) -> SparkRows:
         return with_urls(rows) if columns.category == "url" else rows
 
     def check(data: DataFrame) -> None:
-        # Results have all columns.
+        # Results contain all columns.
         ensure_distinct_names(data)
         columns.documents(by_site(SparkRows(data)).data, is_against=False)
 
@@ -226,9 +226,9 @@ def _numbered(rows: SparkRows, asked: argparse.Namespace, paths: list[str], work
 
 
 def _ensure_apart(folder: str, asked: argparse.Namespace) -> None:
-    """Refuse to replace what is read, and to write into a folder of inputs, whose files would be documents the next time.
+    """Refuse to replace inputs, and to write into a folder of inputs, where files would be taken for documents the next time.
 
-    Results that are only compared with are written nowhere else, and inputs would be gone before they are read.
+    Results that are only compared with are not written again, and inputs would be removed before they are read.
     """
     place = _place(folder)
     for name, own in [("--output", folder), ("--work-dir", asked.work_dir)]:
@@ -237,20 +237,20 @@ def _ensure_apart(folder: str, asked: argparse.Namespace) -> None:
                 raise FileExistsError(f"{name} {own} is within the input {path}, whose files are all read: name a folder beside it")
     compared = "whose documents are only compared with and not written again"
     for paths, why in [(asked.inputs, "which is read"), (asked.against or [], compared)]:
-        # Files that a pattern of this machine stands for, too.
+        # Including files on this machine that match a pattern.
         for path in (found for named in paths for found in [named, *glob.glob(named)]):
             if asked.overwrite and f"{_place(path)}/".startswith(f"{place}/"):
                 raise FileExistsError(f"--overwrite would replace {path}, {why}: name another --output")
 
 
 def _place(path: str) -> str:
-    """A path as it can be compared with others."""
+    """Return a path in a form that can be compared with others."""
     local = path.removeprefix("file://") if path.startswith("file:///") else path.removeprefix("file:")
     return path.rstrip("/") if "://" in local else os.path.realpath(local)
 
 
 def _ensure_free(session: SparkSession, folder: str, overwrite: bool) -> None:
-    """Refuse to replace results that are complete, or that no job of this program began, unless it is said."""
+    """Refuse to replace complete results, or files that this program did not write, unless overwriting is allowed."""
     from pyspark.errors import AnalysisException
 
     found = is_finished(session, folder)
@@ -276,7 +276,7 @@ def _ensure_whole(skipped: list[DataFrame]) -> None:
 
 
 def _as_options(told: str) -> str:
-    """A message of the library with the options of the command in place of its arguments."""
+    """Return a message of the library with the options of the command in place of its arguments."""
     names = "|".join(_OPTIONS)
     told = re.sub(r"unexpected argument '(\w+)'", lambda found: f"unexpected argument '--{found[1].replace('_', '-')}'", told)
     told = re.sub(rf"\b({names})=(?='?\w)", lambda found: f"--{found[1]} ", told)
@@ -285,7 +285,7 @@ def _as_options(told: str) -> str:
 
 
 def _without_stack(told: str) -> str:
-    """The text of an error, without its Java stack trace."""
+    """Return the text of an error without its Java stack trace."""
     return told.split("JVM stacktrace:")[0].split("\n\tat ")[0].rstrip()
 
 
@@ -294,15 +294,15 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, skipped
     from pyspark.sql import functions as F
 
     summary = f"{folder}/run.json"
-    # Without a row first: that of older results would stand beside newer ones. A summary without a row says that results are half made,
-    # so that another try replaces them.
+    # First a summary without a row: otherwise the summary of older results would be beside newer ones. It indicates that results are
+    # incomplete, so that another attempt replaces them.
     session.range(0).select(F.lit("").alias("value")).write.mode("overwrite").text(summary)
     lost = session.createDataFrame([], "source string, reason string, row string, count long")
     for frame in skipped:
         lost = lost.unionByName(frame)
     members = F.array_sort(F.collect_list(F.struct("id", "similarity", "reason"))).alias("members")
     both = ["survivor", "is_new"]
-    # By both columns: a survivor and a document to compare with may have one id.
+    # By both columns, because a survivor and a document to compare with may have the same id.
     clusters = result.decided.groupBy(*both).agg(members)
     numbered = result.numbers.select(*both, (F.col("cluster_id") + 1).alias("cluster"))
     against = F.when(~F.col("is_new"), True).alias("against")

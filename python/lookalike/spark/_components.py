@@ -1,8 +1,8 @@
 """Connected components of a graph whose edges are rows, by large-star and small-star.
 
-Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, *Connected Components in MapReduce and Beyond* (2014), section 3: in turns,
-each node sends the smallest node that it knows to its larger neighbours, and then to its smaller ones, until nothing changes. A
-graph with few edges is left to one task, which needs one pass.
+Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, *Connected Components in MapReduce and Beyond* (2014), section 3: in turns, each
+node sends the smallest node that it knows to its larger neighbours, and then to its smaller ones, until nothing changes. A graph with few
+edges is left to a single task, which needs one pass.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
 __all__ = ["EDGES_OF_A_TASK", "component_stage", "components", "connected", "measured_edges"]
 
-#: Up to so many edges one task does it all: some 200 MB, seconds.
+#: Maximum number of edges that a single task handles alone: about 200 MB, in seconds.
 EDGES_OF_A_TASK = 1_000_000
 
-#: Rounds of stars, far beyond the logarithm of any number of nodes.
+#: Maximum number of star rounds, far beyond the logarithm of any number of nodes.
 _MOST_ROUNDS = 100
 
 
@@ -54,7 +54,7 @@ def components(
 def component_stage(
     work: WorkDir, cluster: Cluster, edges: Stage, *, node: str = "long", most: int = EDGES_OF_A_TASK
 ) -> Stage:
-    """The stage ``components`` with a row for each node: ``node``, ``component``, the smallest node that it is connected with.
+    """Return the stage ``components`` with a row for each node: ``node``, and ``component``, the smallest node that it is connected with.
 
     ``edges`` has the columns ``x`` and ``y``, and was measured by `measured_edges`; ``node`` is their type.
     """
@@ -87,12 +87,12 @@ def component_stage(
             alone = now.rows.select("x", "y").repartition(1)
             found = cluster.run(alone, "components", schema=schema)
         else:
-            # Stars: each y is the centre of its component, and each x belongs to one.
+            # These are stars: each y is the centre of its component, and each x belongs to one.
             leaves = now.rows.select(F.col("x").alias("node"), F.col("y").alias("component"))
             found = leaves.unionByName(by_themselves(centres))
         if now is edges:
             return found
-        # A node with no edge but to itself is in no star. Such nodes may be many: the one task does not get them.
+        # A node whose only edge leads to itself is in no star. There may be many such nodes, so they are not passed to the single task.
         in_stars = now.rows.select("x").unionByName(centres)
         loops = edges.rows.where("x = y").select("x").distinct().join(in_stars, "x", "left_anti")
         return found.unionByName(by_themselves(loops))
@@ -101,9 +101,10 @@ def component_stage(
 
 
 def measured_edges(rows: DataFrame) -> dict[str, Any]:
-    """A measure that distinguishes sets of edges. Whole hashes are not summed: the sum would overflow, an error under ANSI rules.
+    """Return measures that distinguish sets of edges. Whole hashes are not summed: the sum would overflow, which is an error under ANSI
+    rules.
 
-    ``sum`` also distinguishes sets that may have an edge twice; in ``checksum`` the hashes of the two cancel out.
+    ``sum`` also distinguishes sets that may contain an edge twice; in ``checksum`` the hashes of the two cancel out.
     """
     from pyspark.sql import functions as F
 
@@ -112,37 +113,37 @@ def measured_edges(rows: DataFrame) -> dict[str, Any]:
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
-    """Each node connects its larger neighbours with the smallest of its neighbours and itself."""
+    """Connect the larger neighbours of each node with the smallest of its neighbours and itself."""
     from pyspark.sql import functions as F
 
     there = edges.select("x", "y")
     both = there.unionByName(edges.select(F.col("y").alias("x"), F.col("x").alias("y")))
     both = both.where("x != y")
     least = both.groupBy("x").agg(F.least(F.col("x"), F.min("y")).alias("m"))
-    # An edge for each larger neighbour, as before: the number of edges never grows.
+    # One edge for each larger neighbour, as before, so the number of edges never grows.
     found = both.where("y > x").join(least, "x").select(F.col("y").alias("x"), F.col("m").alias("y"))
     return found.where("x != y").distinct()
 
 
 def _small_star(edges: DataFrame) -> DataFrame:
-    """Each node connects itself and its smaller neighbours with the smallest of these."""
+    """Connect each node and its smaller neighbours with the smallest of these."""
     from pyspark.sql import functions as F
 
-    # After a large star x is the larger node of every edge.
+    # After a large star, x is the larger node of every edge.
     least = edges.groupBy("x").agg(F.min("y").alias("m"))
     neighbours = edges.join(least, "x").select(F.col("y").alias("x"), F.col("m").alias("y")).where("x != y")
-    # The node itself stays tied to the least one, else it would be lost once its neighbours have moved.
+    # The node itself stays connected with the smallest one: otherwise it would be lost once its neighbours have moved.
     own = least.select("x", F.col("m").alias("y"))
     return neighbours.unionByName(own).distinct()
 
 
 def connected(edges: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """The smallest node of each node's component, in memory: O(e log n)."""
+    """Return the smallest node of each node's component, computed in memory: O(e log n)."""
     above: dict[Any, Any] = {}
 
     def root(node: Any) -> Any:
         above.setdefault(node, node)
-        # Halves the path on the way: each node is tied to its grandparent.
+        # Halves the path along the way: each node is linked to its grandparent.
         while above[node] != node:
             above[node] = above[above[node]]
             node = above[node]
@@ -151,6 +152,6 @@ def connected(edges: list[tuple[Any, Any]]) -> dict[Any, Any]:
     for x, y in edges:
         a, b = root(x), root(y)
         if a != b:
-            # The smaller becomes the root, so that roots are the least nodes.
+            # The smaller node becomes the root, so roots are the smallest nodes.
             above[max(a, b)] = min(a, b)
     return {node: root(node) for node in above}

@@ -24,7 +24,7 @@ from lookalike.spark._work_dir import OtherJob, Stage, WorkDir, aggregates
 
 __all__ = ["NOT_HERE", "DedupJob", "bytes_of", "columns_of", "dedup", "ensure_partitions", "kernel_of"]
 
-#: Options that mean files or one machine, and what to use instead.
+#: Options that concern files or a single machine, and what to use instead.
 NOT_HERE = {
     **dict.fromkeys(
         (
@@ -42,17 +42,17 @@ NOT_HERE = {
     "repeated_ids": "ids must be different here: rows have no order to number them by",
 }
 
-#: Rows of a partition of packed rows, about: what a task holds is some tens of bytes for each.
+#: Approximate number of rows in a partition of packed rows: a task holds some tens of bytes for each.
 _ROWS_OF_A_TASK = 4_000_000
-#: Texts of a partition to be settled, about, where they are few; see also `memory`.
+#: Approximate number of texts in a partition to be settled; see also `memory`.
 _TEXTS_OF_A_TASK = 20_000
-#: Rows that every machine may get whole, instead of a shuffle of all texts: some 50 MB.
+#: Maximum number of rows that are broadcast to every machine instead of shuffling all texts: about 50 MB.
 _ROWS_FOR_ALL = 500_000
-#: Bytes of a batch of texts, about. The vectors of larger ones grow by copies, and no cache holds them.
+#: Approximate size of a batch of texts in bytes. In larger ones, vectors are copied as they grow, and exceed all caches.
 _BYTES_OF_A_BATCH = 4 << 20
-#: Documents whose features are counted, about, and the tasks that do it: a sample is enough.
+#: Approximate number of documents whose features are counted, and the number of tasks that do it: a sample is enough.
 _COUNTED, _COUNTING_TASKS = 40_000, 2
-#: Keys of a document of a method that has no levels, about.
+#: Approximate number of keys of a document, for a method without levels.
 _KEYS_OF_A_DOCUMENT = 25
 
 
@@ -96,7 +96,7 @@ def dedup(
 
 
 def bytes_of(memory: str | int | None) -> int:
-    """A number of bytes, or a number with K, M, G or T, in bytes; by default 512 MB."""
+    """Return a number of bytes, or a number with K, M, G or T, in bytes; by default 512 MB."""
     if memory is None:
         return 512 << 20
     if isinstance(memory, bool) or not isinstance(memory, (int, str)):
@@ -118,7 +118,7 @@ def bytes_of(memory: str | int | None) -> int:
 
 
 def ensure_partitions(partitions: Any) -> None:
-    """Refuse what is no number of partitions."""
+    """Refuse a value that is not a number of partitions."""
     if partitions is None:
         return
     if isinstance(partitions, bool) or not isinstance(partitions, int):
@@ -128,7 +128,7 @@ def ensure_partitions(partitions: Any) -> None:
 
 
 def kernel_of(told: dict[str, Any]) -> _lookalike.DedupKernel:
-    """The kernel with these options of `lookalike dedup`, which must have a meaning on a cluster."""
+    """Return the kernel with these options of `lookalike dedup`, which must have a meaning on a cluster."""
     for name, reason in NOT_HERE.items():
         if told.get(name) is not None:
             raise TypeError(f"{name} is no option here: {reason}")
@@ -138,7 +138,7 @@ def kernel_of(told: dict[str, Any]) -> _lookalike.DedupKernel:
 def columns_of(
     kernel: _lookalike.DedupKernel, told: dict[str, Any], *, text: str | Sequence[str] | None, id: str | None, position: str | None
 ) -> DocumentColumns:
-    """The columns that these options read."""
+    """Return the columns that these options read."""
     if kernel.needs_position and position is None:
         raise ValueError("keep='first' wants the order of the rows, and a DataFrame has none: name a column that has it with position=")
     if position is not None and not kernel.needs_position:
@@ -175,8 +175,7 @@ class DedupJob:
             raise TypeError(f"data must be a DataFrame of Spark, not {type(data).__name__}: for other data there is lookalike.dedup")
         ensure_partitions(partitions)
         self.pair_list = told.get("pairs") or "deciding"
-        # The words that the kernel has read, not the arguments: tasks build the same kernel of them, and a
-        # resumed job compares them.
+        # The arguments as the kernel has read them: tasks build the same kernel from them, and a resumed job compares them.
         self.words = list(self.kernel.words)
         self.threshold = self.kernel.threshold
         self.partitions = partitions
@@ -201,10 +200,10 @@ class DedupJob:
     def run(
         self, work_dir: str | os.PathLike[str] | None, progress: Any = False, *, discards_others: bool = False
     ) -> SparkDedupResult:
-        """Make the missing stages. Those of other settings or rows are refused, or discarded."""
+        """Make the missing stages. Stages of other settings or rows are refused, or discarded."""
         for warning in self.kernel.warnings:
             warnings.warn(warning, stacklevel=3)
-        # Before the cluster works: a wrong argument is told at once.
+        # Before the cluster does any work, so that a wrong argument is reported at once.
         call, clear = observer(progress)
         cluster = Cluster(self.data.sparkSession)
         try:
@@ -222,12 +221,12 @@ class DedupJob:
         return _Stages(self, cluster, WorkDir(cluster, work_dir, self._told()), call).result()
 
     def _told(self) -> dict[str, Any]:
-        """The settings that distinguish this job from others, in the words of its user."""
+        """Return the settings that distinguish this job from others, in terms of the user."""
         return {
             "kind": "dedup",
             "version": _lookalike.__version__,
             "settings": self.words,
-            # It has the hashes of tables and keys, of which the settings have names only.
+            # The scheme contains the hashes of tables and keys, which the settings only name.
             "scheme": str(self.kernel.scheme),
             "columns": self.columns.told(self.data),
             "against": self.against is not None,
@@ -251,11 +250,11 @@ class _Stages:
             self._call(name, self._started, 6, False)
 
     def _partitions(self, rows: int, rows_of_a_task: int) -> int:
-        """Number of partitions of a shuffle: Spark's setting, fewer for few rows, more for many."""
+        """Return the number of partitions of a shuffle: Spark's setting, fewer for few rows, more for many."""
         if self.job.partitions is not None:
             return self.job.partitions
-        # Upwards rounded. Tasks get at most `rows_of_a_task`, and where Spark is told to have more tasks, at
-        # least a fourth of it: tasks of Python cost a process each.
+        # Rounded up. Tasks get at most `rows_of_a_task`; if Spark's setting asks for more tasks, at least a fourth of that, because each
+        # Python task costs a process.
         most = -(-rows // rows_of_a_task)
         few = -(-rows // (rows_of_a_task // 4))
         return max(1, most, min(self._default, few))
@@ -299,7 +298,7 @@ class _Stages:
         )
 
     def _sample(self) -> Stage:
-        """Counts of features in a sample of documents, and the number of documents."""
+        """Make the counts of features in a sample of documents, and the number of documents."""
         from pyspark.sql import functions as F
 
         documents = 0
@@ -308,12 +307,12 @@ class _Stages:
             nonlocal documents
             documents = self._count()
             chosen = self.job.documents.where(F.col("id").isNotNull())
-            # The stage has no rows then, but its measure is wanted: the number of documents decides about
-            # partitions and keys.
+            # In this case the stage has no rows, but its measure is needed: the number of documents determines partitions and keys.
             if not self.job.kernel.needs_levels:
                 chosen = chosen.where(F.lit(False))
             elif documents > _COUNTED:
-                # By their ids, so that every part of the data has its share, and here: a task of Python that leaves rows unread costs a process.
+                # By hashes of ids, so that every part of the data has its share, and here instead of in the task: a Python task that leaves
+                # rows unread costs a process.
                 number = F.xxhash64("id").bitwiseAND(F.lit((1 << 30) - 1))
                 chosen = chosen.where(number < F.lit((_COUNTED << 30) // documents))
             return self.cluster.run(chosen.repartition(_COUNTING_TASKS, "id"), "sample", self.job.words, schema=schema)
@@ -326,12 +325,12 @@ class _Stages:
         return self.work.stage("sample", schema, make, measure)
 
     def _count(self) -> int:
-        """Number of documents. A category that none of them has is refused: all of them would be of one."""
+        """Return the number of documents. A category that no document has is refused, because all documents would be in the same one."""
         from pyspark.sql import functions as F
 
         rows, columns = self.job.documents, self.job.columns
         if columns.category is None:
-            # Of many formats the rows are counted without a look at them.
+            # In many formats Spark can count rows without reading them.
             return rows.count()
         number, found = rows.agg(F.count(F.lit(1)), F.count("category")).collect()[0]
         if number and not found:
@@ -355,22 +354,21 @@ class _Stages:
         return kernel.levels(kernel.merge_frequencies([bytes(row["frequencies"]) for row in rows]))
 
     def _keys(self, sample: Stage) -> int:
-        """Approximate number of keys."""
+        """Return the approximate number of keys."""
         if not self.job.kernel.finds_near:
             return 0
         of_a_document = float(_KEYS_OF_A_DOCUMENT)
         if sample["sampled"]:
-            # A prefix of each set, whose length the threshold gives.
+            # A prefix of each set, whose length follows from the threshold.
             of_a_document = 1 + (1 - self.job.threshold) * sample["features"] / sample["sampled"]
         return int(of_a_document * sample["documents"])
 
     def _groups(self, sample: Stage) -> Stage:
-        """All classes and edges, packed by bucket."""
+        """Make all classes and edges, packed by bucket."""
         from pyspark.sql import functions as F
 
         count = self._partitions(self._keys(sample) + 2 * sample["documents"], _ROWS_OF_A_TASK)
-        # Many buckets for each partition: they are hashed to partitions, and of few each some tasks would have
-        # twice the work.
+        # Many buckets for each partition: buckets are hashed to partitions, and with few of them some tasks would have twice the work.
         buckets = max(64, 16 * count)
 
         def make() -> DataFrame:
@@ -412,7 +410,7 @@ class _Stages:
             raise BadInput(f'{groups["missing"]} rows have no id (column "{name}"): give each one, or leave these rows out')
         if not groups["repeated"]:
             return
-        # Their hashes are equal; which ids these are is looked up.
+        # Their hashes are equal, so look up whether the ids themselves are.
         each = self.job.documents.select("against", "id").groupBy("against", "id").agg(F.count(F.lit(1)).alias("n"))
         found = each.where("n > 1").agg(F.count(F.lit(1)).alias("repeated"), F.min("id").alias("example")).collect()[0]
         if found["repeated"]:
@@ -422,7 +420,7 @@ class _Stages:
             )
 
     def _ensure_usable(self, groups: dict[str, Any]) -> None:
-        """Refuse a column of which no value can be used to choose survivors."""
+        """Refuse a column none of whose values can be used to choose survivors."""
         missing, name = groups["keep_missing"], self.job.columns.value
         ranked = groups["new"] - missing - groups["keep_unusable"]
         if name is None or not groups["new"] or ranked:
@@ -435,7 +433,7 @@ class _Stages:
         )
 
     def _edges(self, groups: Stage) -> Stage:
-        """Classes that promising pairs and the chains of large groups connect."""
+        """Make the edges between classes that promising pairs and the chains of large groups connect."""
         from pyspark.sql import functions as F
 
         def make() -> DataFrame:
@@ -446,7 +444,7 @@ class _Stages:
         return self.work.stage("edges", "x long, y long", make, measured_edges)
 
     def _members(self, groups: Stage, components: Stage | None) -> Stage:
-        """Classes in components, and classes with copies: one row per class, and rows of some copies each."""
+        """Make the classes in components, and the classes with copies: one row per class, and rows with some copies each."""
         from pyspark.sql import functions as F
 
         schema = "component long, order binary, id string, against boolean, copies array<string>, are_against boolean"
@@ -464,17 +462,17 @@ class _Stages:
         return self.work.stage("members", schema, make, aggregates(texts=F.count(F.when(F.expr(_IS_MEMBER), 1))))
 
     def _in_components(self, members: Stage) -> DataFrame:
-        """The classes in components with their texts."""
+        """Return the classes in components with their texts."""
         from pyspark.sql import functions as F
 
         named = members.rows.where(_IS_MEMBER).select("id", "against", "component", "order")
         if members["texts"] <= _ROWS_FOR_ALL:
-            # Texts then stay where they are read; else all of them would be shuffled to find a few.
+            # Texts then stay where they are read; otherwise all of them would be shuffled to find a few.
             named = F.broadcast(named)
         return self._texts().join(named, ["id", "against"])
 
     def _clusters(self, members: Stage) -> Stage:
-        """A row for each removed document; ``is_new`` is false if the survivor was only compared with."""
+        """Make a row for each removed document; ``is_new`` is false if the survivor was only compared with."""
         from pyspark.sql import functions as F
 
         job = self.job
@@ -484,12 +482,12 @@ class _Stages:
             copies = members.rows.where("copies is not null and not are_against")
             settled = None
             if members["texts"]:
-                # No nulls: where lists are null, Spark goes over all rows of a batch for each that it adds.
+                # Empty lists instead of nulls: where lists are null, Spark goes over all rows of a batch for each row that it adds.
                 texts = self._in_components(members).withColumn("copies", F.array().cast("array<string>"))
                 own = copies.where("component is not null").select("component", "order", "id", "against", "copies", "are_against")
                 both = texts.unionByName(own, allowMissingColumns=True)
                 count = self._partitions(members["texts"], _TEXTS_OF_A_TASK)
-                # By component alone: a component is decided by one task, whatever its size.
+                # By component alone: a component is decided by a single task, whatever its size.
                 both = both.repartition(count, "component")
                 settled = self.cluster.run(both, "settle", job.words, job.memory, schema=schema)
             if not job.kernel.copies_are_pairs:
@@ -515,7 +513,7 @@ class _Stages:
         )
 
     def _pairs(self, members: Stage) -> Stage:
-        """All pairs of documents that count, the smaller id first."""
+        """Make all pairs of documents that count, the smaller id first."""
         from pyspark.sql import functions as F
 
         job = self.job
@@ -529,7 +527,7 @@ class _Stages:
         verified = self.work.stage("similar", schema, similar) if members["texts"] else None
 
         def make() -> DataFrame:
-            # Each document with the most wanted one of its class.
+            # Each document with the preferred document of its class.
             best = members.rows.select(F.col("id").alias("best"), F.col("against").alias("best_against"), "copies", "are_against")
             own = best.where("copies is null").select("best", "best_against", F.col("best").alias("id"), F.col("best_against").alias("against"))
             copies = best.where("copies is not null")
@@ -550,7 +548,7 @@ class _Stages:
             if job.kernel.copies_are_pairs:
                 is_same = (F.col("x") == F.col("y")) & (F.col("x_against") == F.col("y_against"))
                 same = side("x").join(side("y"), is_same).withColumn("similarity", F.lit(1.0))
-                # An id may stand on both sides: then the one to compare with comes first.
+                # Both sides may have the same id: the document to compare with then comes first.
                 first, second = (
                     F.struct(F.col(f"id_{name}").alias("id"), (~F.col(f"against_{name}")).alias("is_new")) for name in ("x", "y")
                 )
@@ -560,7 +558,7 @@ class _Stages:
                 return none.select(F.col("id").alias("a"), F.col("id").alias("b"), F.lit(1.0).alias("similarity"), F.lit("a").alias("against"))
             found = pairs[0] if len(pairs) == 1 else pairs[0].unionByName(pairs[1].select(pairs[0].columns))
             found = found.where(~(F.col("against_x") & F.col("against_y")))
-            # Of two documents with one id the one that was only compared with comes first.
+            # Of two documents with the same id, the one that was only compared with comes first.
             is_first = (F.col("id_x") < F.col("id_y")) | ((F.col("id_x") == F.col("id_y")) & F.col("against_x"))
             against = F.when(F.col("against_x"), F.when(is_first, "a").otherwise("b")).when(
                 F.col("against_y"), F.when(is_first, "b").otherwise("a")
@@ -570,5 +568,5 @@ class _Stages:
         return self.work.stage("pairs", "a string, b string, similarity double, against string", make)
 
 
-#: A class, and no copies, that edges lead to.
+#: Condition for the rows of classes, not of copies, that edges lead to.
 _IS_MEMBER = "component is not null and copies is null"

@@ -11,14 +11,14 @@ __all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "id_c
 
 
 def _kind(frame: DataFrame, name: str) -> str:
-    """The type of a column, or of a field ``a.b`` of a struct, in Spark's words."""
+    """Return the type of a column, or of a field ``a.b`` of a struct, in Spark's words."""
     found = _type(frame, name)
     assert found is not None, f"there is no column {name!r}"
     return found.simpleString()
 
 
 def _type(frame: DataFrame, name: str) -> Any:
-    """The type of a column or field; None if there is none."""
+    """Return the type of a column or field; None if there is none."""
     if name in frame.columns:
         return frame.schema[name].dataType
     found: Any = frame.schema
@@ -38,7 +38,8 @@ def _ensure_there(frame: DataFrame, name: Any, asked: str) -> None:
 
 
 def ensure_distinct_names(frame: DataFrame, *wanted: str) -> None:
-    """Refuse columns that Spark cannot tell from others: their names are equal, or differ by case alone. All are looked at if none is named."""
+    """Refuse columns that Spark cannot tell from others, because their names are equal or differ only in case. If none is named, all are
+    checked."""
     is_exact = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     for name in wanted or frame.columns:
         alike = [other for other in frame.columns if other == name or (not is_exact and other.lower() == name.lower())]
@@ -48,7 +49,7 @@ def ensure_distinct_names(frame: DataFrame, *wanted: str) -> None:
 
 
 def _own(frame: DataFrame, name: str) -> Column:
-    """A column by its exact name, whatever characters it contains, or a field ``a.b`` of a struct."""
+    """Return a column by its exact name, whatever characters it contains, or a field ``a.b`` of a struct."""
     from pyspark.sql import functions as F
 
     parts = [name] if name in frame.columns else name.split(".")
@@ -64,7 +65,8 @@ def _is_integer(kind: str) -> bool:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """True if one column can hold the values of both without a change of any: integers of all sizes, but no decimals of two scales."""
+    """Return true if one column can hold the values of both types without changing any: integers of all sizes, but not decimals of two
+    scales."""
     return (
         one == other
         or (_is_text(one) and _is_text(other))
@@ -74,14 +76,14 @@ def _are_alike(one: str, other: str) -> bool:
 
 
 def text_by_default(names: Sequence[str]) -> str | None:
-    """The column of texts where none is named."""
+    """Return the default column of texts."""
     if "text" in names:
         return "text"
     return names[0] if len(names) == 1 else None
 
 
 def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
-    """The column of texts; several are joined by line breaks.
+    """Return the column of texts; several are joined by line breaks.
 
     Raises:
         ValueError: there is no such column, or none is named and there is no obvious one.
@@ -112,13 +114,13 @@ def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
     columns = [_own(frame, name) for name in chosen]
     if len(columns) == 1:
         return columns[0]
-    # A text is missing if all of its parts are.
-    # `concat_ws` leaves null parts out, as the engine does, but gives an empty text where all are null.
+    # A text is missing if all of its parts are. `concat_ws` leaves null parts out, as the engine does, but returns an empty text if all are
+    # null.
     return F.when(F.coalesce(*columns).isNotNull(), F.concat_ws("\n", *columns))
 
 
 def id_column(frame: DataFrame, id: str | None) -> Column:
-    """The column of ids, as strings.
+    """Return the column of ids, as strings.
 
     Raises:
         ValueError: none is named, or there is no such column.
@@ -134,14 +136,15 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
 
 
 def checksum_of_rows(documents: DataFrame) -> Column:
-    """A number for each row of documents, whose sum detects changed rows. It has 30 bits, so sums over some billions of rows fit."""
+    """Return a number for each row of documents, whose sum detects changed rows. It has 30 bits, so that sums over some billions of rows
+    fit."""
     from pyspark.sql import functions as F
 
     return F.xxhash64(*(_own(documents, name) for name in documents.columns)).bitwiseAND(F.lit((1 << 30) - 1))
 
 
 class DocumentColumns:
-    """The columns of a DataFrame that are used, and their purposes."""
+    """The columns of a DataFrame that are used, and their roles."""
 
     def __init__(
         self,
@@ -158,11 +161,11 @@ class DocumentColumns:
         self.value = value
         self.category = category
         self.position = position
-        #: The option that asks for the category.
+        #: Option that asks for the category.
         self.category_option = category_option
 
     def documents(self, frame: DataFrame, *, is_against: bool) -> DataFrame:
-        """The documents: ``id``, ``against``, ``text`` and, if needed, ``value``, ``category``, ``position``.
+        """Return the documents: ``id``, ``against``, ``text`` and, if needed, ``value``, ``category``, ``position``.
 
         Raises:
             ValueError, TypeError: a column is missing, or has an unsuitable type.
@@ -182,7 +185,7 @@ class DocumentColumns:
             if kind.startswith(("array", "map", "struct", "binary", "variant", "void")):
                 raise TypeError(f'{asked} reads one value of a row, not {kind} (column "{name}")')
             column = _own(frame, name)
-            # Decimal numbers have no exact form in the kernel; their digits have.
+            # Decimals have no exact form in the kernel, but their digits do.
             columns.append((column.cast("string") if kind.startswith("decimal") and alias == "category" else column).alias(alias))
         if self.position is not None:
             _ensure_there(frame, self.position, "position")
@@ -193,7 +196,7 @@ class DocumentColumns:
         return frame.select(*columns)
 
     def ensure_same_types(self, data: DataFrame, against: DataFrame) -> None:
-        """Refuse to compare values of different types: in one column Spark would change some."""
+        """Refuse to compare values of different types: in a common column Spark would change some of them."""
         for name, asked in [(self.value, "keep"), (self.category, self.category_option)]:
             if name is None:
                 continue
@@ -202,7 +205,7 @@ class DocumentColumns:
                 raise TypeError(f'against: {asked} reads {other} there and {own} in the data (column "{name}"): cast one of them')
 
     def told(self, frame: DataFrame) -> dict[str, Any]:
-        """The facts that a resumed job must share: names and types of the columns used."""
+        """Return the facts that a resumed job must share: names and types of the columns used."""
         texts = [self.text] if isinstance(self.text, str) or self.text is None else list(self.text)
         names = [self.id, self.value, self.category, self.position, *texts]
         return {name: _kind(frame, name) for name in dict.fromkeys(names) if name is not None}

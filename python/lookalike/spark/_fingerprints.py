@@ -14,9 +14,9 @@ from lookalike.spark._work_dir import WorkDir, aggregates, checksum
 
 __all__ = ["fingerprint", "join"]
 
-#: Up to so many queries are shipped to every task: 8 MB.
+#: Maximum number of queries that are sent to every task: 8 MB.
 _SHIPPED = 1_000_000
-#: Entries of a partition of a table, about.
+#: Approximate number of entries of a table in one partition.
 _ENTRIES_OF_A_TASK = 2_000_000
 
 
@@ -41,7 +41,7 @@ def fingerprint(
 
 
 def narrow_scheme(scheme: Scheme | None) -> Scheme:
-    """The scheme, or the default; an error if its fingerprints do not fit a ``bigint``."""
+    """Return the scheme, or the default; raise an error if its fingerprints do not fit a ``bigint``."""
     chosen = Scheme() if scheme is None else scheme
     if "sketch=simhash:128" in str(chosen).split():
         raise ValueError("fingerprints on Spark have 64 bits: leave the sketch or preset of 128 out, or make them with lookalike.simhash")
@@ -84,11 +84,11 @@ def join(
     count = aggregates(rows=fn.count(fn.lit(1)))
 
     def codes(frame: DataFrame) -> DataFrame:
-        # Codes without their ids: equal fingerprints are compared once, and ids come back by a join at the end.
+        # Codes without their ids: equal fingerprints are compared once, and ids are joined again at the end.
         return frame.where(fn.col("fingerprint").isNotNull()).select(fn.col("fingerprint").alias("code")).distinct()
 
     if work_dir is not None:
-        # The stages have no ids, and not all fingerprints: of other ones they would be taken over all the same.
+        # The stages contain no ids and not all fingerprints, so a change of the data would not be noticed otherwise.
         sides = {"F": F.select("fingerprint"), "Q": Q.select("fingerprint")}
         measured = work.measured("sides", lambda: {name: checksum(side) for name, side in sides.items()})
         for name, side in sides.items():
@@ -103,7 +103,7 @@ def join(
         sides = [codes(F).withColumn("is_query", fn.lit(False)), queries.rows.withColumn("is_query", fn.lit(True))]
         blocks = fn.explode(fn.array(*(_block(number, distance) for number in range(distance + 1)))).alias("block")
         cut = sides[0].unionByName(sides[1]).select("code", "is_query", blocks).select("code", "is_query", "block.*")
-        # By the queries, of which a task makes tables; the other side only passes by.
+        # By the queries, from which a task makes tables; the other side only passes by.
         least = -(-queries["rows"] * (distance + 1) // _ENTRIES_OF_A_TASK)
         parts = cut.repartition(partitions or max(least, cluster.shuffle_partitions()), "block", "bits")
         return cluster.run(parts, "near_in_blocks", distance, schema=schema)
@@ -115,7 +115,7 @@ def join(
 
 
 def _block(number: int, distance: int):  # type: ignore[no-untyped-def]
-    """A block of the bits of ``code``, of about the same width as the others."""
+    """Return a block of the bits of ``code``, of about the same width as the others."""
     from pyspark.sql import functions as fn
 
     start, end = (64 * at // (distance + 1) for at in (number, number + 1))

@@ -38,7 +38,7 @@ def register(session: SparkSession, *, scheme: Scheme | None = None) -> list[str
         if by_column is not None:
             function = by_column(_task.in_task(cluster.roots, lookalike.__version__, kernel, arguments), kind)
         else:
-            # Before 4.1 there are none of Arrow columns: a row at a time.
+            # Spark before 4.1 has no functions on Arrow columns, so this one processes a row at a time.
             function = F.udf(_task.in_task(cluster.roots, lookalike.__version__, "of_one", (kernel, arguments)), kind)
         session.udf.register(name, function)
     return list(_FUNCTIONS)

@@ -1,4 +1,4 @@
-"""Files that the command for ``spark-submit`` reads: their rows, and those that could not be read."""
+"""Files that the command for ``spark-submit`` reads: their rows, and the parts that could not be read."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ FORMATS = {
     ".arc": "warc",
 }
 
-#: The column of ids that are numbered where they are repeated.
+#: Column of ids in which repeated ids are numbered.
 NUMBERED = "numbered_id"
 
-#: JSON as all read it, and no more.
+#: Options for standard JSON without extensions.
 _STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 _BROKEN = "__lookalike_broken"
@@ -46,7 +46,7 @@ _REASON = "__lookalike_reason"
 
 @dataclass
 class SparkRows:
-    """Rows of files, and what could not be read: ``source``, ``reason``, ``row``, ``count``."""
+    """Rows of files, and the parts that could not be read: ``source``, ``reason``, ``row``, ``count``."""
 
     data: DataFrame
     skipped: DataFrame | None = None
@@ -64,9 +64,10 @@ def read_files(
     discards_others: bool,
     no_quotes: bool = False,
 ) -> SparkRows:
-    """The rows of files of one format, whose ids and texts are in these columns. With ``no_quotes`` quotes in CSV are plain characters.
+    """Return the rows of files of one format, whose ids and texts are in these columns. With ``no_quotes``, quotes in CSV are plain
+    characters.
 
-    Archives are read once: their texts are written to a folder of ``work_dir``. Before that, ``check`` looks at the columns.
+    Archives are read once: their texts are written to a folder in ``work_dir``. Before that, ``check`` checks the columns.
     """
     formats = {named or _format_of(path) for path in paths}
     if len(formats) > 1:
@@ -84,15 +85,16 @@ def read_files(
         return _json_lines(session, paths, is_deep, text, id)
     reader = session.read.option("recursiveFileLookup", is_deep)
     if kind != "csv":
-        # Files that were written at different times may have different columns: of those of one file alone nothing would be said.
+        # Files written at different times may have different columns. Without merging, columns that only some files have would be dropped
+        # silently.
         return SparkRows(reader.format(kind).option("mergeSchema", True).load(paths))
     reader = reader.option("columnNameOfCorruptRecord", _BROKEN)
     separators = {"\t" if ".tsv" in path else "," for path in paths}
     if len(separators) > 1:
         raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
-    # Without `enforceSchema` the headers of all files are compared with the first.
+    # Without `enforceSchema`, the headers of all files are compared with the first.
     reader = reader.options(header=True, enforceSchema=False, sep=separators.pop())
-    # Without quotes a row ends with its line, and a backslash escapes nothing.
+    # Without quotes, a row ends with its line, and a backslash escapes nothing.
     quotes = {"quote": "", "escape": "\0"} if no_quotes else {"multiLine": True, "escape": '"'}
     reader = reader.options(**quotes)
     schema = reader.csv(paths).schema
@@ -103,7 +105,7 @@ def read_files(
 
 
 def _ensure_readable(paths: list[str]) -> None:
-    """Refuse names of files that Spark leaves out without a word, or takes for those of others."""
+    """Refuse names of files that Spark silently skips, or takes for patterns."""
     for path in paths:
         name = os.path.basename(path.rstrip("/"))
         if name.startswith(("_", ".")) and _ending(path) in FORMATS:
@@ -114,7 +116,7 @@ def _ensure_readable(paths: list[str]) -> None:
 
 
 def _has_subfolders(session: SparkSession, paths: list[str]) -> bool:
-    """True if files are in folders within those that are named, which Spark reads only if it is said, or if they are partitions."""
+    """Return true if files are in subfolders of the named folders. Spark only reads these if told to, or if they are partitions."""
     (flat, _), (deep, are_known) = _told(session, paths, is_deep=False), _told(session, paths)
     known = {path for path, *_ in flat} if are_known else set()
     below = [path for path, *_ in deep if path not in known] if are_known else []
@@ -139,20 +141,21 @@ def _ending(path: str) -> str:
 
 
 def is_delimited(path: str) -> bool:
-    """True if the name of a file says that it is CSV or TSV."""
+    """Return true if the name of a file says that it is CSV or TSV."""
     return FORMATS.get(_ending(path)) == "csv"
 
 
 def or_kept(session: SparkSession, path: str) -> str:
-    """The same path. For a folder with complete results it is that of the documents kept."""
+    """Return the path unchanged, or for a folder with complete results the path of the documents kept."""
     folder = path.rstrip("/")
     return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
 
 
 def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, text: Sequence[str] | None, id: str) -> SparkRows:
-    """Objects, one a line, and the lines that are something else, or whose text is no string.
+    """Read objects, one on each line. Set aside lines that are something else, or whose text is not a string.
 
-    Spark's reader takes the first value of a line and says nothing of what is behind it. Between brackets that is no JSON, or several values.
+    Spark's reader takes the first value of a line and silently ignores the rest. Wrapped in brackets, such a line is invalid JSON, or
+    several values.
     """
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
@@ -187,9 +190,10 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, text: Se
 
 
 def _wrong_type(schema: Any, text: Sequence[str] | None, id: str) -> Column:
-    """The reason why a parsed line is no document for the command: its text is no string, or its id neither string nor number.
+    """Return the reason why a parsed line is not a document for the command: its text is not a string, or its id neither a string nor a
+    number.
 
-    Where some values of a field are strings, Spark gives all others in their JSON form.
+    If some values of a field are strings, Spark returns all others in their JSON form.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, BooleanType, DoubleType, MapType, StringType
@@ -212,7 +216,7 @@ def _wrong_type(schema: Any, text: Sequence[str] | None, id: str) -> Column:
 
 
 def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
-    """True where a field that has a column of strings is of another type in JSON, of which a value begins with one of these signs."""
+    """Return true where a field in a column of strings has another type in JSON, whose values begin with one of these characters."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -226,7 +230,7 @@ def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
         return F.lit(False)
     for part in reversed(path):
         other = StructType([StructField(part, other)])
-    # Read as the other type, a string is null. Few strings begin like a value of it, so few lines are parsed again.
+    # Parsed as the other type, a string becomes null. Few strings begin like such a value, so few lines are parsed again.
     value, again = F.col(_FIRST), F.from_json("value", other, _STRICT)
     for part in path:
         value, again = value.getField(part), again.getField(part)
@@ -234,7 +238,7 @@ def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
 
 
 def _parted(rows: DataFrame, reason: str) -> SparkRows:
-    """Rows, and those that Spark could not parse."""
+    """Divide rows into those that Spark could parse and the others."""
     from pyspark.sql import functions as F
 
     names = [name for name in rows.columns if name != _BROKEN]
@@ -242,7 +246,7 @@ def _parted(rows: DataFrame, reason: str) -> SparkRows:
         return SparkRows(rows)
     if not names:
         raise BadInput(f"no row could be read ({reason}): is it the right --format?")
-    # Spark refuses queries that use no other column than that of broken rows, so one is part of the condition.
+    # Spark refuses queries that use only the column of broken rows, so the condition includes another one.
     broken = F.col(_BROKEN)
     other = F.concat(F.lit("x"), F.xxhash64(F.col("`" + names[0].replace("`", "``") + "`")).cast("string"))
     is_broken = broken.eqNullSafe(F.coalesce(broken, other))
@@ -253,7 +257,7 @@ def _parted(rows: DataFrame, reason: str) -> SparkRows:
 
 
 def with_urls(rows: SparkRows) -> SparkRows:
-    """The same, where rows are records of archives with a column ``url``: their ids are the addresses."""
+    """If the rows are records of archives, add a column ``url``: their ids are the addresses."""
     from pyspark.sql import functions as F
 
     if "url" in rows.data.columns or not _are_of_archives(rows.data):
@@ -266,23 +270,24 @@ def _are_of_archives(data: DataFrame) -> bool:
 
 
 def numbered_ids(rows: SparkRows, id: str, paths: list[str], work_dir: str, *, discards_others: bool) -> SparkRows:
-    """The same with the column `NUMBERED`: the second row with an id has ``ID#2``, the third ``ID#3``.
+    """Add the column `NUMBERED`, in which the second row with an id has ``ID#2``, the third ``ID#3``.
 
-    Rows have no order on a cluster. They are numbered by the names of their files, the records in these, and last their contents.
+    Rows have no order on a cluster. They are numbered by the names of their files, then by the records in these, and finally by their
+    contents.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     data = rows.data
     if NUMBERED in data.columns:
-        # Results of a job that numbered them: a second number would name them otherwise.
+        # Results of a job that has numbered them: numbering again would change the names.
         return rows
     order: list[Column] = [F.col("source"), F.col("record")] if _are_of_archives(data) else [F.col(_SOURCE)]
     contents = F.to_json(F.struct("*"))
     found = data.withColumn(_SOURCE, F.input_file_name()).withColumn(NUMBERED, id_column(data, id))
     window = Window.partitionBy(NUMBERED).orderBy(*order, contents)
     number = F.row_number().over(window)
-    # Rows without an id have no number: the job counts them.
+    # Rows without an id get no number: the job counts them.
     name = F.when(number > 1, F.concat(NUMBERED, F.lit("#"), number.cast("string"))).otherwise(F.col(NUMBERED))
     found = found.select(*(f"`{column.replace('`', '``')}`" for column in data.columns), name.alias(NUMBERED))
     written = _written(data.sparkSession, found, paths, f"{work_dir}/numbered", discards_others, id=id)
@@ -292,12 +297,12 @@ def numbered_ids(rows: SparkRows, id: str, paths: list[str], work_dir: str, *, d
 def _written(
     session: SparkSession, rows: DataFrame, paths: list[str], folder: str, discards_others: bool, id: str | None = None
 ) -> DataFrame:
-    """Rows as a stage in a folder of their own, and read from there."""
+    """Write rows as a stage in a folder of their own, and read them from there."""
     cluster = Cluster(session)
     files, are_known = _told(session, paths)
     job = {"kind": "rows", "version": _lookalike.__version__, "columns": rows.schema.simpleString(), "files": files, "id": id}
     if discards_others and not are_known:
-        # Whether they have changed since, nobody can tell.
+        # It is unknown whether the files have changed since.
         WorkDir.discard(cluster, f"{folder}/rows")
     try:
         work = WorkDir(cluster, f"{folder}/rows", job)
@@ -310,19 +315,19 @@ def _written(
 
 
 def _told(session: SparkSession, paths: list[str], *, is_deep: bool = True) -> tuple[list[Any], bool]:
-    """The files that paths and patterns stand for, those in folders within them included, with sizes and times; False where Spark
+    """Return the files for paths and patterns, including those in subfolders, with sizes and times. The second value is false if Spark
     cannot list them."""
     from pyspark.errors import PySparkException
 
     columns = ["path", "length", "cast(modificationTime as string) as time"]
     try:
-        # Without its contents, which are a column of their own.
+        # Without the contents, which are a separate column.
         reader = session.read.format("binaryFile").option("recursiveFileLookup", is_deep)
         found = reader.load(paths).selectExpr(*columns).collect()
     except (PySparkException, OSError):
         return list(paths), False
     except Exception as error:
-        # Spark 3.5 hands out some errors of Java as they are.
+        # Spark 3.5 passes some Java errors on unchanged.
         if getattr(error, "java_exception", None) is None:
             raise
         return list(paths), False
@@ -330,7 +335,7 @@ def _told(session: SparkSession, paths: list[str], *, is_deep: bool = True) -> t
 
 
 def is_finished(session: SparkSession, folder: str) -> bool | None:
-    """True if a folder has complete results, false if a job began to write some, None if there is no summary of any."""
+    """Return true if a folder has complete results, false if a job began to write some, None if it has no summary."""
     from pyspark.errors import AnalysisException
 
     try:

@@ -42,29 +42,29 @@ __all__ = [
     "with_ranks",
 ]
 
-#: Rows of a batch that goes back to Spark, at most.
+#: Maximum number of rows in a batch that is returned to Spark.
 _BATCH = 100_000
 
-#: Bytes that a task counts features in, about.
+#: Approximate size in bytes of the documents in which a task counts features.
 _COUNTED_BYTES = 256 << 20
 
 Batches = Iterator[pa.RecordBatch]
 
 
 def probe(batches: Batches) -> Batches:
-    """The version of the package, for any input."""
+    """Return the version of the package, for any input."""
     for _ in batches:
         yield pa.record_batch({"version": [lookalike.__version__]})
 
 
 def _out(table: Any, schema: pa.Schema) -> Batches:
-    """The columns of the schema, in its types."""
+    """Return the columns of the schema, in its types."""
     table = pa.table(table)
     yield from table.select(schema.names).cast(schema).to_batches(max_chunksize=_BATCH)
 
 
 def _out_packed(table: Any, schema: pa.Schema) -> Batches:
-    """Packed rows in columns of the schema, few at a time, because each may be long. Missing columns are null."""
+    """Return packed rows in the columns of the schema, few at a time, because each may be long. Missing columns are null."""
     for batch in pa.table(table).to_batches(max_chunksize=8):
         columns = [
             batch.column(field.name).cast(field.type) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
@@ -77,11 +77,11 @@ _SAMPLED = pa.schema([("frequencies", pa.binary()), ("documents", pa.int64()), (
 
 
 def sample(batches: Batches, words: list[str]) -> Batches:
-    """Counts of the features of the documents of a partition. Documents beyond the sample are read but not counted."""
+    """Count the features of the documents in a partition. Documents beyond the sample are read but not counted."""
     kernel = _lookalike.DedupKernel(words)
     documents = features = size = 0
     for batch in batches:
-        # All is read in any case: a task that leaves rows unread costs its process.
+        # Everything is read in any case: a task that leaves rows unread costs its process.
         if size < _COUNTED_BYTES:
             features += kernel.count(batch)
             documents += batch.num_rows
@@ -109,8 +109,8 @@ _PACKED = pa.schema(
 
 
 def pack(batches: Batches, words: list[str], documents: int, buckets: int, levels: bytes | None) -> Batches:
-    """Classes, ids and keys of the documents, packed by bucket; and the number of new ones, of rows without an id, the checksum of all
-    rows, and the values that the rule for survivors cannot use."""
+    """Return classes, ids and keys of the documents, packed by bucket; and the number of new documents, of rows without an id, the checksum
+    of all rows, and the values that the rule for survivors cannot use."""
     kernel = _lookalike.DedupKernel(words)
     kernel.prepare(documents, buckets, levels)
     new = missing = checksum = 0
@@ -149,7 +149,7 @@ _GROUPED = pa.schema(
 
 
 def group(batches: Batches, words: list[str], buckets: int, group_limit: int | None) -> Batches:
-    """Edges of whole buckets, packed by bucket, and the classes unchanged."""
+    """Return the edges of complete buckets, packed by bucket, and the classes unchanged."""
     whole = list(batches)
     if not whole:
         return
@@ -158,7 +158,7 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
     yield from _out_packed(table.select(["bucket", "classes"]).filter(pc.is_valid(table["classes"])), _GROUPED)
     yield from _out_packed(edges, _GROUPED)
     counts = {"edge_count": edge_count, "documents": documents, "texts": texts, "repeated": repeated}
-    # These stand in rows of their own, of bucket 0, and are handed through.
+    # These counts are in separate rows, in bucket 0, and are passed through.
     for name in ("new", "missing", "checksum", "keep_missing", "keep_unusable"):
         counts[name] = pc.sum(table[name]).as_py() or 0
     counts["keep_unusable_first"] = pc.min(table["keep_unusable_first"]).as_py()
@@ -166,7 +166,7 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
 
 
 def numbered(batches: Batches, keys: list[str], columns: list[str]) -> Batches:
-    """The rows sorted by some columns, each with its number in the partition."""
+    """Return the rows sorted by some columns, each with its number in the partition."""
     whole = list(batches)
     if not whole:
         return
@@ -179,12 +179,13 @@ _PAIRS = pa.schema([("x", pa.int64()), ("y", pa.int64())])
 
 
 def promising(batches: Batches, words: list[str]) -> Batches:
-    """Of the pairs of whole buckets that share enough to be compared, those that connect the same classes: a star for each component."""
+    """Return those pairs in complete buckets that are worth comparing, reduced to a star for each component, which connects the same
+    classes."""
     whole = list(batches)
     if whole:
         pairs = pa.table(_lookalike.DedupKernel(words).promising(whole))
         found = pa.table(_lookalike.DedupKernel.connected(pairs.to_batches()))
-        # Documents of a family make pairs by its square, and only their components are wanted.
+        # The number of pairs in a family is quadratic, but only their components are needed.
         stars = found.filter(pc.not_equal(found["node"], found["component"]))
         yield from _out(stars.rename_columns(_PAIRS.names), _PAIRS)
 
@@ -193,7 +194,7 @@ _COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])
 
 
 def components(batches: Batches) -> Batches:
-    """Each node of the edges with the smallest node that it is connected with."""
+    """Return each node of the edges with the smallest node that it is connected with."""
     whole = list(batches)
     if not whole:
         return
@@ -211,7 +212,7 @@ _PLACED = pa.schema([("bucket", pa.int32()), ("classes", pa.binary()), ("compone
 
 
 def pack_components(batches: Batches, buckets: int) -> Batches:
-    """Components, packed by the buckets of their nodes."""
+    """Return components, packed by the buckets of their nodes."""
     whole = list(batches)
     if whole:
         yield from _out_packed(_lookalike.DedupKernel.pack_components(whole, buckets), _PLACED)
@@ -230,7 +231,7 @@ _MEMBERS = pa.schema(
 
 
 def members(batches: Batches, words: list[str]) -> Batches:
-    """The classes of whole buckets that are in a component or have copies, and rows of these copies."""
+    """Return the classes of complete buckets that are in a component or have copies, and rows of these copies."""
     whole = list(batches)
     if whole:
         yield from _out(_lookalike.DedupKernel(words).members(whole), _MEMBERS)
@@ -248,9 +249,9 @@ _SETTLED = pa.schema(
 
 
 def settle(batches: Batches, words: list[str], memory: int) -> Batches:
-    """The documents of whole components that are removed.
+    """Return the documents of complete components that are removed.
 
-    Components larger than ``memory`` go to the job of one machine, which uses temporary files: components are independent units of
+    Components larger than ``memory`` are passed to the job of one machine, which uses temporary files: components are independent units of
     work, so comparing within each of them makes all comparisons.
     """
     kernel = _lookalike.DedupKernel(words)
@@ -275,7 +276,7 @@ def settle(batches: Batches, words: list[str], memory: int) -> Batches:
 
 
 def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
-    """The classes among the rows; rows of copies are set aside."""
+    """Return the classes among the rows, and put rows of copies into a list."""
     for batch in batches:
         of_copies = pc.greater(pc.list_value_length(batch.column("copies")), 0)
         classes = batch.select([name for name in batch.schema.names if name not in ("copies", "are_against")])
@@ -287,17 +288,17 @@ def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
 
 
 def with_ranks(held: list[pa.RecordBatch]) -> tuple[pa.Table, pa.Table]:
-    """The rows with their ranks; and ``order``, ``id``, ``against`` in the order of the ranks."""
+    """Return the rows with their ranks; and ``order``, ``id``, ``against`` in the order of the ranks."""
     table = pa.Table.from_batches(held)
-    # Order is unique, for ids are part of it: ranks depend on the documents alone. The argsort of an argsort is
-    # the rank of each row.
+    # The order is unique, because ids are part of it, so ranks depend only on the documents. The argsort of an argsort is the rank of each
+    # row.
     by_rank = pc.sort_indices(table["order"])
     rank = pc.sort_indices(by_rank).cast(pa.int64())
     return table.append_column("rank", rank), table.select(["order", "id", "against"]).take(by_rank)
 
 
 def _joined(members: pa.Table, joined: pa.Table) -> pa.Table:
-    """The preferred document of each class that joins a survivor."""
+    """Return the preferred document of each class that joins a survivor."""
     survivors = members.take(joined["survivor"])
     return pa.table(
         {
@@ -311,12 +312,12 @@ def _joined(members: pa.Table, joined: pa.Table) -> pa.Table:
 
 
 def _joined_copies(members: pa.Table, joined: pa.Table, copies: list[pa.RecordBatch], are_pairs: bool) -> pa.Table:
-    """The other documents of classes: removed with their class, or for its preferred document."""
+    """Return the other documents of classes: removed with their class, or for its preferred document."""
     if not copies:
         return _SETTLED.empty_table()
     table = pa.Table.from_batches(copies)
     table = table.filter(pc.invert(table["are_against"])).combine_chunks()
-    # Copies have the order of their class, by which they find it.
+    # Copies have the order of their class, by which it is found.
     rank = pc.index_in(table["order"], value_set=members["order"].combine_chunks())
     at = pc.index_in(rank.cast(pa.int64()), value_set=joined["rank"].combine_chunks())
     own = members.take(rank)
@@ -350,12 +351,12 @@ _SIMILAR = pa.schema(
 
 
 def verified_pairs(batches: Batches, words: list[str]) -> Batches:
-    """All pairs of classes of whole components that count, by their preferred documents."""
+    """Return all pairs of classes in complete components that count, by their preferred documents."""
     whole = list(batches)
     if not whole:
         return
     ranked, members = with_ranks(whole)
-    # A class that has a document to compare with may have others too: none is fixed here.
+    # A class with a document to compare with may also have others, so no class is fixed here.
     found = pa.table(_lookalike.DedupKernel(words).verify(ranked.drop(["against"]).to_batches()))
     x, y = members.take(found["x"]), members.take(found["y"])
     columns = [x["id"], x["against"], y["id"], y["against"], found["similarity"]]
@@ -366,7 +367,7 @@ _CHUNKED = pa.schema([("id", pa.string()), ("unit", pa.binary()), ("chunking", p
 
 
 def chunks(batches: Batches, words: list[str]) -> Batches:
-    """A row for each document with the hash of its text, and rows with the chunks of each text, for each chunking."""
+    """Return a row for each document with the hash of its text, and rows with the chunks of each text, for each chunking."""
     texts = _lookalike.TextChunks(words)
     for batch in batches:
         missing = batch.column("id").null_count
@@ -381,7 +382,7 @@ def chunks(batches: Batches, words: list[str]) -> Batches:
 
 
 def fingerprints(batches: Batches, scheme: str) -> Batches:
-    """The fingerprint of each text as the bits of a long; null for a text without features."""
+    """Return the fingerprint of each text as the bits of a long; null for a text without features."""
     chosen = lookalike.Scheme(scheme)
     schema = pa.schema([("id", pa.string()), ("fingerprint", pa.int64())])
     for batch in batches:
@@ -393,13 +394,13 @@ _NEAR = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("distance", pa.int32()
 
 
 def _near(codes: pa.Array, queries: pa.Array, distance: int) -> pa.Table:
-    """Pairs of positions, ``a`` among the codes and ``b`` among the queries."""
+    """Return pairs of positions, ``a`` among the codes and ``b`` among the queries."""
     found = lookalike.join(codes.view(pa.uint64()), queries.view(pa.uint64()), distance, threads=1)
     return pa.table(found)
 
 
 def near_queries(batches: Batches, queries: list[int], distance: int) -> Batches:
-    """Pairs of a code and any query within the distance."""
+    """Return pairs of a code and any query within the distance."""
     asked = pa.array(queries, pa.int64())
     whole = list(batches)
     if not whole or not queries:
@@ -411,9 +412,9 @@ def near_queries(batches: Batches, queries: list[int], distance: int) -> Batches
 
 
 def near_in_blocks(batches: Batches, distance: int) -> Batches:
-    """Pairs of a code and a query within the distance, from all rows of some values of some blocks.
+    """Return pairs of a code and a query within the distance, from all rows of some values of some blocks.
 
-    A pair may agree in several blocks: it belongs to the first.
+    A pair may agree in several blocks: it is returned for the first.
     """
     whole = list(batches)
     if not whole:
@@ -432,7 +433,7 @@ def near_in_blocks(batches: Batches, distance: int) -> Batches:
 
 
 def _first_agreement(x: pa.Array, y: pa.Array, number: int, distance: int) -> pa.Array:
-    """True if a block is the first in which two codes agree."""
+    """Return true if a block is the first in which two codes agree."""
     differing = pc.bit_wise_xor(x.view(pa.uint64()), y.view(pa.uint64()))
     chosen = pa.array([True] * len(x), pa.bool_())
     for at in range(number + 1):
@@ -444,23 +445,23 @@ def _first_agreement(x: pa.Array, y: pa.Array, number: int, distance: int) -> pa
 
 
 def _strings(texts: pa.Array) -> pa.Array:
-    """The same. Where all are the literal null, Spark names no type."""
+    """Return the texts as strings: if all are a literal null, Spark gives them no type."""
     return texts.cast(pa.string()) if pa.types.is_null(texts.type) else texts
 
 
 def sql_simhash(texts: pa.Array, scheme: str) -> pa.Array:
-    """The fingerprint of each text."""
+    """Return the fingerprint of each text."""
     return pa.array(lookalike.simhash(_strings(texts), scheme=lookalike.Scheme(scheme), threads=1)).view(pa.int64())
 
 
 def sql_minhash(texts: pa.Array, scheme: str) -> pa.Array:
-    """The signature of each text."""
+    """Return the signature of each text."""
     found = pa.array(lookalike.minhash(_strings(texts), scheme=lookalike.Scheme(scheme), threads=1))
     return found.cast(pa.list_(pa.int64()))
 
 
 def sql_resemblance(a: pa.Array, b: pa.Array, scheme: str) -> pa.Array:
-    """The resemblance of the texts of each row."""
+    """Return the resemblance of the texts in each row."""
     a, b = _strings(a), _strings(b)
     there = pc.and_(pc.is_valid(a), pc.is_valid(b))
     none = pa.scalar(None, pa.float64())
@@ -469,30 +470,30 @@ def sql_resemblance(a: pa.Array, b: pa.Array, scheme: str) -> pa.Array:
 
 
 def sql_extract(pages: pa.Array) -> pa.Array:
-    """The main text of each page."""
+    """Return the main text of each page."""
     return pa.array(lookalike.extract(_strings(pages), threads=1)).cast(pa.string())
 
 
 def of_one(*given: Any) -> Any:
-    """A function of columns, for a single row: values, and last its name and arguments."""
+    """Apply a function of columns to a single row, given its values, and last its name and arguments."""
     *values, name, arguments = given
-    # `pa.string()` named, since a column of one null would be of the type null.
+    # With an explicit `pa.string()`, because a column of one null would have the type null.
     columns = [pa.array([value], pa.string()) for value in values]
     return globals()[name](*columns, *arguments).to_pylist()[0]
 
 
 def read_archives(batches: Batches, words: list[str]) -> Batches:
-    """The records of each file that a row names."""
+    """Return the records of each file that a row names."""
     for batch in batches:
         for file in batch.to_pylist():
             path, is_found = file["path"], file["is_found"]
-            # One that was found may have been removed since.
+            # A file that was found may have been removed since.
             own = [*words, "--skip-unreadable"] if is_found and "--skip-unreadable" not in words else words
             yield from _records(path, own)
 
 
 def _records(path: str, words: list[str]) -> Batches:
-    """The records of a file and its losses, read by the command in a separate process: if that crashes, this one survives."""
+    """Return the records of a file and its losses, read by the command in a separate process: if that crashes, this one survives."""
     import json
     import os
     import subprocess
@@ -508,7 +509,7 @@ def _records(path: str, words: list[str]) -> Batches:
         out = os.path.join(folder, "records.parquet")
         call = [sys.executable, "-m", "lookalike", "extract", path, f"--output={out}", "--json", *words]
         done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL)
-        # 3 is done with losses.
+        # Status 3 means done with losses.
         if done.returncode not in (0, 3):
             raise BadInput(f"{path}: {done.stderr.strip()}", source=path)
         with pyarrow.parquet.ParquetFile(out) as file:
@@ -517,14 +518,14 @@ def _records(path: str, words: list[str]) -> Batches:
         lost = [
             {"source": path, "reason": f"{loss['kind']}: {loss['first']}", "count": loss["count"]}
             for loss in json.loads(done.stdout)["skipped"]
-            # Other records, such as requests, are no documents.
+            # Other records, such as requests, are not documents.
             if loss["loss"] != "none"
         ]
         yield from _records_of(pa.Table.from_pylist(lost))
 
 
 def _records_of(table: pa.Table) -> Batches:
-    """Rows with all columns of records, null if they are missing."""
+    """Return rows with all columns of records, null if they are missing."""
     columns = {
         field.name: table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type) for field in _RECORDS
     }

@@ -1,10 +1,10 @@
 """Chunks that documents share, counted by shuffles.
 
 Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the web* (WebDB 1998), section 2. One of several equal texts is used.
-Pairs are formed from the list of documents of each chunk, sorted by both documents and counted: the *sort-based approach*. If a row
-needs T chunks, each document leaves its T - 1 most common chunks out of these lists, as *probabilistic counting* leaves out very common
-chunks. Two documents that share T chunks still meet in one list: that of the least common chunk that they share, because T - 1 shared
-chunks are more common. Chunks left out are added for pairs that met, so counts are exact.
+Pairs are formed from the list of documents of each chunk, sorted by both documents and counted: the *sort-based approach*. If a row needs T
+chunks, each document leaves its T - 1 most common chunks out of these lists, as *probabilistic counting* leaves out very common chunks. Two
+documents that share T chunks still meet in one list: that of the least common chunk that they share, because T - 1 shared chunks are more
+common. Chunks left out are added for pairs that met, so counts are exact.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
 __all__ = ["overlap"]
 
-#: Chunks that so few texts share are never left out.
+#: Maximum number of texts of a chunk that is never left out.
 _COMMON = 16
 
-#: Options of `lookalike overlap` about what a DataFrame is not, or about more than pairs of documents.
+#: Options of `lookalike overlap` that concern things other than a DataFrame or pairs of documents.
 _NOT_OF_PAIRS = dict.fromkeys(
     "by server address copies_of rerank engine copy_containment set_page_share set_server_share alias_pages memory".split(),
     "pairs of documents are all that is counted here: for servers, page sets and single documents there is lookalike.overlap",
@@ -75,7 +75,7 @@ class _Overlap:
         self.common = common
 
     def rows(self, documents: DataFrame, id: str) -> DataFrame:
-        """The rows, from documents with ``id`` and ``text``."""
+        """Return the rows, from documents with ``id`` and ``text``."""
         from pyspark.sql import functions as F
 
         schema = "id string, unit binary, chunking int, chunks array<long>"
@@ -99,7 +99,7 @@ class _Overlap:
         sets = self.work.stage(
             "sets",
             "unit binary, chunking int, chunks array<long>",
-            # A text that several tasks had stands there several times.
+            # A text that several tasks processed appears several times.
             lambda: cut_texts.rows.where("chunking is not null").select("unit", "chunking", "chunks").dropDuplicates(["unit", "chunking"]),
         )
         units = self.work.stage("units", "x binary, y binary, chunking int, shared long", lambda: self._units(sets))
@@ -110,7 +110,7 @@ class _Overlap:
         return self.work.stage("pairs", schema, lambda: self._pairs(named, sets, units)).rows
 
     def _of_chunking(self, values: Sequence[Any]) -> Column:
-        """The value for the chunking of each row."""
+        """Return the value for the chunking of each row."""
         from pyspark.sql import functions as F
 
         return F.element_at(F.array(*map(F.lit, values)), F.col("chunking") + 1)
@@ -119,25 +119,25 @@ class _Overlap:
         return self._of_chunking([least for _, least in self.chunks.chunkings])
 
     def _units(self, sets: Stage) -> DataFrame:
-        """Pairs of texts that share enough chunks, and how many."""
+        """Make the pairs of texts that share enough chunks, with the number of these."""
         from pyspark.sql import functions as F
 
         each = sets.rows.select("unit", "chunking", F.explode("chunks").alias("chunk"))
         shared = each.groupBy("chunking", "chunk").agg(F.count(F.lit(1)).alias("units")).where("units > 1")
         each = each.join(shared, ["chunking", "chunk"]).withColumn("least", self._least())
-        # With a least of 1 nothing may be left out: a pair may share this one chunk.
+        # With a minimum of 1, nothing may be left out: a pair may share only this chunk.
         is_common = (F.col("units") > self.common) & (F.col("least") > 1)
-        # The most common first. Ties are broken alike for all texts.
+        # The most common first. Ties are broken in the same way for all texts.
         common = each.where(is_common).groupBy("unit", "chunking", "least")
         common = common.agg(F.sort_array(F.collect_list(F.struct((-F.col("units")).alias("place"), "chunk"))).alias("common"))
         common = common.withColumn("common", F.expr("transform(common, it -> it.chunk)"))
         kept = F.expr("slice(common, least, greatest(size(common) - least + 1, 0))")
         listed = each.where(~is_common).select("chunking", "chunk", "unit", F.lit(1).alias("counts"))
-        # Pairs meet in what is kept of the common ones; all of these are added up below.
+        # Pairs meet in the common chunks that are kept; all common chunks are added below.
         listed = listed.unionByName(common.select("chunking", F.explode(kept).alias("chunk"), "unit", F.lit(0).alias("counts")))
         x = listed.select("chunking", "chunk", F.col("unit").alias("x"), "counts")
         y = listed.select("chunking", "chunk", F.col("unit").alias("y"))
-        # Quadratic in the texts of a chunk: why the common ones are thinned out above.
+        # Quadratic in the number of texts of a chunk, which is why common chunks are thinned out above.
         met = x.join(y, ["chunking", "chunk"]).where("x < y").groupBy("x", "y", "chunking").agg(F.sum("counts").alias("counted"))
         for side in ("x", "y"):
             own = common.select(F.col("unit").alias(side), "chunking", F.col("common").alias(f"common_{side}"))
@@ -148,7 +148,7 @@ class _Overlap:
         return met.select("x", "y", "chunking", shared_chunks).where(F.col("shared") >= self._least())
 
     def _pairs(self, named: DataFrame, sets: Stage, units: Stage) -> DataFrame:
-        """Pairs of documents for pairs of texts."""
+        """Return pairs of documents for pairs of texts."""
         from pyspark.sql import functions as F
 
         if not self.chunks.lists_copies:
@@ -160,7 +160,7 @@ class _Overlap:
         found = found.where(F.col("shared") / F.least("size_x", "size_y") >= self.chunks.min_containment)
         for side in ("x", "y"):
             found = found.join(named.select(F.col("unit").alias(side), F.col("id").alias(f"id_{side}")), side)
-        # Ids of one pair stand in their own order, whatever that of the texts is.
+        # The ids of a pair are in their own order, whatever that of the texts is.
         is_turned = F.col("id_x") > F.col("id_y")
         pairs = found.select(
             F.least("id_x", "id_y").alias("a"),

@@ -72,7 +72,7 @@ class SparkDedupResult:
         if self._pairs is not None:
             return self._pairs.rows
         both = [F.col("id"), F.col("survivor")]
-        # Of two documents with one id the one that was only compared with comes first.
+        # Of two documents with the same id, the one that was only compared with comes first.
         against = F.when(F.col("survivor") <= F.col("id"), "a").otherwise("b")
         return self.decided.select(
             F.least(*both).alias("a"), F.greatest(*both).alias("b"), "similarity", F.when(~F.col("is_new"), against).alias("against")
@@ -110,7 +110,7 @@ class SparkDedupResult:
         of_removed = self.decided.join(numbers, ["survivor", "is_new"]).select(
             F.col("id").alias(_ID), "cluster_id", "cluster_size", "survivor", "similarity", "reason"
         )
-        # A survivor that was only compared with is no row of the data.
+        # A survivor that was only compared with is not a row of the data.
         own = numbers.where("is_new").select(
             F.col("survivor").alias(_ID),
             "cluster_id",
@@ -147,8 +147,8 @@ class SparkDedupResult:
 
         def make() -> DataFrame:
             sizes = self.decided.groupBy("survivor", "is_new").agg((F.count(F.lit(1)) + 1).alias("cluster_size"))
-            # By ranges, so that partitions follow each other in the order of ids: a number is the place in its
-            # partition, and all partitions before it.
+            # By ranges, so that partitions follow one another in the order of ids: the number of a row is its position in its partition
+            # plus the sizes of all partitions before.
             count = -(-max(1, self._clusters["clusters"]) // 500_000)
             ordered = sizes.repartitionByRange(count, "is_new", "survivor").withColumn("part", F.spark_partition_id())
             return self._cluster.run(ordered, "numbered", ["is_new", "survivor"], names, schema=schema)

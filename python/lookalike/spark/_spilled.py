@@ -1,4 +1,4 @@
-"""Components that do not fit into the memory of a task: the job of one machine decides about them, using temporary files."""
+"""Components that do not fit into the memory of a task: the job of one machine decides on them, using temporary files."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from lookalike.spark._kernels import with_ranks
 
 __all__ = ["settle"]
 
-#: Options of the job that are the front's own here.
+#: Options of the job that are set here.
 _OWN = ("--keep", "--within", "--across", "--memory", "--threads", "--pairs", "--tmp", "--output")
 
 
 def settle(
     held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], words: list[str], memory: int
 ) -> tuple[pa.Table, pa.Table]:
-    """The members in the order of survivors, and the classes that join others: ``rank``, ``survivor``, ``similarity``, ``reason``.
+    """Return the members in the order of survivors, and the classes that join others: ``rank``, ``survivor``, ``similarity``, ``reason``.
 
-    The rows are written to disk once; those of ``against`` separately, because they come first. Everything except the texts stays in
-    memory and gives the ranks once it is complete. Ranks are the order of survivors, so ``keep`` is the least rank.
+    The rows are written to disk once; those of ``against`` separately, because they come first. Everything except the texts stays in memory
+    and gives the ranks once it is complete. Ranks are the order of survivors, so ``keep`` is the least rank.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
         files = _on_disk(itertools.chain(held, rest), folder)
-        # On disk by now. The list is the caller's, who would keep the batches in memory.
+        # The batches are on disk now. The list belongs to the caller, who would otherwise keep them in memory.
         held.clear()
         scope = next((word for word in words if word.startswith(("--within", "--across"))), None)
-        # Pages of one site are judged otherwise by their category, too.
+        # With this option, the category also determines how pages of one site are judged.
         by_site = "--distance-for=site" in words
         own = [word for word in words if not word.startswith(_OWN)]
         own += [scope] if scope is not None else []
@@ -59,7 +59,7 @@ def settle(
                 )
                 break
             except MemoryLimit as error:
-                # Each step asks for what it needs at least; there is nobody to ask for more but the system.
+                # Each step requires a minimum of memory, so raise the limit; if there is too little, only the system can refuse it.
                 if error.needed is None or error.needed <= memory:
                     raise
                 memory = error.needed
@@ -76,14 +76,14 @@ def settle(
 
 
 class _Files:
-    """Documents on disk, those to compare with and the others, with their ranks, given once all were there."""
+    """Documents on disk, those to compare with and the others, with their ranks, which are known once all documents are there."""
 
     def __init__(self, names: list[str], ranks: list[pa.ChunkedArray], members: pa.Table) -> None:
         self._names = names
         self._ranks = ranks
-        #: Documents to compare with, and others.
+        #: Number of documents to compare with, and of others.
         self.counts = [len(side) for side in ranks]
-        #: ``order``, ``id`` and ``against`` in the order of the ranks.
+        #: Columns ``order``, ``id`` and ``against`` in the order of the ranks.
         self.members = members
 
     def against(self) -> pa.RecordBatchReader | None:

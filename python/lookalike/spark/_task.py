@@ -7,13 +7,13 @@ from typing import Any
 
 
 def in_task(roots: list[str], version: str | None, call: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    """A function that calls ``call`` of :mod:`lookalike.spark._kernels` with its own arguments followed by ``arguments``.
+    """Return a function that calls ``call`` of :mod:`lookalike.spark._kernels` with its own arguments followed by ``arguments``.
 
-    ``roots`` are folders that may contain the package; relative ones are archives that Spark unpacked. The function may use only what
-    is passed to it: this module does not exist where it runs.
+    ``roots`` are folders that may contain the package; relative ones are archives that Spark unpacked. The function may only use what is
+    passed to it: this module does not exist where it runs.
     """
 
-    # Without annotations: Spark would take them for a statement on what kind of function this is.
+    # Without annotations, from which Spark would infer the kind of the function.
     def run(*given):  # type: ignore[no-untyped-def]
         import gc
         import importlib
@@ -39,8 +39,8 @@ def in_task(roots: list[str], version: str | None, call: str, arguments: tuple[A
         is_first = "lookalike.spark._kernels" not in sys.modules
         kernels = importlib.import_module("lookalike.spark._kernels")
         if is_first:
-            # Spark collects garbage after each task. What modules consist of lives as long as the process, and
-            # looking through it takes as long as a small task.
+            # Spark collects garbage after each task. Objects of modules live as long as the process, and scanning them takes as long as a
+            # small task.
             gc.freeze()
         return getattr(kernels, call)(*given, *arguments)
 

@@ -1,4 +1,4 @@
-"""Values of documents that a rule for survivors cannot use, counted as the job of one machine counts them."""
+"""Values of documents that a rule for survivors cannot use, counted in the same way as by the job of one machine."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["UsableValues"]
 
 
 class UsableValues:
-    """Counts of values that are missing or unusable, for the rule that ``words`` have.
+    """Counters of values that are missing or unusable for the rule in ``words``.
 
-    The job of one machine judges each value, in documents of one text each: it has the only parser of dates and numbers.
+    The job of one machine judges each value, in documents with one text each: it has the only parser of dates and numbers.
     """
 
     def __init__(self, words: list[str]) -> None:
         rule = next((word for word in words if word.startswith("--keep=")), "")
         fields = [part for part in rule.removeprefix("--keep=").split(",") if ":" in part]
-        #: The rule with the name that the column has here.
+        #: The rule, with the name that the column has here.
         self._rule = fields[0].partition(":")[0] + ":value" if fields else None
         self._missing = 0
         self._unusable = 0
@@ -45,16 +45,16 @@ class UsableValues:
         try:
             counts = self._judged(values)
         except BadInput as error:
-            # No value can be used, which is an error there; elsewhere some may be usable.
+            # No value can be used, which is an error in that job; in other partitions some may be usable.
             counts = {"keep_missing": missing, "keep_unusable": len(values) - missing, "keep_unusable_first": _example(str(error))}
         self._missing += counts["keep_missing"]
         self._unusable += counts["keep_unusable"]
         first = _without_place(counts["keep_unusable_first"])
-        # The least one, not the first: it does not depend on the order.
+        # The smallest one, not the first, so that it does not depend on the order.
         self._first = min(filter(None, (self._first, first)), default=None)
 
     def counts(self) -> dict[str, list[Any]]:
-        """Columns of one row."""
+        """Return the counts as columns of one row."""
         return {"keep_missing": [self._missing], "keep_unusable": [self._unusable], "keep_unusable_first": [self._first]}
 
     def _judged(self, values: pa.Array) -> dict[str, Any]:
@@ -70,11 +70,11 @@ class UsableValues:
 
 
 def _example(told: str) -> str | None:
-    """The value that an error names, and why it cannot be used."""
+    """Return the value that an error names, and the reason why it cannot be used."""
     _, found, rest = told.partition("the first: ")
     return rest.split(": max: and min:")[0].split(": newest: takes")[0] if found else None
 
 
 def _without_place(first: str | None) -> str | None:
-    """The same without the number of the record, which is that in a batch."""
+    """Return the message without the number of the record, which only counts within a batch."""
     return first.partition(": ")[2] if first and first.startswith("documents, record") else first

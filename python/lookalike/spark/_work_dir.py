@@ -1,4 +1,4 @@
-"""The folder of a job: its stages as Parquet, and a record of the complete ones."""
+"""The folder of a job: its stages as Parquet, and markers of the complete ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lookalike.spark._types import Column, DataFrame
 
 __all__ = ["PATTERN_SIGNS", "OtherJob", "Stage", "WorkDir", "aggregates", "checksum", "numbered_through", "parts"]
 
-#: What Spark reads as a pattern in a path.
+#: Characters that Spark interprets as a pattern in a path.
 PATTERN_SIGNS = "[]{}*?"
 
-#: The folder of the markers.
+#: Folder of the markers.
 _MARKERS = "stages"
 
 
@@ -48,31 +48,31 @@ class Stage:
 
 
 class OtherJob(LookalikeError):
-    """Stages in a folder that were made for other settings, or of other rows."""
+    """Stages in a folder that were made for other settings or from other rows."""
 
 
 class WorkDir:
     """Stages of one job.
 
-    Each attempt at a stage has a folder of Parquet files of its own, and a marker once it is complete: a file that names the attempt, the one
-    of the stage before it, and its measures. Only folders that markers name are read. So several drivers can work on one job: each
-    follows one chain of attempts, and stages of two chains are never mixed. The first marker is the job itself: stages of another job
-    are never reused. Spark reads and writes everything, because the driver may have no access to the files of the cluster.
+    Each attempt at a stage has its own folder of Parquet files, and a marker once it is complete: a file that names the attempt, the
+    attempt at the previous stage, and its measures. Only folders that markers name are read. So several drivers can work on one job: each
+    follows one chain of attempts, and stages of two chains are never mixed. The first marker is the job itself: stages of another job are
+    never reused. Spark reads and writes everything, because the driver may have no access to the files of the cluster.
     """
 
     def __init__(self, cluster: Cluster, path: str | os.PathLike[str] | None, job: Mapping[str, Any]) -> None:
         self._cluster = cluster
-        # Nobody resumes there, so nothing is marked.
+        # Nobody resumes from a temporary folder, so nothing is marked.
         self._is_temporary = path is None
         self.path = _temporary(cluster) if path is None else _plain(path)
         self.stages: list[Stage] = []
-        #: What makes the job another one than others.
+        #: Settings that distinguish the job from others.
         self.job = dict(job)
         own = json.dumps(job, sort_keys=True)
-        #: The last attempt of the chain that is followed.
+        #: Last attempt in the chain that is followed.
         self._last = hashlib.blake2b(own.encode(), digest_size=8).hexdigest()
         self._marks = [] if self._is_temporary else _marks(cluster, self.path)
-        # As it comes back from the marker: tuples are lists there, keys strings.
+        # In the form in which markers return it: with lists instead of tuples, and strings as keys.
         self._take(json.loads(own))
 
     @staticmethod
@@ -80,7 +80,7 @@ class WorkDir:
         """Remove all stages, of whatever job. Nothing else in the folder is touched."""
         folder = _plain(path)
         names = sorted({mark["name"] for mark in _marks(cluster, folder)} - {"job"})
-        # Markers last: a stage without its files is made again.
+        # Markers last: a stage whose files are missing is made again.
         for name in [*names, _MARKERS]:
             cluster.session.range(0).write.mode("overwrite").parquet(f"{folder}/{name}")
 
@@ -106,7 +106,7 @@ class WorkDir:
             return
         mark = {"name": name, "attempt": attempt, "after": self._last, "told": told}
         row = self._cluster.session.range(1, numPartitions=1).select(F.lit(json.dumps(mark)).alias("mark"))
-        # A folder each. Two drivers that append to one folder remove each other's unfinished files.
+        # A separate folder for each: two drivers that append to one folder would remove each other's unfinished files.
         row.write.parquet(f"{self.path}/{_MARKERS}/attempt={attempt}")
 
     def ensure_same_rows(self, stage: Stage, rows: DataFrame, measure: str = "checksum") -> None:
@@ -120,11 +120,11 @@ class WorkDir:
             )
 
     def _read(self, name: str, attempt: str, schema: str) -> DataFrame:
-        # With its schema the files need not be looked at first.
+        # With a given schema, the files need not be read first to infer it.
         return self._cluster.session.read.schema(schema).parquet(f"{self.path}/{name}/{attempt}")
 
     def measured(self, name: str, measure: Callable[[], dict[str, Any]]) -> Stage:
-        """A stage without rows: the numbers computed by ``measure``."""
+        """Return a stage without rows: the numbers computed by ``measure``."""
         return self._stage(name, None, lambda _: measure())
 
     def stage(
@@ -136,13 +136,14 @@ class WorkDir:
         *,
         is_packed: bool = False,
     ) -> Stage:
-        """A stage with the rows that ``make`` returns. The result of ``measure`` on them is stored with the marker. Packed rows are written unchanged."""
+        """Return a stage with the rows that ``make`` returns. The result of ``measure`` on them is stored with the marker. Packed rows are
+        written unchanged."""
 
         def write(attempt: str) -> dict[str, Any]:
-            # Most values are ids and hashes: a dictionary would be filled and then thrown away.
+            # Most values are ids and hashes, so a dictionary would be filled and then discarded.
             writer = make().write.option("parquet.enable.dictionary", "false")
             if is_packed:
-                # Long rows of hashes, which nothing makes fewer.
+                # Long rows of hashes, which cannot be compressed.
                 writer = writer.option("compression", "uncompressed")
             writer.parquet(f"{self.path}/{name}/{attempt}")
             rows = self._read(name, attempt, schema)
@@ -170,9 +171,9 @@ class WorkDir:
         return stage
 
     def _earlier(self, name: str, schema: str | None) -> dict[str, Any] | None:
-        """The marker of a complete stage that follows the one before it, if its rows are all there."""
+        """Return the marker of a complete stage that follows the previous one, if its rows are all there."""
         found = [mark for mark in self._marks if (mark["name"], mark["after"]) == (name, self._last)]
-        # Of several the same each time. All are right, but later stages belong to one of them.
+        # If there are several, always choose the same one. All are correct, but later stages belong to one of them.
         for mark in sorted(found, key=lambda mark: (not self._is_continued(mark), mark["attempt"])):
             if schema is None or self._is_whole(mark, schema):
                 return mark
@@ -182,7 +183,7 @@ class WorkDir:
         return any(later["after"] == mark["attempt"] for later in self._marks)
 
     def _is_whole(self, mark: dict[str, Any], schema: str) -> bool:
-        """False if files of the stage were lost. The ends of the files tell how many rows they have."""
+        """Return false if files of the stage were lost. The footers of the files tell how many rows they have."""
         from pyspark.errors import AnalysisException
 
         try:
@@ -197,7 +198,7 @@ class WorkDir:
         start = time.monotonic()
         try:
             told = work()
-        except Exception as error:  # Spark 3.5 hands out those of Java where it writes.
+        except Exception as error:  # Spark 3.5 passes Java errors on when it writes.
             bad = told_by_task(error)
             if bad is None:
                 raise
@@ -206,7 +207,7 @@ class WorkDir:
 
 
 def _temporary(cluster: Cluster) -> str:
-    """A folder that lives as long as the interpreter: any frame made of the results may read it."""
+    """Return a folder that lives as long as the interpreter, because any frame made from the results may read it."""
     if not cluster.is_local:
         raise LookalikeError("name a folder that all machines of the cluster see with work_dir=: there is none by default")
     folder = tempfile.mkdtemp(prefix="lookalike-spark-")
@@ -223,14 +224,14 @@ def _plain(path: str | os.PathLike[str]) -> str:
 
 
 def _marks(cluster: Cluster, folder: str) -> list[dict[str, Any]]:
-    """All markers: of the job, and of complete attempts at its stages."""
+    """Return all markers: that of the job, and those of complete attempts at its stages."""
     from pyspark.errors import AnalysisException
 
     reader = cluster.session.read.schema("mark string").option("recursiveFileLookup", True)
     try:
         rows = reader.parquet(f"{folder}/{_MARKERS}").collect()
     except AnalysisException as error:
-        # Not by looking first: the driver may have no way to the folder but Spark.
+        # This is not checked in advance, because the driver may only have access to the folder through Spark.
         if "PATH_NOT_FOUND" in str(error):
             return []
         raise
@@ -238,14 +239,14 @@ def _marks(cluster: Cluster, folder: str) -> list[dict[str, Any]]:
 
 
 def checksum(rows: DataFrame) -> int:
-    """The sum of the checksums of all rows."""
+    """Return the sum of the checksums of all rows."""
     from pyspark.sql import functions as F
 
     return aggregates(sum=F.sum(checksum_of_rows(rows)))(rows)["sum"] or 0
 
 
 def aggregates(**columns: Column) -> Callable[[DataFrame], dict[str, Any]]:
-    """A measure of a stage: these aggregates over its rows."""
+    """Return a measure of a stage: these aggregates over its rows."""
 
     def measure(rows: DataFrame) -> dict[str, Any]:
         named = [column.alias(name) for name, column in columns.items()]
@@ -255,7 +256,8 @@ def aggregates(**columns: Column) -> Callable[[DataFrame], dict[str, Any]]:
 
 
 def parts(rows: DataFrame) -> dict[str, Any]:
-    """A measure of a stage whose rows have numbers (`row`) within numbered partitions (`part`): the number of rows in each partition."""
+    """Return measures of a stage whose rows have numbers (`row`) within numbered partitions (`part`): the number of rows in each
+    partition."""
     from pyspark.sql import functions as F
 
     counts = rows.groupBy("part").agg(F.count(F.lit(1)).alias("n")).collect()
@@ -264,7 +266,7 @@ def parts(rows: DataFrame) -> dict[str, Any]:
 
 
 def numbered_through(stage: Stage) -> Column:
-    """The position of a row among all rows of a stage measured by `parts`."""
+    """Return the position of a row among all rows of a stage measured by `parts`."""
     from pyspark.sql import functions as F
 
     starts, total = [], 0

@@ -29,7 +29,7 @@ use crate::sync::lock;
 #[schemars(rename = "Collection")]
 pub(crate) struct CollectionResponse {
     name: String,
-    /// `open`, or `damaged`: then nothing else is known.
+    /// `open`, or `damaged`: nothing else is then known.
     #[schemars(extend("enum" = ["open", "damaged"]))]
     state: &'static str,
     #[serde(flatten)]
@@ -38,66 +38,66 @@ pub(crate) struct CollectionResponse {
 
 #[derive(Serialize, JsonSchema)]
 struct OpenCollectionInfo {
-    /// The whole text of its scheme.
+    /// Full text of its scheme.
     scheme: String,
-    /// 16 hexadecimal digits.
+    /// Id of its scheme: 16 hexadecimal digits.
     scheme_id: String,
-    /// Table of terms that the scheme rests on.
+    /// Table of terms that the scheme uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     terms: Option<TermsInfo>,
-    /// Learned lines that are left out of texts.
+    /// Learned lines that are removed from texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     boilerplate: Option<BoilerplateInfo>,
-    /// Largest distance of a query, where the collection holds fingerprints.
+    /// Largest distance of a query, if the collection holds fingerprints.
     #[serde(skip_serializing_if = "Option::is_none")]
     radius: Option<u32>,
-    /// Minimum number of super-shingles or minima that near-duplicates have in common, where the collection holds these.
+    /// Minimum number of super-shingles or minima that near-duplicates have in common, if the collection holds these.
     #[serde(skip_serializing_if = "Option::is_none")]
     equal: Option<u32>,
-    /// `null`: documents live for ever, unless they have a time of their own.
+    /// Lifetime of documents without one of their own; `null` means forever.
     ttl_seconds: Option<u64>,
     keep: KeptParts,
-    /// End of a paragraph, where paragraphs are kept.
+    /// Rule for the ends of paragraphs, if paragraphs are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     paragraphs: Option<ParagraphRuleOption>,
-    /// Field of which documents with the same value are compared, or `site`.
+    /// Field whose values must be the same for documents to be compared, or `site`.
     #[serde(skip_serializing_if = "Option::is_none")]
     within: Option<String>,
-    /// Field of which documents with different values are compared, or `site`.
+    /// Field whose values must differ for documents to be compared, or `site`.
     #[serde(skip_serializing_if = "Option::is_none")]
     across: Option<String>,
-    /// Least share of the longer text's bytes that the shorter one has.
+    /// Minimum length of the shorter text as a share of the longer one, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     lengths: Option<f64>,
     recall: RecallResponse,
-    /// Documents that live.
+    /// Number of live documents.
     documents: u64,
-    /// Documents that take space: also those that were deleted or have expired, until merges drop them.
+    /// Number of documents that take space, including deleted and expired ones until merges drop them.
     stored: u64,
-    /// Parts that a check looks through; one after it was compacted.
+    /// Number of parts that a check searches; one after compaction.
     runs: usize,
     /// True while all documents are being merged into one run.
     compacting: bool,
-    /// The job that sketches the documents anew, while it runs or if it failed.
+    /// Job that sketches the documents again, while it runs or if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     resketching: Option<ResketchInfo>,
-    /// False when its disk failed.
+    /// False if its disk failed.
     writable: bool,
 }
 
-/// A table of terms, which a collection holds.
+/// The table of terms that a collection holds.
 #[derive(Serialize, JsonSchema)]
 struct TermsInfo {
-    /// Its id, which stands in the scheme: 16 hexadecimal digits.
+    /// Id of the table, which is also in the scheme: 16 hexadecimal digits.
     id: String,
-    /// Documents that were counted.
+    /// Number of documents that were counted.
     documents: u64,
-    /// Features that two of them or more have.
+    /// Number of features that occur in two or more of them.
     features: usize,
 }
 
 impl TermsInfo {
-    /// Of a collection whose table can be read; requests tell why one cannot.
+    /// Describes the table of a collection, if it can be read; requests report why one cannot.
     fn of(app: &AppState, collection: &Collection) -> Option<Self> {
         let state = app.scheme_states.of(collection).ok().flatten()?;
         let terms = state.terms.as_ref()?;
@@ -109,17 +109,17 @@ impl TermsInfo {
     }
 }
 
-/// Learned lines, which a collection holds.
+/// The learned lines that a collection holds.
 #[derive(Serialize, JsonSchema)]
 struct BoilerplateInfo {
-    /// Name of the lines in the scheme.
+    /// Id of the lines in the scheme.
     id: String,
     /// Number of lines.
     lines: usize,
 }
 
 impl BoilerplateInfo {
-    /// Of a collection whose lines can be read; requests tell why they cannot.
+    /// Describes the lines of a collection, if they can be read; requests report why they cannot.
     fn of(app: &AppState, collection: &Collection) -> Option<Self> {
         let state = app.scheme_states.of(collection).ok().flatten()?;
         let lines = state.boilerplate.as_ref()?;
@@ -153,7 +153,7 @@ impl CollectionResponse {
 
 impl OpenCollectionInfo {
     fn of(app: &AppState, collection: &Collection) -> Self {
-        // What has expired by now does not count.
+        // Documents that have expired by now do not count.
         collection.observe_time(app.now());
         let (settings, stats) = (collection.settings(), collection.stats());
         let category = |scope| {
@@ -185,7 +185,7 @@ impl OpenCollectionInfo {
     }
 }
 
-/// `GET /v1/collections`: those that the key is for.
+/// Handles `GET /v1/collections`: lists the collections that the key is for.
 pub(crate) async fn list(
     State(app): State<Arc<AppState>>,
     scope: Option<Extension<KeyScope>>,
@@ -201,7 +201,7 @@ pub(crate) async fn list(
     Ok(json(StatusCode::OK, listed.await?.bytes))
 }
 
-/// `GET /v1/collections/NAME`.
+/// Handles `GET /v1/collections/NAME`.
 pub(crate) async fn show(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -218,7 +218,7 @@ pub(crate) async fn show(
     Ok(json(StatusCode::OK, shown.await?.bytes))
 }
 
-/// `PUT /v1/collections/NAME`: makes it; the one that is there when it has the same settings.
+/// Handles `PUT /v1/collections/NAME`: creates the collection, or returns the existing one if it has the same settings.
 pub(crate) async fn create(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -227,7 +227,7 @@ pub(crate) async fn create(
         let (settings, parts) = object::<NewCollection>(&body.bytes, body.format)?.settings()?;
         let _one_at_a_time = lock(&app.creating);
         let known = app.store.collections();
-        // One that exists is no new one: repeating a creation at the limit is answered as the first time.
+        // An existing collection is not a new one: a repeated creation at the limit gets the same answer as the first.
         let is_new = known.iter().all(|(other, _)| *other != name);
         let most = app.limits.collections;
         if is_new && known.len() >= most {
@@ -256,7 +256,7 @@ pub(crate) async fn create(
     Ok(response)
 }
 
-/// `PATCH /v1/collections/NAME`: changes how long documents live that are inserted from now on.
+/// Handles `PATCH /v1/collections/NAME`: changes the lifetime of documents inserted from now on.
 pub(crate) async fn change(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -279,7 +279,7 @@ pub(crate) async fn change(
     request.answer(RequestCost::default(), work).await
 }
 
-/// `POST /v1/collections/NAME/compact`: one run of everything, behind the scenes.
+/// Handles `POST /v1/collections/NAME/compact`: merges everything into one run in the background.
 pub(crate) async fn compact(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -304,7 +304,7 @@ pub(crate) async fn compact(
     Ok(response)
 }
 
-/// `DELETE /v1/collections/NAME`: removes it with all that is in it.
+/// Handles `DELETE /v1/collections/NAME`: removes the collection and everything in it.
 pub(crate) async fn drop_collection(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {

@@ -1,5 +1,5 @@
-//! A request to a collection, and the way that all of them take: its options are read, then its body within the bounds, then
-//! a worker does what is asked, then the answer holds its memory until it is sent.
+//! A request to a collection, and the steps that all of them take: its options are read, then its body within limits; a worker does the
+//! work; and the answer holds its memory until it is sent.
 
 use std::sync::Arc;
 
@@ -25,14 +25,13 @@ use crate::scheme::default_scheme;
 use crate::sketch_cache::{SketchCache, fields_per_byte, scratch_per_byte};
 use crate::worker_pool::{WorkLimit, run_inline};
 
-/// Requests that wait to be written before more are refused.
+/// Number of requests waiting to be written at which more are refused.
 const WAITING_WRITES: usize = 4096;
 
-/// A request to a collection, of which everything but the body is read.
+/// A request to a collection, of which everything but the body has been read.
 pub(crate) struct CollectionRequest<O> {
     pub(crate) app: Arc<AppState>,
-    /// The name in the path. It is only ever compared with names of collections that exist, or checked by the store before
-    /// one is made.
+    /// Name in the path. It is only compared with names of existing collections, or checked by the store before one is created.
     pub(crate) name: String,
     pub(crate) options: O,
     /// Name of its key.
@@ -40,7 +39,7 @@ pub(crate) struct CollectionRequest<O> {
     request: Request,
 }
 
-/// No options.
+/// An empty set of options.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoOptions {}
@@ -55,7 +54,7 @@ impl<O: DeserializeOwned> FromRequest<Arc<AppState>> for CollectionRequest<O> {
         let Path(name) = path.map_err(|refused| ProblemDetails::malformed(refused.body_text()))?;
         let options = Query::try_from_uri(&parts.uri);
         let Query(options) = options.map_err(|refused| {
-            // Of the source: the words around it are the library's.
+            // Use the source of the error: the text around it is that of the library.
             let reason = std::error::Error::source(&refused);
             let reason = reason.map_or_else(|| refused.body_text(), ToString::to_string);
             ProblemDetails::malformed(format!("the options after `?`: {reason}"))
@@ -70,7 +69,7 @@ impl<O: DeserializeOwned> FromRequest<Arc<AppState>> for CollectionRequest<O> {
     }
 }
 
-/// Context of the work on a request.
+/// The context of the work on a request.
 pub(crate) struct CollectionTask<'b> {
     pub(crate) app: &'b AppState,
     pub(crate) cache: &'b mut SketchCache,
@@ -82,13 +81,13 @@ pub(crate) struct CollectionTask<'b> {
 }
 
 impl CollectionTask<'_> {
-    /// Reads the body; what it was is given back.
+    /// Takes the body and reads its items.
     pub(crate) fn items<T: RequestItem>(&mut self) -> Result<RequestItems<T>, ProblemDetails> {
         let bytes = std::mem::take(&mut self.body.bytes);
         RequestItems::read(&bytes, self.body.format, self.app.limits.batch)
     }
 
-    /// The same of contents. Their compact form tells no category and no length.
+    /// Takes the body and reads contents. Their compact form has no category and no length.
     pub(crate) fn contents<T: RequestItem>(&mut self) -> Result<RequestItems<T>, ProblemDetails> {
         if self.body.format == BodyFormat::Packed && !self.settings.pairs.is_open() {
             return Err(ProblemDetails::new(
@@ -101,13 +100,13 @@ impl CollectionTask<'_> {
         self.items()
     }
 
-    /// The same of a body that is one object, whatever its collection.
+    /// Takes the body and reads it as a single object.
     pub(crate) fn object<T: DeserializeOwned>(&mut self) -> Result<T, ProblemDetails> {
         object(&std::mem::take(&mut self.body.bytes), self.body.format)
     }
 }
 
-/// Reads a body that is one object.
+/// Reads a body that is a single object.
 pub(crate) fn object<T: DeserializeOwned>(
     body: &[u8],
     format: BodyFormat,
@@ -118,29 +117,29 @@ pub(crate) fn object<T: DeserializeOwned>(
     }
 }
 
-/// Bodies up to so many bytes are worked on where they are read, if that is quick.
+/// Size in bytes up to which bodies of quick operations are processed on the thread that reads them.
 const SMALL: usize = 512;
-/// The same of bodies without texts: some hundred fingerprints, less than a millisecond.
+/// The same limit for bodies without texts: some hundred fingerprints, which take less than a millisecond.
 const SMALL_PACKED: usize = 2048;
 
-/// Digits of a fingerprint.
+/// Number of hexadecimal digits of a fingerprint.
 const FINGERPRINT_DIGITS: usize = 16;
 
-/// Cost of an answer beyond the cost of the body: memory, bytes for each item that the body may hold, and
-/// bytes for each byte of the body.
+/// The memory in bytes that a request needs beyond that of its body: a fixed part, a part for each item that the body may hold, and a part
+/// for each byte of the body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestCost {
     pub(crate) fixed: usize,
     pub(crate) item: usize,
     pub(crate) byte: usize,
-    /// True if small bodies need no disk read and no long computation.
+    /// True if a small body needs no disk read and no long computation.
     pub(crate) quick: bool,
-    /// True if items with a text may need a disk read all the same.
+    /// True if items with a text may still need a disk read.
     pub(crate) reads_texts: bool,
 }
 
 impl RequestCost {
-    /// Of what needs no memory and no disk.
+    /// Cost of a quick operation that needs no memory and no disk.
     pub(crate) const QUICK: Self = Self {
         fixed: 0,
         item: 0,
@@ -149,23 +148,22 @@ impl RequestCost {
         reads_texts: false,
     };
 
-    /// Memory for the work on a body and for the answer.
+    /// Returns the memory in bytes for the work on a body and for the answer.
     fn of(self, body: &ReceivedBody, batch: usize) -> usize {
         let length = body.bytes.len();
-        // The smallest item, of the compact form, has eight bytes.
-        // By what may come of the body, not by what is in it: it is parsed later, and the permit has to be
-        // taken before.
+        // The smallest item, in the compact form, has eight bytes. Count the items that a body of this size may hold, not those that it
+        // does hold: it is parsed later, after the permit was taken.
         let items = batch.min(length / 8).max(1);
         LEAST + self.fixed + items * self.item + length * (BYTES_PER_BYTE + self.byte)
     }
 }
 
-/// Memory that a request takes in any case.
+/// Memory in bytes that any request takes.
 const LEAST: usize = 16 << 10;
-/// Memory that work takes for each byte of a body, sketches apart: what is parsed of it, and what is extracted from that.
+/// Memory in bytes for each byte of a body, apart from sketches: for what is parsed and extracted from it.
 const BYTES_PER_BYTE: usize = 4;
 
-/// Memory that a worker needs to sketch the texts of a body, one after the other.
+/// Returns the memory in bytes that a worker needs to sketch the texts of a body one by one.
 fn sketch_bytes(app: &AppState, name: &str, body: &ReceivedBody) -> usize {
     if body.format == BodyFormat::Packed || body.bytes.len() <= SMALL {
         return 0;
@@ -175,22 +173,22 @@ fn sketch_bytes(app: &AppState, name: &str, body: &ReceivedBody) -> usize {
             let scheme = &collection.settings().scheme;
             (scratch_per_byte(scheme), fields_per_byte(scheme))
         }
-        // It will be refused.
+        // The request will be refused.
         Some(Err(_)) => (0, 0),
-        // It waits for a collection that is being made or removed.
+        // The request waits for a collection that is being created or removed.
         None => (scratch_per_byte(&StoredScheme::from(&default_scheme())), 0),
     };
     let of_text = longest_string(&body.bytes).saturating_mul(per_byte);
     of_text.saturating_add(body.bytes.len().saturating_mul(of_fields))
 }
 
-/// Bytes of the longest string of a JSON text, at least: where there is none, nothing is sketched.
+/// Returns an upper bound on the length in bytes of the longest string in a JSON text; 0 if it has none, so that nothing is sketched.
 fn longest_string(json: &[u8]) -> usize {
     let (mut longest, mut begun) = (0, 0);
     for quote in memchr::memchr_iter(b'"', json) {
         let escapes = json[begun..quote].iter().rev();
-        // An odd run of backslashes escapes the quote (RFC 8259 section 7). What is between strings counts as
-        // one: too much is safe.
+        // An odd run of backslashes escapes the quote (RFC 8259 section 7). Text between strings counts as a string too, which is safe
+        // because it only overestimates.
         if escapes.take_while(|byte| **byte == b'\\').count() % 2 == 1 {
             continue;
         }
@@ -216,7 +214,7 @@ impl ReceivedBody {
 }
 
 impl<O> CollectionRequest<O> {
-    /// Does something with the collection once the body is here: on a worker, or at once if that is quick.
+    /// Runs work on the collection once the body has arrived: on a worker, or on this thread if it is quick.
     pub(crate) async fn on_worker<T: Send + 'static>(
         self,
         cost: RequestCost,
@@ -227,9 +225,8 @@ impl<O> CollectionRequest<O> {
         } = self;
         let body = receive(&app, request).await?;
         let bytes = cost.of(&body, app.limits.batch) + sketch_bytes(&app, &name, &body);
-        // Before a worker: one that waited for memory would keep those from their work that hold it.
-        // From here on the request never waits for memory again, so that holders of permits always get done: no
-        // cycle of waits.
+        // Take memory before a worker: a request waiting for memory on a worker would block those that hold the memory. From here on the
+        // request never waits for memory again, so holders of permits always finish, and no cycle of waits can occur.
         let permit = app.memory.work(bytes).await?;
         let task = |app: &AppState,
                     (cache, limit): (&mut SketchCache, &WorkLimit<'_>),
@@ -246,8 +243,7 @@ impl<O> CollectionRequest<O> {
                 body,
             })
         };
-        // This thread serves other connections: no disk here, and no wait for a collection that is being made
-        // or removed.
+        // This thread serves other connections, so it must not read from disk or wait for a collection that is being created or removed.
         if cost.quick
             && body.is_small()
             && (!cost.reads_texts || body.has_no_text())
@@ -268,7 +264,7 @@ impl<O> CollectionRequest<O> {
         Ok((done.await?, permit))
     }
 
-    /// As [`CollectionRequest::on_worker`], of an answer that is ready then.
+    /// Runs work like [`CollectionRequest::on_worker`], and responds with its result.
     pub(crate) async fn answer(
         self,
         cost: RequestCost,
@@ -278,7 +274,7 @@ impl<O> CollectionRequest<O> {
         Ok(with_permit(written, permit))
     }
 
-    /// As [`CollectionRequest::on_worker`], of work that needs no collection.
+    /// Runs work like [`CollectionRequest::on_worker`], but work that needs no collection.
     pub(crate) async fn without_collection<T: Send + 'static>(
         self,
         work: impl FnOnce(&AppState, String, ReceivedBody) -> Result<T, ProblemDetails> + Send + 'static,
@@ -294,12 +290,12 @@ impl<O> CollectionRequest<O> {
     }
 }
 
-/// Memory for the work on a body of which no text is sketched.
+/// Returns the memory for the work on a body of which no text is sketched.
 pub(crate) fn body_bytes(body: &ReceivedBody) -> usize {
     RequestCost::default().of(body, 1)
 }
 
-/// Writes that are on their way.
+/// Writes that have been submitted to the store.
 pub(crate) struct SubmittedWrites(oneshot::Receiver<lookalike_store::Result<Vec<WriteOutcome>>>);
 
 impl SubmittedWrites {
@@ -310,10 +306,10 @@ impl SubmittedWrites {
 }
 
 impl CollectionTask<'_> {
-    /// Hands writes to the store, all or none of them.
+    /// Submits writes to the store, to be done all or none.
     pub(crate) fn submit(&self, writes: Vec<WriteOp>) -> Result<SubmittedWrites, ProblemDetails> {
-        // The queue of the store has no limit of its own. Here a client can still be told to come again; behind
-        // this it waits for the sync.
+        // The queue of the store has no limit of its own. This is the last point at which a client can be refused; after it, the request
+        // waits for the sync.
         if self.collection.queued() >= WAITING_WRITES {
             return Err(ProblemDetails::busy(
                 "writes",
@@ -322,7 +318,7 @@ impl CollectionTask<'_> {
         }
         let (done, submitted) = oneshot::channel();
         self.collection.submit(writes, self.time, move |outcomes| {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             let _ = done.send(outcomes);
         });
         Ok(SubmittedWrites(submitted))

@@ -1,4 +1,4 @@
-//! Operations on documents: one, or a batch in one step.
+//! Operations on documents: on one, or on a batch at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::verdict::{QueryResponse, ScoreRule, VerdictResponse, metadata, shown_
 use crate::verify::verify;
 use crate::word_diff;
 
-/// Memory that a neighbour may take in an answer: its id and metadata, as they are and as JSON.
+/// Memory in bytes that a neighbour may take in an answer: its id and metadata, both as stored and as JSON.
 const NEIGHBOUR: usize = 2 * (LONGEST_ID + MOST_METADATA);
 
 /// The answer to an insert.
@@ -37,7 +37,7 @@ const NEIGHBOUR: usize = 2 * (LONGEST_ID + MOST_METADATA);
 pub(crate) struct InsertResponse {
     /// True if a document with this id existed.
     replaced: bool,
-    /// `null`: the text has no features. Left out of a text that has, where the collection holds other sketches.
+    /// Fingerprint of the document; `null` if its text has no features. Left out for other texts if the collection holds other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     fingerprint: Option<Option<HexBits>>,
@@ -76,21 +76,21 @@ pub(crate) struct DeleteResponse {
 #[schemars(rename = "StoredDocument")]
 pub(crate) struct DocumentResponse<'d> {
     id: &'d str,
-    /// `null`: the text has no features. Left out of a text that has, where the collection holds other sketches.
+    /// Fingerprint of the document; `null` if its text has no features. Left out for other texts if the collection holds other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     fingerprint: Option<Option<HexBits>>,
-    /// Milliseconds since 1970; `null`: it never expires.
+    /// Time of expiry in milliseconds since 1970; `null` means never.
     expires_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// Stored value, if it was asked for and is kept.
+    /// Text of the document, if requested and kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'d str>,
 }
 
-/// A document, or `null` where there is none.
+/// A document, or `null` if there is none.
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(rename = "FoundDocument")]
@@ -126,7 +126,7 @@ impl ItemResponse for GetResponse<'_> {
     }
 }
 
-/// `POST /v1/collections/NAME/check`: verdicts alone, all of one moment.
+/// Handles `POST /v1/collections/NAME/check`: returns only verdicts, all as of the same moment.
 pub(crate) async fn check(
     request: CollectionRequest<ScopeOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -141,7 +141,7 @@ pub(crate) async fn check(
                 .map_err(|problem| problem.at(place))
         });
         let (keys, shape) = keys?.into_parts();
-        // All of a batch in one search: probes of many fingerprints overlap in memory.
+        // One search for the whole batch, so that memory accesses of many fingerprints overlap.
         let verdicts = task.collection.check_many(&keys, scope, task.time.now)?;
         let rule = ScoreRule::of(&task.settings);
         let judged = verdicts.into_iter().zip(&keys);
@@ -161,7 +161,7 @@ pub(crate) async fn check(
     request.answer(cost, work).await
 }
 
-/// `POST /v1/collections/NAME/query`: verdicts with the neighbours.
+/// Handles `POST /v1/collections/NAME/query`: returns verdicts with neighbours.
 pub(crate) async fn query(
     request: CollectionRequest<QueryOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -195,7 +195,7 @@ pub(crate) async fn query(
     request.answer(neighbours_cost(neighbours), work).await
 }
 
-/// `POST /v1/collections/NAME/insert`: documents, each in the place of any with its id.
+/// Handles `POST /v1/collections/NAME/insert`: inserts documents, each replacing any with the same id.
 pub(crate) async fn insert(
     request: CollectionRequest<InsertOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -203,7 +203,7 @@ pub(crate) async fn insert(
     let work = move |mut task: CollectionTask<'_>| {
         options.scope.radius_in(&task.collection)?;
         let (documents, shape) = task.documents(None, options.time_to_live)?.into_parts();
-        // For the answer: the documents themselves go to the writer.
+        // Kept for the answer, because the documents themselves go to the writer.
         let sketches = documents
             .iter()
             .map(|(_, sketch)| sketch.key.sketch.as_ref());
@@ -222,7 +222,7 @@ pub(crate) async fn insert(
     Ok(with_permit(shape.write(&answers), permit))
 }
 
-/// `POST /v1/collections/NAME/check-and-insert`: the verdict and the insert in one step.
+/// Handles `POST /v1/collections/NAME/check-and-insert`: returns the verdict and inserts in one atomic step.
 pub(crate) async fn check_and_insert(
     request: CollectionRequest<CheckAndInsertOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -249,16 +249,16 @@ pub(crate) async fn check_and_insert(
         let submitted = task.submit(writes.collect())?;
         Ok((submitted, owns, shape, task.collection))
     };
-    // What is found is read by the thread that writes.
+    // Documents that are found are read by the writer thread.
     let cost = RequestCost {
         quick: true,
         ..neighbours_cost(neighbours)
     };
     let ((submitted, owns, shape, collection), permit) = request.on_worker(cost, work).await?;
     let settings = collection.settings();
-    // The compact answer has no room for it.
+    // The compact answer has no space for the results.
     let verifies = neighbours.verifies(&settings) && shape != ItemsShape::Packed;
-    // The writer's thread answers by a channel and never waits for us: one slow client would stop all writes.
+    // The writer thread answers through a channel and never waits for this task: otherwise one slow client would block all writes.
     let outcomes = submitted.wait().await?;
     let on_worker = Arc::clone(&app);
     let done = move |cache: &mut SketchCache| {
@@ -280,17 +280,17 @@ pub(crate) async fn check_and_insert(
                     }
                 }),
             ),
-            // The store answers what it was asked.
+            // The store answers each write with its own kind of outcome.
             _ => None,
         });
         answers.collect::<Result<Vec<CheckAndInsertResponse>, ProblemDetails>>()
     };
     let answers = if verifies {
-        // It reads texts, which takes time.
+        // On a worker, because this reads texts, which takes time.
         let compared = app.workers.run(done).await;
         compared.map_err(ProblemDetails::of_written)?
     } else {
-        // Nothing is sketched, so that an empty cache does.
+        // Nothing is sketched, so an empty cache is enough.
         done(&mut SketchCache::default())?
     };
     app.metrics
@@ -300,7 +300,7 @@ pub(crate) async fn check_and_insert(
     Ok(with_permit(shape.write(&answers), permit))
 }
 
-/// `POST /v1/collections/NAME/delete`.
+/// Handles `POST /v1/collections/NAME/delete`.
 pub(crate) async fn delete(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -320,7 +320,7 @@ pub(crate) async fn delete(
     Ok(with_permit(shape.write(&answers), permit))
 }
 
-/// `POST /v1/collections/NAME/expire`: documents get another end.
+/// Handles `POST /v1/collections/NAME/expire`: changes the expiry of documents.
 pub(crate) async fn expire(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -344,13 +344,13 @@ pub(crate) async fn expire(
     Ok(with_permit(shape.write(&answers), permit))
 }
 
-/// `POST /v1/collections/NAME/get`: documents by id; in a batch `null` for those that are not there.
+/// Handles `POST /v1/collections/NAME/get`: returns documents by id; in a batch `null` for each that does not exist.
 pub(crate) async fn get(
     request: CollectionRequest<GetOptions>,
 ) -> Result<Response, ProblemDetails> {
     let with_text = request.options.text;
     let fixed = if with_text {
-        // As it is kept, and as JSON.
+        // The text as stored, and as JSON.
         4 * request.app.limits.body_bytes
     } else {
         0
@@ -391,7 +391,7 @@ pub(crate) async fn get(
     request.answer(cost, work).await
 }
 
-/// The shown parts of a document, so that texts of a batch are not in memory together.
+/// The parts of a document that are shown, so that the other texts of a batch are not in memory at the same time.
 struct DocumentExcerpt {
     document: StoredDocument,
     fingerprint: Option<Option<HexBits>>,
@@ -411,7 +411,7 @@ impl DocumentExcerpt {
         }
     }
 
-    /// All that is shown, the text included if it is wanted.
+    /// Returns everything that is shown, including the text if it was requested.
     fn shown(&self) -> DocumentResponse<'_> {
         let document = &self.document;
         DocumentResponse {
@@ -424,7 +424,7 @@ impl DocumentExcerpt {
     }
 }
 
-/// Memory for the neighbours of all items.
+/// Returns the memory for the neighbours of all items.
 fn neighbours_cost(neighbours: NeighbourOptions) -> RequestCost {
     let each = NEIGHBOUR
         + if neighbours.diff {
@@ -438,7 +438,7 @@ fn neighbours_cost(neighbours: NeighbourOptions) -> RequestCost {
     }
 }
 
-/// A report, with its neighbours verified if that was asked for.
+/// Creates the report on an item, with its neighbours verified if that was requested.
 fn report(
     cache: &mut SketchCache,
     settings: &CollectionSettings,
@@ -460,7 +460,7 @@ fn report(
 }
 
 impl CollectionTask<'_> {
-    /// Sketches the content as far as the comparison with neighbours needs it.
+    /// Sketches a content as far as needed to compare it with neighbours.
     fn sketch(
         &mut self,
         content: &RequestContent,
@@ -474,14 +474,14 @@ impl CollectionTask<'_> {
         Ok(sketch)
     }
 
-    /// The key of a content that is looked for.
+    /// Returns the key of a content to search for.
     fn key(&mut self, content: &RequestContent) -> Result<ContentKey, ProblemDetails> {
         let mut key = self.cache.key(&self.settings, content)?;
         key.traits.category = content.place.category(&self.settings.pairs, None);
         Ok(key)
     }
 
-    /// Documents of the body's contents, and what their neighbours are compared with.
+    /// Returns the documents of the body, and what is needed to compare them with neighbours.
     fn documents(
         &mut self,
         neighbours: Option<NeighbourOptions>,

@@ -1,7 +1,7 @@
-//! All documents of a collection, of one moment, while others write: a line of JSON each, in bounded memory.
+//! Export of all documents of a collection as of one moment, while others write: one JSON line each, in bounded memory.
 //!
-//! A thread of its own reads and waits for whoever takes the lines, so that a slow reader holds up nobody else. An export that
-//! fails on its way is cut off without its last chunk: no client takes it for whole.
+//! A separate thread reads the documents and waits for the client to take the lines, so that a slow client holds up nobody else. An export
+//! that fails midway is cut off without the final chunk, so that no client takes it for complete.
 
 use std::io;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use crate::problem::ProblemDetails;
 use crate::request::ExportedDocument;
 use crate::response::typed;
 
-/// Bytes of lines that are sent at once.
+/// Number of bytes of lines that are sent at once.
 const CHUNK: usize = 64 << 10;
-/// Chunks that wait to be sent.
+/// Maximum number of chunks that wait to be sent.
 const AHEAD: usize = 4;
-/// `GET /v1/collections/NAME/export`.
+/// Handles `GET /v1/collections/NAME/export`.
 pub(crate) async fn export(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -44,7 +44,7 @@ pub(crate) async fn export(
     let thread = std::thread::Builder::new().name("export".to_owned());
     let started = spawn_detached(thread, move || {
         send(&app, &collection, &sender);
-        // Not before the last chunk was taken: an export that is read slowly counts as long.
+        // Only freed once the last chunk was taken: an export that is read slowly counts until its end.
         drop(running);
     });
     if let Err(error) = started {
@@ -53,24 +53,24 @@ pub(crate) async fn export(
             format!("no thread for it: {error}"),
         ));
     }
-    // The channel is bounded: a slow reader stops the thread that reads the store, not the memory from growing.
+    // The channel is bounded, so a slow client stops the thread that reads the store instead of filling the memory.
     let mut response = typed(StatusCode::OK, "application/jsonl", Bytes::new());
     *response.body_mut() = Body::new(StreamBody::new(frames(receiver)));
     Ok(response)
 }
 
-/// A part of an export; `None` behind the last.
+/// A part of an export; `None` after the last one.
 type ExportPart = io::Result<Option<Frame<Bytes>>>;
 type PartSender = mpsc::Sender<ExportPart>;
 
-/// The parts as a body, which fails unless the end was sent.
+/// Returns the parts as a body, which fails unless the final `None` was sent.
 fn frames(receiver: mpsc::Receiver<ExportPart>) -> impl Stream<Item = io::Result<Frame<Bytes>>> {
     futures_util::stream::unfold(Some(receiver), |receiver| async {
         let mut receiver = receiver?;
         match receiver.recv().await {
             Some(Ok(frame)) => frame.map(|frame| (Ok(frame), Some(receiver))),
             Some(Err(error)) => Some((Err(error), None)),
-            // The thread has panicked: the channel is closed as it is behind a last part.
+            // The thread has panicked: the channel was closed without a final `None`.
             None => Some((Err(io::Error::other("the export was cut off")), None)),
         }
     })
@@ -88,13 +88,13 @@ fn send(app: &AppState, collection: &Collection, sender: &PartSender) {
         .and_then(|()| lines.flush());
     app.metrics.documents(ApiOperation::Export, lines.count);
     match done {
-        // Whoever asked has gone.
+        // The client is gone.
         Err(StoreError::Closed) => {}
         Ok(()) => drop(sender.blocking_send(Ok(None))),
         Err(error) => {
             let entry = LogEntry::new(LogLevel::Error, "export-failed");
             app.log.record(&entry.with("reason", error.to_string()));
-            // It is gone, or is told by the end that comes too early.
+            // The client is gone, or notices the truncated body.
             let _ = sender.blocking_send(Err(io::Error::other("the export failed")));
         }
     }
@@ -147,7 +147,7 @@ mod tests {
             if is_whole {
                 sender.send(Ok(None)).await.expect("the end");
             }
-            // As a panic of its thread leaves it.
+            // This is what a panic of the thread leaves.
             drop(sender);
             let parts: Vec<_> = frames(receiver).collect().await;
             assert!(parts[0].is_ok());

@@ -1,4 +1,4 @@
-//! Documents as an export has them, stored as they are.
+//! Loading exported documents, which are stored unchanged.
 
 use axum::response::Response;
 use lookalike_store::{CollectionSettings, SketchForm, WriteOp, WriteOutcome};
@@ -17,8 +17,8 @@ use crate::response::with_permit;
 pub(crate) struct LoadResponse {
     /// True if a document with this id existed.
     replaced: bool,
-    /// Parts of the document that this collection does not keep: `fingerprint`, `text_hash`, `text`, `signature`, `paragraphs`,
-    /// `category`, `length`.
+    /// Parts of the document that the collection does not keep: `fingerprint`, `text_hash`, `text`, `signature`, `paragraphs`, `category`,
+    /// `length`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<&'static str>,
 }
@@ -29,7 +29,7 @@ impl ItemResponse for LoadResponse {
     }
 }
 
-/// Parts of a document that a collection drops.
+/// Returns the names of a document's parts that a collection drops.
 fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'static str> {
     let (keep, pairs) = (settings.keep, &settings.pairs);
     let form = settings.sketch_form();
@@ -40,7 +40,7 @@ fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'
             .as_ref()
             .is_some_and(Option::is_some),
     ];
-    // The sketches by which documents are found are kept anyway.
+    // Sketches by which documents are found are always kept.
     let has_signature = match form {
         SketchForm::Fingerprint | SketchForm::Bits(_) => is_there[0] || is_there[1],
         SketchForm::SuperShingles(_) => is_there[0],
@@ -74,7 +74,7 @@ fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'
     lost.map(|(name, ..)| name).collect()
 }
 
-/// `POST /v1/collections/NAME/load`.
+/// Handles `POST /v1/collections/NAME/load`.
 pub(crate) async fn load(
     request: CollectionRequest<InsertOptions>,
 ) -> Result<Response, ProblemDetails> {

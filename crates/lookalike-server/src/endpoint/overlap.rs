@@ -1,8 +1,9 @@
-//! Two uses of the chunks of single documents (Shivakumar and Garcia-Molina, section 4): results in the order of what is new in
-//! each, and copies of one page. The same as `lookalike overlap --rerank` and `--copies-of`, of the texts that a collection keeps.
+//! Two uses of the chunks of single documents (Shivakumar and Garcia-Molina, section 4): ordering results by how much is new in each, and
+//! finding the copies of one page. This is the same as `lookalike overlap --rerank` and `--copies-of`, for the texts that a collection
+//! keeps.
 //!
-//! Copies are looked for in all texts, one after the other, on a thread of its own: however long that takes, it holds up nobody
-//! else, and it ends when whoever asked has gone.
+//! Copies are searched for in all texts, one after the other, on a separate thread. However long that takes, it holds up nobody else, and
+//! it ends when the client disconnects.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -26,31 +27,31 @@ use crate::request::{
 };
 use crate::response::with_permit;
 
-/// Most chunks of the documents of a list, all together.
+/// Maximum number of chunks of all documents of a list together.
 const MOST_CHUNKS: usize = 500_000;
-/// Memory of a chunk in a list: in its set, and with its holder in the order.
+/// Memory in bytes of a chunk in a list: in its set, and with its document in the order.
 const BYTES_PER_CHUNK: usize = 32;
-/// Memory that one stored text may take for its chunks, in units of the largest body; longer ones are left out.
+/// Maximum memory for the chunks of one stored text, in multiples of the largest body; longer texts are left out.
 const TEXT_BODIES: usize = 4;
-/// Bytes of texts from which on the memory of their chunks is given back.
+/// Size in bytes of texts above which the memory of their chunks is freed.
 const KEPT: usize = 256 << 10;
 
-/// A document of a list, in its new place.
+/// A document of a list, with its new position.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RankedDocument")]
 pub(crate) struct RankedResponse {
-    /// Its place, from 1.
+    /// New position, from 1.
     rank: usize,
-    /// Its id, if it was sent.
+    /// Id, if it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Its place in the list that was sent, from 1.
+    /// Position in the list that was sent, from 1.
     was: usize,
-    /// Distinct chunks of its text.
+    /// Number of distinct chunks of its text.
     chunks: usize,
-    /// Of these, chunks that no document before it has.
+    /// Number of those chunks that no document before it has.
     new_chunks: usize,
-    /// Their share, from 0 to 1; of a text without chunks 0.
+    /// Share of new chunks, from 0 to 1; 0 for a text without chunks.
     new: f64,
 }
 
@@ -60,38 +61,38 @@ impl ItemResponse for RankedResponse {
     }
 }
 
-/// Documents that share chunks with one, and what was looked at.
+/// The documents that share chunks with a given one, and what was compared.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Copies")]
 pub(crate) struct CopiesResponse {
-    /// Distinct chunks of the text that was asked about.
+    /// Number of distinct chunks of the given text.
     chunks: usize,
-    /// Texts that it was compared with: all of the collection at one moment.
+    /// Number of texts that it was compared with: all of the collection as of one moment.
     compared: u64,
-    /// Documents of which no text is kept: they were not compared.
+    /// Number of documents without a stored text, which were not compared.
     without_text: u64,
-    /// Documents whose texts are too long to be compared within the limits of the service.
+    /// Number of documents whose texts are too long to be compared within the limits of the service.
     left_out: u64,
-    /// Documents that share enough chunks.
+    /// Number of documents that share enough chunks.
     found: u64,
-    /// The first of these, the most containing first; of equal ones the smaller id.
+    /// First of these documents, by containment in descending order and then by id.
     copies: Vec<CopyResponse>,
 }
 
-/// A document that shares chunks with what was asked about.
+/// A document that shares chunks with the given one.
 #[derive(Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Copy")]
 struct CopyResponse {
     id: String,
-    /// Chunks that both have.
+    /// Number of chunks that both have.
     shared: usize,
-    /// Distinct chunks of its text.
+    /// Number of distinct chunks of its text.
     chunks: usize,
-    /// Share of the chunks of what was asked about that it has.
+    /// Share of the given document's chunks that this document has.
     containment: f64,
-    /// Share of its chunks that are in what was asked about.
+    /// Share of its chunks that the given document has.
     copy_containment: f64,
-    /// Shared chunks over all chunks of both.
+    /// Number of shared chunks divided by the number of all chunks of both.
     resemblance: f64,
 }
 
@@ -105,7 +106,7 @@ fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// `POST /v1/collections/NAME/rerank`.
+/// Handles `POST /v1/collections/NAME/rerank`.
 pub(crate) async fn rerank(
     request: CollectionRequest<RerankOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -123,7 +124,7 @@ pub(crate) async fn rerank(
             let document = item.checked();
             let chunked = document.and_then(|document| {
                 let set = task.chunks(&document, &mut chunker)?;
-                // Of the sum, not of each: all sets are in memory together.
+                // The limit is on the sum, because all sets are in memory at the same time.
                 room = room.checked_sub(set.len()).ok_or_else(too_many)?;
                 sets.push(set);
                 ids.push(document.id);
@@ -159,21 +160,21 @@ fn too_many() -> ProblemDetails {
     )
 }
 
-/// A document that is compared with all others of its collection.
+/// A search that compares a document with all others of its collection.
 struct CopySearch {
     collection: Arc<Collection>,
     now: UnixMillis,
     chunker: Chunker,
-    /// Distinct chunks of the document, ascending.
+    /// Distinct chunks of the document, in ascending order.
     set: Vec<u64>,
-    /// Its id, which is no copy of itself.
+    /// Its id, so that it is not reported as a copy of itself.
     id: Option<String>,
     scope: CopyScope,
-    /// The longest text that is compared.
+    /// Maximum size in bytes of a text that is compared.
     longest: usize,
 }
 
-/// `POST /v1/collections/NAME/copies-of`.
+/// Handles `POST /v1/collections/NAME/copies-of`.
 pub(crate) async fn copies_of(
     request: CollectionRequest<CopiesOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -198,14 +199,14 @@ pub(crate) async fn copies_of(
         })
     };
     let (search, permit) = request.on_worker(cost, work).await?;
-    // Behind the body: whoever sends one slowly keeps no other from a slot.
+    // After the body has arrived, so that a slow sender does not occupy a slot.
     let running = app.exports.begin()?;
     let (sender, receiver) = oneshot::channel();
     let searching = move || {
-        // This handler is dropped when its client goes, and the receiver with it.
+        // This handler, and the receiver with it, is dropped when its client disconnects.
         let found = search.run(&|| !sender.is_closed());
         drop(running);
-        // Whoever asked may have gone.
+        // The caller may be gone.
         let _ = sender.send(found);
     };
     let thread = std::thread::Builder::new().name("copies".to_owned());
@@ -216,7 +217,8 @@ pub(crate) async fn copies_of(
     Ok(with_permit(EncodedBody::json(&found), permit))
 }
 
-/// Memory that a byte of a text may take for its chunks: with the text itself, and twice the hash of each word or character.
+/// Returns the memory in bytes that a byte of a text may take for its chunks: the text itself, and twice the hash of each word or
+/// character.
 fn scratch_per_byte(chunking: Chunking) -> usize {
     match chunking {
         Chunking::Characters(_) => 18,
@@ -259,14 +261,14 @@ impl CopySearch {
         Ok(found)
     }
 
-    /// The document of a text, if it shares enough chunks.
+    /// Compares with a stored text, and returns its document if it shares enough chunks.
     fn compare(&mut self, id: &str, text: &str) -> Option<CopyResponse> {
         self.chunker.chunk(text);
         let theirs = self.chunker.set(0);
         let (ours, chunks) = (self.set.len(), theirs.len());
-        // Counted exactly: sets of chunks are small, and no sketch of them is kept.
+        // Counted exactly: sets of chunks are small, and no sketches of them are kept.
         let shared = intersection_size(&self.set, theirs);
-        // One long text among millions would otherwise set the memory of the whole search.
+        // Otherwise one long text among millions would determine the memory of the whole search.
         if text.len() > KEPT {
             self.chunker.shrink();
         }
@@ -284,11 +286,11 @@ impl CopySearch {
 }
 
 impl CopiesResponse {
-    /// Adds a copy, and forgets the last ones when there are twice as many as are shown.
+    /// Adds a copy, and drops the last ones once there are more than twice as many as are shown.
     fn add(&mut self, copy: CopyResponse, limit: usize) {
         self.copies.push(copy);
-        // Cut now and then: amortised, each copy takes log(limit) comparisons, and memory stays within three
-        // times the answer.
+        // Truncate only now and then: amortised, each copy takes log(limit) comparisons, and memory stays within three times that of the
+        // answer.
         if self.copies.len() > 2 * limit + 100 {
             self.cut(limit);
         }
@@ -302,7 +304,7 @@ impl CopiesResponse {
 }
 
 impl CollectionTask<'_> {
-    /// The distinct chunks of a document that was sent, or else of the one that has its id.
+    /// Returns the distinct chunks of the content sent, or otherwise of the stored document with the id.
     fn chunks(
         &mut self,
         document: &ChunkedDocument,

@@ -1,4 +1,4 @@
-//! Pages paragraph by paragraph: which were seen before, where, and what share of the page is known (Yu, Hu and Zhang).
+//! Pages by paragraph: which paragraphs were seen before and where, and what share of the page is known (Yu, Hu and Zhang).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,64 +16,64 @@ use crate::problem::ProblemDetails;
 use crate::request::{HASHES, ItemResponse, PageItem, PageOptions, ParagraphQuery, packed};
 use crate::verdict::verdict_name;
 
-/// Bytes of documents in an answer; paragraphs beyond them say how they are, but not where they were seen.
+/// Maximum size in bytes of the documents in an answer; paragraphs beyond it have a verdict, but no documents.
 const DOCUMENTS: usize = 1 << 20;
 
-/// Known paragraphs of a page.
+/// The paragraphs of a page, and how many are known.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PageParagraphs")]
 pub(crate) struct PageResponse {
-    /// In the order of the page.
+    /// Paragraphs, in the order of the page.
     paragraphs: Vec<ParagraphResponse>,
-    /// Number of paragraphs that were seen before, the same or similar.
+    /// Number of paragraphs that were seen before, identical or similar.
     known: usize,
-    /// Number of those that were seen with the same words.
+    /// Number of paragraphs that were seen with the same words.
     exact: usize,
     #[serde(flatten)]
     words: Option<PageWords>,
 }
 
-/// Words of a page, by what is known of their paragraphs; left out for hashes.
+/// Numbers of words, by what is known of their paragraphs; left out if hashes were sent.
 #[derive(Serialize, JsonSchema)]
 struct PageWords {
-    /// Words of all paragraphs.
+    /// Number of words in all paragraphs.
     words: usize,
-    /// Words of those that were seen before, the same or similar.
+    /// Number of words in paragraphs that were seen before, identical or similar.
     known_words: usize,
-    /// The share of words in these, from 0 to 1; of a page without words 0.
+    /// Share of words in these paragraphs, from 0 to 1; 0 for a page without words.
     known_share: f64,
-    /// Words of those that were seen with the same words.
+    /// Number of words in paragraphs that were seen with the same words.
     exact_words: usize,
-    /// The share of words in these.
+    /// Share of words in these paragraphs, from 0 to 1.
     exact_share: f64,
 }
 
-/// A paragraph.
+/// A paragraph of a page, and what is known of it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "KnownParagraph")]
 struct ParagraphResponse {
-    /// 16 hexadecimal digits, by which it can be asked for again.
+    /// Hash of its words: 16 hexadecimal digits, with which it can be searched for again.
     hash: String,
-    /// Its fingerprint, 16 hexadecimal digits, by which similar ones are found; left out for one that is too short to have one.
+    /// Fingerprint, 16 hexadecimal digits, by which similar paragraphs are found; left out if the paragraph is too short to have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
-    /// Its words.
+    /// Number of words.
     #[serde(skip_serializing_if = "Option::is_none")]
     words: Option<usize>,
-    /// `exact`: a document has a paragraph with the same words. `same-fingerprint`: one has a paragraph with the same fingerprint.
-    /// `near`: one has a paragraph within the radius. `new`: none has.
+    /// `exact`: a document has a paragraph with the same words. `same-fingerprint`: a document has a paragraph with the same fingerprint.
+    /// `near`: a document has a paragraph within the radius. `new`: none of these.
     #[schemars(extend("enum" = ["new", "near", "same-fingerprint", "exact"]))]
     verdict: &'static str,
-    /// Distance of the nearest.
+    /// Distance of the nearest paragraph.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
-    /// Documents with the same paragraph, or a similar one: the nearest first, then from the one inserted first on.
+    /// Documents with the same or a similar paragraph: the nearest first, then in order of insertion.
     documents: Vec<SimilarDocument>,
     /// True if there are more documents than are shown.
     more: bool,
 }
 
-/// A document, and its paragraph that is most similar.
+/// A document, and its most similar paragraph.
 #[derive(Clone, Serialize, JsonSchema)]
 #[schemars(rename = "SimilarParagraph")]
 struct SimilarDocument {
@@ -85,7 +85,7 @@ struct SimilarDocument {
     distance: u32,
 }
 
-/// A paragraph, with its verdict and the documents that have it.
+/// The verdict on a paragraph, and the documents that have it.
 #[derive(Clone)]
 struct KnownParagraph {
     verdict: Verdict,
@@ -108,14 +108,14 @@ fn no_paragraphs() -> ProblemDetails {
     )
 }
 
-/// `POST /v1/collections/NAME/paragraphs`.
+/// Handles `POST /v1/collections/NAME/paragraphs`.
 pub(crate) async fn paragraphs(
     request: CollectionRequest<PageOptions>,
 ) -> Result<Response, ProblemDetails> {
     let (limit, scope) = (request.options.limit()?, request.options.scope()?);
     let cost = RequestCost {
         fixed: 2 * DOCUMENTS,
-        // The shortest paragraph has two bytes, its line end included.
+        // The shortest paragraph has two bytes, including its line end.
         byte: size_of::<ParagraphResponse>() / 2 + 60,
         ..RequestCost::default()
     };
@@ -149,19 +149,19 @@ pub(crate) async fn paragraphs(
     request.answer(cost, work).await
 }
 
-/// Paragraphs that a request asks for.
+/// The state of a request's paragraph lookups.
 struct ParagraphLookup {
     radius: u32,
-    /// Most documents of a paragraph.
+    /// Maximum number of documents for each paragraph.
     limit: usize,
-    /// Bytes of documents that may follow.
+    /// Bytes left for documents in the answer.
     room: usize,
-    /// Hashes that may follow.
+    /// Number of hashes that may still be looked up.
     hashes: usize,
 }
 
 impl ParagraphLookup {
-    /// Counts hashes: each is a look-up, whatever item it stands in.
+    /// Counts hashes against the limit: each is a lookup, whichever item contains it.
     fn take_hashes(&mut self, hashes: usize) -> Result<(), ProblemDetails> {
         let Some(left) = self.hashes.checked_sub(hashes) else {
             return Err(ProblemDetails::invalid(
@@ -198,7 +198,7 @@ impl ParagraphLookup {
         }
     }
 
-    /// Finds the documents of paragraphs, without one document. Looks up each distinct paragraph once.
+    /// Finds the documents that have the given paragraphs, leaving out the document `own`. Looks up each distinct paragraph once.
     fn all(
         &mut self,
         task: &CollectionTask<'_>,
@@ -211,8 +211,8 @@ impl ParagraphLookup {
             let known = match known.entry(key) {
                 Entry::Occupied(place) => place.into_mut(),
                 Entry::Vacant(place) => {
-                    // One more for the document itself, one to know of others.
-                    // Asked for exactly, no more: every document of a paragraph costs a read of its block.
+                    // One more for the document itself, and one to find out whether there are others. Not more than needed, because every
+                    // document costs a read of its block.
                     let most = self.limit + 2;
                     let found =
                         task.collection
@@ -223,21 +223,21 @@ impl ParagraphLookup {
                     }))
                 }
             };
-            // At each place that it has in the page: the answer repeats its documents there.
+            // Counted for each occurrence in the page, because the answer repeats the documents there.
             self.make_room(known);
             all.push(ParagraphResponse::new(key, known));
         }
         Ok(all)
     }
 
-    /// Takes room for the documents of a paragraph, or leaves them out.
+    /// Takes space for the documents of a paragraph, or leaves them out.
     fn make_room(&mut self, known: &mut KnownParagraph) {
         let documents = known.documents.iter();
         let bytes = documents.map(|document| document.id.len() + size_of::<SimilarDocument>());
         match self.room.checked_sub(bytes.sum()) {
             Some(room) => self.room = room,
             None => {
-                // Verdict and distance stay: only where it was seen is left out.
+                // Verdict and distance stay; only the documents are left out.
                 known.documents = Vec::new();
                 known.more = true;
             }
@@ -268,7 +268,7 @@ impl ParagraphResponse {
 }
 
 impl KnownParagraph {
-    /// Of a paragraph that no document has.
+    /// Creates the result for a paragraph that no document has.
     fn new() -> Self {
         Self {
             verdict: Verdict::New,
@@ -277,7 +277,7 @@ impl KnownParagraph {
         }
     }
 
-    /// Removes a page's own document from the documents of a paragraph, and applies the limit.
+    /// Removes the page's own document from those of a paragraph, and applies the limit.
     fn of(found: ParagraphMatches, own: Option<&str>, limit: usize) -> Self {
         let mut documents = found.documents;
         documents.retain(|similar| Some(similar.id.as_str()) != own);
@@ -313,7 +313,7 @@ impl PageResponse {
         }
     }
 
-    /// Adds the words of the paragraphs, and the shares of them that are known.
+    /// Adds the numbers of words, and the shares that are known.
     fn count_words(&mut self, found: &[PageParagraph]) {
         for (response, paragraph) in self.paragraphs.iter_mut().zip(found) {
             response.words = Some(paragraph.words);

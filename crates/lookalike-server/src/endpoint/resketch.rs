@@ -1,4 +1,5 @@
-//! New sketches for a collection: another scheme, table of terms, radius or number of equal places, from the texts that it keeps, beside its traffic.
+//! Resketching a collection while it is used: another scheme, table of terms, radius or number of equal places, from the texts that it
+//! keeps.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,10 +23,10 @@ use crate::scheme::usable_scheme;
 use crate::scheme_state::{BOILERPLATE, SchemeState};
 use crate::sketch_cache::SketchCache;
 
-/// Stack of the thread: texts of any shape are sketched on it.
+/// Stack size of the thread, on which texts of any structure are sketched.
 const STACK: usize = 8 << 20;
 
-/// `POST /v1/collections/NAME/resketch`.
+/// Handles `POST /v1/collections/NAME/resketch`.
 pub(crate) async fn resketch(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -37,7 +38,8 @@ pub(crate) async fn resketch(
         );
         let mut target = task.object::<ResketchedCollection>()?.target(&settings)?;
         let mut held = task.collection.scheme_parts()?;
-        // The lines stay, or the scheme is refused; the table of another scheme was sent, and so may be that of its own.
+        // Learned lines stay, or the scheme is refused. For another scheme, its table must have been sent; for the same scheme, a table may
+        // have been sent as well.
         held.retain(|part| {
             let stays = part.name == BOILERPLATE || target.scheme == settings.scheme;
             stays && target.parts.iter().all(|sent| sent.name != part.name)
@@ -66,7 +68,7 @@ pub(crate) async fn resketch(
     Ok(response)
 }
 
-/// `DELETE /v1/collections/NAME/resketch`.
+/// Handles `DELETE /v1/collections/NAME/resketch`.
 pub(crate) async fn cancel(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
@@ -87,13 +89,13 @@ pub(crate) async fn cancel(
     Ok(json(StatusCode::ACCEPTED, cancelled.await?.bytes))
 }
 
-/// Refuses a scheme under which the texts of the collection cannot be sketched.
+/// Returns an error if the texts of the collection cannot be sketched under the new scheme.
 fn check_texts(
     settings: &CollectionSettings,
     target: &RebuildTarget,
 ) -> Result<(), ProblemDetails> {
     if target.scheme == settings.scheme {
-        // Another radius needs no text.
+        // A change of the radius alone needs no texts.
         return Ok(());
     }
     if !settings.keep.texts {
@@ -121,7 +123,7 @@ fn check_texts(
     ))
 }
 
-/// Starts the thread of a job. Requests never wait for it, but for the moment in which the collections change places.
+/// Starts the thread of a job. Requests only wait for it during the moment in which the collection is replaced.
 fn start(
     app: &Arc<AppState>,
     collection: &Arc<Collection>,
@@ -139,9 +141,9 @@ fn start(
     })
 }
 
-/// Reason why a job ends without a new collection.
+/// The reason why a job ends without a new collection.
 enum ResketchError {
-    /// Nobody wants it any more: it was cancelled, or the collection removed.
+    /// The job was cancelled, or the collection was removed.
     Cancelled,
     Failed(ProblemDetails),
 }
@@ -218,7 +220,7 @@ fn rebuild(
         if is_same_scheme {
             return Ok(document);
         }
-        // A long text takes all with it when it is tidied up.
+        // Set the state for every document, because `tidy` drops it after a long text.
         cache.rest_on(state.clone());
         let sketched = sketched(&mut cache, &settings, document);
         cache.tidy();
@@ -233,7 +235,7 @@ fn rebuild(
         .map(drop)
 }
 
-/// A document under another scheme: all that was made of its text is made anew.
+/// Converts a document to another scheme: everything derived from its text is computed again.
 fn sketched(
     cache: &mut SketchCache,
     settings: &CollectionSettings,
@@ -252,9 +254,9 @@ fn sketched(
     };
     let content = RequestContent {
         source: ContentSource::Text(text),
-        // Of pages it is that of all that a reader sees.
+        // Kept, because the hash of a page covers all text that a reader sees.
         text_hash: document.text_hash,
-        // Learned lines have left the text: of a document without a place none are taken out.
+        // Learned lines are already removed from the stored text; without a place, none are removed again.
         place: ContentPlace::default(),
     };
     let (made, _) = cache.document(settings, &content, false)?;

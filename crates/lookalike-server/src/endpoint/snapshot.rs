@@ -1,4 +1,4 @@
-//! Snapshots of a store that is open.
+//! Snapshots of the open store.
 
 use std::path::Path;
 
@@ -18,18 +18,18 @@ use crate::problem::ProblemDetails;
 use crate::request::{EncodedBody, NewSnapshot, ReceivedBody, receive};
 use crate::response::with_permit;
 
-/// The answer when a snapshot was made.
+/// The answer to a request that created a snapshot.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Snapshot")]
 pub(crate) struct SnapshotResponse {
     name: String,
     collections: usize,
     files: usize,
-    /// Those of runs are shared with the store as long as both have them.
+    /// Total size of the files; those of runs are shared with the store as long as both have them.
     bytes: u64,
 }
 
-/// `POST /v1/snapshots`: a snapshot of all collections, in the directory that the service was started with.
+/// Handles `POST /v1/snapshots`: creates a snapshot of all collections in the directory given when the service was started.
 pub(crate) async fn create(
     State(app): State<Arc<AppState>>,
     request: Request,
@@ -60,7 +60,7 @@ fn make(
             "restart it with a directory for snapshots, on the file system of the data",
         ));
     };
-    // It becomes a path.
+    // The name becomes part of a path.
     if !is_name(&name) {
         return Err(ProblemDetails::new(
             StatusCode::BAD_REQUEST,
@@ -69,7 +69,7 @@ fn make(
             "choose another name",
         ));
     }
-    // On a worker for as long as it takes: files are linked where that is possible, and read once for their checksums.
+    // This occupies a worker as long as it takes: files are linked if possible, and read once for their checksums.
     let summary = app.store.snapshot(Path::new(folder).join(&name))?;
     let entry = LogEntry::new(LogLevel::Info, "snapshot-made").with("name", name.as_str());
     app.log_change(entry.with("bytes", summary.bytes), by);

@@ -1,4 +1,4 @@
-//! Status of the service, for load balancers and Prometheus.
+//! The status of the service, for load balancers and Prometheus.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::metrics::{CollectionMeasurement, GaugeValues, is_disk_full};
 use crate::problem::ProblemDetails;
 use crate::request::EncodedBody;
 
-/// The answer of a process that is there.
+/// The answer of a running process.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Health")]
 pub(crate) struct HealthResponse {
@@ -30,13 +30,13 @@ pub(crate) struct HealthResponse {
 pub(crate) struct ReadyResponse {
     #[schemars(extend("enum" = ["ready", "not-ready"]))]
     status: &'static str,
-    /// Those that keep the service from being ready.
+    /// Collections that keep the service from being ready.
     collections: Vec<UnreadyCollection>,
     /// True if the clock is ahead of the elapsed time and not trusted.
     clock_held: bool,
 }
 
-/// A collection that does not do all it should.
+/// A collection that is not fully usable.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "UnreadyCollection")]
 struct UnreadyCollection {
@@ -45,13 +45,13 @@ struct UnreadyCollection {
     state: &'static str,
 }
 
-/// `GET /healthz`: the process answers.
+/// Handles `GET /healthz`: the process answers.
 pub(crate) async fn health() -> Response {
     let answer = EncodedBody::json(&HealthResponse { status: "ok" });
     crate::response::json(StatusCode::OK, answer.bytes)
 }
 
-/// Reason why a collection that is open takes no writes.
+/// Returns the reason why an open collection takes no writes, or `None` if it does.
 fn unready(health: &CollectionHealth) -> Option<&'static str> {
     if health.stopped.is_some() {
         Some("stopped")
@@ -62,9 +62,10 @@ fn unready(health: &CollectionHealth) -> Option<&'static str> {
     }
 }
 
-/// Looks at the service, however busy its workers are, one look at a time.
+/// Runs `look` on a separate thread, one call at a time, so that it works even if all workers are busy.
 ///
-/// On a thread of its own: a collection that is being made may hold the lock of the store, and the threads of connections never wait.
+/// A separate thread is needed because the store may be locked while a collection is created, and threads that serve connections must not
+/// wait.
 async fn beside_workers<T: Send + 'static>(
     app: &Arc<AppState>,
     look: impl FnOnce(&AppState) -> T + Send + 'static,
@@ -75,7 +76,7 @@ async fn beside_workers<T: Send + 'static>(
     looked.map_err(|_| ProblemDetails::panic())
 }
 
-/// `GET /readyz`: all collections are open and take writes, and the clock is believed.
+/// Handles `GET /readyz`: all collections are open and take writes, and the clock is trusted.
 pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
     if app.is_stopping() {
         return Err(ProblemDetails::busy("stopping", "the service is stopping"));
@@ -109,10 +110,10 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
     Ok(crate::response::json(status, answer.bytes))
 }
 
-/// `GET /metrics`.
+/// Handles `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
     let text = beside_workers(&app, |app| {
-        // What has expired by now is not to count as living.
+        // Documents that have expired by now must not count as live.
         app.observe_time();
         let all = app.store.collections().into_iter();
         let collections = all.map(|(name, opened)| {

@@ -1,4 +1,4 @@
-//! Any bytes as a connection: heads, bodies, frames, in one piece, and then its end.
+//! Arbitrary bytes as the data of a connection (heads, bodies, frames), sent in one piece before it is closed.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -30,9 +30,10 @@ use crate::scheme::default_scheme;
 const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 const COLLECTION: &str = "pages";
 
-/// Turns of the runtime in which nothing may be in progress, or only wait for bytes that never come, before a connection is closed.
+/// Number of turns of the runtime without progress, with no request or only such that wait for bytes that never come, before the connection
+/// is closed.
 const QUIET_TURNS: usize = 8;
-/// Time limit on the answer to one connection.
+/// Time limit for the answers on one connection.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn seeds() -> Vec<Vec<u8>> {
@@ -57,7 +58,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         "check-and-insert?insert=always",
         r#"[{"id":"b","text":"a text"}]"#,
     );
-    // Settings, the head of `GET /healthz`, a ping.
+    // Settings, the head of `GET /healthz`, and a ping.
     let frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x16\x01\x05\0\0\0\x01\x82\x86\x04\x08/healthz\
                    \x41\x09localhost\0\0\x08\x06\0\0\0\0\0abcdefgh";
     let texts = [
@@ -75,18 +76,18 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
     texts.chain([frames.to_vec()]).collect()
 }
 
-/// A service, and what it runs on.
+/// A service with its runtime and state.
 struct Harness {
     runtime: Runtime,
     app: Arc<AppState>,
     router: Router,
     progress: Arc<RequestProgress>,
     has_failed: Arc<AtomicBool>,
-    /// Bytes of the log of its collection when it began.
+    /// Size in bytes of each collection's log at the beginning.
     begun: Vec<(String, u64)>,
 }
 
-/// Requests that are being answered, and how many of them wait for more of their body.
+/// The number of requests in progress, and of those that wait for more of their body.
 #[derive(Default)]
 struct RequestProgress {
     in_progress: AtomicUsize,
@@ -104,7 +105,7 @@ impl RequestProgress {
     }
 }
 
-/// A request body that tells when it has to wait.
+/// A request body that records when it has to wait.
 struct WatchedBody {
     body: Body,
     progress: Arc<RequestProgress>,
@@ -154,7 +155,7 @@ thread_local! {
     static HARNESS: RefCell<Option<Harness>> = const { RefCell::new(None) };
 }
 
-/// Sends the bytes over one connection and demands that what comes back is an answer, and nobody's failure.
+/// Sends the bytes over a connection, and checks that what comes back is an answer and that no error of the program occurred.
 pub(super) fn run(bytes: &[u8]) -> Vec<u8> {
     let harness = HARNESS.take().unwrap_or_else(Harness::new);
     let answer = harness.send(bytes);
@@ -165,7 +166,7 @@ pub(super) fn run(bytes: &[u8]) -> Vec<u8> {
     let is_answer = answer.starts_with(b"HTTP/1.");
     let is_second = bytes.starts_with(b"PRI * HTTP/2.0") || !answer.is_empty() && answer[0] == 0;
     assert!(answer.is_empty() || is_answer || is_second);
-    // Each input finds the same service.
+    // Reuse the service only if it is unchanged, so that every input finds the same.
     if harness.state() == harness.begun {
         HARNESS.set(Some(harness));
     }
@@ -237,7 +238,7 @@ impl Harness {
         harness
     }
 
-    /// Changes with every write.
+    /// Returns a state that changes with every write.
     fn state(&self) -> Vec<(String, u64)> {
         let open = self.app.store.collections().into_iter();
         open.map(|(name, opened)| {
@@ -248,15 +249,16 @@ impl Harness {
         .collect()
     }
 
-    /// All that comes back.
+    /// Sends the bytes, and returns everything that comes back.
     fn send(&self, bytes: &[u8]) -> Vec<u8> {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (mut reader, mut writer) = tokio::io::split(ours);
         let mut answer = Vec::new();
         let speak = async {
-            // The service may close before it has heard all.
+            // The service may close the connection before it has read everything.
             let _ = writer.write_all(bytes).await;
-            // A client that has hung up gets no answer. However long a worker takes is waited for; a body that is not whole is not.
+            // A client that has hung up gets no answer, so wait for workers however long they take, but not for the rest of an incomplete
+            // body.
             let (begun, mut quiet) = (Instant::now(), 0);
             while quiet < QUIET_TURNS {
                 tokio::task::yield_now().await;
@@ -272,7 +274,7 @@ impl Harness {
         let hear = async {
             let _ = reader.read_to_end(&mut answer).await;
         };
-        // Those of a connection that was given up did not end.
+        // Requests of a connection that timed out did not end.
         self.progress.reset();
         let served = serve_stream(&self.app, self.router.clone(), theirs);
         self.runtime

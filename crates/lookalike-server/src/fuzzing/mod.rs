@@ -1,4 +1,4 @@
-//! Fuzz targets of the service: any bytes as a body, and any as a connection.
+//! Fuzz targets of the service: arbitrary bytes as a body or as a connection.
 
 mod connection;
 #[cfg(test)]
@@ -19,10 +19,10 @@ use crate::scheme::default_scheme;
 /// All targets.
 pub const TARGETS: &[&str] = &["body-json", "body-packed", "http"];
 
-/// Items of a batch.
+/// Maximum number of items in a batch.
 const MOST: usize = 8;
 
-/// The inputs that a target begins with.
+/// Returns the initial inputs of a target.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "body-json" => [
@@ -47,10 +47,10 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// Gives the bytes to a target.
+/// Runs a target on some bytes.
 ///
 /// # Panics
-/// If a promise is broken: that is what it is for.
+/// Panics if a promise is broken, to report it to the fuzzer.
 pub fn run(target: &str, bytes: &[u8]) {
     match target {
         "body-json" => json(bytes),
@@ -59,7 +59,7 @@ pub fn run(target: &str, bytes: &[u8]) {
     }
 }
 
-/// Checks that what is refused is refused as the client's mistake.
+/// Checks that an error is reported as the client's mistake.
 fn checked<T>(read: Result<T, ProblemDetails>) -> Option<T> {
     if let Err(problem) = &read {
         assert!(problem.status.is_client_error(), "{problem:?}");
@@ -67,7 +67,7 @@ fn checked<T>(read: Result<T, ProblemDetails>) -> Option<T> {
     read.ok()
 }
 
-/// All items of a body, as often as it has them.
+/// Returns all items of a body, after checking their number.
 fn items<T: RequestItem>(bytes: &[u8], format: BodyFormat) -> Vec<T> {
     let (items, _) = checked(RequestItems::<T>::read(bytes, format, MOST))
         .map(RequestItems::into_parts)
@@ -104,7 +104,7 @@ fn json(bytes: &[u8]) {
         let Some(document) = checked(document.document(UnixMillis(1), None, settings)) else {
             continue;
         };
-        // What is exported is loaded as the same.
+        // Loading an export gives the same document.
         let line = serde_json::to_string(&ExportedDocument::new(&document, settings))
             .expect("strings as keys");
         let again: ExportedDocument = serde_json::from_str(&line).expect("an export");
@@ -133,12 +133,12 @@ fn json(bytes: &[u8]) {
     let _ = checked(parse_one::<NewSnapshot>(bytes));
 }
 
-/// No content is longer than the body that it came in.
+/// Checks that no content is longer than the body that contained it.
 fn bounded(content: Option<RequestContent>, bytes: &[u8]) {
     assert!(content.is_none_or(|content| content.len() <= bytes.len()));
 }
 
-/// Checks that what is read says all that was there.
+/// Checks that the items read account for the whole body.
 fn packed(bytes: &[u8]) {
     let probes = items::<ContentItem>(bytes, BodyFormat::Packed);
     assert!(probes.is_empty() || probes.len() * 8 == bytes.len());
@@ -168,7 +168,7 @@ mod tests {
     use super::mutate::{Trying, draws, mutated};
     use super::*;
 
-    /// Mutations of each target.
+    /// Number of mutations for each target.
     const EXECUTIONS: u64 = 1000;
 
     fn run(target: &str, bytes: &[u8]) {
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Inputs that once broke something.
+    /// Replays inputs that once broke something.
     #[test]
     fn what_fuzzing_found_stays_mended() {
         let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/found");

@@ -1,4 +1,4 @@
-//! The body of a request, read within a size, a time, a least rate and a budget of memory.
+//! Reading the body of a request, with limits on its size, its time, its rate and its memory.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::client::BodySender;
 use crate::problem::ProblemDetails;
 use crate::request_memory::BodyPermit;
 
-/// The time in which the least rate is measured.
+/// Interval over which the minimum rate is measured.
 const WINDOW: Duration = Duration::from_secs(5);
-/// The first buffer of a body that does not come at once.
+/// Size in bytes of the first buffer for a body that does not arrive at once.
 const FIRST: usize = 16 << 10;
 
-/// A body as it came.
+/// A body that was received completely.
 #[derive(Debug)]
 pub(crate) struct ReceivedBody {
     pub(crate) bytes: Bytes,
@@ -30,7 +30,7 @@ pub(crate) struct ReceivedBody {
     _permit: Option<BodyPermit>,
 }
 
-/// Format of a body.
+/// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyFormat {
     Json,
@@ -38,7 +38,7 @@ pub(crate) enum BodyFormat {
     Packed,
 }
 
-/// Reads a body. Memory is taken for what has come, never for what is declared.
+/// Receives a body. Memory is taken for bytes that have arrived, never for the declared length.
 pub(crate) async fn receive(
     app: &AppState,
     request: Request,
@@ -52,7 +52,7 @@ pub(crate) async fn receive(
         ));
     }
     let format = match body_format(request.headers()) {
-        // Nothing needs no type.
+        // An absent body needs no content type.
         Err(_) if is_absent(&request) => BodyFormat::Json,
         format => format?,
     };
@@ -69,11 +69,11 @@ pub(crate) async fn receive(
             _permit: None,
         });
     };
-    // The head need not declare a length in HTTP/2.
+    // In HTTP/2, the head need not declare a length.
     if first.len() > most {
         return Err(larger_than(most));
     }
-    // One frame lies in the buffer of its connection, which is bounded.
+    // A single frame is in the buffer of its connection, which is bounded.
     if body.is_end_stream() {
         return Ok(ReceivedBody {
             bytes: first,
@@ -91,16 +91,16 @@ pub(crate) async fn receive(
             return Err(larger_than(most));
         }
         if length > bytes.capacity() {
-            // Twice as much as came, but no more than is to come.
+            // Twice as much as has arrived, but not more than the declared or largest length.
             let room = (2 * length).max(FIRST).min(largest.max(length));
-            // Before the buffer grows, never after it: while this waits, what came stays in the buffer of the
-            // connection, and flow control stops the sender.
+            // Take memory before the buffer grows: while this waits, data stay in the buffer of the connection, and flow control stops the
+            // sender.
             permit.grow_to(room).await?;
-            // Exactly what was taken: `reserve` may double it.
+            // Exactly what was taken, because `reserve` may double it.
             bytes.reserve_exact(room - bytes.len());
         }
         bytes.extend_from_slice(&piece);
-        // Not held while the next is awaited: no permit covers it.
+        // Free the piece before the next is awaited, because no permit covers it.
         drop(piece);
         part = next(&mut body, &mut pace).await?;
     }
@@ -111,12 +111,12 @@ pub(crate) async fn receive(
     })
 }
 
-/// Time limits of a body: in total, and the least number of bytes of each window.
+/// The time limits of a body: the total time, and a minimum number of bytes in each window.
 struct BodyPace {
     end: Instant,
     window: Duration,
     window_end: Instant,
-    /// Bytes that a window must bring, and those that this one brought.
+    /// Minimum number of bytes in a window, followed by the number received in the current one.
     least: usize,
     brought: usize,
 }
@@ -134,10 +134,10 @@ impl BodyPace {
         }
     }
 
-    /// Begins the next window, unless the last one brought too little.
+    /// Starts the next window, or returns an error if the last one brought too few bytes.
     fn next_window(&mut self) -> Result<(), ProblemDetails> {
         let now = Instant::now();
-        // A byte now and then would hold memory until the end.
+        // Otherwise a body sent byte by byte would hold its memory until the total time is over.
         if now >= self.end || self.brought < self.least {
             return Err(ProblemDetails::new(
                 StatusCode::REQUEST_TIMEOUT,
@@ -152,7 +152,7 @@ impl BodyPace {
     }
 }
 
-/// The next part of a body; `None` at its end.
+/// Returns the next part of a body, or `None` at its end.
 async fn next(body: &mut Body, pace: &mut BodyPace) -> Result<Option<Bytes>, ProblemDetails> {
     loop {
         let until = pace.window_end.min(pace.end);
@@ -162,7 +162,7 @@ async fn next(body: &mut Body, pace: &mut BodyPace) -> Result<Option<Bytes>, Pro
             Ok(Some(Err(_))) => {
                 return Err(ProblemDetails::malformed("the body ended early"));
             }
-            // What is no data are trailers, which say nothing here.
+            // Frames other than data are trailers, which are ignored.
             Ok(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
                     pace.brought += data.len();
@@ -177,12 +177,12 @@ fn larger_than(most: usize) -> ProblemDetails {
     ProblemDetails::too_large(format!("the body is larger than {most} bytes"))
 }
 
-/// Tells whether the request has no body and declares none.
+/// Tells whether the request has no body and no content type.
 fn is_absent(request: &Request) -> bool {
     request.body().is_end_stream() && !request.headers().contains_key(CONTENT_TYPE)
 }
 
-/// Declared format of a body. Browsers do not send these types to another site without a preflight.
+/// Returns the declared format of a body. Browsers do not send these types to another site without a preflight.
 pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ProblemDetails> {
     let kind = headers
         .get(CONTENT_TYPE)
@@ -209,7 +209,7 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ProblemDeta
     ))
 }
 
-/// True if the body is not what it means (RFC 9110 section 8.4).
+/// Returns true if the body has a content coding (RFC 9110 section 8.4).
 fn is_encoded(headers: &HeaderMap) -> bool {
     let codings = headers.get_all(CONTENT_ENCODING).iter();
     codings
@@ -217,9 +217,9 @@ fn is_encoded(headers: &HeaderMap) -> bool {
         .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// The length that the header declares.
+/// Returns the declared length of the body, or an error if it exceeds the limit.
 fn declared(request: &Request<Body>, most: usize) -> Result<Option<usize>, ProblemDetails> {
-    // A declared length only refuses early and sizes the buffer; it is never believed as to what comes.
+    // A declared length only serves to refuse early and to size the buffer; what arrives is still checked.
     let exact = request.body().size_hint().exact();
     let header = request.headers().get(CONTENT_LENGTH);
     let told = header.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());

@@ -1,4 +1,4 @@
-//! A document as exports have it, whole: what is loaded of one is exported as the same bytes.
+//! A complete document in the form of exports: loading it and exporting it again gives the same bytes.
 
 use std::time::Duration;
 
@@ -23,14 +23,15 @@ use crate::sketch_cache::MINIMA;
 /// Pattern of 16 or 32 hexadecimal digits.
 const PARAGRAPH: &str = "^([0-9a-fA-F]{16}){1,2}$";
 
-/// A document as an export has it, a line each.
+/// A document in an export, which has one on each line.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ExportedDocument {
-    /// 1 to 2048 bytes in UTF-8.
+    /// Id of the document: 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     pub(crate) id: String,
-    /// 16 hexadecimal digits, 8 of 32 bits, or 32 of 128; `null` of a text without features. There where the collection holds fingerprints.
+    /// Fingerprint: 16 hexadecimal digits, or 8 for 32 bits, or 32 for 128 bits; `null` for a text without features. Present if the
+    /// collection holds fingerprints.
     #[serde(
         default,
         deserialize_with = "there",
@@ -38,12 +39,12 @@ pub(crate) struct ExportedDocument {
     )]
     #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
     pub(crate) fingerprint: Option<Option<HexBits>>,
-    /// 32 hexadecimal digits.
+    /// Hash of the text: 32 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
     pub(crate) text_hash: Option<HexTextHash>,
-    /// End of the document in milliseconds since 1970; `null` for never. Without it, the document takes the lifetime of the request or
-    /// of the collection.
+    /// Expiry of the document in milliseconds since 1970; `null` means never. If it is left out, the lifetime of the request or of the
+    /// collection applies.
     #[serde(
         default,
         deserialize_with = "there",
@@ -51,11 +52,11 @@ pub(crate) struct ExportedDocument {
     )]
     #[schemars(with = "Option<u64>")]
     expires_ms: Option<Option<u64>>,
-    /// At most 1024 bytes of JSON.
+    /// Metadata: at most 1024 bytes of JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// Values of a signature, 8 hexadecimal digits each; `null` of a text without features. There where the collection holds minima.
+    /// Values of a signature, 8 hexadecimal digits each; `null` for a text without features. Present if the collection holds minima.
     #[serde(
         default,
         deserialize_with = "there",
@@ -63,7 +64,7 @@ pub(crate) struct ExportedDocument {
     )]
     #[schemars(with = "Option<String>")]
     pub(crate) signature: Option<Option<HexWords<8>>>,
-    /// Super-shingles, 16 hexadecimal digits each; `null` of a text without features. There where the collection holds these.
+    /// Super-shingles, 16 hexadecimal digits each; `null` for a text without features. Present if the collection holds super-shingles.
     #[serde(
         default,
         deserialize_with = "there",
@@ -71,14 +72,14 @@ pub(crate) struct ExportedDocument {
     )]
     #[schemars(with = "Option<String>")]
     pub(crate) super_shingles: Option<Option<HexWords<16>>>,
-    /// Its paragraphs in order: 16 hexadecimal digits of the hash, and of all but short ones 16 of the fingerprint.
+    /// Paragraphs in order: 16 hexadecimal digits of the hash, followed by 16 of the fingerprint unless the paragraph is short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>", inner(regex(pattern = PARAGRAPH)))]
     pub(crate) paragraphs: Vec<HexParagraph>,
-    /// Its text.
+    /// Text of the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
-    /// Hash of its category, 16 hexadecimal digits; `null` where it has none, left out where the collection keeps none.
+    /// Hash of its category, 16 hexadecimal digits; `null` if it has none. Left out if the collection keeps no categories.
     #[serde(
         default,
         deserialize_with = "there",
@@ -86,7 +87,7 @@ pub(crate) struct ExportedDocument {
     )]
     #[schemars(with = "Option<String>", extend("pattern" = HEX))]
     pub(crate) category_hash: Option<Option<HexFingerprint>>,
-    /// Bytes of its text, where the collection keeps lengths.
+    /// Size of its text in bytes, if the collection keeps lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) length: Option<u32>,
 }
@@ -121,13 +122,13 @@ impl<'de> Deserialize<'de> for HexParagraph {
 }
 
 impl ExportedDocument {
-    /// A document of a collection.
+    /// Creates the exported form of a stored document.
     pub(crate) fn new(document: &StoredDocument, settings: &CollectionSettings) -> Self {
         let (form, pairs) = (settings.sketch_form(), &settings.pairs);
         let fingerprint = document.sketch(form).and_then(HexBits::of);
         let signature = document.signature.as_deref().map(HexWords::from);
         let super_shingles = document.super_shingles.clone().map(HexWords);
-        // The sketch is there even if there is none, other values only if there are any.
+        // The collection's sketch is always included, even if the document has none; other values only if it has them.
         let is_minima = matches!(form, SketchForm::Minima(_));
         let is_shingles = matches!(form, SketchForm::SuperShingles(_));
         let PairTraits { category, length } = document.traits;
@@ -151,7 +152,7 @@ impl ExportedDocument {
         }
     }
 
-    /// The document, which lives from a time on; without an end of its own it gets this lifetime, if there is one.
+    /// Converts to a document. Lifetimes start at `from`; a document without an expiry of its own gets `time_to_live`, if there is one.
     pub(crate) fn document(
         self,
         from: UnixMillis,
@@ -194,7 +195,7 @@ impl ExportedDocument {
         })
     }
 
-    /// Refuses a document that does not tell the sketch by which the collection finds it.
+    /// Returns an error if the document lacks the sketch by which the collection finds it.
     fn check_sketch(&self, form: SketchForm) -> Result<(), ProblemDetails> {
         let shingles = self.super_shingles.as_ref();
         let minima = self.signature.as_ref();
@@ -228,7 +229,7 @@ impl ExportedDocument {
         }
     }
 
-    /// Refuses parts that no export has: a signature that cannot be compared with others, and too many paragraphs.
+    /// Returns an error for parts that no export has: a signature that cannot be compared with others, or too many paragraphs.
     fn check_parts(&self, settings: &CollectionSettings) -> Result<(), ProblemDetails> {
         let is_sketch = matches!(settings.sketch_form(), SketchForm::Minima(_));
         let minima = self.signature.as_ref().and_then(|told| told.as_ref());
@@ -247,7 +248,7 @@ impl ExportedDocument {
         Err(ProblemDetails::invalid(what, remedy))
     }
 
-    /// Category and length, which decide with which documents it is compared.
+    /// Returns category and length, which decide with which other documents it is compared.
     fn traits(&self, pairs: &PairRule) -> Result<PairTraits, ProblemDetails> {
         let missing = |what: &str| {
             ProblemDetails::invalid(
@@ -255,8 +256,7 @@ impl ExportedDocument {
                 "insert the document itself, or load it into a collection that does not compare them",
             )
         };
-        // The site is a function of the id, so that exports of collections without categories can be loaded
-        // into one that compares sites.
+        // The site follows from the id, so that exports of collections without categories can be loaded into one that compares sites.
         let of_site = ContentPlace::default().category(pairs, Some(&self.id));
         let category = match (&pairs.category, self.category_hash) {
             (None, _) => 0,

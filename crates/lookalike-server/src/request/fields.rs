@@ -1,4 +1,4 @@
-//! The fields of bodies.
+//! The fields of request bodies.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,17 +24,17 @@ use crate::problem::{ProblemDetails, SettingField};
 use crate::scheme::{default_scheme, usable_scheme};
 use crate::scheme_state::{sent_boilerplate, sent_terms};
 
-/// Most bytes of metadata, as JSON.
+/// Maximum size of metadata as JSON, in bytes.
 pub(crate) const MOST_METADATA: usize = 1024;
-/// Most levels of arrays and objects in it: half of what common readers take.
+/// Maximum depth of arrays and objects in metadata: half of what common parsers accept.
 const DEEPEST_METADATA: usize = 64;
-/// Longest time to live: a hundred years of 365 days, in seconds.
+/// Maximum time to live in seconds: a hundred years of 365 days.
 pub(crate) const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
 
-/// Radius of fingerprints, unless another one is told.
+/// Default radius of fingerprints.
 const RADIUS: u32 = 3;
 
-/// Most hashes of paragraphs that are asked for at once.
+/// Maximum number of paragraph hashes in a request.
 pub(crate) const HASHES: usize = 10_000;
 /// Pattern of 16 hexadecimal digits.
 pub(crate) const HEX: &str = "^[0-9a-fA-F]{16}$";
@@ -43,11 +43,11 @@ pub(crate) const HASH: &str = "^[0-9a-fA-F]{32}$";
 /// Pattern of the names of collections and snapshots.
 pub(crate) const NAME: &str = "^[a-z0-9_-]{1,64}$";
 
-/// Adds to the schema of an object that it has exactly one of some fields; `null` is as good as none.
+/// Adds to the schema of an object that it must have exactly one of some fields. A field that is `null` counts as absent.
 fn exactly_one_of(schema: &mut Schema, fields: &[(&str, &str)]) {
     let has = |(name, kind): (&str, &str)| json!({"required": [name], "properties": {name: {"type": kind}}});
     let all: Vec<_> = fields.iter().copied().map(has).collect();
-    // Not a plain `anyOf`: see `one_document`.
+    // Not a plain `anyOf`, for the reason given in `one_document`.
     let mut wrong = vec![json!({"not": {"anyOf": all}})];
     for (at, one) in all.iter().enumerate() {
         let others = &all[at + 1..];
@@ -66,17 +66,18 @@ fn exactly_one_part(schema: &mut Schema) {
     exactly_one_of(schema, &fields);
 }
 
-/// Adds to the schema of an object that it has an id, a text or a page, and not both of the latter; `null` is as good as none.
+/// Adds to the schema of an object that it must have an id, a text or a page, but not both a text and a page. A field that is `null` counts
+/// as absent.
 fn one_document(schema: &mut Schema) {
     let has = |name: &str| json!({"required": [name], "properties": {name: {"type": "string"}}});
-    // Generators of clients take this form for an object, and a plain `anyOf` for several.
+    // Generators of clients recognise this form as one object, but would turn a plain `anyOf` into several.
     let [id, text, html] = ["id", "text", "html"].map(has);
     let none = json!({"not": {"anyOf": [id, text, html]}});
     let both = json!({"allOf": [text, html]});
     schema.insert("not".to_owned(), json!({"anyOf": [none, both]}));
 }
 
-/// A fingerprint as bodies have it.
+/// A fingerprint in hexadecimal digits, as in bodies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HexFingerprint(pub(crate) Fingerprint);
 
@@ -104,7 +105,7 @@ impl<'de> Deserialize<'de> for HexFingerprint {
     }
 }
 
-/// The hash of a text as bodies have it.
+/// The hash of a text in hexadecimal digits, as in bodies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HexTextHash(pub(crate) TextHash);
 
@@ -124,16 +125,16 @@ impl<'de> Deserialize<'de> for HexTextHash {
     }
 }
 
-/// A field that is there, `null` or not.
+/// Deserializes a field that is present, as `Some(None)` if it is `null`.
 pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
-    // serde itself would take `null` for the outer `None`. A field that is left out does not come here.
+    // On its own, serde would map `null` to the outer `None`. This function is not called for a field that is left out.
     Option::deserialize(deserializer).map(Some)
 }
 
-/// An item with a content, of which it has exactly one, and what else is looked at; its own fields come before and behind them. `flatten` of
-/// serde would take fields that nobody knows.
+/// Defines an item with exactly one content and the facts used in comparisons; other fields of the item come before and after these.
+/// serde's `flatten` would accept unknown fields.
 macro_rules! content_item {
     (
         $(#[$about:meta])*
@@ -150,43 +151,42 @@ macro_rules! content_item {
         $(#[$about])*
         pub(crate) struct $name {
             $($(#[$first])* $before: $first_type,)*
-            /// 16 hexadecimal digits, where the collection holds fingerprints; 8 or 32 where these have 32 or 128 bits.
+            /// Fingerprint, if the collection holds fingerprints: 16 hexadecimal digits, or 8 for 32 bits, or 32 for 128 bits.
             #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
             fingerprint: Option<HexBits>,
             /// A text.
             text: Option<String>,
-            /// A page, of which the text is extracted.
+            /// An HTML page, whose text is extracted.
             html: Option<String>,
-            /// Super-shingles, 16 hexadecimal digits each, where the collection holds these.
+            /// Super-shingles, 16 hexadecimal digits each, if the collection holds super-shingles.
             #[schemars(with = "Option<String>")]
             super_shingles: Option<HexWords<16>>,
-            /// Minima of a signature, 8 hexadecimal digits each, where the collection holds these.
+            /// Minima of a signature, 8 hexadecimal digits each, if the collection holds minima.
             #[schemars(with = "Option<String>")]
             signature: Option<HexWords<8>>,
-            /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a sketch
-            /// only.
+            /// First 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are recognised; only needed with a sketch.
             #[schemars(with = "Option<String>", extend("pattern" = HASH))]
             text_hash: Option<HexTextHash>,
             $(#[$of_category])*
             category: Option<String>,
-            /// Its URL, of which the site is taken where the collection compares sites.
+            /// URL of the document, from which the site is taken if the collection compares sites.
             url: Option<String>,
-            /// Bytes of the text; needed beside a sketch only, where the collection compares lengths.
+            /// Size of the text in bytes; only needed with a sketch, if the collection compares lengths.
             length: Option<u32>,
-            /// Links to it, where the scheme of the collection looks at them.
+            /// Links to the document, if the scheme of the collection uses them.
             #[schemars(with = "Option<Vec<AnchorItem>>")]
             anchors: Option<Box<RawValue>>,
-            /// Addresses of pages that link to it, likewise.
+            /// Addresses of pages that link to the document, if the scheme uses them.
             #[schemars(with = "Option<Vec<String>>")]
             in_links: Option<Box<RawValue>>,
-            /// Addresses of pages that it links to, likewise.
+            /// Addresses of pages that the document links to, if the scheme uses them.
             #[schemars(with = "Option<Vec<String>>")]
             out_links: Option<Box<RawValue>>,
             $($(#[$last])* $behind: $last_type,)*
         }
 
         impl $name {
-            /// Takes the content out: that of a document of this id, if it has one.
+            /// Takes the content out of the item. `id` is the id of its document, if it has one.
             fn take_content(&mut self, id: Option<String>) -> Result<RequestContent, ProblemDetails> {
                 let sketches = [
                     self.fingerprint.take().map(|HexBits(code)| code),
@@ -218,79 +218,79 @@ macro_rules! content_item {
 }
 
 content_item! {
-    /// A content to be looked for: a text, a page or a sketch.
+    /// A content to search for: a text, a page or a sketch.
     #[schemars(rename = "Content", transform = exactly_one_content)]
     ContentItem {
         ..
-        /// Its category, where the collection compares categories. Where these are sites, that of `url` in its absence.
+        /// Category, if the collection compares categories. If these are sites, the default is the site of `url`.
         category,
     }
 }
 
 content_item! {
-    /// A document to be kept: an id, and a text, a page or a sketch.
+    /// A document to insert: an id, and a text, a page or a sketch.
     #[schemars(rename = "NewDocument", transform = exactly_one_content)]
     NewDocument {
-        /// 1 to 2048 bytes in UTF-8.
+        /// Id of the document: 1 to 2048 bytes in UTF-8.
         #[schemars(length(min = 1, max = LONGEST_ID))]
         id: String,
         ..
-        /// Its category, where the collection compares categories. Where these are sites, that of `url` or else of `id` in its absence.
+        /// Category, if the collection compares categories. If these are sites, the default is the site of `url` or otherwise of `id`.
         category,
         /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
         #[schemars(range(min = 1, max = LONGEST_LIFE))]
         ttl_seconds: Option<u64>,
-        /// Expiry time in milliseconds since 1970, or `null` for never. Replaces the lifetime.
+        /// Time of expiry in milliseconds since 1970, or `null` for never. Overrides the lifetime.
         #[serde(default, deserialize_with = "there")]
         #[schemars(with = "Option<u64>")]
         expires_ms: Option<Option<u64>>,
-        /// Anything, at most 1024 bytes of JSON and 64 levels of arrays and objects; given back with neighbours.
+        /// Any JSON of at most 1024 bytes and 64 levels of arrays and objects; returned with neighbours.
         #[schemars(with = "Option<serde_json::Value>")]
         metadata: Option<Box<RawValue>>,
     }
 }
 
-/// A page to be looked at paragraph by paragraph: a text or a page, or ready hashes.
+/// A page to look up paragraph by paragraph: a text or an HTML page, or hashes of paragraphs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "Page", transform = exactly_one_part)]
 pub(crate) struct PageItem {
-    /// Documents of this id are left out: a page that is crawled again is not told of itself.
+    /// Id of the page. The document with this id is left out, so that a page that is crawled again does not match itself.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     pub(crate) id: Option<String>,
     text: Option<String>,
     html: Option<String>,
-    /// Its URL, where lines of sites are removed.
+    /// URL of the page, if lines learned from sites are removed.
     url: Option<String>,
-    /// Hashes that an earlier answer gave, 16 hexadecimal digits each, at most 10,000 in a request: finds equal paragraphs only.
+    /// Hashes from earlier answers, 16 hexadecimal digits each, at most 10,000 in a request. They only find identical paragraphs.
     #[schemars(with = "Option<Vec<String>>", length(max = HASHES), inner(regex(pattern = HEX)))]
     hashes: Option<Vec<HexFingerprint>>,
 }
 
-/// A document whose chunks are compared: the stored one of an id, or a text or page that is sent.
+/// A document whose chunks are compared: the stored one with an id, or a text or page that is sent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "ChunkedDocument", transform = one_document)]
 pub(crate) struct ChunkedItem {
-    /// Its stored text is compared, unless a text or page is sent.
+    /// Id of the document. Its stored text is compared, unless a text or page is sent.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     id: Option<String>,
     /// A text.
     text: Option<String>,
-    /// A page, of which the text is extracted.
+    /// An HTML page, whose text is extracted.
     html: Option<String>,
-    /// Its URL, where lines of sites are removed.
+    /// URL of the page, if lines learned from sites are removed.
     url: Option<String>,
 }
 
-/// A [`ChunkedItem`] that has a content or else an id.
+/// A checked [`ChunkedItem`], which has a content or an id.
 #[derive(Debug)]
 pub(crate) struct ChunkedDocument {
     pub(crate) id: Option<String>,
     pub(crate) content: Option<RequestContent>,
 }
 
-/// Fields of a [`NewDocument`] beside its content.
+/// Fields of a [`NewDocument`] besides its content.
 #[derive(Debug)]
 pub(crate) struct DocumentMeta {
     pub(crate) id: String,
@@ -298,35 +298,35 @@ pub(crate) struct DocumentMeta {
     pub(crate) metadata: Vec<u8>,
 }
 
-/// The document that is meant.
+/// The id of a document.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "DocumentId")]
 pub(crate) struct DocumentId {
-    /// 1 to 2048 bytes in UTF-8.
+    /// Id of the document: 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     id: String,
 }
 
-/// A document that gets another end: exactly one of lifetime and time.
+/// A document whose expiry changes: has exactly one of lifetime and time.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "ExpiringDocument")]
 pub(crate) struct ExpiringDocument {
-    /// 1 to 2048 bytes in UTF-8.
+    /// Id of the document: 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     id: String,
-    /// Lifetime from now on, from 1 second to a hundred years.
+    /// New lifetime from now on, from 1 second to a hundred years.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
-    /// End in milliseconds since 1970; `null` for never. One in the past takes effect at once.
+    /// New time of expiry in milliseconds since 1970; `null` means never. A time in the past takes effect at once.
     #[serde(default, deserialize_with = "there")]
     #[schemars(with = "Option<u64>")]
     expires_ms: Option<Option<u64>>,
 }
 
 impl ExpiringDocument {
-    /// Id and new end, of a life that goes on from a time.
+    /// Returns the id and the new expiry; a lifetime starts at `from`.
     pub(crate) fn checked(
         self,
         from: UnixMillis,
@@ -350,41 +350,41 @@ impl RequestItem for ExpiringDocument {
     const IS_PACKABLE: bool = false;
 }
 
-/// A collection to be made.
+/// A collection to create.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct NewCollection {
-    /// Whole text of a scheme; the default is that of `lookalike fingerprint`.
+    /// Full text of a scheme; the default is the scheme of `lookalike fingerprint`.
     scheme: Option<String>,
-    /// Largest distance of a query in bits of fingerprints: 0 to 16, 3 unless told otherwise.
+    /// Largest distance of a query in bits of fingerprints: 0 to 16; default 3.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Minimum number of super-shingles or minima that near-duplicates have in common, where the sketches of the scheme are such: a whole number,
-    /// or a share of all with a point, such as 0.8, rounded up.
+    /// Minimum number of super-shingles or minima that near-duplicates have in common, if the scheme makes these: a whole number, or a
+    /// share of all with a decimal point, such as 0.8, rounded up.
     equal: Option<LeastEqualOption>,
-    /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
+    /// Table of terms that the scheme names, if it needs one: the file that `lookalike terms` wrote, in base64.
     terms: Option<String>,
-    /// The lines that the scheme names, if it leaves any out: the file that --boilerplate-lines made, in base64.
+    /// Learned lines that the scheme names, if it removes any: the file that --boilerplate-lines wrote, in base64.
     boilerplate: Option<String>,
     /// Lifetime of documents without one of their own; forever by default.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
-    /// Optional parts of documents to keep; by default hashes of texts only.
+    /// Optional parts of documents to keep; by default only hashes of texts.
     keep: Option<KeptParts>,
-    /// End of a paragraph, where paragraphs are kept: `blank` lines, the ends of `lines`, or `auto` (the default): blank lines in
-    /// texts that have some between others, else the ends of lines.
+    /// Rule for the ends of paragraphs, if they are kept: `blank` lines, the ends of `lines`, or `auto` (the default): blank lines if a text
+    /// has any between others, otherwise the ends of lines.
     paragraphs: Option<ParagraphRuleOption>,
-    /// Compare only documents with the same value in this field, or of the same `site`, the host of the URL. Documents without a value
-    /// form a category of their own.
+    /// Compare only documents with the same value in this field, or of the same `site`, the host of the URL. Documents without a value form
+    /// a category of their own.
     within: Option<String>,
     /// Compare only documents with different values in this field, or of different sites.
     across: Option<String>,
-    /// Compare only documents of which the shorter text has at least this share of the longer one's bytes, above 0 and at most 1.
+    /// Compare only documents whose shorter text has at least this share of the longer one's bytes, above 0 and at most 1.
     #[schemars(range(min = 0, max = 1))]
     lengths: Option<f64>,
 }
 
-/// End of a paragraph.
+/// The rule that decides where paragraphs end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ParagraphRule")]
@@ -414,18 +414,18 @@ impl From<ParagraphRule> for ParagraphRuleOption {
     }
 }
 
-/// Parts of documents that are kept.
+/// The optional parts of documents that a collection keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub(crate) struct KeptParts {
-    /// Hashes of texts, 16 bytes a document: equal texts are told from equal fingerprints. Kept unless told otherwise.
+    /// Hashes of texts, 16 bytes a document, which tell equal texts from equal fingerprints. Kept by default.
     pub(crate) text_hashes: bool,
-    /// Texts: neighbours can be verified exactly, and shown with their differences.
+    /// Texts, with which neighbours can be verified exactly and shown with their differences.
     pub(crate) texts: bool,
-    /// Signatures of 128 minima: the resemblance of neighbours can be estimated, at 512 bytes a document. Where the sketches are minima,
-    /// these are the signature.
+    /// Signatures of 128 minima, 512 bytes a document, with which the resemblance of neighbours can be estimated. If the sketches are
+    /// minima, they are the signature.
     pub(crate) signatures: bool,
-    /// Hashes and fingerprints of paragraphs: the same and similar ones are found.
+    /// Hashes and fingerprints of paragraphs, with which identical and similar ones are found.
     pub(crate) paragraphs: bool,
 }
 
@@ -435,12 +435,12 @@ impl Default for KeptParts {
     }
 }
 
-/// A field of `Option` that is required loses its `null`.
+/// Returns the schema of a lifetime or `null`: a required field of type `Option` would lose its `null`.
 fn lifetime_or_null(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["integer", "null"], "minimum": 1, "maximum": LONGEST_LIFE})
 }
 
-/// Changes of a collection.
+/// Changes to the settings of a collection.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ChangedCollection {
@@ -450,30 +450,30 @@ pub(crate) struct ChangedCollection {
     ttl_seconds: Option<Option<u64>>,
 }
 
-/// Settings that a collection gets when its documents are sketched anew; all that is left out stays.
+/// The settings that change when a collection is sketched again; those that are left out stay.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ResketchedCollection {
-    /// Whole text of a scheme.
+    /// Full text of the new scheme.
     scheme: Option<String>,
     /// Largest distance of a query in bits of fingerprints: 0 to 16.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Minimum number of super-shingles or minima that near-duplicates have in common, where the sketches are such.
+    /// Minimum number of super-shingles or minima that near-duplicates have in common, if the sketches consist of these.
     equal: Option<LeastEqualOption>,
-    /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
+    /// Table of terms that the scheme names, if it needs one: the file that `lookalike terms` wrote, in base64.
     terms: Option<String>,
 }
 
 impl ResketchedCollection {
-    /// Scheme, table of terms and radius of a collection of these settings.
+    /// Returns the new scheme, table of terms and radius for a collection with these settings.
     pub(crate) fn target(
         self,
         settings: &CollectionSettings,
     ) -> Result<RebuildTarget, ProblemDetails> {
         let (told, equal) = (self.radius, self.equal);
         let radius = |form: SketchForm| {
-            // What is not told stays, where it means the same.
+            // A radius that is left out stays if it has the same meaning under the new scheme.
             let stays = (form == settings.sketch_form()).then_some(settings.radius);
             let radius = told_distance(form, told, equal)?.or(stays);
             checked_distance(form, radius)
@@ -497,7 +497,7 @@ impl ResketchedCollection {
     }
 }
 
-/// The radius of a collection of sketches of a form, where it is told or follows from the form.
+/// Returns the radius for sketches of a form: the one given, or the default of the form. Returns an error if it is too large.
 fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemDetails> {
     match (told, form.places()) {
         (Some(radius), _) if radius > form.largest_radius() => Err(ProblemDetails::invalid(
@@ -524,7 +524,7 @@ fn unreadable_metadata(what: impl fmt::Display) -> ProblemDetails {
     )
 }
 
-/// Levels of arrays and objects.
+/// Returns the depth of arrays and objects.
 fn depth(value: &Value) -> usize {
     let below = match value {
         Value::Array(values) => values.iter().map(depth).max(),
@@ -534,7 +534,7 @@ fn depth(value: &Value) -> usize {
     1 + below.unwrap_or_default()
 }
 
-/// Metadata as it is stored: on one line, so that it fits into those of exports.
+/// Returns metadata as it is stored: on a single line, so that it fits in the lines of exports.
 pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, ProblemDetails> {
     let mut metadata = value.map_or(Vec::new(), |value| value.get().as_bytes().to_vec());
     if metadata.len() > MOST_METADATA {
@@ -544,7 +544,8 @@ pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, Pr
             "store it elsewhere under the id of the document",
         ));
     }
-    // What a usual reader of JSON takes, whatever stands around it: else one document makes answers unreadable that name it.
+    // Metadata must be what common JSON parsers accept, also when nested in an answer: otherwise one document could make every answer that
+    // shows it unreadable.
     let value: Option<Value> = match metadata.is_empty() {
         true => None,
         false => serde_json::from_slice(&metadata).map_err(unreadable_metadata)?,
@@ -554,7 +555,7 @@ pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, Pr
             "more than {DEEPEST_METADATA} levels of arrays and objects"
         )));
     }
-    // Within strings of JSON they are escaped.
+    // Line ends in JSON strings are escaped, so these are between values.
     let ends = metadata
         .iter_mut()
         .filter(|byte| matches!(**byte, b'\n' | b'\r'));
@@ -562,16 +563,16 @@ pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, Pr
     Ok(metadata)
 }
 
-/// A snapshot to be made.
+/// A snapshot to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct NewSnapshot {
-    /// A new name: 1 to 64 of a-z, 0-9, - and _.
+    /// Name of the new snapshot: 1 to 64 characters of a-z, 0-9, - and _.
     #[schemars(extend("pattern" = NAME))]
     pub(crate) name: String,
 }
 
-/// The one source that was sent.
+/// Returns the one source that was sent, or an error if there are none or several.
 fn only_source(
     sketches: [Option<DocumentSketch>; 3],
     texts: [Option<ContentSource>; 2],
@@ -613,7 +614,8 @@ impl RequestItem for NewDocument {
 }
 
 impl NewDocument {
-    /// The content to compare, and the fields beside it. It lives from a time on; without an end of its own it gets this lifetime, if there is one.
+    /// Returns the content to compare, and the other fields. Lifetimes start at `from`; a document without an expiry of its own gets
+    /// `time_to_live`, if there is one.
     pub(crate) fn parts(
         mut self,
         from: UnixMillis,
@@ -730,7 +732,7 @@ impl From<RetainedParts> for KeptParts {
 }
 
 impl NewCollection {
-    /// The settings, and the parts of the scheme that its text only names.
+    /// Returns the settings, and the parts of the scheme, data that its text only names.
     pub(crate) fn settings(self) -> Result<(CollectionSettings, Vec<SchemePart>), ProblemDetails> {
         let scheme = match self.scheme {
             Some(text) => usable_scheme(&text)?,
@@ -767,7 +769,7 @@ impl NewCollection {
     }
 }
 
-/// The pairs that count in a collection.
+/// Returns the rule for the pairs that a collection compares.
 fn pair_rule(
     within: Option<String>,
     across: Option<String>,
@@ -814,12 +816,12 @@ pub(crate) fn check_id(id: &str) -> Result<(), ProblemDetails> {
     })
 }
 
-/// Remedies for the lifetime of a document that is inserted, and for that of a collection.
+/// Remedies for an invalid lifetime: first of a document to insert, then of a collection.
 pub(crate) const OF_DOCUMENT: &str =
     "leave it out to use the lifetime of the collection; use delete to remove a document at once";
 const OF_COLLECTION: &str = "send null for documents that never expire";
 
-/// A lifetime of so many seconds.
+/// Returns a lifetime of `seconds`, or an error if it is out of range.
 pub(crate) fn life(seconds: u64, remedy: &'static str) -> Result<Duration, ProblemDetails> {
     if (1..=LONGEST_LIFE).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));

@@ -4,15 +4,15 @@ use lookalike::sketch::WideFingerprint;
 use lookalike_store::DocumentSketch;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Pattern of the digits of a fingerprint of 32, 64 or 128 bits.
+/// Pattern of the hexadecimal digits of a fingerprint of 32, 64 or 128 bits.
 pub(crate) const FINGERPRINT: &str = "^([0-9a-fA-F]{8}|[0-9a-fA-F]{16}|[0-9a-fA-F]{32})$";
 
-/// A fingerprint of 32, 64 or 128 bits as bodies have it: four bits a digit.
+/// A fingerprint of 32, 64 or 128 bits in hexadecimal digits, as in bodies.
 #[derive(Clone, Debug)]
 pub(crate) struct HexBits(pub(crate) DocumentSketch);
 
 impl HexBits {
-    /// Of a sketch that is a fingerprint.
+    /// Wraps a sketch that is a fingerprint. Returns `None` for other sketches.
     pub(crate) fn of(sketch: DocumentSketch) -> Option<Self> {
         let is_fingerprint = sketch.form().places().is_none();
         is_fingerprint.then_some(Self(sketch))
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for HexBits {
     }
 }
 
-/// Numbers of so many hexadecimal digits each, back to back.
+/// Numbers of `DIGITS` hexadecimal digits each, without separators.
 #[derive(Debug)]
 pub(crate) struct HexWords<const DIGITS: usize>(pub(crate) Vec<u64>);
 
@@ -81,7 +81,7 @@ impl<'de, const DIGITS: usize> Deserialize<'de> for HexWords<DIGITS> {
         let digits = std::borrow::Cow::<str>::deserialize(deserializer)?;
         let word = |digits: &[u8]| {
             let text = std::str::from_utf8(digits).ok()?;
-            // `from_str_radix` takes a sign, and the last chunk may be shorter.
+            // `from_str_radix` accepts a sign, and the last chunk may be shorter.
             let is_whole = text.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
             u64::from_str_radix(text, 16).ok().filter(|_| is_whole)
         };
@@ -95,7 +95,7 @@ impl<'de, const DIGITS: usize> Deserialize<'de> for HexWords<DIGITS> {
 
 impl From<HexWords<8>> for Vec<u32> {
     fn from(words: HexWords<8>) -> Self {
-        // Eight digits are 32 bits.
+        // Eight digits fit in 32 bits.
         words.0.into_iter().map(|word| word as u32).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! One item, or a batch of them as a JSON array; the answer has the same shape.
+//! One item, or a batch of them as a JSON array. The answer has the same shape.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use super::body::BodyFormat;
 use super::packed::{PACKED, PackedReader, unpack};
 use crate::problem::ProblemDetails;
 
-/// Items of a body.
+/// The items of a body.
 #[derive(Debug, PartialEq)]
 pub(crate) enum RequestItems<T> {
     /// An object.
@@ -28,7 +28,7 @@ pub(crate) trait RequestItem: DeserializeOwned {
     /// False if it has no compact form.
     const IS_PACKABLE: bool = true;
 
-    /// Reads one in the compact form.
+    /// Reads one item in the compact form.
     fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
         None
     }
@@ -36,12 +36,12 @@ pub(crate) trait RequestItem: DeserializeOwned {
 
 /// The answer to an item.
 pub(crate) trait ItemResponse: Serialize {
-    /// The same in the compact form.
+    /// Returns the answer in the compact form.
     fn packed(&self) -> u8;
 }
 
 impl<T: RequestItem> RequestItems<T> {
-    /// Reads a body of at most `most` items; beyond them it stops to read.
+    /// Reads a body of at most `most` items, and stops at the first item beyond.
     pub(crate) fn read(
         body: &[u8],
         format: BodyFormat,
@@ -60,7 +60,7 @@ impl<T: DeserializeOwned> RequestItems<T> {
         if !is_array(body) {
             return parse_one(body).map(Self::One);
         }
-        // The limit is kept while parsing: a body of eight MiB has room for millions of small items.
+        // The limit applies while parsing: a body of eight MiB could contain millions of small items.
         let mut read = 0;
         let mut reader = serde_json::Deserializer::from_slice(body);
         let batch = BatchVisitor {
@@ -76,19 +76,19 @@ impl<T: DeserializeOwned> RequestItems<T> {
             Err(_) if read > most => Err(ProblemDetails::too_large(format!(
                 "the batch has more than {most} items"
             ))),
-            // Line and column are of a body that the client made out of items.
+            // The line and column would refer to a body that the client library assembled, so name the item.
             Err(error) if error.is_data() => Err(problem(&error).at(Some(read))),
             Err(error) => Err(problem(&error)),
         }
     }
 }
 
-/// True if a body is JSON and an array, if it is JSON.
+/// Tells whether a body, if it is JSON, is an array.
 fn is_array(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"[")
 }
 
-/// Refuses a compact body where there is no such form.
+/// Returns the error for a compact body to an operation that has no compact form.
 pub(crate) fn no_compact_form() -> ProblemDetails {
     ProblemDetails::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -98,9 +98,9 @@ pub(crate) fn no_compact_form() -> ProblemDetails {
     )
 }
 
-/// Reads a body that is one object.
+/// Reads a body that is a single object.
 pub(crate) fn parse_one<T: DeserializeOwned>(body: &[u8]) -> Result<T, ProblemDetails> {
-    // The values of an array would be taken for the fields of the object, in order.
+    // Otherwise serde would take the values of an array for the fields of the object, in order.
     if is_array(body) {
         return Err(ProblemDetails::invalid(
             "the body is an array, and this operation takes one object",
@@ -121,7 +121,7 @@ fn problem(error: &serde_json::Error) -> ProblemDetails {
 }
 
 impl<T> RequestItems<T> {
-    /// Does something with each item, which is told its place in a batch.
+    /// Calls `each` for every item, with its position if it is in a batch.
     pub(crate) fn try_map<U>(
         self,
         mut each: impl FnMut(T, Option<usize>) -> Result<U, ProblemDetails>,
@@ -138,7 +138,7 @@ impl<T> RequestItems<T> {
             .map(shape)
     }
 
-    /// All items, and the shape that what comes of them takes.
+    /// Returns all items, and the shape for their answers.
     pub(crate) fn into_parts(self) -> (Vec<T>, ItemsShape) {
         match self {
             Self::One(item) => (vec![item], ItemsShape::One),
@@ -148,7 +148,7 @@ impl<T> RequestItems<T> {
     }
 }
 
-/// Shape of a request: one item or a batch, and its format.
+/// The shape of a request: one item or a batch, and its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ItemsShape {
     One,
@@ -156,7 +156,7 @@ pub(crate) enum ItemsShape {
     Packed,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct EncodedBody {
     pub(crate) kind: &'static str,
@@ -173,7 +173,7 @@ impl EncodedBody {
 }
 
 impl ItemsShape {
-    /// The answer in the shape of what was asked.
+    /// Encodes answers in the shape of the request.
     pub(crate) fn write<T: ItemResponse>(self, answers: &[T]) -> EncodedBody {
         match (self, answers) {
             (Self::Packed, answers) => EncodedBody {
@@ -188,7 +188,7 @@ impl ItemsShape {
 
 struct BatchVisitor<'a, T> {
     most: usize,
-    /// Items so far.
+    /// Number of items read so far.
     read: &'a mut usize,
     kind: PhantomData<T>,
 }
@@ -213,7 +213,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for BatchVisitor<'_, T> {
         while let Some(item) = sequence.next_element()? {
             *self.read += 1;
             if *self.read > self.most {
-                // An error of serde is a text: the number tells this one from the others.
+                // Errors of serde are only texts; the number of items tells this one from the others.
                 return Err(A::Error::custom("too many items"));
             }
             items.push(item);

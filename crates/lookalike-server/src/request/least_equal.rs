@@ -6,20 +6,20 @@ use serde::{Deserialize, Deserializer};
 
 use crate::problem::ProblemDetails;
 
-/// Against shares such as 0.07 of 100, which is a hair above 7.
+/// Tolerance for shares such as 0.07 of 100, which is slightly above 7 in floating point.
 const ROUNDING: f64 = 1e-9;
 
-/// Fewest places that near-duplicates have in common.
+/// The minimum number of places that near-duplicates have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LeastEqualOption {
-    /// So many.
+    /// This number of places.
     Places(u64),
-    /// This share of all, rounded up.
+    /// This share of all places, rounded up.
     Share(f64),
 }
 
 impl LeastEqualOption {
-    /// Reads a number as options and `lookalike join --equal` have it.
+    /// Parses a number as in options and in `lookalike join --equal`.
     fn parse(text: &str) -> Option<Self> {
         match text.contains('.') {
             true => text.parse().ok().map(Self::Share),
@@ -27,7 +27,7 @@ impl LeastEqualOption {
         }
     }
 
-    /// The number of places of so many.
+    /// Returns the minimum number of equal places for sketches of `places` places, or `None` if it is out of range.
     fn of(self, places: usize) -> Option<u64> {
         let least = match self {
             Self::Places(least) => least,
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for LeastEqualOption {
                 Ok(LeastEqualOption::Share(share))
             }
 
-            // Options are texts.
+            // Options after the `?` are texts.
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<LeastEqualOption, E> {
                 let unexpected = serde::de::Unexpected::Str(text);
                 LeastEqualOption::parse(text).ok_or_else(|| E::invalid_value(unexpected, &self))
@@ -82,7 +82,7 @@ impl JsonSchema for LeastEqualOption {
     }
 }
 
-/// The name of the places of sketches.
+/// Returns the name of the places of sketches.
 pub(crate) fn places_name(form: SketchForm) -> &'static str {
     match form {
         SketchForm::Fingerprint => "fingerprints",
@@ -93,7 +93,7 @@ pub(crate) fn places_name(form: SketchForm) -> &'static str {
     }
 }
 
-/// A radius as it is shown: of fingerprints itself, of longer sketches the places that are left equal.
+/// A radius as it is shown: the radius itself for fingerprints, the number of equal places for longer sketches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShownNearness {
     pub(crate) radius: Option<u32>,
@@ -110,7 +110,7 @@ impl ShownNearness {
     }
 }
 
-/// The distance that a radius, or a number of equal places, means for sketches of a form; `None` where neither is told.
+/// Returns the distance that a radius or a number of equal places means for sketches of a form; `None` if neither is given.
 pub(crate) fn told_distance(
     form: SketchForm,
     radius: Option<u32>,

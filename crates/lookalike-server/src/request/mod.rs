@@ -1,4 +1,4 @@
-//! Requests: bodies within their limits, one item or a batch, options.
+//! Requests: bodies within their limits, one item or a batch, and options.
 
 mod body;
 mod exported;

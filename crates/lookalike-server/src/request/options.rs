@@ -1,4 +1,4 @@
-//! Options, which stand after the `?` and count for all items of a request.
+//! Options, which come after the `?` and apply to all items of a request.
 
 use std::time::Duration;
 
@@ -15,32 +15,33 @@ use super::fields::{HEX, LONGEST_LIFE, OF_DOCUMENT, life};
 use super::least_equal::{LeastEqualOption, told_distance};
 use crate::problem::ProblemDetails;
 
-/// Neighbours that are shown, unless another number is asked for.
+/// Default number of neighbours that are shown.
 const NEIGHBOURS: usize = 10;
-/// Most copies of a document.
+/// Maximum number of copies of a document.
 const MOST_COPIES: usize = 1000;
-/// Most neighbours of an item.
+/// Maximum number of neighbours of an item.
 const MOST_NEIGHBOURS: usize = 100;
 
-/// Options whose first ones say what is near, and which documents count. `flatten` of serde would take fields that nobody knows.
+/// Defines options, the first of which say which documents are near and are compared. serde's `flatten` would accept unknown fields.
 macro_rules! scope_options {
     ($(#[$about:meta])* $name:ident { $($(#[$told:meta])* $own:ident: $type:ty,)* }) => {
         $(#[$about])*
         #[derive(Debug, Default, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
-            /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
+            /// Largest distance in bits of fingerprints; at most the radius of the collection, which is the default.
             #[schemars(range(max = LARGEST_RADIUS))]
             radius: Option<u32>,
-            /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
+            /// Minimum number of super-shingles or minima in common, if the collection holds these; at least the collection's own number,
+            /// which is the default.
             equal: Option<LeastEqualOption>,
-            /// Id of a scheme: refuses unless the collection has this one.
+            /// Id of a scheme: the request is refused unless the collection has this scheme.
             #[schemars(extend("pattern" = HEX))]
             scheme: Option<String>,
-            /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
+            /// Restriction of comparisons by category, if the collection keeps categories; the default is the collection's.
             pairs: Option<PairsOption>,
-            /// Minimum length of the shorter text as a share of the longer one, in bytes, where the collection compares lengths, 0 for none; the default
-            /// is the collection's.
+            /// Minimum length of the shorter text as a share of the longer one, in bytes, if the collection compares lengths; 0 for any.
+            /// The default is the collection's.
             #[schemars(range(min = 0, max = 1))]
             lengths: Option<f64>,
             $($(#[$told])* $own: $type,)*
@@ -56,34 +57,34 @@ macro_rules! scope_options {
 }
 
 scope_options! {
-    /// Sketches that an operation takes, and what is near.
+    /// Options of operations that only take sketches and a scope.
     ScopeOptions {}
 }
 
 scope_options! {
-    /// Of operations that show neighbours.
+    /// Options of operations that show neighbours.
     QueryOptions {
         /// Maximum number of neighbours per item; default 10, at most 100.
         #[schemars(range(max = MOST_NEIGHBOURS))]
         limit: Option<usize>,
-        /// Cursor of an earlier answer, its `next`: shows the neighbours that follow.
+        /// Cursor `next` of an earlier answer: shows the neighbours that follow.
         after: Option<String>,
-        /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
+        /// True to compare with the text or signature of each neighbour; the default if the collection keeps these.
         verify: Option<bool>,
-        /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
+        /// True to show where the text of each neighbour differs, if texts are kept; implies `verify`.
         #[serde(default)]
         diff: bool,
     }
 }
 
-/// Of operations that store documents.
+/// Options of operations that store documents.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InsertOptions {
-    /// Largest distance, at most that of the collection, which is the default.
+    /// Largest distance; at most the radius of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Id of a scheme: refuses unless the collection has this one.
+    /// Id of a scheme: the request is refused unless the collection has this scheme.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
     /// Lifetime of documents without one of their own, from 1 second to a hundred years; the default is the collection's.
@@ -91,11 +92,11 @@ pub(crate) struct InsertOptions {
     ttl_seconds: Option<u64>,
 }
 
-/// Options of an insert, checked.
+/// The checked options of an insert.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InsertScope {
     pub(crate) scope: SearchScope,
-    /// Lifetime of documents without one of their own, if not the collection's.
+    /// Lifetime of documents without one of their own; `None` for the collection's.
     pub(crate) time_to_live: Option<Duration>,
 }
 
@@ -110,14 +111,14 @@ impl InsertOptions {
 }
 
 scope_options! {
-    /// Of check-and-insert.
+    /// Options of check-and-insert.
     CheckAndInsertOptions {
         /// Maximum number of neighbours per item; default 10, at most 100.
         #[schemars(range(max = MOST_NEIGHBOURS))]
         limit: Option<usize>,
-        /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
+        /// True to compare with the text or signature of each neighbour; the default if the collection keeps these.
         verify: Option<bool>,
-        /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
+        /// True to show where the text of each neighbour differs, if texts are kept; implies `verify`.
         #[serde(default)]
         diff: bool,
         /// Condition of the insert: `new` (the default; nothing is within the radius), `not-same-fingerprint`, `not-exact` (nothing has
@@ -126,49 +127,49 @@ scope_options! {
     }
 }
 
-/// Of operations on paragraphs.
+/// Options of operations on paragraphs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageOptions {
-    /// Largest distance of similar paragraphs, at most that of the collection, which is the default.
+    /// Largest distance of similar paragraphs; at most the radius of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Most documents of a paragraph: 10 unless told otherwise, at most 100.
+    /// Maximum number of documents per paragraph; default 10, at most 100.
     #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
 }
 
-/// Unit of a chunk, unless another one is asked for.
+/// Default unit of a chunk.
 const CHUNKING: &str = "lines:2";
 
-/// Of rerank.
+/// Options of rerank.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RerankOptions {
-    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N, overlapping with `:sliding` behind N;
-    /// lines:2 unless told otherwise. Words and characters are those of the collection's scheme.
+    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N; append `:sliding` to N for overlapping chunks;
+    /// default lines:2. Words and characters are those of the collection's scheme.
     chunk: Option<String>,
 }
 
-/// Of copies-of.
+/// Options of copies-of.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CopiesOptions {
-    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N, overlapping with `:sliding` behind N;
-    /// lines:2 unless told otherwise. Words and characters are those of the collection's scheme.
+    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N; append `:sliding` to N for overlapping chunks;
+    /// default lines:2. Words and characters are those of the collection's scheme.
     chunk: Option<String>,
-    /// Least number of shared chunks, 1 unless told otherwise.
+    /// Minimum number of shared chunks; default 1.
     #[schemars(range(min = 1))]
     min_shared: Option<usize>,
-    /// Least share of the chunks of one of the two that the other holds, from 0, the default, to 1.
+    /// Minimum share of the chunks of one of the two documents that the other has, from 0 (the default) to 1.
     #[schemars(range(min = 0, max = 1))]
     min_containment: Option<f64>,
-    /// Most documents that are shown: 10 unless told otherwise, at most 1000.
+    /// Maximum number of documents that are shown; default 10, at most 1000.
     #[schemars(range(max = MOST_COPIES))]
     limit: Option<usize>,
 }
 
-/// Copies to look for, and their number.
+/// The checked options of copies-of: which copies to find, and how many to show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyScope {
     pub(crate) chunking: Chunking,
@@ -177,11 +178,11 @@ pub(crate) struct CopyScope {
     pub(crate) limit: usize,
 }
 
-/// Of get.
+/// Options of get.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GetOptions {
-    /// Show the text, too, where texts are kept; for one document at a time.
+    /// True to show the text too, if texts are kept; for one document at a time.
     #[serde(default)]
     pub(crate) text: bool,
 }
@@ -196,7 +197,7 @@ enum InsertWhenOption {
     Always,
 }
 
-/// Documents that are compared, by their categories.
+/// The restriction of comparisons by category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ComparedPairs")]
@@ -216,7 +217,7 @@ impl From<PairsOption> for CategoryScope {
     }
 }
 
-/// Radius and scheme of a search, and the pairs that count.
+/// The checked scope of a search: radius, scheme, and which pairs are compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SearchScope {
     radius: Option<u32>,
@@ -226,17 +227,17 @@ pub(crate) struct SearchScope {
     length_share: Option<f64>,
 }
 
-/// Neighbours to show, and their verification.
+/// The neighbours to show, and whether to verify them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeighbourOptions {
-    /// The neighbours of an item that are shown.
+    /// Page of neighbours that is shown for an item.
     pub(crate) page: NeighbourPage,
     verify: Option<bool>,
     pub(crate) diff: bool,
 }
 
 impl NeighbourOptions {
-    /// Tells whether neighbours in a collection are compared with what was sent.
+    /// Tells whether neighbours in a collection are compared with the content sent.
     pub(crate) fn verifies(&self, settings: &CollectionSettings) -> bool {
         let is_possible = settings.keep.texts || settings.keep.signatures;
         self.diff || self.verify.unwrap_or(is_possible)
@@ -246,7 +247,7 @@ impl NeighbourOptions {
 impl SearchScope {
     fn new(radius: Option<u32>, scheme: Option<&str>) -> Result<Self, ProblemDetails> {
         let scheme = scheme.map(|digits| {
-            // `from_str_radix` takes fewer digits, too, and a sign.
+            // `from_str_radix` also accepts fewer digits and a sign.
             let is_plain = digits.len() == 16 && digits.bytes().all(|at| at.is_ascii_hexdigit());
             let value = u64::from_str_radix(digits, 16).ok();
             value.filter(|_| is_plain).map(SchemeId).ok_or_else(|| {
@@ -280,7 +281,7 @@ impl SearchScope {
         Ok(self)
     }
 
-    /// The documents that count in a collection, which must have the scheme that is named, if one is.
+    /// Returns the scope of a search in a collection, or an error if the request names another scheme than the collection has.
     pub(crate) fn of(&self, collection: &Collection) -> Result<NeighbourScope, ProblemDetails> {
         let radius = self.radius_in(collection)?;
         let rule = &collection.settings().pairs;
@@ -306,7 +307,7 @@ impl SearchScope {
             .length_share(self.length_share))
     }
 
-    /// The radius in a collection, which must have the scheme that is named, if one is.
+    /// Returns the radius in a collection, or an error if the request names another scheme than the collection has.
     pub(crate) fn radius_in(&self, collection: &Collection) -> Result<u32, ProblemDetails> {
         if let Some(scheme) = self.scheme {
             collection.ensure_scheme_id(scheme)?;
@@ -330,7 +331,7 @@ impl SearchScope {
         }
     }
 
-    /// The radius of similar paragraphs in a collection.
+    /// Returns the radius of similar paragraphs in a collection.
     pub(crate) fn paragraph_radius_in(
         &self,
         collection: &Collection,

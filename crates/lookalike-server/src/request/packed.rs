@@ -1,4 +1,4 @@
-//! The compact form of a batch: fingerprints and ids in bytes, for those who send many.
+//! The compact form of a batch: fingerprints and ids in binary, for clients that send many.
 //!
 //! | operation | an item |
 //! |---|---|
@@ -6,28 +6,29 @@
 //! | insert, check-and-insert | fingerprint (8), length of the id (2), id |
 //! | delete | length of the id (2), id |
 //!
-//! Numbers are little-endian; items follow each other to the end of the body. The answer has one byte for each item.
+//! Numbers are little-endian; items follow one another up to the end of the body. The answer has one byte for each item.
 
 use lookalike::Fingerprint;
 
 use crate::problem::ProblemDetails;
 
-/// The media type of requests and answers in this form.
+/// Media type of requests and answers in this form.
 pub(crate) const PACKED: &str = "application/vnd.lookalike.packed";
 
-/// In the answer of a check: nothing is within the radius. Any other value of these seven bits is a distance.
+/// In the answer to a check: nothing is within the radius. Any other value of these seven bits is a distance.
 const NEW: u8 = 0x7f;
-/// In the answer of a check-and-insert: it was inserted. Of an insert: there was one with this id. Of a delete: it existed.
+/// In the answer to a check-and-insert: the document was inserted. To an insert: there was a document with this id. To a delete: the
+/// document existed.
 const DONE: u8 = 0x80;
 
-/// A distance and whether something was done, as a byte of an answer.
+/// Encodes a distance and a flag as a byte of an answer.
 pub(crate) fn byte(distance: Option<u32>, done: bool) -> u8 {
-    // Fingerprints have 64 bits: no distance looks like NEW.
+    // Fingerprints have 64 bits, so no distance equals `NEW`.
     let near = distance.map_or(NEW, |distance| distance as u8 & NEW);
     if done { near | DONE } else { near }
 }
 
-/// Reads a body from front to back.
+/// Reads a body from beginning to end.
 pub(crate) struct PackedReader<'b>(pub(crate) &'b [u8]);
 
 impl PackedReader<'_> {
@@ -49,7 +50,7 @@ impl PackedReader<'_> {
     }
 }
 
-/// All items of a body, at most `most`.
+/// Reads all items of a body, at most `most`.
 pub(crate) fn unpack<T>(
     body: &[u8],
     most: usize,

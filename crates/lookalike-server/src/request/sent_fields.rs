@@ -1,4 +1,4 @@
-//! Anchors and links of a document, read only where the scheme of the collection looks at them.
+//! Anchors and links of a document, which are only parsed if the scheme of the collection uses them.
 
 use lookalike::{Anchor, DocumentFields};
 use schemars::JsonSchema;
@@ -18,12 +18,12 @@ pub(crate) struct AnchorItem {
     /// Text before it.
     #[serde(default)]
     before: String,
-    /// Text behind it.
+    /// Text after it.
     #[serde(default)]
     after: String,
 }
 
-/// The fields beside the text, as JSON: a body of many small strings would take many times its bytes.
+/// The fields besides the text, as unparsed JSON: many small strings would take many times the memory of the body.
 #[derive(Debug, Default)]
 pub(crate) struct SentFields {
     pub(crate) anchors: Option<Box<RawValue>>,
@@ -32,7 +32,7 @@ pub(crate) struct SentFields {
 }
 
 impl SentFields {
-    /// Reads them.
+    /// Parses the fields.
     pub(crate) fn read(&self) -> Result<DocumentFields, ProblemDetails> {
         let anchors: Vec<AnchorItem> = list("anchors", self.anchors.as_deref())?;
         let anchor = |item: AnchorItem| Anchor {
@@ -48,7 +48,7 @@ impl SentFields {
     }
 }
 
-/// A list that was sent; empty where none was.
+/// Parses a list; empty if none was sent.
 fn list<T: DeserializeOwned>(
     name: &str,
     json: Option<&RawValue>,

@@ -14,7 +14,7 @@ fn at(at: u64) -> Started {
     }
 }
 
-/// A store with a document that lives for an hour and one that lives for ever, last open at [`BEGIN`].
+/// Creates a store with a document that lives for an hour and one that lives forever, last open at [`BEGIN`].
 async fn store() -> tempfile::TempDir {
     let service = Service::with_pages().await;
     let documents = json!([
@@ -52,9 +52,9 @@ async fn started_with_a_clock_that_is_weeks_ahead_nothing_expires_and_the_store_
         )
         .await
         .is(200);
-    // The right clock finds everything as it was.
+    // With the right clock everything is as before.
     let service = Service::on(service.stop().await, at(BEGIN + HOUR / 2));
-    // What came meanwhile lives by the other clock, which might have been right.
+    // Documents inserted meanwhile live by the other clock, which might have been right.
     assert!(lives(&service, "hour").await && lives(&service, "new").await);
     assert!(metric(&service, "lookalike_clock_held").await < 1.0);
     assert!(metric(&service, "lookalike_time_ahead_seconds").await < 1.0);
@@ -77,7 +77,7 @@ async fn data_that_are_ahead_of_the_clock_are_told_and_live_that_much_longer() {
     let ahead = metric(&service, "lookalike_time_ahead_seconds").await;
     assert!((ahead - 5.0 * 3600.0).abs() < 60.0, "{ahead}");
     assert!(service.log.lock().unwrap().contains("clock-behind"));
-    // What an hour is counted from is when the data are, not what the clock says.
+    // The tolerance is counted from the time of the data, not of the clock.
     service.pass(5 * 3600 + 1800);
     assert!(lives(&service, "hour").await);
     assert!(metric(&service, "lookalike_time_ahead_seconds").await < 60.0);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::service::{BEGIN, Service};
 
-/// Sixty different words.
+/// Returns sixty different words.
 fn story() -> Vec<String> {
     (0..60).map(|number| format!("word{number}")).collect()
 }
@@ -41,7 +41,7 @@ async fn a_neighbour_is_verified_by_its_text_and_shown_with_what_differs() {
             probe.as_object_mut().unwrap().remove("id");
         }
         let answer = service.ask(operation, probe).await.is(200);
-        // Five words a shingle: 56 of each, of which 51 are shared.
+        // Five words a shingle: 56 shingles each, 51 of which are shared.
         let verified = &answer["neighbours"][0]["verified"];
         assert_eq!(
             (&verified["resemblance"], &verified["by"]),
@@ -70,7 +70,7 @@ async fn a_neighbour_is_verified_by_its_text_and_shown_with_what_differs() {
         .refuses(422, "invalid");
     let plain = service.ask("get", json!({"id": "a"})).await.is(200);
     assert!(plain.get("text").is_none());
-    // Where texts are kept neighbours are verified, unless that is not wanted.
+    // If texts are kept, neighbours are verified unless the request says otherwise.
     for (operation, is_verified) in [("query", true), ("query?verify=false", false)] {
         let answer = service
             .ask(operation, json!({"text": words.join(" ")}))
@@ -79,7 +79,7 @@ async fn a_neighbour_is_verified_by_its_text_and_shown_with_what_differs() {
         assert_eq!(answer["verdict"], "same-fingerprint", "a full stop more");
         assert_eq!(answer["resemblance"] == 1.0, is_verified, "{answer}");
     }
-    // Of a ready fingerprint nothing else is known.
+    // If only a fingerprint is sent, nothing else is known.
     let code = &shown["fingerprint"];
     let answer = service
         .ask("query?verify=true", json!({"fingerprint": code}))
@@ -89,7 +89,7 @@ async fn a_neighbour_is_verified_by_its_text_and_shown_with_what_differs() {
     assert!(answer.get("resemblance").is_none());
 }
 
-/// Simhash is not made against people who craft texts: verification is.
+/// Simhash does not resist crafted texts; verification does.
 #[tokio::test]
 async fn a_text_that_was_crafted_to_collide_is_near_and_fails_its_verification() {
     use lookalike::{FeatureExtractor, Scheme, Simhash, Sketch};
@@ -133,12 +133,12 @@ async fn a_signature_estimates_what_a_text_would_tell() {
     let verified = &answer["neighbours"][0]["verified"];
     assert_eq!(verified["by"], "signature");
     let estimate = verified["resemblance"].as_f64().unwrap();
-    // 0.836 with a deviation of 0.033 for 128 minima.
+    // The expected value is 0.836, with a standard deviation of 0.033 for 128 minima.
     assert!((0.70..0.95).contains(&estimate), "{estimate}");
     assert!(verified.get("diff").is_none());
 }
 
-/// Documents that have a paragraph.
+/// Returns the ids of the documents that have a paragraph.
 fn ids(paragraph: &Value) -> Value {
     let documents = paragraph["documents"].as_array().unwrap().iter();
     documents.map(|document| document["id"].clone()).collect()
@@ -177,7 +177,7 @@ async fn paragraphs_are_known_by_where_they_were_seen() {
         ),
         (&json!(2), &json!(13), &json!(10), &json!(0.769231))
     );
-    // A page is not told of itself, and of many documents only some are shown.
+    // A page does not match itself, and only some of many documents are shown.
     let own = json!({"id": "a", "text": page["text"]});
     let answer = service
         .ask("paragraphs?limit=1", json!([own, page]))
@@ -244,7 +244,7 @@ async fn a_collection_without_paragraphs_says_so() {
     assert_eq!(kept["keep"], nothing);
 }
 
-/// Documents with every part that one may have.
+/// Returns documents with every optional part.
 fn documents(number: usize) -> Value {
     let words = |at: usize| {
         (0..30 + at)
@@ -312,7 +312,7 @@ async fn an_export_lost_expiry_signatures_and_paragraphs_and_could_not_be_loaded
             .all(|answer| *answer == json!({"replaced": false}))
     );
     assert_eq!(exported(&service, "copy").await, first);
-    // What it finds is the same, too.
+    // Searches find the same, too.
     let page = "<nav>x</nav><article><p>one</p><p>two</p></article>";
     for (probe, verdict) in [
         (json!({"text": " \n"}), "new"),
@@ -323,7 +323,7 @@ async fn an_export_lost_expiry_signatures_and_paragraphs_and_could_not_be_loaded
         let path = "/v1/collections/copy/check";
         assert_eq!(service.post(path, probe.to_string()).await.is(200), found);
     }
-    // A collection that keeps less says what it drops, and no text is taken for a fingerprint.
+    // A collection that keeps less reports what it drops, and no text is taken for a fingerprint.
     service.create("less", json!({})).await.is(201);
     let line = first
         .lines()

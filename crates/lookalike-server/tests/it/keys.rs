@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Authentication and roles.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -88,7 +88,7 @@ async fn each_role_does_what_it_may() {
         }
         for (role, authorization) in bearer.iter().enumerate() {
             let mut answer = ask(&service, method, path, Some(authorization), body).await;
-            // An export gives its slot back a moment after its last byte.
+            // An export frees its slot a moment after its last byte.
             while answer.status == 503 {
                 answer = ask(&service, method, path, Some(authorization), body).await;
             }

@@ -1,4 +1,4 @@
-//! Requests against the routes, without a socket. One module a theme.
+//! Requests to the routes, without a socket. One module for each topic.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! What operators do: change, export, snapshot, describe.
+//! Operations for operators: changing, exporting, snapshots, and the description.
 
 use axum::body::Body;
 use axum::http::Request;

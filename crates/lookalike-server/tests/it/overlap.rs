@@ -1,4 +1,4 @@
-//! Results in the order of what is new in each, and copies of one document.
+//! Results ordered by how much is new in each, and copies of one document.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::service::Service;
 
-/// Texts of lines, which share many of them.
+/// Returns texts made of lines, many of which they share.
 fn texts() -> Vec<(String, String)> {
     let line = |number: usize| format!("line {number} of the harbour\n");
     let text = |at: usize| {
@@ -33,7 +33,7 @@ async fn filled() -> Service {
     service
 }
 
-/// Copies of a text by the definition: id, shared chunks, chunks.
+/// Finds the copies of a text by the definition. Returns id, number of shared chunks and number of chunks of each.
 fn slow_copies(
     asked: &str,
     own: &str,
@@ -131,7 +131,7 @@ async fn a_list_is_ordered_by_what_is_new_in_each() {
         assert_eq!(one["new"], new as f64 / chunks.len().max(1) as f64);
         known.extend(chunks);
     }
-    // What is new in none comes last, in the order of the list.
+    // Documents with nothing new come last, in the order of the list.
     assert_eq!(order[3..], [2, 5]);
     assert_eq!(
         (&ranked[4]["id"], &ranked[3]["id"]),
@@ -141,7 +141,7 @@ async fn a_list_is_ordered_by_what_is_new_in_each() {
     assert_eq!((&one["rank"], &one["new"]), (&json!(1), &json!(1.0)));
 }
 
-/// Words are those of the collection's scheme: case and marks do not count, and Chinese has words.
+/// Words are those of the collection's scheme: case and marks do not count, and Chinese is segmented into words.
 #[tokio::test]
 async fn words_are_those_of_the_scheme() {
     let service = Service::new();
@@ -226,7 +226,7 @@ async fn what_means_nothing_is_refused() {
         .ask("rerank", list.into())
         .await
         .refuses(413, "too-large");
-    // Two lists of 300,000 characters each have more chunks than one may have.
+    // Two texts of 300,000 characters each have more chunks than a list may have.
     let long = |start: usize| {
         (start..start + 60_000)
             .map(|i| format!("{i:05}"))
@@ -237,7 +237,7 @@ async fn what_means_nothing_is_refused() {
     assert_eq!(refused.refuses(422, "invalid")["item"], 1);
 }
 
-/// A text that needs more than a request may have is left out, and told.
+/// A text that needs more memory than a request may have is left out and reported.
 #[tokio::test]
 async fn a_text_too_long_to_be_compared_is_told() {
     let limits = ServiceLimits::default().body_bytes(4 << 10);
@@ -262,7 +262,7 @@ async fn a_text_too_long_to_be_compared_is_told() {
     assert_eq!(answer["copies"][0]["id"], "short");
 }
 
-/// The reason was an invalid type: map, expected a string.
+/// The reason given was an invalid type: map, expected a string.
 #[tokio::test]
 async fn an_array_where_one_object_is_taken_was_told_of_a_map_in_place_of_a_string() {
     let service = Service::with_pages().await;

@@ -36,7 +36,7 @@ async fn documents_of_other_sites_do_not_count_unless_they_are_asked_for() {
     );
     let a = json!({"id": "http://a.example/1", "text": STORY});
     service.ask("insert", a).await.is(200);
-    // By the URL, by the id, by the category itself.
+    // By the URL, by the id, and by the category itself.
     for (own, item) in [
         (
             true,
@@ -116,7 +116,7 @@ async fn texts_of_very_different_lengths_do_not_count() {
         let equal = verdict(&service, "check?lengths=1", item).await;
         assert_eq!(equal, "new");
     }
-    // A text has a length of its own.
+    // A text has its own length.
     service
         .ask("insert", json!({"id": "b", "text": STORY}))
         .await

@@ -1,24 +1,24 @@
-//! Paragraphs that are similar (Yu, Hu and Zhang: similarity on full text and paragraphs).
+//! Similar paragraphs (Yu, Hu and Zhang: similarity on full text and paragraphs).
 
 use serde_json::{Value, json};
 
 use crate::service::{Service, Started};
 
-/// Texts of which the paragraphs here take their words.
+/// Texts from which the paragraphs take their words.
 const TEXTS: [&str; 4] = [
     include_str!("../../../../examples/pages/en/harbour-clock-plain.txt"),
     include_str!("../../../../examples/pages/de/moorweg.txt"),
     include_str!("../../../../examples/pages/ru/sad.txt"),
     CHINESE,
 ];
-/// In which a word is a character.
+/// A text in which every character is a word.
 const CHINESE: &str = include_str!("../../../../examples/pages/zh/yuwang.txt");
-/// Words of a paragraph.
+/// Number of words in a paragraph.
 const WORDS: usize = 60;
-/// Paragraphs of a document.
+/// Number of paragraphs in a document.
 const OF_DOCUMENT: usize = 10;
 
-/// Random paragraphs of the words of one language.
+/// A generator of random paragraphs from the words of one language.
 struct Writer {
     words: Vec<String>,
     between: &'static str,
@@ -60,7 +60,7 @@ impl Writer {
         (0..WORDS).map(|_| self.below(words)).collect()
     }
 
-    /// With one word changed.
+    /// Returns the paragraph with one word changed.
     fn edited(&mut self, paragraph: &[usize]) -> Vec<usize> {
         let (mut edited, words) = (paragraph.to_vec(), self.words.len());
         let (place, by) = (self.below(WORDS), self.below(words - 1));
@@ -74,7 +74,7 @@ impl Writer {
     }
 }
 
-/// A service with a collection under a scheme for paragraphs, pairs of words, at the radius that finds documents of their length.
+/// Creates a service with a collection whose scheme suits paragraphs (pairs of words), with a radius that finds documents of their length.
 async fn service(name: &str, settings: Value) -> Service {
     let service = Service::new();
     create(&service, name, settings).await;
@@ -88,7 +88,7 @@ async fn create(service: &Service, name: &str, mut settings: Value) {
     service.create(name, settings).await.is(201);
 }
 
-/// Verdict, document and position of what is nearest to each paragraph of a page.
+/// Returns the verdict, document and position of the nearest for each paragraph of a page.
 fn nearest(page: &Value) -> Vec<(String, Value, Value)> {
     let paragraphs = page["paragraphs"].as_array().unwrap();
     let all = paragraphs.iter().map(|paragraph| {
@@ -115,7 +115,7 @@ async fn paragraphs_with_one_changed_word_in_four_languages_are_found_as_whole_d
                 all.iter().map(|paragraph| writer.text(paragraph)).collect()
             };
             let (texts, edited) = (texts(&paragraphs), texts(&edited));
-            // A line a paragraph in some, as laws have it; blank lines in others.
+            // In some documents each line is a paragraph, as in laws; in others paragraphs are separated by blank lines.
             let between = if number % 2 == 0 { "\n" } else { "\n\n" };
             documents.push(json!({"id": id, "text": texts.join(between)}));
             pages.push(json!({"text": edited.join(between)}));
@@ -152,7 +152,7 @@ async fn paragraphs_with_one_changed_word_in_four_languages_are_found_as_whole_d
         right += usize::from(verdict != "new" && id == document && position == place);
     }
     assert!(right >= 190, "{right} of 200 paragraphs");
-    // None of 10,000 others.
+    // None of 10,000 unrelated paragraphs is found.
     let mut others = Vec::new();
     for writer in &mut writers {
         let page = |_| {
@@ -206,7 +206,7 @@ async fn similar_paragraphs_tell_distance_document_and_position_and_count_in_the
         "one word of two is another"
     );
     assert_eq!((&answer["known"], &answer["exact"]), (&json!(3), &json!(3)));
-    // Without the document itself its paragraphs are similar only.
+    // Without the document itself, its paragraphs are only similar.
     let own = json!({"id": "lines", "text": page["text"]});
     let answer = service.ask("paragraphs", own.clone()).await.is(200);
     let verdicts = nearest(&answer).into_iter().map(|(verdict, ..)| verdict);
@@ -221,7 +221,7 @@ async fn similar_paragraphs_tell_distance_document_and_position_and_count_in_the
         (&json!(0.5), &json!(0.016129))
     );
     assert_eq!((&answer["known"], &answer["exact"]), (&json!(2), &json!(1)));
-    // Not beyond the radius that is asked for, and never beyond that of the collection.
+    // Nothing is found beyond the radius of the request, nor beyond that of the collection.
     let operation = format!("paragraphs?radius={}", distance - 1);
     let answer = service.ask(&operation, own.clone()).await.is(200);
     assert_eq!(answer["paragraphs"][2]["verdict"], "new");
@@ -261,7 +261,7 @@ async fn similar_paragraphs_are_found_after_a_restart_and_in_runs() {
         expected["paragraphs"][15]["verdict"], "new",
         "it was deleted"
     );
-    // An export has the fingerprints, and loads as the same.
+    // An export contains the fingerprints, and loading it gives the same documents.
     let exported = service.get("/v1/collections/pages/export").await.text;
     let items = format!("[{}]", exported.trim_end().replace('\n', ","));
     service

@@ -1,4 +1,4 @@
-//! What is refused, with which status and code.
+//! Refusals, with their status and code.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn wrong_requests_are_told_what_is_wrong() {
     service.ask("insert", long).await.refuses(422, "invalid");
     let heavy = json!({"id": "x", "fingerprint": code, "metadata": "x".repeat(1024)});
     service.ask("insert", heavy).await.refuses(422, "invalid");
-    // A nest of arrays is refused by the parser, not by the stack.
+    // Deeply nested arrays are refused by the parser instead of overflowing the stack.
     let nest = "[".repeat(100_000);
     let nested = format!("{{\"id\":\"a\",\"text\":\"a\",\"metadata\":{nest}");
     let insert = "/v1/collections/pages/insert";
@@ -204,7 +204,7 @@ async fn bodies_and_batches_beyond_the_limits_are_refused() {
         .ask("check", json!({"text": "x".repeat(1000)}))
         .await
         .refuses(413, "too-large");
-    // Without a declared length the body is refused while it is read.
+    // Without a declared length, the body is refused while it is read.
     let endless = futures_util::stream::repeat_with(|| {
         Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(Bytes::from_static(
             &[b' '; 100],
@@ -242,7 +242,7 @@ async fn when_memory_is_taken_large_bodies_are_told_to_come_again_and_small_ones
     let service = Service::with(limits, ApiKeys::default());
     service.create("pages", json!({})).await.is(201);
     let large = || {
-        // It begins, and goes on never.
+        // A body that begins and never continues.
         let begun = futures_util::stream::once(async {
             let spaces = Bytes::from(vec![b' '; 900 << 10]);
             Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(spaces))
@@ -263,7 +263,7 @@ async fn when_memory_is_taken_large_bodies_are_told_to_come_again_and_small_ones
         _ = large() => unreachable!("its body never ends"),
         () = next => {}
     }
-    // What was cut off has given its memory back.
+    // The interrupted request has returned its memory.
     let whole = " ".repeat(900 << 10) + "{\"text\":\"a\"}";
     let check = "/v1/collections/pages/check";
     service.post(check, whole).await.is(200);
@@ -297,7 +297,7 @@ async fn a_text_whose_sketch_takes_more_than_there_is_is_refused() {
     assert_eq!(problem["item"], 1);
 }
 
-/// Its line and column were told, in a body that the client had made out of items.
+/// The error named line and column, in a body that the client library had assembled from items.
 #[tokio::test]
 async fn an_item_of_a_wrong_type_was_not_named() {
     let service = Service::with(ServiceLimits::default(), ApiKeys::default());

@@ -1,4 +1,4 @@
-//! Collections that are sketched anew: they end as one that had the other scheme from the beginning.
+//! Resketched collections: the result equals a collection that had the other scheme from the beginning.
 
 use std::ops::Range;
 use std::sync::mpsc;
@@ -28,7 +28,7 @@ fn settings(scheme: &Scheme) -> Value {
            "keep": {"texts": true, "signatures": true, "paragraphs": true}})
 }
 
-/// The documents of a collection, as it exports them.
+/// Returns the documents of a collection in the form of an export.
 async fn export(service: &Service, name: &str) -> String {
     let answer = service.get(&format!("/v1/collections/{name}/export")).await;
     assert_eq!(answer.status, 200);
@@ -39,7 +39,7 @@ async fn insert(service: &Service, name: &str) {
     for number in 0..50 {
         let mut item = json!({"id": format!("http://{}.example/{number}", number % 5), "metadata": {"n": number}});
         match number % 3 {
-            // What is seen of a page has another hash than its text.
+            // The visible text of a page has another hash than its main text.
             0 => item["html"] = format!("<title>t</title><p>{}", text(number)).into(),
             1 => item["text"] = text(number).into(),
             _ => item["text"] = format!("{}\n\n{}", text(number), text(number + 1)).into(),
@@ -52,7 +52,7 @@ async fn insert(service: &Service, name: &str) {
     }
 }
 
-/// The collection `pages` once no job runs for it.
+/// Waits until no job runs for the collection `pages`, and returns it.
 async fn end(service: &Service) -> Value {
     loop {
         let shown = service.get("/v1/collections/pages").await.is(200);
@@ -77,7 +77,7 @@ async fn a_resketched_collection_is_one_that_had_the_scheme_from_the_beginning()
     );
     let body = json!({"scheme": new.to_string(), "radius": 6});
     let begun = service.ask("resketch", body.clone()).await.is(202);
-    // It may have ended by the time that it is shown.
+    // The job may have ended before it is shown.
     assert!(
         begun["resketching"].is_null() || begun["resketching"]["documents"] == 50,
         "{begun}"
@@ -108,9 +108,9 @@ async fn a_resketched_collection_is_one_that_had_the_scheme_from_the_beginning()
         .await
         .is(200);
     assert_eq!(paragraphs["exact_share"], 1.0, "{paragraphs}");
-    // What it has already is no job.
+    // Settings that the collection already has start no job.
     service.ask("resketch", body).await.is(200);
-    // A client that names the scheme is told.
+    // A client that names another scheme gets an error.
     let code = json!({"id": "x", "fingerprint": "0000000000000001", "length": 9});
     let path = format!("insert?scheme={}", old.id());
     service.ask(&path, code).await.refuses(409, "other-scheme");
@@ -162,7 +162,7 @@ async fn fingerprints_become_super_shingles_minima_and_fingerprints_again() {
             export(&service, &wanted).await
         );
     }
-    // Fewer places in common need no new sketches, and no text.
+    // Fewer places in common need no new sketches and no texts.
     service.ask("resketch", json!({"equal": 20})).await.is(202);
     assert_eq!(end(&service).await["equal"], 20);
     let body = json!({"scheme": codes.to_string()});
@@ -172,7 +172,7 @@ async fn fingerprints_become_super_shingles_minima_and_fingerprints_again() {
     assert_eq!(export(&service, "pages").await, first);
 }
 
-/// The table of terms of some texts.
+/// Returns the table of terms of some texts.
 fn table(texts: Range<usize>) -> Terms {
     let words = single_words();
     let (mut features, mut counts) = (FeatureExtractor::new(&words), TermCounts::new(&words));
@@ -186,7 +186,7 @@ fn single_words() -> Scheme {
         .sketch(Sketch::None)
 }
 
-/// A scheme with its table of terms.
+/// Returns settings with a scheme and its table of terms.
 fn weighted(terms: &Terms) -> Value {
     let scheme = single_words()
         .sketch(Sketch::Simhash)
@@ -320,7 +320,7 @@ async fn a_document_without_its_text_ends_the_job_and_leaves_the_collection_as_i
     assert_eq!(shown["scheme"], other_scheme().to_string());
 }
 
-/// Begins a job for the empty collection `pages`, which stands still before the first document until it is let go.
+/// Starts a job for the empty collection `pages`, which blocks before the first document until the sender is used or dropped.
 async fn standing_job(fs: &SimulatedFs, service: &Service) -> mpsc::Sender<()> {
     service
         .create("pages", json!({"keep": {"texts": true}}))
@@ -330,7 +330,7 @@ async fn standing_job(fs: &SimulatedFs, service: &Service) -> mpsc::Sender<()> {
     let (go, goes) = mpsc::channel();
     fs.before("/data/collections/pages~", move || {
         begun.send(()).unwrap();
-        // A test that has ended lets it go, too.
+        // This also returns when the test has ended.
         let _ = goes.recv();
     });
     service.ask("resketch", json!({"radius": 6})).await.is(202);

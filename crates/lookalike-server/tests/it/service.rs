@@ -1,4 +1,4 @@
-//! A service on a store of its own, with a clock and a log that tests see.
+//! A service with a store of its own, and a clock and a log that tests control.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
-/// When tests begin, in milliseconds since 1970.
+/// Time at which tests begin, in milliseconds since 1970.
 pub(crate) const BEGIN: u64 = 1_800_000_000_000;
 
 /// Options with which a service is started.
@@ -44,7 +44,7 @@ pub(crate) struct Service {
     router: Router,
     service: Arc<AppState>,
     clock: Arc<AtomicU64>,
-    /// What was logged at any level.
+    /// Log entries of all levels.
     pub(crate) log: Arc<Mutex<String>>,
     pub(crate) folder: TempDir,
 }
@@ -61,14 +61,14 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap()
     }
 
-    /// Demands a status and gives the JSON.
+    /// Checks the status and returns the JSON.
     #[track_caller]
     pub(crate) fn is(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         self.json()
     }
 
-    /// Demands a problem in its shape.
+    /// Checks that the answer is a problem with this status and code, in the right form.
     #[track_caller]
     pub(crate) fn refuses(&self, status: u16, code: &str) -> Value {
         let problem = self.is(status);
@@ -102,7 +102,7 @@ impl Service {
         Self::on(folder, setup)
     }
 
-    /// Ends it in order; the folder of its store.
+    /// Shuts the service down in order, and returns the folder of its store.
     pub(crate) async fn stop(self) -> TempDir {
         let Self {
             router,
@@ -115,14 +115,14 @@ impl Service {
         folder
     }
 
-    /// On the store of a folder.
+    /// Creates a service for the store in a folder.
     pub(crate) fn on(folder: TempDir, started: Started) -> Self {
         let options = StoreOptions::default().create(true);
         let store = Store::open(folder.path().join("data"), options).unwrap();
         Self::of(store, folder, started)
     }
 
-    /// On a store in the folder `/data` of a simulated medium.
+    /// Creates a service for a store in the folder `/data` of a simulated medium.
     pub(crate) fn simulated(fs: &SimulatedFs) -> Self {
         let options = StoreOptions::default().create(true);
         let store = Store::open_on(Arc::new(fs.clone()), Path::new("/data"), options).unwrap();
@@ -161,14 +161,14 @@ impl Service {
         }
     }
 
-    /// With the collection `pages`.
+    /// Creates a service with the collection `pages`.
     pub(crate) async fn with_pages() -> Self {
         let service = Self::new();
         service.create("pages", json!({})).await.is(201);
         service
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(crate) fn pass(&self, seconds: u64) {
         self.clock.fetch_add(seconds * 1000, Ordering::Relaxed);
     }
@@ -206,7 +206,7 @@ impl Service {
             .await
     }
 
-    /// Asks something of the collection `pages`.
+    /// Posts to an operation of the collection `pages`.
     pub(crate) async fn ask(&self, operation: &str, body: Value) -> Answer {
         self.post(
             &format!("/v1/collections/pages/{operation}"),

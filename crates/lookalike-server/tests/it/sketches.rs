@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, Started};
 
-/// Texts of 60 words in families of five, of which some words differ.
+/// Returns a text of 60 words; texts come in families of five, which differ in some words.
 fn text(number: usize) -> String {
     let (family, member) = (number / 5, number % 5);
     let word = |at: usize| match at % 20 < member && at / 20 < member {
@@ -22,7 +22,7 @@ fn scheme(sketch: &str) -> Scheme {
     default_scheme().sketch(sketch.parse().unwrap())
 }
 
-/// The digits of each place of the sketch of a text.
+/// Returns the hexadecimal digits of each place of a text's sketch.
 fn places(scheme: &Scheme, text: &str) -> Vec<String> {
     let sketcher = Sketcher::new(scheme, None).unwrap();
     let mut features = FeatureExtractor::new(scheme);
@@ -49,7 +49,7 @@ fn differing(a: &[String], b: &[String]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a != b).count()
 }
 
-/// The documents of a collection, as it exports them.
+/// Returns the documents of a collection in the form of an export.
 async fn export(service: &Service, name: &str) -> Vec<Value> {
     let answer = service.get(&format!("/v1/collections/{name}/export")).await;
     assert_eq!(answer.status, 200);
@@ -66,7 +66,7 @@ async fn insert(service: &Service) {
     }
 }
 
-/// Neighbours by a scan: how many places differ, then the age.
+/// Finds neighbours by a scan, by the number of places that differ and then by age.
 fn expected(sketches: &[Vec<String>], query: &[String], least: usize) -> Vec<(usize, String)> {
     let numbered = sketches.iter().enumerate();
     let mut near: Vec<(usize, usize)> = numbered
@@ -136,7 +136,7 @@ async fn documents_with_enough_places_in_common_are_neighbours_after_a_restart_t
         let made = service.create("pages", settings.clone()).await.is(201);
         assert_eq!(made["equal"], least);
         assert!(made.get("radius").is_none(), "{made}");
-        // Of resemblance 0.95: a super-shingle of three is equal with 0.857, two of six nearly always.
+        // At resemblance 0.95, a super-shingle of three minima is equal with probability 0.857, and two of six almost always are.
         let recall = &made["recall"]["by_resemblance"][2];
         assert!(recall["recall"].as_f64().unwrap() > 0.999, "{recall}");
         service.create("pages", settings).await.is(200);
@@ -149,7 +149,7 @@ async fn documents_with_enough_places_in_common_are_neighbours_after_a_restart_t
         }
         let service = Service::on(service.stop().await, Started::default());
         compare(&service, &scheme, least).await;
-        // Documents come, go and expire as those of fingerprints do.
+        // Documents are deleted and expire just as with fingerprints.
         service.ask("delete", json!({"id": "0"})).await.is(200);
         let end = json!({"id": "1", "ttl_seconds": 5});
         service.ask("expire", end).await.is(200);
@@ -225,7 +225,7 @@ async fn ready_sketches_are_as_good_as_texts_and_an_export_is_loaded_unchanged()
         assert_eq!(shown(&found), shown(&of_text));
         let near = shown(&found);
         assert!(near.iter().all(|(_, id)| id.starts_with(&url)), "{found}");
-        // Texts are kept, so that neighbours are verified by them.
+        // Texts are kept, so neighbours are verified by them.
         let verified = of_text["neighbours"].as_array().unwrap().iter();
         let mut by_text = verified.filter(|near| near["verified"]["by"] == "text");
         assert!(by_text.all(|near| near["verified"]["resemblance"].as_f64() > Some(0.0)));
@@ -331,7 +331,7 @@ async fn signatures_of_a_collection_of_minima_are_its_sketches() {
         .is(200);
     for near in answer["neighbours"].as_array().unwrap() {
         assert_eq!(near["verified"]["by"], "signature");
-        // 64 places have exact shares.
+        // With 64 places, shares are exact.
         assert_eq!(near["verified"]["resemblance"], near["score"], "{near}");
     }
 }

@@ -1,4 +1,4 @@
-//! Schemes that rest on a table of terms or on learned lines, or look at anchors and links.
+//! Schemes that need a table of terms or learned lines, or use anchors and links.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -181,13 +181,13 @@ async fn anchors_and_links_are_read_where_the_scheme_looks_at_them() {
     ] {
         service.ask("check", wrong).await.refuses(422, "invalid");
     }
-    // Others ignore what they do not look at.
+    // Other collections ignore fields that their schemes do not use.
     let open = Service::with_pages().await;
     let bare = open.ask("check", json!({"text": TEXTS[0]})).await.is(200);
     assert_eq!(open.ask("check", item).await.is(200), bare);
 }
 
-/// Lines of the site `a.example`.
+/// Returns learned lines of the site `a.example`.
 fn learned(lines: &str) -> BoilerplateLines {
     let mut keys = Vec::new();
     line_keys(xxh3_64(b"a.example", 0), lines, &mut keys);
@@ -238,7 +238,7 @@ async fn learned_lines_are_left_out_of_texts_of_their_site_after_a_restart_and_a
         assert_eq!(answer["fingerprint"], wanted, "of a page");
     };
     check(&service, of_own.as_str().unwrap()).await;
-    // Another site has other lines, and a text of no site has none.
+    // Another site has other lines, and a text without a site has none.
     for other in [
         json!({"text": page, "url": "http://b.example/"}),
         json!({"text": page}),
@@ -266,7 +266,7 @@ async fn learned_lines_are_left_out_of_texts_of_their_site_after_a_restart_and_a
     let mut features = FeatureExtractor::new(&pairs);
     let of_pairs = Simhash::of(&features.extract(&own)).unwrap().to_string();
     check(&service, &of_pairs).await;
-    // Other lines would need the pages.
+    // Other lines would need the original pages.
     let other = learned("Home").scheme();
     let body = json!({"scheme": wanted.boilerplate(other).to_string()});
     let refused = service.ask("resketch", body).await.refuses(422, "invalid");

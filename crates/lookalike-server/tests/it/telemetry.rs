@@ -1,4 +1,4 @@
-//! What the operator sees, and what must never be seen.
+//! Metrics and logs: what operators must see, and what must never appear.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is said of documents.
+//! Verdicts on documents.
 
 use lookalike::{FeatureExtractor, Scheme, Simhash, Sketch};
 use lookalike_corpus::HtmlText;
@@ -152,7 +152,7 @@ async fn check_and_insert_inserts_what_is_new_unless_told_otherwise() {
         (&always["verdict"], &always["inserted"]),
         (&json!("same-fingerprint"), &json!(true))
     );
-    // A document is no neighbour of itself.
+    // A document is not its own neighbour.
     let again = service
         .ask("check-and-insert?radius=0", entry("a", "0000000000000000"))
         .await
@@ -203,10 +203,10 @@ async fn texts_of_one_fingerprint_were_called_exact_though_they_differ() {
             "{found}"
         );
     }
-    // A fingerprint alone tells nothing of the text, unless the hash comes with it.
+    // A fingerprint alone does not identify the text, unless the hash is sent with it.
     let code = service.ask("get", json!({"id": "a"})).await.is(200)["fingerprint"].clone();
     let hash = blake3_digits(STORY);
-    // The hash of nothing, as the specification of BLAKE3 has it.
+    // The hash of the empty text, from the specification of BLAKE3.
     assert_eq!(blake3_digits(""), "af1349b9f5f9a1a6a0404dea36dcc949");
     for (content, verdict) in [
         (json!({"fingerprint": code}), "same-fingerprint"),
@@ -226,7 +226,7 @@ async fn texts_of_one_fingerprint_were_called_exact_though_they_differ() {
     assert_eq!(answer.is(200)["inserted"], true);
 }
 
-/// The first 32 digits of the BLAKE3 hash of a text.
+/// Returns the first 32 hexadecimal digits of the BLAKE3 hash of a text.
 fn blake3_digits(text: &str) -> String {
     let hash = lookalike_corpus::text_hash(text).to_le_bytes();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -293,7 +293,7 @@ async fn neighbours_beyond_a_hundred_are_shown_page_by_page() {
             break;
         };
         after = format!("&after={next}");
-        // What is deleted of the documents that were shown, or inserted meanwhile, moves none of the others.
+        // Deleting documents that were already shown, or inserting new ones, does not move the others.
         let gone = shown[shown.len() - 5].to_string();
         service.ask("delete", json!({"id": gone})).await.is(200);
         let newer = json!({"id": format!("x{}", shown.len()), "fingerprint": "ffffffffffffffff"});
@@ -465,7 +465,7 @@ async fn collections_are_made_listed_and_removed() {
         (&json!(6), &json!(3600), &json!(0))
     );
     assert_eq!(service.create("a-1_b", settings).await.is(200), made);
-    // Of pairs of resemblance 0.98 a bit differs with the chance 0.0453: 0.975 have at most six that do.
+    // At resemblance 0.98, a bit differs with probability 0.0453, so 0.975 of the pairs differ in at most six bits.
     let recall = &made["recall"]["by_resemblance"][3];
     assert_eq!(recall, &json!({"resemblance": 0.98, "recall": 0.975}));
     assert_eq!(made["recall"]["one_changed_word"][0]["words"], 100);
@@ -486,7 +486,7 @@ async fn collections_are_made_listed_and_removed() {
         .refuses(404, "no-collection");
 }
 
-/// Pages that hold only pictures, or are drawn by a script, were copies of one another.
+/// Pages that contain only pictures, or are rendered by a script, were copies of one another.
 #[tokio::test]
 async fn every_page_without_text_was_a_copy_of_every_other() {
     let service = Service::with_pages().await;
@@ -496,7 +496,7 @@ async fn every_page_without_text_was_a_copy_of_every_other() {
         json!({"html": "<body><img src='b.png'><script>draw()</script></body>"}),
         json!({"text": ""}),
         json!({"text": " \n\u{3000}\t"}),
-        // As `lookalike client` sends it.
+        // In the form in which `lookalike client` sends it.
         json!({"text": "", "text_hash": hash}),
         json!({"text": "", "text_hash": hash}),
     ];
@@ -513,7 +513,7 @@ async fn every_page_without_text_was_a_copy_of_every_other() {
     }
 }
 
-/// `copy_of` named a document that was none of the neighbours.
+/// `copy_of` named a document that was not among the neighbours.
 #[tokio::test]
 async fn a_text_without_words_was_a_copy_of_something_and_had_no_neighbours() {
     let service = Service::new();
@@ -550,7 +550,7 @@ async fn a_text_without_words_was_a_copy_of_something_and_had_no_neighbours() {
         (&near["verified"], &near["score"]),
         (&json!(null), &json!(1.0))
     );
-    // The one neighbour is the whole list, page by page, too.
+    // The single neighbour is the whole list, also when read page by page.
     let none = service.ask("query?limit=0", asked.clone()).await.is(200);
     let after = format!("query?after={}", none["next"].as_str().unwrap());
     let page = service.ask(&after, asked).await.is(200);
@@ -569,7 +569,7 @@ async fn a_query_for_no_neighbours_said_that_there_were_more_without_a_cursor() 
     service.ask("insert", json!(entries)).await.is(200);
     let asked = json!({"fingerprint": "0000000000000000"});
     let (mut after, mut shown) = (String::new(), Vec::new());
-    // A page of none between any two does not move the cursor.
+    // An empty page in between does not move the cursor.
     for limit in [0, 2, 0, 1, 0, 9] {
         let question = format!("query?limit={limit}{after}");
         let answer = service.ask(&question, asked.clone()).await.is(200);

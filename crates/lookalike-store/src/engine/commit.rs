@@ -1,4 +1,4 @@
-//! A group of requests: evaluated one after the other, made durable by one write and one sync, then shown to readers.
+//! Committing a group of requests: they are evaluated in order, made durable by one write and one sync, and then shown to readers.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,17 +24,17 @@ use crate::view::{
     find_text_in_runs,
 };
 
-/// Largest number of bytes of a log for each byte of its memtable.
+/// Maximum size of a log in bytes, for each byte of memory of its memtable.
 const LOG_PER_MEMORY: u64 = 4;
-/// Largest batch, in bytes.
+/// Maximum size of a batch in bytes.
 pub const LARGEST_BATCH: usize = MAX_PAYLOAD_BYTES / 4;
 
-/// Some writes that are done together or not at all.
+/// A batch of writes that succeed or fail together.
 pub(crate) struct WriteRequest {
     pub(crate) writes: Vec<WriteOp>,
     /// Time of the request.
     pub(crate) time: WriteTime,
-    /// Receives the result.
+    /// Called with the result.
     pub(crate) done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
 }
 
@@ -47,12 +47,12 @@ impl std::fmt::Debug for WriteRequest {
 }
 
 impl WriteRequest {
-    /// Bytes that it holds, roughly.
+    /// Returns the approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.writes.iter().map(WriteOp::size).sum()
     }
 
-    /// True if the request only frees space.
+    /// Returns true if the request only frees space.
     fn frees_space(&self) -> bool {
         self.writes
             .iter()
@@ -60,7 +60,7 @@ impl WriteRequest {
     }
 }
 
-/// The result of a request, and who is told.
+/// The result of a request, and the callback that receives it.
 struct WriteAnswer {
     result: Result<Vec<WriteOutcome>>,
     done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
@@ -72,15 +72,15 @@ impl WriteAnswer {
         Self { result, done }
     }
 
-    /// Tells the result. A caller that panics stops nobody: what it was told of has happened.
+    /// Calls the callback. If it panics, nothing else is affected: what it reports has already happened.
     fn give(self) {
         let Self { result, done } = self;
-        // The hook of the process has shown the panic.
+        // The panic hook of the process has already reported the panic.
         let _ = catch_unwind(AssertUnwindSafe(|| done(result)));
     }
 }
 
-/// The answers to requests that were refused.
+/// Returns the answers to requests that fail with the same error.
 fn refused(
     requests: impl IntoIterator<Item = WriteRequest>,
     error: &StoreError,
@@ -91,7 +91,7 @@ fn refused(
         .collect()
 }
 
-/// The document with an id: its location, and the document itself if it is in memory.
+/// The location of the document with an id, and the document itself if it is in memory.
 #[derive(Clone, Debug)]
 struct KnownDocument {
     location: DocumentLocation,
@@ -99,39 +99,38 @@ struct KnownDocument {
 }
 
 impl CollectionEngine {
-    /// Carries out a group of requests; each hears what became of it once it is durable.
+    /// Performs a group of requests, and calls the callback of each once its result is durable.
     pub(crate) fn commit(&self, group: Vec<WriteRequest>) {
         let mut waiting = VecDeque::from(group);
         while !waiting.is_empty() {
-            // Behind the writer lock: whoever is told may ask the collection anything.
+            // Call the callbacks without the writer lock, so that they may use the collection.
             let answers = self.commit_some(&mut waiting);
             answers.into_iter().for_each(WriteAnswer::give);
         }
     }
 
-    /// Carries out the first requests, as many as a frame holds. Returns their answers, in order.
+    /// Performs the first requests, as many as fit in a frame. Returns their answers, in order.
     fn commit_some(&self, waiting: &mut VecDeque<WriteRequest>) -> Vec<WriteAnswer> {
-        // The writer lock is held over evaluation, sync and publication. What a request saw when it was
-        // evaluated is what its change meets: no other writer, flush or merge can install anything in between.
+        // The writer lock is held during evaluation, sync and publication, so that no other writer, flush or merge can install anything in
+        // between: a change applies to exactly the state in which its request was evaluated.
         let mut writer = self.writer();
         let ready = self
             .ensure_manifest_certain(&mut writer)
-            // Rotation comes before the frame, never after it: once a frame is durable nothing may fail any
-            // more.
+            // Rotate before the frame is appended, never after: once a frame is durable, nothing may fail any more.
             .and_then(|()| self.make_room(&mut writer));
         if let Err(error) = self.remember_disk_full(ready) {
             return refused(waiting.drain(..), &error);
         }
         let mut answers = Vec::new();
         let freeing = self.commit_frame(&mut writer, waiting, false, &mut answers);
-        // The disk is full: requests that free space use the reserve.
+        // The disk is full: requests that free space may use the reserve.
         if !freeing.is_empty() {
             self.commit_frame(&mut writer, &mut freeing.into(), true, &mut answers);
         }
         answers
     }
 
-    /// Writes the first requests as one frame, as many as it holds. Returns those that found no room although they free some.
+    /// Writes the first requests as one frame, as many as fit. Returns requests that did not fit on the disk but would free space.
     fn commit_frame(
         &self,
         writer: &mut WriterState,
@@ -146,21 +145,22 @@ impl CollectionEngine {
         while let Some(request) = waiting.pop_front() {
             now = self.now(request.time.now);
             let before = stage.changes.len();
-            // One request after the other, each on top of those before it, as if they had come one by one: a
-            // group is serial, only its sync is shared.
+            // Requests are evaluated in order, each on top of the previous ones, as if they had come one by one: a group is serial and only
+            // shares a sync.
             let result = self.stage_request(&mut stage, &request, now);
-            // All or nothing: the requests behind this one must not see the part that went through.
+            // A request succeeds or fails as a whole: later requests must not see a part of it.
             if result.is_err() {
                 stage.truncate(before, &self.hasher);
             }
-            // Only now are the bytes of changes of expiry known. No request alone exceeds the limit here, so the next frame holds it.
+            // The size of changes of expiry is only known now. A single request never exceeds the limit here, so it will fit in the next
+            // frame.
             if stage.bytes > LARGEST_BATCH && !group.is_empty() {
                 stage.truncate(before, &self.hasher);
                 waiting.push_front(request);
                 break;
             }
-            // A request that was refused stays in the group: its answer waits for the sync as those of others
-            // do, which costs nothing, since the order of answers is the order of requests.
+            // A failed request stays in the group, so that answers come in the order of requests. Its answer waits for the sync, which
+            // costs nothing.
             results.push(result);
             group.push(request);
         }
@@ -169,7 +169,7 @@ impl CollectionEngine {
                 if !stage.changes.is_empty() {
                     writer.recorded_time = now;
                 }
-                // Shown before it is acknowledged: whoever hears of a write can read it.
+                // Publish changes before acknowledging them, so that a caller that gets an answer can read its writes.
                 self.apply(stage);
                 let told = group.into_iter().zip(results);
                 answers.extend(told.map(|(request, result)| WriteAnswer::new(request, result)));
@@ -184,8 +184,8 @@ impl CollectionEngine {
                 kept
             }
             AppendResult::Failed(error) => {
-                // The frame may be on the medium or not. What comes next could be acknowledged behind a hole,
-                // so only a new start goes on.
+                // The frame may or may not be on the medium. Frames after it could be acknowledged behind a gap, so writes stop until the
+                // store is reopened.
                 let stopped = self.stop(&error);
                 answers.extend(refused(group, &stopped));
                 Vec::new()
@@ -200,7 +200,7 @@ impl CollectionEngine {
         now: UnixMillis,
         frees_space: bool,
     ) -> AppendResult {
-        // Deletes of nothing and checks that insert nothing cost no sync.
+        // Deletes of missing documents and checks that insert nothing need no sync.
         if stage.changes.is_empty() {
             return AppendResult::Durable;
         }
@@ -218,18 +218,18 @@ impl CollectionEngine {
         if stage.changes.is_empty() {
             return;
         }
-        // One lock for the whole group: readers see all of it or nothing.
+        // A single lock for the whole group, so that readers see either all of it or nothing.
         let mut view = self.view_mut();
         view.changes += 1;
-        // The writer lock is held since the stage was filled, so no rotation has come between.
-        // Places of the stage count from zero, those of the memtable go on from here.
+        // The writer lock has been held since the stage was filled, so the log has not been rotated. Places in the stage count from zero;
+        // in the memtable they continue from here.
         let first = view.active.len() as u32;
         let log = view.log;
-        // While the view is locked: whoever takes an id from the journal reads the document behind this change.
+        // While the view is locked, so that whoever takes an id from the journal reads the document after this change.
         self.remember_changes(&stage.changes);
         for staged in stage.changes {
             match staged.old {
-                // The inserts of the stage take the next places of the memory, in order.
+                // Inserts of the stage get the next places of the memtable, in order.
                 Some(DocumentLocation { part: STAGE, place }) => {
                     view.add_tombstone(DocumentLocation {
                         part: log,
@@ -259,7 +259,7 @@ impl CollectionEngine {
         let writes = request.writes.iter();
         let outcomes = writes.map(|write| {
             let outcome = self.stage_write(stage, write, time)?;
-            // A change of expiry is small but stages its whole document: a thousand of them may be gigabytes.
+            // A change of expiry is small, but stages its whole document: a thousand of them may take gigabytes.
             let bytes = stage.bytes - before;
             if bytes > LARGEST_BATCH {
                 let limit = LARGEST_BATCH;
@@ -298,8 +298,7 @@ impl CollectionEngine {
                     self.content_search(&document.content(self.shape.form), *scope, now)?;
                 let known = self.known(stage, &document.id)?;
                 let old = known.as_ref().map(|known| known.location);
-                // Evaluated under the writer lock, so of two equal documents that arrive at once exactly one is
-                // new.
+                // Evaluated under the writer lock, so if two equal documents arrive at once, exactly one is new.
                 let answer = self.check(stage, &wanted, *limit, old)?;
                 let alive = self.is_alive(known.as_ref(), now);
                 let inserted = insert.allows(answer.verdict);
@@ -316,8 +315,7 @@ impl CollectionEngine {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
                 let existed = self.is_alive(known.as_ref(), now);
-                // An expired document is deleted too: its bytes are there until a merge, and a later change of
-                // the expiry must not find it.
+                // Expired documents are deleted too: they are stored until a merge, and a later change of expiry must not find them.
                 if let Some(known) = known {
                     let staged = StagedChange {
                         change: LogChange::Delete(id.clone()),
@@ -332,7 +330,7 @@ impl CollectionEngine {
                 let known = self.known(stage, id)?;
                 let existed = self.is_alive(known.as_ref(), now);
                 if let Some(known) = known.filter(|_| existed) {
-                    // Runs never change: the document is inserted anew, with the other end.
+                    // Runs never change, so the document is inserted again with the new expiry.
                     let mut document = self.read(&known)?;
                     document.expires = expires.filter(|end| *end != UnixMillis::NEVER);
                     let staged = StagedChange {
@@ -359,7 +357,7 @@ impl CollectionEngine {
         document.expires = match document.expires {
             None => settings.time_to_live.map(|length| lives_from.after(length)),
             Some(UnixMillis::NEVER) => None,
-            // Ends that a request gives stand as they are.
+            // An expiry given in the request is kept.
             own => own,
         };
         let change = LogChange::Insert(Arc::new(document));
@@ -367,11 +365,11 @@ impl CollectionEngine {
         stage.push(StagedChange { change, old }, &self.hasher);
     }
 
-    /// The document of an id, as the group sees it.
+    /// Finds the document with an id, as the group sees it.
     fn known(&self, stage: &WriteStage, id: &str) -> Result<Option<KnownDocument>> {
         let hash = self.hasher.hash(id);
-        // From the newest to the oldest: the group, the memory, the runs. An id lives in one of them at most,
-        // because every insert marks its predecessor.
+        // Search from the newest to the oldest: the group, the memtables, the runs. An id is in at most one of them, because every insert
+        // marks its predecessor.
         if let Some(place) = stage.memtable.find(id, hash) {
             let document = Arc::clone(stage.memtable.document(place));
             return Ok(Some(KnownDocument {
@@ -393,7 +391,7 @@ impl CollectionEngine {
             };
             (found, runs)
         };
-        // We hold the writer lock, so no document can move between this lookup and the commit.
+        // The writer lock is held, so no document can move between this lookup and the commit.
         let found = match found {
             Some(found) => Some(found),
             None => find_in_runs(&runs, id, hash)?.map(|(location, _)| KnownDocument {
@@ -428,7 +426,7 @@ impl CollectionEngine {
         run.document(known.location.place)
     }
 
-    /// Finds the neighbours of a document and those of equal text, as the group sees them.
+    /// Finds the neighbours of a document, and documents with the same text, as the group sees them.
     fn check(
         &self,
         stage: &WriteStage,
@@ -439,8 +437,7 @@ impl CollectionEngine {
         let skip = |location| stage.is_gone(location) || Some(location) == own;
         let (found, in_memory, runs) = {
             let view = self.view();
-            // The stage is one part more, and the newest: neighbours among the writes of the same group are
-            // found by the same search.
+            // The stage is one more part, and the newest, so the same search finds neighbours among the writes of the group.
             let staged = ViewPart::MemTable(STAGE, &stage.memtable);
             let parts: Vec<ViewPart<'_>> = view.parts().chain([staged]).collect();
             let page = limit.into();
@@ -453,15 +450,15 @@ impl CollectionEngine {
             let in_memory = find_text_in_memory(&parts, wanted, &skip);
             (found, in_memory.map(FoundCopy::from), view.runs.clone())
         };
-        // Only we change documents, so that none moves between these lookups.
+        // Documents change only under the writer lock, which is held, so none moves between these lookups.
         let in_runs = find_text_in_runs(&runs, wanted, &skip)?;
         found.read(in_runs.map(FoundCopy::from).or(in_memory), &self.hasher)
     }
 
-    /// Starts a new log if the memtable is full.
+    /// Rotates the log if the memtable or the log is full.
     fn make_room(&self, writer: &mut WriterState) -> Result<()> {
         if self.shutdown_recorded.load(Relaxed) {
-            // The mark says where the log ends: it goes, durably, before any frame moves that end.
+            // The mark records where the log ends, so remove it durably before any frame changes that.
             CleanShutdown::remove(&*self.fs, &self.folder)?;
             self.shutdown_recorded.store(false, Relaxed);
         }
@@ -470,23 +467,22 @@ impl CollectionEngine {
             active.bytes() >= self.tuning.memory_bytes
                 || active.len() >= self.tuning.memory_documents
         };
-        // Deletes take no memory, and small groups more room in the log.
-        // Without this, a collection that is only deleted from would have a log, and a replay at the next
-        // start, without bound.
+        // Deletes take no memory, and small groups take more space in the log than in memory. Without this condition, a collection that is
+        // only deleted from would have a log, and thus a replay at the next start, of unbounded size.
         let full = full || writer.log.bytes() >= LOG_PER_MEMORY * self.tuning.memory_bytes as u64;
         if !full {
             return Ok(());
         }
         match self.remember_disk_full(self.rotate(writer)) {
-            // The log that is there may have room yet; deletes have in any case.
+            // The current log may still have space; for deletes it always has.
             Err(StoreError::DiskFull { .. }) if !writer.manifest_uncertain => Ok(()),
             rotated => rotated,
         }
     }
 
-    /// Ends the log and its memtable, and starts new ones.
+    /// Closes the log and its memtable, and starts new ones.
     fn rotate(&self, writer: &mut WriterState) -> Result<()> {
-        // The next log will say that this one ends here; readers take anything behind that end for damage.
+        // The header of the next log will say that this one ends here, and readers take anything after that end for damage.
         writer.log.clear_tail()?;
         let mut manifest = writer.manifest.clone();
         let number = manifest.next_file;
@@ -504,10 +500,10 @@ impl CollectionEngine {
         let log = LogWriter::create(&*self.fs, &path, header, self.tuning.log_step)?;
         manifest.next_file += 1;
         manifest.logs.push(number);
-        // If this fails, writing goes on in the old log, and the new one is an orphan.
+        // If this fails, writes continue in the old log, and the new one is an orphan.
         self.replace_manifest(writer, manifest)?;
-        // From here on nothing fails. The view changes under the writer lock: no frame can go to the new log
-        // and its documents to the old memory.
+        // From here on nothing can fail. The view is changed under the writer lock, so a frame cannot go to the new log while its documents
+        // go to the old memtable.
         writer.log = log;
         let mut view = self.view_mut();
         let memtable = std::mem::replace(&mut view.active, MemTable::new(self.shape));
@@ -521,7 +517,7 @@ impl CollectionEngine {
         Ok(())
     }
 
-    /// Ends the log even if it is not full, so that all documents so far can be flushed.
+    /// Rotates the log even if it is not full, so that all present documents can be flushed.
     pub(crate) fn rotate_log(&self) -> Result<()> {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
@@ -535,19 +531,19 @@ impl CollectionEngine {
         self.rotate(&mut writer)
     }
 
-    /// Records a clean shutdown; nothing is written after it, even if it fails: the lock of the store goes next.
+    /// Records a clean shutdown. Nothing is written afterwards, even if it fails, because the store is unlocked next.
     pub(crate) fn close(&self) -> Result<()> {
         let mut writer = self.writer();
         let recorded = self.record_end(&mut writer);
-        // A frame behind the mark would contradict it.
+        // A frame after the mark would contradict it.
         self.stopped
             .get_or_init(|| "the collection is closed".to_owned());
         recorded
     }
 
-    /// Lets nothing be written from now on, whoever still holds the collection.
+    /// Refuses all writes from now on, even by those that still hold the collection.
     pub(crate) fn end_writes(&self, reason: &str) {
-        // Under the writer lock: a change that has begun is over when this returns.
+        // Take the writer lock, so that a change in progress is finished on return.
         let _writer = self.writer();
         self.stopped.get_or_init(|| reason.to_owned());
     }
@@ -555,19 +551,19 @@ impl CollectionEngine {
     fn record_end(&self, writer: &mut WriterState) -> Result<()> {
         self.ensure_manifest_certain(writer)?;
         if !self.shutdown_recorded.load(Relaxed) {
-            // The mark promises that nothing stands behind the last frame.
-            // A shutdown mark with remains behind the last frame would be refused at the next start as damage.
+            // The mark says that nothing follows the last frame. If remains of a failed write did, the next start would refuse the log as
+            // damaged.
             writer.log.clear_tail()?;
             self.record_shutdown(writer)?;
         } else if self.now(UnixMillis(0)) > writer.recorded_time {
-            // The record on disk is valid, only its time is older.
+            // If this fails, the mark on disk is still valid, with an older time.
             let _ = self.record_shutdown(writer);
         }
         Ok(())
     }
 }
 
-/// Interval in milliseconds at which the time is recorded: after a crash the clock is compared with the last record.
+/// Interval in milliseconds at which the time is recorded. After a crash, the clock is compared with the last record.
 const TIME_RECORD_INTERVAL: u64 = 600_000;
 
 impl CollectionEngine {
@@ -581,7 +577,7 @@ impl CollectionEngine {
         let late = now.0 >= writer.recorded_time.0.saturating_add(TIME_RECORD_INTERVAL);
         if self.shutdown_recorded.load(Relaxed) {
             if late {
-                // The record on disk is valid, only its time is older.
+                // If this fails, the mark on disk is still valid, with an older time.
                 let _ = self.record_shutdown(&mut writer);
             }
         } else if late || !writer.log.is_closed() {
@@ -589,7 +585,7 @@ impl CollectionEngine {
         }
     }
 
-    /// True if [`CollectionEngine::idle`] has to append a closing frame.
+    /// Returns true if [`CollectionEngine::idle`] should append a closing frame.
     pub(crate) fn needs_closing_frame(&self) -> bool {
         !self.writer().log.is_closed()
     }
@@ -600,13 +596,13 @@ impl CollectionEngine {
         payload::begin(&mut frame, now, 0);
         match writer.log.close(&mut frame) {
             AppendResult::Durable => writer.recorded_time = now,
-            // The group before is durable all the same.
+            // The previous group is durable all the same.
             AppendResult::Full(error) => drop(self.remember_disk_full::<()>(Err(error))),
             AppendResult::Failed(error) => drop(self.stop(&error)),
         }
     }
 
-    /// Writes the record of a clean shutdown.
+    /// Writes the mark of a clean shutdown.
     fn record_shutdown(&self, writer: &mut WriterState) -> Result<()> {
         let time = self.now(UnixMillis(0));
         let clean_shutdown = CleanShutdown {

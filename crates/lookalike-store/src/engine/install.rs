@@ -1,5 +1,5 @@
-//! Flushes and merges: memtables become runs, runs become larger runs. Each new run is written and opened beside the old files,
-//! then replaces them in one step: manifest first, then view.
+//! Flushes and merges: memtables become runs, and runs become larger runs. A new run is written and opened beside the old files, then
+//! replaces them in the manifest and after that in the view.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::time::UnixMillis;
 use crate::tombstones;
 use crate::view::FrozenMemTable;
 
-/// Runs beyond which some are merged whatever their sizes.
+/// Number of runs beyond which some are merged, whatever their sizes.
 const MAX_RUNS: usize = 24;
-/// Runs below this are not made anew for their dead documents alone.
+/// Number of dead documents below which a run is not rewritten on their account, unless all are dead.
 const MIN_TOMBSTONES: usize = 1024;
 
 impl CollectionEngine {
-    /// Number of memtables that wait for a flush.
+    /// Returns the number of memtables that wait for a flush.
     pub(crate) fn wants_flush(&self) -> usize {
         self.view().frozen.len()
     }
 
-    /// Ends the memory that is written if time alone has put an end to most of it, so that the flush that follows gives back its
-    /// room; false when it has not.
+    /// Rotates the log if most documents in the active memtable have expired, so that the next flush frees their memory. Returns false if
+    /// it has not.
     pub(crate) fn end_expired_memory(&self) -> Result<bool> {
         let now = self.now(UnixMillis(0));
-        // The lock of the view must not be held over the rotation, which takes the writer lock first.
+        // The view must not stay locked during the rotation, which takes the writer lock first.
         let is_wasteful = {
             let active = &self.view().active;
             let there = active.len() - active.tombstones().count();
             let expired = there - active.live(now);
-            // The rule by which `choose` rewrites a run that is half waste.
+            // The same rule by which `choose` rewrites a run half of which is waste.
             expired > 0 && (expired == there || (expired >= MIN_TOMBSTONES && expired * 2 > there))
         };
         if is_wasteful {
@@ -41,15 +41,14 @@ impl CollectionEngine {
         Ok(is_wasteful)
     }
 
-    /// Makes a run of the oldest memory whose log is complete; false when there is none.
+    /// Flushes the oldest memtable whose log is complete to a run. Returns false if there is none.
     pub(crate) fn flush(&self) -> Result<bool> {
         self.remember_disk_full(self.flush_oldest())
     }
 
     fn flush_oldest(&self) -> Result<bool> {
         self.ensure_writing()?;
-        // The oldest first, always: `manifest.frame` moves to the log behind it, and everything before that
-        // frame must stand in runs.
+        // Always the oldest first: `manifest.frame` then moves to the log after it, and everything before that frame must be in runs.
         let Some(frozen) = self.view().frozen.first().cloned() else {
             return Ok(false);
         };
@@ -58,12 +57,11 @@ impl CollectionEngine {
             self.now(UnixMillis(0)),
             self.hasher.clone(),
         );
-        // Written without the writer lock: commits go on, and may delete documents of this memory meanwhile.
+        // Written without the writer lock: commits continue, and may delete documents of this memtable meanwhile.
         let run = self.build(&[&source])?;
         let mut writer = self.writer();
         if let Some(run) = &run {
-            // The writer lock is held from here until the run is in the view, so no delete falls between the
-            // two.
+            // The writer lock is held from here until the run is in the view, so no delete is missed in between.
             mark_late_tombstones(run, 0, source.live_bits(), frozen.memtable.tombstones());
         }
         let number = run.as_ref().map(StoredRun::number);
@@ -86,10 +84,9 @@ impl CollectionEngine {
         installed
     }
 
-    /// Writes and opens a run of all that lives; none when nothing does.
+    /// Writes a run of all live documents and opens it. Returns `None` if there are none.
     fn build(&self, sources: &[&dyn DocumentSource]) -> Result<Option<StoredRun>> {
-        // Documents that died or expired before are left out; those that die while the run is written are
-        // marked in it afterwards.
+        // Documents that are already dead or expired are left out; those that die while the run is written are marked in it afterwards.
         let live: u64 = sources.iter().map(|source| u64::from(source.live())).sum();
         if live == 0 {
             return Ok(None);
@@ -100,10 +97,9 @@ impl CollectionEngine {
         }
         let options = {
             let mut writer = self.writer();
-            // Before that, a file of this number may be one that counts.
+            // If the manifest on disk is uncertain, it may name a file with this number.
             self.ensure_manifest_certain(&mut writer)?;
-            // Reserved in memory only: after a crash the number is given out again, and what is left of the
-            // file is replaced.
+            // The number is reserved in memory only: after a crash it is given out again, and a leftover file is overwritten.
             let number = writer.manifest.next_file;
             writer.manifest.next_file += 1;
             self.run_options(&writer, number)
@@ -112,7 +108,7 @@ impl CollectionEngine {
         let built = write_run(&*self.fs, &path, &options, sources, &self.cancelled)
             .and_then(|()| StoredRun::open(&*self.fs, &path, options.identity, options.shape));
         if built.is_err() {
-            // What is left of it is removed at the next start at the latest.
+            // If this fails, the next start removes the file.
             let _ = self.fs.remove(&path);
         }
         built.map(Some)
@@ -126,7 +122,7 @@ impl CollectionEngine {
     ) -> Result<()> {
         let mut manifest = writer.manifest.clone();
         manifest.logs.retain(|&log| log != frozen.log);
-        // Replay begins at the log behind this one; all before stands in runs.
+        // Replay starts at the log after this one; everything before is in runs.
         manifest.frame = frozen.next;
         let run = run.map(Arc::new);
         let mut runs = self.view().runs.clone();
@@ -136,12 +132,12 @@ impl CollectionEngine {
         view.frozen.retain(|other| other.log != frozen.log);
         view.runs = runs;
         drop(view);
-        // The log last: until the manifest without it is durable, it alone has these documents.
+        // Remove the log last: until the manifest without it is durable, these documents are nowhere else.
         self.discard(obsolete.into_iter().chain([(frozen.log, "log")]));
         Ok(())
     }
 
-    /// Merges some runs into one; false when none need it.
+    /// Merges some runs into one. Returns false if none need merging.
     pub(crate) fn merge(&self) -> Result<bool> {
         self.ensure_writing()?;
         let now = self.now(UnixMillis(0));
@@ -200,11 +196,9 @@ impl CollectionEngine {
     ) -> Result<()> {
         let (manifest, run) = (writer.manifest.clone(), run.map(Arc::new));
         let mut runs = self.view().runs.clone();
-        // By number, not by place: flushes have added runs since the merge began, and a merge of others may
-        // have finished.
+        // Identify runs by number, not by position: flushes may have added runs since this merge began, and other merges may have finished.
         let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number() == run.number());
-        // The old runs are neighbours, so the new one in their place keeps the order by age. Flushes may have
-        // added runs behind.
+        // The old runs are adjacent, so putting the new one in their place keeps the order by age. Flushes may have added runs after them.
         let at = runs.iter().position(is_old).unwrap_or(runs.len());
         runs.retain(|run| !is_old(run));
         runs.splice(at..at, run);
@@ -214,7 +208,7 @@ impl CollectionEngine {
         Ok(())
     }
 
-    /// Makes the manifest name these runs and what is dead in them; the files that it no longer names.
+    /// Writes a manifest with these runs and their tombstones. Returns the files that it no longer names.
     fn install(
         &self,
         writer: &mut WriterState,
@@ -222,16 +216,15 @@ impl CollectionEngine {
         runs: &[Arc<StoredRun>],
     ) -> Result<Vec<(u64, &'static str)>> {
         self.ensure_manifest_certain(writer)?;
-        // The list is made anew from the runs that count from now on; entries of before only tell which
-        // tombstone files exist already.
+        // The list is rebuilt from the current runs; old entries only tell which tombstone files already exist.
         let before = std::mem::take(&mut manifest.runs);
         let mut listed = writer.listed.clone();
         for run in runs {
             let known = before.iter().find(|entry| entry.file == run.number());
             let mut tombstone_file = known.and_then(|entry| entry.tombstones);
             let count = run.tombstones().count();
-            // The log that has these deletes may go with this manifest, so they have to be on the medium before
-            // it. Deletes of newer logs among them do no harm: replay finds no document that is marked already.
+            // The log that records these deletes may be removed after this manifest, so they must be on the medium before it. Including
+            // deletes from newer logs does no harm: replay does not find documents that are already marked.
             if count > listed.get(&run.number()).copied().unwrap_or(0) {
                 let number = manifest.next_file;
                 manifest.next_file += 1;
@@ -252,12 +245,11 @@ impl CollectionEngine {
                 tombstones: tombstone_file,
             });
         }
-        // Documents that have expired are left out of new runs: the clock must not start before this time
-        // again.
+        // Expired documents are left out of new runs, so after a restart the clock must not be before this time.
         manifest.time = self.now(UnixMillis(0)).0;
         let kept = manifest.runs.clone();
         self.replace_manifest(writer, manifest)?;
-        // Only now, since a failed replacement leaves the old tombstone files in charge.
+        // Only now: if replacing the manifest fails, the old tombstone files stay in use.
         listed.retain(|run, _| kept.iter().any(|entry| entry.file == *run));
         writer.listed = listed;
         let mut obsolete = Vec::new();
@@ -272,7 +264,7 @@ impl CollectionEngine {
         Ok(obsolete)
     }
 
-    /// Removes files that nothing names; those that cannot be are removed at the next start.
+    /// Removes files that the manifest no longer names. If that fails, the next start removes them.
     fn discard(&self, files: impl Iterator<Item = (u64, &'static str)>) {
         for (number, kind) in files {
             let _ = self.fs.remove(&self.path(number, kind));
@@ -280,12 +272,12 @@ impl CollectionEngine {
     }
 }
 
-/// Marks in a new run what died in its source while it was made.
+/// Marks documents in a new run that died in their source while it was written.
 fn mark_late_tombstones(run: &StoredRun, base: u32, went_in: &RankedBits, tombstones: &AtomicBits) {
     for (at, (&live, tombstones)) in went_in.words().iter().zip(tombstones.words()).enumerate() {
         let mut late = live & tombstones;
         while late != 0 {
-            // The new run numbers documents by their rank among those that went in.
+            // The new run numbers documents by their rank among those that were written to it.
             let place = at * 64 + late.trailing_zeros() as usize;
             run.tombstones().set((base + went_in.rank(place)) as usize);
             late &= late - 1;
@@ -297,13 +289,13 @@ fn any_expired(run: &StoredRun, now: UnixMillis) -> bool {
     run.any_expires() && (0..run.len() as u32).any(|place| run.expires(place) <= now.0)
 }
 
-/// The size of a run in powers of the fan-out.
+/// Returns the level of a run: its size in powers of the fan-out.
 fn level(documents: usize, fan_out: usize) -> u32 {
     documents.max(1).ilog(fan_out.max(2))
 }
 
-/// Chooses the neighbouring runs to merge next: as many of one level as the fan-out, lowest level first; the cheapest stretch if
-/// there are too many runs; or a single run that is half waste.
+/// Chooses the adjacent runs to merge next: as many runs of one level as the fan-out, the lowest level first; if there are too many runs,
+/// the adjacent runs with the fewest documents; or a single run half of which is waste.
 fn choose(
     runs: &[Arc<StoredRun>],
     fan_out: usize,
@@ -313,9 +305,9 @@ fn choose(
     let levels: Vec<u32> = runs.iter().map(|run| level(run.len(), fan_out)).collect();
     let mut best: Option<(u32, std::ops::Range<usize>)> = None;
     for start in 0..runs.len() {
-        // A stretch of runs no larger than its first level: small ones between go along.
-        // Levels by size, as in log-structured merge trees (O'Neil et al. 1996), tiered: a document is
-        // rewritten once a level, that is log(n) to the base of the fan-out times in all.
+        // A range of runs no larger than the level of the first, including smaller ones between them. Levels by size as in log-structured
+        // merge trees (O'Neil et al. 1996), with tiering: a document is rewritten once for each level, so about log(n) times to the base of
+        // the fan-out.
         let top = levels[start];
         let end = start
             + levels[start..]
@@ -335,8 +327,7 @@ fn choose(
     }
     if runs.len() > MAX_RUNS {
         let fan_out = fan_out.min(runs.len());
-        // A stretch that has no level in common: take the one with the fewest documents, since every lookup
-        // pays for each run.
+        // No range has a level in common, but every lookup searches each run: take the range with the fewest documents.
         let cost = |start: &usize| {
             runs[*start..*start + fan_out]
                 .iter()
@@ -347,8 +338,8 @@ fn choose(
         return Some(start..start + fan_out);
     }
     let wasteful = |run: &Arc<StoredRun>| {
-        // Half waste pays for itself: the run that is written is at most half as long as the one that is read.
-        // Below `MIN_TOMBSTONES` each delete in a tiny run would trigger a rewrite.
+        // Rewriting pays off if half is waste, because the new run is at most half as long as the old one. Below `MIN_TOMBSTONES`, every
+        // delete in a tiny run would trigger a rewrite.
         let waste = run.waste(now);
         waste == run.len() || (waste >= MIN_TOMBSTONES && waste * 2 > run.len())
     };

@@ -1,4 +1,4 @@
-//! Documents that change while a collection is rebuilt, and the end of the collection that is replaced.
+//! The journal of documents that change during a rebuild, and the end of the collection that is replaced.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use super::stage::StagedChange;
 use crate::error::StoreError;
 use crate::sync::lock;
 
-/// Ids of documents, in the order of their changes.
+/// Ids of changed documents, in the order of changes.
 #[derive(Debug, Default)]
 pub(super) struct ChangeJournal(Vec<String>);
 
 impl ChangeJournal {
-    /// The ids so far, each once, where it stands last: the order of the documents by age.
+    /// Takes the recorded ids, each once, at the position of its last change: this is the order of the documents by age.
     fn take(&mut self) -> Vec<String> {
         let all = std::mem::take(&mut self.0);
         let mut seen = HashSet::new();
@@ -32,24 +32,24 @@ impl ChangeJournal {
 }
 
 impl CollectionEngine {
-    /// Begins to remember which documents change.
+    /// Starts recording which documents change.
     pub(crate) fn begin_journal(&self) {
         *lock(&self.journal) = Some(ChangeJournal::default());
     }
 
-    /// Forgets which documents changed, and remembers no more.
+    /// Stops recording, and drops the recorded changes.
     pub(crate) fn end_journal(&self) {
         *lock(&self.journal) = None;
     }
 
-    /// Number of changes that nobody has taken.
+    /// Returns the number of changes not taken yet.
     pub(crate) fn journal_len(&self) -> usize {
         lock(&self.journal)
             .as_ref()
             .map_or(0, |journal| journal.0.len())
     }
 
-    /// Takes the ids of the documents that changed, in the order of their last changes.
+    /// Takes the ids of changed documents, in the order of their last changes.
     pub(crate) fn take_changes(&self) -> Vec<String> {
         lock(&self.journal)
             .as_mut()
@@ -66,19 +66,19 @@ impl CollectionEngine {
         }
     }
 
-    /// Puts another collection in the place of this one while nobody writes. If that succeeds, nobody writes here ever
-    /// after.
+    /// Runs `replace`, which puts another collection in the place of this one, while writes are blocked. If it succeeds, this collection
+    /// refuses all writes from then on.
     pub(crate) fn replace<E>(&self, replace: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let _writer = self.writer();
         replace()?;
-        // Under the writer lock: no write is acknowledged between the two.
+        // Still under the writer lock, so no write is acknowledged in between.
         self.replaced.store(true, Ordering::Release);
         self.stopped
             .get_or_init(|| StoreError::Replaced.to_string());
         Ok(())
     }
 
-    /// Tells whether another collection stands in the place of this one.
+    /// Tells whether another collection has replaced this one.
     pub(crate) fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }

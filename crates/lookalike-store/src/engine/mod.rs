@@ -1,7 +1,7 @@
-//! A collection without threads: everything happens when it is called for, so that tests decide when that is.
+//! A collection without threads: everything happens when it is called, so that tests control the timing.
 //!
-//! Locks, in the order in which they are taken: the writer (log, manifest), then the view. Readers take the view only,
-//! for the time of a search in memory; documents of runs are read after it is given back, since runs never change.
+//! Locks are taken in this order: the writer (log, manifest), then the view. Readers take only the view, and only during a search in
+//! memory; documents of runs are read after it is released, since runs never change.
 
 mod commit;
 mod install;
@@ -42,14 +42,14 @@ pub(crate) use open::{salvage, settings, verify};
 pub(crate) use payload::LogChange;
 pub use query::CollectionStats;
 
-/// Name of the file that probes for free space.
+/// Name of the file that is written to test for free space.
 const PROBE: &str = "ROOM.new";
 
-/// A collection.
+/// A collection, as used by its threads and by readers.
 pub(crate) struct CollectionEngine {
     fs: Arc<dyn FileSystem>,
     folder: PathBuf,
-    /// Only the time to live ever changes.
+    /// Settings, of which only the time to live ever changes.
     settings: RwLock<Arc<CollectionSettings>>,
     shape: IndexShape,
     keep: RetainedParts,
@@ -59,32 +59,32 @@ pub(crate) struct CollectionEngine {
     hasher: IdHasher,
     view: RwLock<CollectionView>,
     writer: Mutex<WriterState>,
-    /// Reason why writing stopped.
+    /// Reason why writes have stopped.
     stopped: OnceLock<String>,
-    /// True once a rebuilt collection stands in the place of this one.
+    /// True once a rebuilt collection has replaced this one.
     replaced: AtomicBool,
-    /// Documents that change while the collection is rebuilt.
+    /// Documents that change while the collection is rebuilt; `None` if it is not.
     journal: Mutex<Option<ChangeJournal>>,
     /// The latest time reported by a caller, in milliseconds.
     time: AtomicU64,
-    /// True while the record of a clean shutdown is still on disk.
+    /// True while the mark of a clean shutdown is on disk.
     shutdown_recorded: AtomicBool,
-    /// True from a write or merge that found the disk full until a probe finds room.
+    /// True from when a write or merge finds the disk full until a probe finds free space.
     disk_full: AtomicBool,
-    /// True once unfinished runs are to be abandoned.
+    /// True once flushes and merges in progress should be abandoned.
     cancelled: AtomicBool,
 }
 
-/// State that only the holder of the writer lock changes.
+/// State that is only changed under the writer lock.
 #[derive(Debug)]
 struct WriterState {
     log: LogWriter,
     manifest: CollectionManifest,
-    /// Number of tombstones on disk, by run.
+    /// Number of tombstones on disk for each run.
     listed: HashMap<u64, usize>,
-    /// True if a failed replacement left it unknown which manifest is on disk: it is written again before any change.
+    /// True if a failed replacement left it unknown which manifest is on disk. It is then written again before any other change.
     manifest_uncertain: bool,
-    /// The latest time recorded in the log or at a clean shutdown.
+    /// Latest time recorded in the log or in the mark of a clean shutdown.
     recorded_time: UnixMillis,
 }
 
@@ -96,7 +96,7 @@ impl fmt::Debug for CollectionEngine {
     }
 }
 
-/// Identity of a new collection, and the key of its hashes of ids.
+/// The identity of a new collection, and the key of its id hashes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CollectionSecrets {
     pub(crate) identity: u64,
@@ -116,7 +116,7 @@ impl CollectionEngine {
         lock(&self.writer)
     }
 
-    /// Settings of the collection.
+    /// Returns the settings of the collection.
     pub(crate) fn settings(&self) -> Arc<CollectionSettings> {
         Arc::clone(&read_lock(&self.settings))
     }
@@ -126,7 +126,7 @@ impl CollectionEngine {
         self.has_parts
     }
 
-    /// The parts of the scheme, read and checked.
+    /// Reads the parts of the scheme and verifies their checksums.
     pub(crate) fn parts(&self) -> Result<Vec<SchemePart>> {
         let (parts, collection) = {
             let manifest = &self.writer().manifest;
@@ -136,7 +136,7 @@ impl CollectionEngine {
         parts.iter().map(read).collect()
     }
 
-    /// Changes how long documents live that are inserted from now on without an end.
+    /// Sets how long documents live that are inserted from now on without an expiry.
     pub(crate) fn set_time_to_live(&self, time_to_live: Option<Duration>) -> Result<()> {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
@@ -144,23 +144,23 @@ impl CollectionEngine {
         manifest.set_time_to_live(time_to_live);
         self.replace_manifest(&mut writer, manifest)?;
         let changed = Arc::new(writer.manifest.settings());
-        // Durable first: no insert takes an end from a setting that the medium refused.
+        // After the manifest is durable, so that no insert uses a value that the medium refused.
         *write_lock(&self.settings) = changed;
         Ok(())
     }
 
-    /// The server's time, which this moves forward.
+    /// Advances the collection's time to `told` if that is later, and returns it.
     pub(crate) fn now(&self, told: UnixMillis) -> UnixMillis {
-        // A caller's clock may be behind: time that goes back would bring expired documents back.
+        // A caller's clock may be behind, and if time went back, expired documents would come back.
         UnixMillis(self.time.fetch_max(told.0, Ordering::Relaxed).max(told.0))
     }
 
-    /// The reason why writing stopped, if it did.
+    /// Returns the reason why writes have stopped, or `None`.
     pub(crate) fn stopped(&self) -> Option<&str> {
         self.stopped.get().map(String::as_str)
     }
 
-    /// Ends all writing; the caller holds the writer lock.
+    /// Stops all writes. The caller holds the writer lock.
     pub(crate) fn stop(&self, error: &StoreError) -> StoreError {
         let reason = self.stopped.get_or_init(|| error.to_string());
         StoreError::Stopped(reason.clone())
@@ -187,7 +187,7 @@ impl CollectionEngine {
         }
     }
 
-    /// Refuses if writing has stopped, and rewrites the manifest if it is unknown which one is on disk.
+    /// Returns an error if writes have stopped. Otherwise rewrites the manifest if it is unknown which one is on disk.
     fn ensure_manifest_certain(&self, writer: &mut WriterState) -> Result<()> {
         self.ensure_writing()?;
         if writer.manifest_uncertain {
@@ -197,8 +197,8 @@ impl CollectionEngine {
         Ok(())
     }
 
-    /// Replaces the manifest. If a failure leaves it unknown which manifest is on disk, the next change rewrites it first;
-    /// if the medium itself failed, writing stops.
+    /// Replaces the manifest. If a failure leaves it unknown which manifest is on disk, the next change first writes it again; if the
+    /// medium itself failed, writes stop.
     fn replace_manifest(
         &self,
         writer: &mut WriterState,
@@ -210,30 +210,29 @@ impl CollectionEngine {
                 writer.manifest_uncertain = false;
                 Ok(())
             }
-            // The rename may be durable or not, so both manifests may come back after a power cut. Both are
-            // valid now. The next change would make them differ in substance, so the known one is written
-            // first.
+            // The rename may or may not be durable, so a power failure may bring back either manifest. Both are valid for now, but the next
+            // change would invalidate one, so the current manifest is written again first.
             Err(ReplaceError::Unknown(error)) if error.is_transient() => {
                 writer.manifest_uncertain = true;
                 Err(error)
             }
-            // The old manifest stands for certain: the collection goes on.
+            // The old manifest is certainly in place, so writes continue.
             Err(ReplaceError::Before(error)) => Err(error),
             Err(ReplaceError::Unknown(error)) => Err(self.stop(&error)),
         }
     }
 
-    /// Abandons unfinished runs: nothing is flushed or merged any more.
+    /// Abandons flushes and merges in progress, and prevents new ones.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// True from a write or merge that found the disk full until a probe finds room.
+    /// Returns true from when a write or merge finds the disk full until a probe finds free space.
     pub(crate) fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }
 
-    /// Remembers a full disk, if that is the error.
+    /// Records that the disk is full, if that is the error.
     fn remember_disk_full<T>(&self, result: Result<T>) -> Result<T> {
         if result.as_ref().is_err_and(StoreError::is_disk_full) {
             self.disk_full.store(true, Ordering::Relaxed);
@@ -241,16 +240,16 @@ impl CollectionEngine {
         result
     }
 
-    /// Probes whether a full disk has room again.
+    /// Tests whether a full disk has free space again.
     pub(crate) fn probe_room(&self) {
         let path = self.folder.join(PROBE);
         let written = self.fs.create(&path).and_then(|file| {
             let zeros = vec![0; self.tuning.log_step as usize];
             write_all(&*file, &zeros, 0)?;
-            // A file system that allocates late reports a full disk only here.
+            // A file system with delayed allocation reports a full disk only here.
             file.sync()
         });
-        // What cannot be removed now is removed at the next start.
+        // If this fails, the next start removes the file.
         let _ = self.fs.remove(&path);
         if written.is_ok() {
             self.disk_full.store(false, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Opening a collection: manifest, runs, logs and clean-shutdown record, each checked strictly. After a clean shutdown nothing
-//! is written. After a crash a new log is started, unless the disk is full: reads work without it.
+//! Opening a collection: manifest, runs, logs and the mark of a clean shutdown are read and strictly checked. After a clean shutdown
+//! nothing is written. After a crash a new log is started, unless the disk is full; reads work without it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -26,22 +26,22 @@ use crate::time::UnixMillis;
 use crate::tombstones;
 use crate::view::{CollectionView, FrozenMemTable, find_in_runs};
 
-/// Report on the recovery of a collection when it was opened.
+/// The report on the recovery of a collection when it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {
-    /// True if it was shut down cleanly.
+    /// True if the collection had been shut down cleanly.
     pub clean: bool,
-    /// Groups of writes that were replayed from logs.
+    /// Number of groups of writes that were replayed from logs.
     pub groups: u64,
-    /// Bytes of an interrupted, never acknowledged group at the end of the newest log.
+    /// Size in bytes of an interrupted group at the end of the newest log, which was never acknowledged.
     pub torn_bytes: u64,
     /// Leftover files of interrupted writes, which were removed.
     pub removed: Vec<String>,
 }
 
 impl CollectionEngine {
-    /// Makes the files of an empty collection in a folder that exists.
+    /// Creates the files of an empty collection in an existing folder.
     pub(crate) fn create(
         fs: &dyn FileSystem,
         folder: &Path,
@@ -65,7 +65,7 @@ impl CollectionEngine {
             recovered: 0,
         };
         LogWriter::create(fs, &file_path(folder, 1, "log"), header, tuning.log_step)?;
-        // The manifest comes last: without one there is no collection, whatever else is in the folder.
+        // The manifest comes last: a folder without one is not a collection, whatever else is in it.
         manifest.write(fs, folder).map_err(StoreError::from)
     }
 
@@ -76,16 +76,17 @@ impl CollectionEngine {
         identity: u64,
         tuning: StoreTuning,
     ) -> Result<(Self, RecoveryReport)> {
-        // Order: read and check everything, sync the names that were found, remove orphans, and only then begin
-        // a new log. Whatever fails before the last step leaves the files as they were.
+        // Read and check everything first, then sync the folder, remove orphans, and only then start a new log. A failure before the last
+        // step leaves the files of the collection unchanged.
         let opened = OpenedFiles::read(&*fs, folder, AfterCrash::BeginLog)?;
         check_identity(folder, &opened.manifest, identity)?;
-        // A killed process may have left names that are not durable yet: none of what they replaced may go before.
+        // A killed process may have left directory entries that are not durable yet. Until they are, the files that they replaced must not
+        // be removed.
         let synced = fs
             .sync_dir(folder)
             .map_err(StoreError::io(folder, "syncing the folder"));
         let full = match synced {
-            // Then the manifest is written again before anything is changed.
+            // In this case the manifest is written again before anything is changed.
             Err(error) if error.is_disk_full() => true,
             synced => synced.map(|()| false)?,
         };
@@ -136,32 +137,32 @@ impl CollectionEngine {
     }
 }
 
-/// The log in which writing continues after a crash.
+/// The log in which writes continue after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterCrash {
-    /// In a new log.
+    /// Continue in a new log.
     BeginLog,
-    /// In the log that is there: the disk is full, or nothing is to be written.
+    /// Continue in the existing log, because the disk is full or nothing will be written.
     KeepLog,
 }
 
-/// No new log could begin, for the disk is full: what is known of the manifest.
+/// State of the manifest if the disk was too full to start a new log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoRoom {
     /// It is the one that was read.
     ManifestStands,
-    /// It is this one or the one that names the new log.
+    /// It is either the one that was read or the one that names the new log.
     ManifestUncertain,
 }
 
-/// A collection as it was read.
+/// The contents of a collection's files.
 struct OpenedFiles {
     manifest: CollectionManifest,
     settings: CollectionSettings,
     hasher: IdHasher,
     view: CollectionView,
     last: LogContents,
-    /// The log before ends ahead of its last frame, and a new log has to begin with a copy of that.
+    /// True if the previous log ends before its last frame, so that a new log has to start with a copy of that frame.
     begins_log: bool,
     listed: HashMap<u64, usize>,
     recovery: RecoveryReport,
@@ -172,15 +173,14 @@ impl OpenedFiles {
     fn read(fs: &dyn FileSystem, folder: &Path, after_crash: AfterCrash) -> Result<Self> {
         let manifest = CollectionManifest::read(fs, folder)?;
         let settings = manifest.settings();
-        // Every byte is looked at now, but none stays in memory.
+        // Verify every byte of the parts without keeping them in memory.
         let mut parts = manifest.parts.iter();
         parts.try_for_each(|part| part.read(fs, folder, manifest.collection).map(drop))?;
         let clean_shutdown = CleanShutdown::read(fs, folder)?;
         let hasher = IdHasher::new(manifest.key());
         let (mut runs, mut listed) = (Vec::new(), HashMap::new());
-        // Runs come before logs: replay marks the documents that later writes replaced.
-        // Runs stay in the order of the manifest, which is by age: searches show the oldest copy first and rely
-        // on it.
+        // Load runs before logs, because replay marks documents in them that later writes replaced. Keep them in the order of the manifest,
+        // by age, because searches show the oldest document first.
         for entry in &manifest.runs {
             let run = open_run(fs, folder, &manifest, entry)?;
             listed.insert(entry.file, run.tombstones().count());
@@ -190,7 +190,7 @@ impl OpenedFiles {
             runs,
             frozen: Vec::new(),
             active: MemTable::new(settings.index_shape()),
-            // A manifest without a log is refused as contradictory.
+            // A manifest always names a log, or it is refused as inconsistent.
             log: manifest.logs[0],
             changes: 0,
         };
@@ -206,7 +206,7 @@ impl OpenedFiles {
             && after_crash == AfterCrash::BeginLog
             && last.needs_recovery();
         if begins_log {
-            // The last frame goes into the log that `begin_log` makes, which takes this number.
+            // The last frame goes to the log that `begin_log` creates with this number.
             replay.freeze(&last, manifest.next_file);
         }
         replay.last_frame(folder, &last)?;
@@ -239,7 +239,7 @@ impl OpenedFiles {
         })
     }
 
-    /// Opens the log for writing, or begins a new one, durably; whether the disk was too full for that.
+    /// Opens the log for writing, or starts a new one durably. Returns [`NoRoom`] if the disk was too full for that.
     fn into_writing(
         mut self,
         fs: &dyn FileSystem,
@@ -251,7 +251,7 @@ impl OpenedFiles {
             match self.begin_log(fs, folder, tuning) {
                 Ok(log) => return Ok((self, log, None)),
                 Err(ReplaceError::Before(error)) if error.is_disk_full() => {
-                    // Nothing names what there is of the new log, and deletes need its room.
+                    // Remove what was written of the new log: nothing names it, and deletes need its space.
                     let begun = file_path(folder, self.manifest.next_file, "log");
                     let _ = fs.remove(&begun);
                     no_room = Some(NoRoom::ManifestStands);
@@ -261,7 +261,8 @@ impl OpenedFiles {
                 }
                 Err(error) => return Err(error.into()),
             }
-            // The memory was divided for a log that cannot be made: read all again, with the last frame in its own log.
+            // The documents were divided between memtables for a log that could not be created. Read everything again, leaving the last
+            // frame in its own log.
             self = Self::read(fs, folder, AfterCrash::KeepLog)?;
         }
         let path = file_path(folder, self.last.header.file, "log");
@@ -269,8 +270,8 @@ impl OpenedFiles {
         Ok((self, log, no_room))
     }
 
-    /// Writes of a killed process can be read, but may not be durable yet, and after a failed sync the system may
-    /// believe that it is. That can be true of the last frame only, so a new log begins with a copy of it.
+    /// Starts a new log with a copy of the last frame. Writes of a killed process can be read but may not be durable yet, and after a
+    /// failed sync the system may wrongly believe that they are. This can only concern the last frame.
     fn begin_log(
         &mut self,
         fs: &dyn FileSystem,
@@ -291,8 +292,7 @@ impl OpenedFiles {
             recovered: 0,
         };
         let path = file_path(folder, number, "log");
-        // The copy is synced before the manifest names it. A crash in between leaves an orphan, and recovery
-        // starts over.
+        // The copy is synced before the manifest names it. A crash in between leaves an orphan, and recovery starts over.
         let log = LogWriter::recover(fs, &path, header, last.as_ref(), tuning.log_step);
         let log = log.map_err(ReplaceError::Before)?;
         manifest.next_file += 1;
@@ -346,7 +346,7 @@ fn open_run(
     Ok(run)
 }
 
-/// Reading logs into memory.
+/// The replay of logs into memory.
 struct LogReplay<'a> {
     view: CollectionView,
     hasher: &'a IdHasher,
@@ -356,7 +356,7 @@ struct LogReplay<'a> {
 }
 
 impl LogReplay<'_> {
-    /// All logs but for the last frame of the newest; what that log holds.
+    /// Replays all logs except the last frame of the newest. Returns the contents of that log.
     fn logs(
         &mut self,
         fs: &dyn FileSystem,
@@ -382,7 +382,7 @@ impl LogReplay<'_> {
             let contents = contents.map_err(or_missing(&path))?;
             if contents.header.first != next {
                 let first = contents.header.first;
-                // Frames are numbered through all logs, so a gap shows a log that was lost or exchanged.
+                // Frames are numbered across all logs, so a gap reveals a log that is missing or was exchanged.
                 let what = format!("the log begins with frame {first}, not {next}");
                 return Err(StoreError::damaged(&path, 0, what));
             }
@@ -392,7 +392,7 @@ impl LogReplay<'_> {
         before.ok_or_else(|| StoreError::damaged(&folder.join(MANIFEST), 0, "no log is named"))
     }
 
-    /// The last frame of the newest log.
+    /// Replays the last frame of the newest log.
     fn last_frame(&mut self, folder: &Path, log: &LogContents) -> Result<()> {
         let path = file_path(folder, log.header.file, "log");
         log.last.as_ref().map_or(Ok(()), |last| {
@@ -403,7 +403,7 @@ impl LogReplay<'_> {
     fn freeze(&mut self, before: &LogContents, number: u64) {
         let memtable = std::mem::replace(&mut self.view.active, MemTable::new(self.shape));
         let log = std::mem::replace(&mut self.view.log, number);
-        // A last frame that was not read yet is the first of the next log.
+        // If the last frame was not replayed yet, it is the first one of the next log.
         let next = before.next - u64::from(before.last.is_some());
         let memtable = Arc::new(memtable);
         self.view.frozen.push(FrozenMemTable {
@@ -430,8 +430,8 @@ impl LogReplay<'_> {
                 LogChange::Delete(id) => id,
             };
             let hash = self.hasher.hash(id);
-            // Replay does what `apply` did: the predecessor is marked, wherever it is, then the document is
-            // added. Marks that an earlier session made durable already are found as such and not made twice.
+            // Replay does the same as `apply`: it marks the predecessor, wherever it is, and then adds the document. Predecessors whose
+            // marks are already durable are not found again.
             let held = self
                 .view
                 .find_in_memtables(id, hash)
@@ -451,7 +451,7 @@ impl LogReplay<'_> {
     }
 }
 
-/// Reads the header of the log that follows the log `before`: it says where that one ends.
+/// Reads the header of the log `number`, which follows the log `before` and records where that one ends.
 fn next_header(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -488,7 +488,7 @@ fn check_marker(
     if found != (clean_shutdown.log, clean_shutdown.end, clean_shutdown.next)
         || last.dirty != last.end
     {
-        // After an orderly end even the last frame has to be whole: nothing is excused as an interrupted write.
+        // After a clean shutdown even the last frame must be intact: it is not excused as an interrupted write.
         let path = file_path(folder, last.header.file, "log");
         let what = format!(
             "the collection was shut down cleanly after frame {} at byte {} of log {}, but the log ends here: \
@@ -502,7 +502,7 @@ fn check_marker(
     Ok(())
 }
 
-/// Removes numbered files that the manifest does not name: an interrupted write left them.
+/// Removes numbered files that the manifest does not name, which interrupted writes left. Returns their names.
 fn remove_orphans(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -524,12 +524,11 @@ fn remove_orphans(
     }
     let ours = |name: &String| {
         let (number, kind) = name.split_once('.').unwrap_or((name, ""));
-        // Names that the store itself gives, and nothing else: a backup that somebody put beside them survives.
+        // Only names that the store itself assigns match, so that other files in the folder, such as somebody's backup, survive.
         let numbered = number.len() >= 8 && number.bytes().all(|byte| byte.is_ascii_digit());
         (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
             || kind == "new"
     };
-    // Other names are not ours to remove.
     let names = fs.list(folder).unwrap_or_default().into_iter();
     let orphans = names.filter(|name| ours(name) && !named.contains(&folder.join(name)));
     orphans
@@ -537,7 +536,7 @@ fn remove_orphans(
         .collect()
 }
 
-/// Refuses a folder of another collection than the catalog names.
+/// Returns an error if the folder holds another collection than the catalog says.
 fn check_identity(folder: &Path, manifest: &CollectionManifest, identity: u64) -> Result<()> {
     if manifest.collection == identity {
         return Ok(());
@@ -549,7 +548,7 @@ fn check_identity(folder: &Path, manifest: &CollectionManifest, identity: u64) -
     })
 }
 
-/// Reads every byte of a collection and checks that its parts fit.
+/// Reads every byte of a collection and checks that its parts are consistent.
 pub(crate) fn verify(fs: &dyn FileSystem, folder: &Path, identity: u64) -> Result<RecoveryReport> {
     let opened = OpenedFiles::read(fs, folder, AfterCrash::KeepLog)?;
     check_identity(folder, &opened.manifest, identity)?;
@@ -560,7 +559,7 @@ pub(crate) fn verify(fs: &dyn FileSystem, folder: &Path, identity: u64) -> Resul
     Ok(opened.recovery)
 }
 
-/// No id may live twice.
+/// Checks that no id has two live documents.
 fn check_ids(opened: &OpenedFiles) -> Result<()> {
     let runs = &opened.view.runs;
     for (at, run) in runs.iter().enumerate() {
@@ -571,7 +570,7 @@ fn check_ids(opened: &OpenedFiles) -> Result<()> {
                 return Ok(());
             };
             let hash = opened.hasher.hash(outline.id);
-            // Newer parts only, so that each pair of parts is looked at once.
+            // Compare with newer parts only, so that each pair of parts is checked once.
             let twice = opened.view.find_in_memtables(outline.id, hash).is_some()
                 || find_in_runs(&runs[at + 1..], outline.id, hash)?.is_some();
             if twice {
@@ -584,7 +583,7 @@ fn check_ids(opened: &OpenedFiles) -> Result<()> {
     Ok(())
 }
 
-/// The settings of a collection that may be damaged otherwise, and the parts of its scheme, or why they cannot be read.
+/// Reads the settings of a collection that may otherwise be damaged, and the parts of its scheme, or the error of each that cannot be read.
 pub(crate) fn settings(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -595,8 +594,8 @@ pub(crate) fn settings(
     Ok((manifest.settings(), parts.collect()))
 }
 
-/// Hands on everything that can be read, as changes in order and the time of them: first the documents of runs,
-/// then what logs say. What cannot be read is returned.
+/// Passes everything that can be read to `each`, as changes in order, with their time: first the documents of runs, then the changes in
+/// logs. Returns the errors of what cannot be read.
 pub(crate) fn salvage(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -617,7 +616,7 @@ pub(crate) fn salvage(
         if let Some(number) = entry.tombstones {
             let path = file_path(folder, number, "tombstones");
             let identity = manifest.file(number);
-            // Without its tombstones some deleted documents come back, so this is reported as a loss.
+            // Without its tombstones, deleted documents come back, so this is reported as a loss.
             lost.extend(tombstones::read(fs, &path, identity, entry.file, run.tombstones()).err());
         }
         let mut failed = None;

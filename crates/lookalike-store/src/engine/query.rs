@@ -1,4 +1,4 @@
-//! Reads: neighbours of sketches, documents by id and by paragraph.
+//! Reads: neighbours of sketches, documents by id, and documents by paragraph.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::view::{
     CollectionView, StoredCopy, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
 };
 
-/// The documents of a moment: runs with their tombstones, and the live documents in memory.
+/// The documents as of one moment: runs with their tombstones, and the live documents in memory.
 struct ViewMoment {
     runs: Vec<(Arc<StoredRun>, Vec<u64>)>,
     documents: Vec<Arc<StoredDocument>>,
 }
 
-/// Tries without the lock before a read keeps it.
+/// Number of attempts without the lock before a read keeps it.
 const TRIES: u32 = 8;
 
 impl CollectionEngine {
@@ -38,8 +38,8 @@ impl CollectionEngine {
         now: UnixMillis,
         page: NeighbourPage,
     ) -> Result<QueryResult> {
-        // Optimistic reading: search in memory under the lock, read the medium without it, then look under the
-        // lock whether what was read still counts. A writer is never kept waiting by a disk.
+        // Optimistic reading: search in memory under the lock, read the medium without it, then check under the lock whether what was read
+        // is still current. So writers never wait for a disk.
         let wanted = self.content_search(content, scope, self.now(now))?;
         let search =
             |parts: &[ViewPart<'_>]| NeighbourHits::search(parts, &wanted, page, &|_| false);
@@ -53,7 +53,7 @@ impl CollectionEngine {
                 }
                 view.runs.clone()
             };
-            // Copies in runs are read without the lock; then all is looked at again, at one moment.
+            // Search runs for documents with the same text without the lock; then repeat the search and check the result as of one moment.
             let stored = find_text_in_runs(&runs, &wanted, &|_| false)?;
             let (found, copy) = {
                 let view = self.view();
@@ -73,7 +73,7 @@ impl CollectionEngine {
         }
     }
 
-    /// The search for what is like a content, within the radius of the collection.
+    /// Returns the search for documents similar to a content, within the given scope.
     pub(super) fn content_search(
         &self,
         content: &ContentKey,
@@ -99,7 +99,7 @@ impl CollectionEngine {
         })
     }
 
-    /// Verdicts alone, all of one moment.
+    /// Returns the verdicts on several contents as of one moment.
     pub(crate) fn check_many(
         &self,
         contents: &[ContentKey],
@@ -121,7 +121,7 @@ impl CollectionEngine {
             if unknown.is_empty() {
                 return Ok(nearest.into_iter().map(Verdict::of).collect());
             }
-            // As for one content: without the lock, then all at one moment.
+            // As for a single content: without the lock, then everything as of one moment.
             let find = |&at: &usize| find_text_in_runs(&runs, &contents[at], &|_| false);
             let stored: Vec<_> = unknown.iter().map(find).collect::<Result<_>>()?;
             let view = self.view();
@@ -147,7 +147,7 @@ impl CollectionEngine {
         }
     }
 
-    /// The document of an id.
+    /// Returns the document with an id, if it is live.
     pub(crate) fn get(&self, id: &str, now: UnixMillis) -> Result<Option<Arc<StoredDocument>>> {
         let (now, hash) = (self.now(now), self.hasher.hash(id));
         for tried in 0.. {
@@ -155,13 +155,13 @@ impl CollectionEngine {
             if let Some((_, document)) = view.find_in_memtables(id, hash) {
                 return Ok(document.is_alive(now).then(|| Arc::clone(document)));
             }
-            // A document can leave a run for the memory between the two looks, never the other way without
-            // staying findable: so only "not found" has to be confirmed.
+            // Between the two lookups a document can move from a run to a memtable, but every other move leaves it findable, so only a
+            // result of "not found" needs confirmation.
             let (runs, changes) = (view.runs.clone(), view.changes);
-            // All but the last try give the lock back here, before the runs are read.
+            // All attempts but the last release the lock here, before runs are read.
             let held = (tried == TRIES).then_some(view);
             let found = find_in_runs(&runs, id, hash)?;
-            // A document that was replaced meanwhile is elsewhere now.
+            // The document was replaced meanwhile, so it is elsewhere now: try again.
             if held.is_some() || found.is_some() || self.view().changes == changes {
                 let live = found.filter(|(location, run)| run.expires(location.place) > now.0);
                 return live
@@ -172,7 +172,7 @@ impl CollectionEngine {
         Ok(None)
     }
 
-    /// Finds the documents that contain paragraphs or similar ones.
+    /// Finds the documents that contain given paragraphs or similar ones.
     pub(crate) fn paragraphs(
         &self,
         paragraphs: &[StoredParagraph],
@@ -198,11 +198,11 @@ impl CollectionEngine {
 
     fn paragraph(&self, search: &ParagraphSearch, limit: usize) -> Result<ParagraphMatches> {
         let most = limit.saturating_add(1);
-        // Read a little more than is shown. If documents die between the read and the check, ask again for four
-        // times as many: that ends, since the list is finite.
+        // Read a little more than is shown. If too many documents die between the read and the check, read four times as many; this ends
+        // because the list is finite.
         let mut slack = most;
         let (found, more) = loop {
-            // Runs are read without the lock; what died meanwhile is left out under it, at one moment.
+            // Read runs without the lock; then, under the lock, drop documents that died meanwhile.
             let runs = self.view().runs.clone();
             let stored = runs
                 .iter()
@@ -218,8 +218,7 @@ impl CollectionEngine {
                     Some(stored) => {
                         let alive = |hit: &ParagraphHit| part.is_alive(hit.place, search.now);
                         let live: Vec<_> = stored.iter().copied().filter(alive).collect();
-                        // The list was cut at `slack`, and too many of it died since: live ones may stand
-                        // behind the cut.
+                        // The list was cut at `slack`, and too many of its documents have died since: there may be live ones after the cut.
                         is_cut |= stored.len() == slack && live.len() < most;
                         live
                     }
@@ -249,7 +248,7 @@ impl CollectionEngine {
         })
     }
 
-    /// Visits all documents of one moment, from the one inserted first to the one inserted last.
+    /// Visits all documents as of one moment, in order of insertion.
     pub(crate) fn for_each(
         &self,
         now: UnixMillis,
@@ -259,7 +258,7 @@ impl CollectionEngine {
         let ViewMoment { runs, documents } = self.moment(now);
         for (run, tombstones) in runs {
             run.for_each(&mut |place, bytes| {
-                // The tombstones of the moment: what was deleted since then is still visited.
+                // These are the tombstones as of that moment: documents deleted since then are still visited.
                 let gone = tombstones[place as usize / 64] >> (place % 64) & 1 == 1;
                 if gone || run.expires(place) <= now.0 {
                     return Ok(());
@@ -295,11 +294,11 @@ impl CollectionEngine {
         }
     }
 
-    /// Statistics of documents, files and memory.
+    /// Returns statistics of documents, files and memory.
     pub(crate) fn stats(&self) -> CollectionStats {
         let writer = self.writer();
         let (logs, log_bytes) = (writer.manifest.logs.len(), writer.log.bytes());
-        // Counts need not be of one moment, so the two locks are not held together.
+        // The counts need not be consistent, so the two locks are not held together.
         drop(writer);
         CollectionStats {
             logs,
@@ -310,7 +309,7 @@ impl CollectionEngine {
     }
 }
 
-/// Distances of the nearest documents of some contents; none of those without a sketch.
+/// Returns the distance of the nearest document for each content; `None` for contents without a sketch.
 fn nearest_of(
     view: &CollectionView,
     contents: &[ContentSearch],
@@ -321,8 +320,7 @@ fn nearest_of(
         .iter()
         .filter_map(|search| Some((search.sketch()?, search.filter)));
     let (sketches, filters): (Vec<Vec<u8>>, Vec<PairFilter>) = known.unzip();
-    // Contents without a sketch were left out of the search, so results are dealt out again to those that
-    // have one, in order.
+    // Contents without a sketch were left out of the search, so assign the results in order to those that have one.
     let mut found = view.nearest(&sketches, &filters, radius, now).into_iter();
     let of = |search: &ContentSearch| {
         let sketch = search.content.sketch.as_ref();
@@ -331,34 +329,34 @@ fn nearest_of(
     contents.iter().map(of).collect()
 }
 
-/// Statistics of a collection.
+/// The statistics of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CollectionStats {
-    /// Documents that live: neither deleted nor replaced nor expired.
+    /// Number of live documents: neither deleted nor replaced nor expired.
     pub documents: u64,
-    /// Documents that take space, live or not.
+    /// Number of documents that take space, live or not.
     pub stored: u64,
-    /// Of these in memory.
+    /// Number of those in memory.
     pub in_memory: u64,
-    /// Documents of runs that are deleted or replaced and still take space.
+    /// Number of documents in runs that are deleted or replaced but still take space.
     pub tombstones: u64,
-    /// Documents of each run, from the oldest to the newest.
+    /// Number of documents in each run, from the oldest to the newest.
     pub runs: Vec<u64>,
-    /// Bytes of tables and lists of runs in memory.
+    /// Size in bytes of the tables and lists of runs in memory.
     pub run_bytes: u64,
-    /// Bytes of the documents in memory, roughly.
+    /// Approximate size in bytes of the documents in memory.
     pub memory_bytes: u64,
-    /// Logs, the one that is written included.
+    /// Number of logs, including the one that is written.
     pub logs: usize,
-    /// Bytes in the one that is written.
+    /// Size in bytes of the frames in the log that is written.
     pub log_bytes: u64,
-    /// The server's time.
+    /// Latest time that a caller reported.
     pub time: UnixMillis,
 }
 
 impl CollectionStats {
-    /// Statistics of a view at a time, without logs and time.
+    /// Returns the statistics of a view at a given time, except those of logs and the time.
     fn of(view: &CollectionView, now: UnixMillis) -> Self {
         let tombstones: usize = view.runs.iter().map(|run| run.tombstones().count()).sum();
         let in_runs: usize = view.runs.iter().map(|run| run.len()).sum();

@@ -1,4 +1,4 @@
-//! One moment of a collection, in another folder.
+//! Writing a collection as of one moment to another folder.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::scheme_part;
 use crate::time::UnixMillis;
 
 impl CollectionEngine {
-    /// Writes all that is durable now into a folder that is empty; the identity of the collection. Writers wait while files are linked
-    /// and logs copied, readers do not. A collection that takes no more writes leaves the folder empty.
+    /// Writes everything that is durable now to an empty folder, and returns the identity of the collection. Writers wait while files are
+    /// linked and logs copied; readers do not. If the collection takes no more writes, the folder stays empty.
     pub(crate) fn snapshot(&self, target: &Path) -> Result<u64> {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
-        // Under the writer lock no flush or merge can remove a file that this manifest names, and neither can who removes the
-        // collection or puts another in its place, for they end its writes first.
+        // Under the writer lock, no flush or merge can remove a file that this manifest names. Neither can removing or replacing the
+        // collection, because these stop its writes first.
         let (fs, manifest) = (&*self.fs, writer.manifest.clone());
         let parts = manifest.parts.iter();
         let parts = parts.map(|part| (part.file, scheme_part::KIND));
@@ -37,7 +37,7 @@ impl CollectionEngine {
         for &log in &manifest.logs {
             let (from, to) = (self.path(log, "log"), file_path(target, log, "log"));
             if log == writer.log.file() {
-                // No more than is acknowledged.
+                // Copy no more than what is acknowledged.
                 let failed = |error| StoreError::io(&to, "copying a log")(error);
                 let mut bytes = vec![0; writer.log.end() as usize];
                 read_exact(&*fs.open(&from, false).map_err(failed)?, &mut bytes, 0)
@@ -49,7 +49,7 @@ impl CollectionEngine {
                 copy_file(fs, &from, &to)?;
             }
         }
-        // With this mark a restored collection takes a shortened log for damage, not for a crash.
+        // With this mark, a restored collection treats a truncated log as damage, not as a crash.
         let clean_shutdown = CleanShutdown {
             collection: manifest.collection,
             log: writer.log.file(),
@@ -58,13 +58,12 @@ impl CollectionEngine {
             time: self.now(UnixMillis(0)).0,
         };
         drop(writer);
-        // An open file keeps its bytes when it is removed, so writers need not wait for gigabytes.
+        // An open file keeps its contents when it is removed, so writers need not wait while gigabytes are copied.
         for (file, from, to) in unlinked {
             copy_open_file(fs, &*file, &from, &to)?;
         }
         clean_shutdown.write(fs, target)?;
-        // Last: a folder without a manifest is no collection. Its sync of the folder makes the linked names
-        // durable, too.
+        // Last, because a folder without a manifest is not a collection. Its sync of the folder also makes the linked names durable.
         manifest.write(fs, target)?;
         Ok(manifest.collection)
     }

@@ -1,4 +1,4 @@
-//! The changes of a group before they are durable: later requests of the group see the earlier ones, nobody else does.
+//! The changes of a group before they are durable. Later requests of the group see those of earlier ones; nobody else does.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use crate::settings::IndexShape;
 use super::payload::LogChange;
 use crate::view::DocumentLocation;
 
-/// The part number of documents of the stage.
+/// Part number of documents in the stage.
 pub(crate) const STAGE: u64 = u64::MAX;
 
-/// A change, and the document that it puts an end to.
+/// A change, and the location of the document that it deletes or replaces.
 #[derive(Clone, Debug)]
 pub(crate) struct StagedChange {
     pub(crate) change: LogChange<Arc<StoredDocument>>,
     pub(crate) old: Option<DocumentLocation>,
 }
 
-/// The changes so far.
+/// The changes of the group so far.
 #[derive(Debug)]
 pub(crate) struct WriteStage {
     pub(crate) memtable: MemTable,
     pub(crate) changes: Vec<StagedChange>,
-    /// Bytes of the changes, roughly.
+    /// Approximate size of the changes in bytes.
     pub(crate) bytes: usize,
-    /// Documents outside of the stage that are gone.
+    /// Documents outside the stage that it deletes or replaces.
     gone: HashSet<DocumentLocation>,
     shape: IndexShape,
 }
@@ -44,15 +44,15 @@ impl WriteStage {
         }
     }
 
-    /// Tells whether the stage hides a document.
+    /// Tells whether the stage deletes or replaces a document outside it.
     pub(crate) fn is_gone(&self, location: DocumentLocation) -> bool {
         self.gone.contains(&location)
     }
 
     pub(crate) fn push(&mut self, staged: StagedChange, hasher: &IdHasher) {
         match staged.old {
-            // A document that came and went within the group goes to the log all the same: the frame repeats
-            // the requests, and replay comes to the same end.
+            // A document that is inserted and removed within the group is still logged: the frame repeats the requests, and replay has the
+            // same result.
             Some(DocumentLocation { part: STAGE, place }) => self.memtable.remove(place),
             Some(location) => {
                 self.gone.insert(location);
@@ -69,12 +69,12 @@ impl WriteStage {
         self.changes.push(staged);
     }
 
-    /// Takes back all but the first changes.
+    /// Undoes all but the first `changes` changes.
     pub(crate) fn truncate(&mut self, changes: usize, hasher: &IdHasher) {
         if self.changes.len() == changes {
             return;
         }
-        // A memtable cannot take a document back, so the changes that stay are staged anew.
+        // A memtable cannot undo an insert, so stage the remaining changes again.
         let mut kept = std::mem::take(&mut self.changes);
         kept.truncate(changes);
         *self = Self::new(self.shape);

@@ -1,8 +1,9 @@
-//! All access to files, behind a small trait: the real file system and, with the feature `simulation`, one that loses power.
+//! All access to files goes through a small trait. It is implemented by the real file system and, with the feature `simulation`, by a
+//! simulated one that can lose power.
 //!
-//! The store relies on no more than this: a file's bytes are durable after [`FileHandle::sync`]; a name (new, renamed,
-//! removed) is durable after [`FileSystem::sync_dir`] of its folder; [`FileSystem::rename`] replaces in one step. Whatever was not
-//! synced may be there, be missing, or be there in part, in any combination.
+//! The store relies on the following only: the bytes of a file are durable after [`FileHandle::sync`]; a name (created, renamed or removed)
+//! is durable after [`FileSystem::sync_dir`] of its folder; [`FileSystem::rename`] replaces atomically. After a power failure, changes that
+//! were not synced may be present, missing, or present in part, in any combination.
 
 mod real;
 #[cfg(any(test, feature = "simulation"))]
@@ -18,37 +19,37 @@ pub use simulated::{CrashPoint, IgnoredSync, InjectedFault, SimulatedFs};
 
 /// A file system.
 pub trait FileSystem: Send + Sync + fmt::Debug {
-    /// A new, empty file to write and read; one of that name is removed first.
+    /// Creates a new, empty file for reading and writing. An existing file of that name is removed first.
     ///
     /// # Errors
     /// Those of the system.
     fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>>;
 
-    /// An existing file to read and, when `write`, to overwrite and extend.
+    /// Opens an existing file for reading and, if `write`, for overwriting and extending.
     ///
     /// # Errors
     /// Those of the system.
     fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn FileHandle>>;
 
-    /// Gives a file a new name, in the place of any file that has it.
+    /// Renames a file, replacing any file with the new name.
     ///
     /// # Errors
     /// Those of the system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a name; whoever has the file open goes on reading it.
+    /// Removes a name. Handles that are open on the file stay readable.
     ///
     /// # Errors
     /// Those of the system.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// A second name for a file.
+    /// Creates a second name (hard link) for a file.
     ///
     /// # Errors
-    /// Those of the system, for instance on another medium.
+    /// Those of the system, for instance if the names are on different media.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// A new folder that only its owner may look into; none when it is there already.
+    /// Creates a folder that only its owner can access. Does nothing if it already exists.
     ///
     /// # Errors
     /// Those of the system.
@@ -66,64 +67,63 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// Those of the system.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives up what is kept open of a folder and of all folders below it: they are complete.
+    /// Closes handles kept open on a folder and all folders below it, because they are complete.
     fn release_dirs(&self, _path: &Path) {}
 
-    /// The names in a folder, ascending.
+    /// Returns the names in a folder in ascending order.
     ///
     /// # Errors
     /// Those of the system.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 
-    /// Takes the lock that a file stands for, creating it where it is missing, and writes `holder` into it; the lock
-    /// ends with the value.
+    /// Takes an exclusive lock on a file, creating it if it is missing, and writes `holder` to it. The lock ends when the value is dropped.
     ///
     /// # Errors
-    /// [`LockError::Held`] with what the holder wrote.
+    /// [`LockError::Held`] with the text that the holder wrote; [`LockError::Io`].
     fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn FileLock>, LockError>;
 
-    /// Takes the lock together with others that only read, and writes nothing: the medium may be one that cannot be
-    /// written. Without the file there is nothing to lock.
+    /// Takes a lock shared with other readers, without writing anything, because the medium may be read-only. If the file does not exist,
+    /// there is nothing to lock.
     ///
     /// # Errors
-    /// [`LockError::Held`] with what the holder wrote.
+    /// [`LockError::Held`] with the text that the holder wrote; [`LockError::Io`].
     fn lock_to_read(&self, path: &Path) -> Result<Box<dyn FileLock>, LockError>;
 }
 
 /// An open file.
 pub trait FileHandle: Send + Sync + fmt::Debug {
-    /// Reads some bytes at an offset; none at the end.
+    /// Reads bytes at an offset. Returns how many were read; 0 at the end.
     ///
     /// # Errors
     /// Those of the system.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of the bytes at an offset; how many.
+    /// Writes some of the bytes at an offset. Returns how many.
     ///
     /// # Errors
     /// Those of the system.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Makes the bytes durable.
+    /// Makes all bytes written so far durable.
     ///
     /// # Errors
-    /// Those of the system; then nothing is known of the bytes written since the last success.
+    /// Those of the system; the state of all bytes written since the last successful sync is then unknown.
     fn sync(&self) -> io::Result<()>;
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
     /// Those of the system.
     fn length(&self) -> io::Result<u64>;
 }
 
-/// A lock that is held.
+/// A lock that is held until dropped.
 pub trait FileLock: Send + Sync + fmt::Debug {}
 
-/// Failure to take a lock.
+/// An error while taking a lock.
 #[derive(Debug)]
 pub enum LockError {
-    /// Somebody has it.
+    /// Another process or store holds the lock.
     Held {
         /// Text that the holder wrote.
         holder: String,
@@ -132,10 +132,10 @@ pub enum LockError {
     Io(io::Error),
 }
 
-/// Reads exactly these bytes.
+/// Reads exactly as many bytes as fit in `bytes`.
 ///
 /// # Errors
-/// [`io::ErrorKind::UnexpectedEof`] when the file ends before.
+/// [`io::ErrorKind::UnexpectedEof`] if the file ends before that; those of the file.
 pub(crate) fn read_exact(
     file: &dyn FileHandle,
     mut bytes: &mut [u8],
@@ -143,7 +143,7 @@ pub(crate) fn read_exact(
 ) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.read_at(bytes, offset) {
-            // Short reads are legal for any file system (network mounts do them): only zero is the end.
+            // Any file system may return short reads (network mounts do), so only zero means the end.
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => {
                 bytes = &mut bytes[read..];
@@ -156,10 +156,10 @@ pub(crate) fn read_exact(
     Ok(())
 }
 
-/// Writes all of these bytes.
+/// Writes all of `bytes`.
 ///
 /// # Errors
-/// Those of the file; some of the bytes may have been written.
+/// Those of the file; some of the bytes may have been written then.
 pub(crate) fn write_all(
     file: &dyn FileHandle,
     mut bytes: &[u8],
@@ -179,7 +179,7 @@ pub(crate) fn write_all(
     Ok(())
 }
 
-/// The whole of a file.
+/// Reads a whole file.
 ///
 /// # Errors
 /// Those of the system.

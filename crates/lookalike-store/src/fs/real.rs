@@ -1,7 +1,7 @@
 //! The file system of the machine.
 //!
-//! It keeps folders open whose names it made durable once, until they are complete, and some files in reserve: a service that has as many files open
-//! as it may, since many connections came at once, goes on storing.
+//! It keeps a handle on each folder that it has synced, until the folder is complete, and some open files in reserve, so that a service
+//! that reaches its limit on open files in a burst of connections can still store documents.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
@@ -14,12 +14,12 @@ use super::{FileHandle, FileLock, FileSystem, LockError};
 use crate::error::is_out_of_files;
 use crate::sync::lock;
 
-/// Open files that are given up one by one when there are no more to be had.
+/// Number of open files that are kept in reserve, to be closed one by one if no others are available.
 const RESERVE: usize = 16;
-/// Something that can always be opened.
+/// A file that can always be opened.
 const NOTHING: &str = "/dev/null";
 
-/// The file system of the machine.
+/// The file system of the machine, which implements [`FileSystem`].
 #[derive(Debug, Default)]
 pub struct RealFs {
     folders: Mutex<BTreeMap<PathBuf, Arc<fs::File>>>,
@@ -27,19 +27,18 @@ pub struct RealFs {
 }
 
 impl RealFs {
-    /// Opens something, with a file of the reserve when there are no others.
+    /// Opens something, using a file of the reserve if the limit on open files is reached.
     fn open_with<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
         loop {
             match open() {
                 Err(error) if is_out_of_files(&error) => {
-                    // Sockets of a service and files of the store share one limit. A burst of connections takes
-                    // the last descriptors, and a log that cannot rotate would refuse writes: the reserve is
-                    // for that.
+                    // Sockets of a service and files of the store share one limit. If a burst of connections takes the last descriptors, a
+                    // log that cannot be rotated would refuse writes: the reserve is for such cases.
                     let mut reserve = lock(&self.reserve);
                     if reserve.pop().is_none() {
                         return Err(error);
                     }
-                    // While the lock is held, no other thread of the store takes the file that was given up.
+                    // While the lock is held, no other thread of the store can take the file that was closed.
                     match open() {
                         Err(error) if is_out_of_files(&error) => {}
                         opened => return opened,
@@ -70,7 +69,7 @@ impl RealFs {
 
 impl FileSystem for RealFs {
     fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>> {
-        // A new inode, rather than an emptied file: whoever has the old one open, or linked, keeps its bytes.
+        // Create a new inode instead of truncating the file: those who have the old one open or linked keep its contents.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -99,11 +98,11 @@ impl FileSystem for RealFs {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        // Texts may be private: nobody but the owner may list or read them, whatever the umask.
+        // Texts may be private, so only the owner may list or read them, whatever the umask.
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             made => {
-                // A handle kept under this path would be that of a folder which is gone.
+                // A handle kept for this path would refer to a folder that is gone.
                 self.forget_folder(path);
                 made
             }
@@ -116,8 +115,8 @@ impl FileSystem for RealFs {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        // A handle that is kept also keeps errors: Linux reports a failed write-back once to each descriptor
-        // that was open at the time, and one that is opened afterwards may hear nothing of it.
+        // Keep the handle, because it also preserves errors: Linux reports a failed write-back once to each descriptor that was open at the
+        // time, and possibly not to one that is opened afterwards.
         let known = lock(&self.folders).get(path).cloned();
         let folder = match known {
             Some(folder) => folder,
@@ -137,7 +136,7 @@ impl FileSystem for RealFs {
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in self.open_with(|| fs::read_dir(path))? {
-            // Our own names are all ASCII: others are not ours.
+            // The names of the store are all ASCII, so skip others.
             names.extend(entry?.file_name().into_string());
         }
         names.sort();
@@ -148,9 +147,9 @@ impl FileSystem for RealFs {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(LockError::Io)?;
-        // The system gives the lock up with the open file, so that a killed process leaves none.
+        // The system releases the lock when the file is closed, so a killed process leaves none.
         ensure_free(&mut file, fs::File::try_lock)?;
-        // What is written only explains the lock: a full disk must not keep a store from opening.
+        // The text only explains the lock, so a full disk must not keep a store from opening.
         let written = file
             .rewind()
             .and_then(|()| file.write_all(holder.as_bytes()))
@@ -171,7 +170,7 @@ impl FileSystem for RealFs {
     }
 }
 
-/// Takes a lock, or says who has it.
+/// Takes a lock, or returns who holds it.
 fn ensure_free(
     file: &mut fs::File,
     take: impl Fn(&fs::File) -> Result<(), TryLockError>,
@@ -187,7 +186,7 @@ fn ensure_free(
     }
 }
 
-/// The lock of a file that is not there.
+/// The lock of a file that does not exist.
 #[derive(Debug)]
 struct NoLockFile;
 
@@ -203,7 +202,7 @@ impl FileHandle for fs::File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // fdatasync: the length is flushed too where a later read needs it, times are not.
+        // This is `fdatasync`: it flushes the length where later reads need it, but no timestamps.
         self.sync_data()
     }
 
@@ -212,7 +211,7 @@ impl FileHandle for fs::File {
     }
 }
 
-/// A file whose lock ends with it, at once.
+/// A file whose lock is released immediately when it is dropped.
 #[derive(Debug)]
 struct LockedFile(fs::File);
 
@@ -220,8 +219,8 @@ impl FileLock for LockedFile {}
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // A lock belongs to the open file. A child that another thread is just starting has a copy of the handle until its program
-        // begins, and closing ours would leave the lock to it. If this fails, the lock ends with the last handle.
+        // A lock belongs to the open file. A child process that another thread is just starting has a copy of the handle until its program
+        // begins, and would keep the lock if this handle were only closed. If unlocking fails, the lock ends with the last handle.
         let _ended = self.0.unlock();
     }
 }
@@ -235,7 +234,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("lock");
         let file = fs::File::create(&path).expect("a file");
-        // What a fork has until its program begins: the same open file.
+        // The same open file, as a forked child has it until its program begins.
         let inherited = file.try_clone().expect("a second handle");
         file.try_lock().expect("free");
         drop(LockedFile(file));

@@ -1,7 +1,7 @@
-//! A file system in memory that forgets what was not synced when its power is cut, and fails when it is told to.
+//! A file system in memory that loses unsynced changes when its power is cut, and fails on request.
 //!
-//! A power cut keeps each unsynced sector of 512 bytes, drops it, tears it, or leaves garbage in all of it; each unsynced name (creation, rename,
-//! removal) survives or is lost on its own, whatever came before or after it. Everything follows from the seed of the cut.
+//! A power cut keeps each unsynced 512-byte sector, drops it, tears it, or fills it with garbage. Each unsynced change of a name (creation,
+//! rename, removal) survives or is lost independently of the others. The seed of the cut determines all outcomes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,47 +15,47 @@ use super::{FileHandle, FileLock, FileSystem, LockError};
 use crate::sync::lock;
 
 const SECTOR: usize = 512;
-/// Of so many sectors that are being written when the power fails, one has garbage in it.
+/// One in this many sectors that are being written when the power fails is filled with garbage.
 const GARBAGE: usize = 6;
 
 /// A fault that is injected into a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// The call fails with an input or output error; the medium goes on afterwards.
+    /// The call fails with an input or output error; later calls work.
     Io,
-    /// Every call that needs room fails, from this one on until [`SimulatedFs::heal`].
+    /// From this call until [`SimulatedFs::heal`], every call that needs space fails.
     Full,
-    /// Every call that opens a file fails, from this one on until [`SimulatedFs::heal`].
+    /// From this call until [`SimulatedFs::heal`], every call that opens a file fails.
     OutOfFiles,
-    /// Every call but those that read fails, from this one on until [`SimulatedFs::heal`]: the system mounts the medium read-only after an
-    /// error.
+    /// From this call until [`SimulatedFs::heal`], every call that changes something fails, as if the system had remounted the medium
+    /// read-only after an error.
     ReadOnly,
     /// A write writes only some of the bytes and then fails.
     ShortWrite,
-    /// A sync fails, and what it should have made durable never will be, though it can be read.
+    /// A sync fails, and the bytes that it should have made durable never become so, although they can be read.
     FailedSync,
-    /// The power is gone: this call and all later ones fail.
+    /// The power is cut: this call and all later ones fail.
     PowerCut,
 }
 
-/// A kind of sync that a lying medium acknowledges and does not do.
+/// A kind of sync that a lying medium acknowledges without performing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredSync {
-    /// Sync of the bytes of files.
+    /// Syncs of the bytes of files.
     Sync,
-    /// Sync of the names in a directory.
+    /// Syncs of the names in a folder.
     SyncDir,
 }
 
-/// The state of the medium just before a call, for cutting the power there.
+/// State of the medium just before a call, at which the power can be cut.
 #[derive(Clone, Debug)]
 pub struct CrashPoint {
-    /// The last mark of [`SimulatedFs::mark`].
+    /// The latest mark set by [`SimulatedFs::mark`].
     pub mark: u64,
     state: MediumState,
 }
 
-/// A simulated file system; clones share it.
+/// A simulated file system. Clones share its state.
 ///
 /// ```
 /// # use lookalike::{Fingerprint, Scheme};
@@ -97,7 +97,7 @@ struct SimulatedMachine {
     has_no_links: bool,
 }
 
-/// An action that comes before a call.
+/// An action to run just before a call.
 struct Interlude {
     path: PathBuf,
     action: Box<dyn FnOnce() + Send>,
@@ -126,7 +126,7 @@ struct SimulatedInode {
 
 #[derive(Clone, Debug, Default)]
 struct SimulatedFolder {
-    /// True once its own name is durable.
+    /// True once the folder's own name is durable.
     named: bool,
     durable: BTreeMap<String, usize>,
     current: BTreeMap<String, usize>,
@@ -143,17 +143,17 @@ enum NameChange {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FsCall {
     Read,
-    /// Takes a file.
+    /// Opens an existing file, which takes a file descriptor.
     Open,
     Create,
     Write,
     Sync,
-    /// Room is needed to make a name, to change one and to make it durable; not to remove one.
+    /// Creates, changes or syncs a name, which needs space; removing one does not.
     Name,
     Remove,
 }
 
-/// Decides the outcome of a power cut, from its seed.
+/// A random number generator that decides the outcome of a power cut.
 #[derive(Clone, Copy, Debug)]
 struct CutRng(u64);
 
@@ -168,7 +168,7 @@ impl CutRng {
 }
 
 impl SimulatedFs {
-    /// An empty medium with the folder `/`.
+    /// Creates an empty medium with the folder `/`.
     pub fn new() -> Self {
         let fs = Self::default();
         fs.machine().state.folders.insert(
@@ -185,13 +185,13 @@ impl SimulatedFs {
         lock(&self.0)
     }
 
-    /// Refuses links from now on, as between two file systems.
+    /// Makes hard links fail from now on, as between two file systems.
     pub fn refuse_links(&self) {
         self.machine().has_no_links = true;
     }
 
-    /// Does something just before the next call that names this file or folder, on the thread of that call: what others do in the
-    /// middle of an operation. It may make calls of its own.
+    /// Runs `action` just before the next call that names this path, on the thread of that call, to simulate what others do in the middle
+    /// of an operation. `action` may make calls of its own.
     pub fn before(&self, path: impl Into<PathBuf>, action: impl FnOnce() + Send + 'static) {
         let interlude = Interlude {
             path: path.into(),
@@ -200,7 +200,7 @@ impl SimulatedFs {
         self.machine().interludes.push(interlude);
     }
 
-    /// The machine for a call that names this path.
+    /// Locks the machine for a call that names this path, after running the action that is due.
     fn machine_at(&self, path: &Path) -> MutexGuard<'_, SimulatedMachine> {
         let mut machine = self.machine();
         let due = machine.interludes.iter().position(|due| due.path == path);
@@ -213,22 +213,22 @@ impl SimulatedFs {
         machine
     }
 
-    /// Number of calls so far.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> u64 {
         self.machine().calls
     }
 
-    /// Lets the call of this number (the first is 0) fail.
+    /// Makes the call with this number fail; the first is 0.
     pub fn fail_at(&self, call: u64, fault: InjectedFault) {
         self.machine().fault = Some((call, fault));
     }
 
-    /// True once the fault has happened.
+    /// Returns true once the fault has occurred.
     pub fn failed(&self) -> bool {
         self.machine().failed
     }
 
-    /// No more faults: there is room again.
+    /// Ends all faults, and makes space again.
     pub fn heal(&self) {
         let mut machine = self.machine();
         machine.fault = None;
@@ -237,27 +237,27 @@ impl SimulatedFs {
         machine.read_only = false;
     }
 
-    /// From now on there is no room.
+    /// Makes the medium full from now on.
     pub fn fill(&self) {
         self.machine().full = true;
     }
 
-    /// Makes the medium acknowledge syncs of one kind without doing them, like a store that forgets to ask.
+    /// Makes the medium acknowledge syncs of one kind without performing them, to simulate a store that forgets to sync.
     pub fn lie(&self, lie: Option<IgnoredSync>) {
         self.machine().lie = lie;
     }
 
-    /// A number that later crashes carry: how far the test has come.
+    /// Sets the number that later crash points carry, by which a test records its progress.
     pub fn mark(&self, mark: u64) {
         self.machine().mark = mark;
     }
 
-    /// Begins to keep the state before every call that changes something.
+    /// Starts recording the state before every call that changes something.
     pub fn record(&self) {
         self.machine().recorded = Some(Vec::new());
     }
 
-    /// The states kept so far, and one of now; keeps no more.
+    /// Stops recording, and returns the recorded states and the current one.
     pub fn recorded(&self) -> Vec<CrashPoint> {
         let mut machine = self.machine();
         let mut recorded = machine.recorded.take().unwrap_or_default();
@@ -268,12 +268,12 @@ impl SimulatedFs {
         recorded
     }
 
-    /// The medium after the power was cut now.
+    /// Returns the medium as it would be if the power were cut now.
     pub fn cut(&self, seed: u64) -> Self {
         self.machine().state.clone().cut(seed)
     }
 
-    /// The medium as it stands, everything on it durable: for tests that damage it.
+    /// Returns a copy of the medium on which everything is durable, for tests that damage it.
     pub fn copy(&self) -> Self {
         let mut state = self.machine().state.clone();
         state
@@ -295,7 +295,7 @@ impl SimulatedFs {
         })))
     }
 
-    /// All files with their bytes.
+    /// Returns all files with their contents.
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let machine = self.machine();
         let mut files = BTreeMap::new();
@@ -308,7 +308,7 @@ impl SimulatedFs {
         files
     }
 
-    /// Replaces the bytes of a file behind the back of whoever uses it; `None` removes it.
+    /// Replaces the contents of a file without the knowledge of its users; `None` removes it.
     pub fn damage(&self, path: &Path, bytes: Option<Vec<u8>>) {
         let mut machine = self.machine();
         let Some((folder, name)) = split(path) else {
@@ -334,12 +334,12 @@ impl SimulatedFs {
 }
 
 impl CrashPoint {
-    /// The medium when only the process was killed here: all that it wrote is there, but not durable.
+    /// Returns the medium as it is if the process was killed here: everything written is present, but not durable.
     pub fn kill(&self) -> SimulatedFs {
         SimulatedFs::of(self.state.clone())
     }
 
-    /// The medium after the power was cut here.
+    /// Returns the medium as it would be if the power had been cut here.
     pub fn cut(&self, seed: u64) -> SimulatedFs {
         self.state.clone().cut(seed)
     }
@@ -376,7 +376,7 @@ impl SimulatedInode {
         if self.unsynced.is_empty() {
             return Self::of(self.durable);
         }
-        // One cut in eight keeps everything, one nothing: the plain cases are often where it hurts.
+        // One cut in eight keeps everything and one drops everything, because the simple cases often reveal bugs.
         let mood = rng.below(8);
         let mut bytes = self.durable.to_vec();
         for (offset, written) in &self.unsynced {
@@ -404,7 +404,7 @@ impl SimulatedInode {
                 at = end;
             }
         }
-        // The length may have been written without what is behind it.
+        // The file may have been extended without its new bytes being written.
         if mood > 1 && rng.below(4) == 0 && self.current.len() > bytes.len() {
             let length = bytes.len() + rng.below(self.current.len() - bytes.len() + 1);
             bytes.resize(length, 0);
@@ -413,7 +413,7 @@ impl SimulatedInode {
     }
 }
 
-/// Puts anything into the sector of a byte: also what was durable there is lost.
+/// Fills the sector of a byte with garbage, including bytes that were durable.
 fn spoil(bytes: &mut Vec<u8>, at: usize, rng: &mut CutRng) {
     let start = at / SECTOR * SECTOR;
     if bytes.len() < start + SECTOR {
@@ -431,7 +431,7 @@ impl SimulatedFolder {
                 names.insert(name.clone(), *inode);
             }
             NameChange::Unset(name, inode) => {
-                // A cut keeps some changes and drops others: the name may be another file's by then.
+                // Because a cut keeps some changes and drops others, the name may refer to another file by now.
                 if names.get(name) == Some(inode) {
                     names.remove(name);
                 }
@@ -472,7 +472,7 @@ impl MediumState {
         let mut rng = CutRng(seed);
         let inodes = self.inodes.into_iter().map(|inode| inode.cut(&mut rng));
         let inodes = inodes.collect();
-        // A folder whose name was never synced is always lost, with all that is below.
+        // A folder whose name was never synced is lost with everything in it.
         let lost: Vec<PathBuf> = (self.folders.iter())
             .filter(|(_, folder)| !folder.named)
             .map(|(path, _)| path.clone())
@@ -503,7 +503,7 @@ impl MediumState {
 }
 
 impl SimulatedMachine {
-    /// Counts a call; how much of a write may be written before it fails.
+    /// Counts a call. Returns the fault that the call should simulate itself, if any.
     fn call(&mut self, call: FsCall) -> io::Result<Option<InjectedFault>> {
         if self.cut {
             return Err(io::Error::other("the power is cut"));
@@ -628,7 +628,7 @@ impl FileSystem for SimulatedFs {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine_at(path);
         machine.call(FsCall::Name)?;
-        // The removal of a folder is durable at once: one that comes back only leaves more behind than is tested here.
+        // Removals of folders are durable at once. If one came back, it would only leave files behind, which is not tested here.
         machine.state.folders.entry(path.to_owned()).or_default();
         Ok(())
     }
@@ -646,7 +646,7 @@ impl FileSystem for SimulatedFs {
         if machine.lie == Some(IgnoredSync::SyncDir) {
             return Ok(());
         }
-        // Names that were changed may need room when they are made durable.
+        // Making changed names durable may need space.
         let full = machine.full;
         let folder = machine.state.folders.get_mut(path);
         let folder = folder.ok_or(io::ErrorKind::NotFound)?;
@@ -695,7 +695,7 @@ impl FileSystem for SimulatedFs {
 }
 
 impl InjectedFault {
-    /// The error of a call that it fails.
+    /// Returns the error of a call that fails with this fault.
     fn error(self) -> io::Error {
         match self {
             Self::OutOfFiles => io::Error::from_raw_os_error(24),
@@ -745,11 +745,11 @@ impl FileHandle for SimulatedFile {
         }
         let inode = &mut machine.state.inodes[self.inode];
         if fault.is_some() {
-            // The system forgets that these bytes were never written.
+            // The system drops the unsynced changes as if it had written them.
             inode.unsynced.clear();
             return Err(io::Error::other("injected failure of a sync"));
         }
-        // What an earlier sync lost stays lost.
+        // Bytes that an earlier sync lost stay lost.
         let mut durable = std::mem::take(&mut inode.durable).to_vec();
         for (offset, bytes) in inode.unsynced.drain(..) {
             if durable.len() < offset + bytes.len() {

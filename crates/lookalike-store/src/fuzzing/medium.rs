@@ -19,12 +19,12 @@ use crate::time::UnixMillis;
 
 pub(super) const STORE: &str = "/store";
 pub(super) const SNAPSHOT: &str = "/snapshot";
-/// Nothing in here may ever change.
+/// Folder whose contents must never change.
 pub(super) const ELSEWHERE: &str = "/elsewhere";
 pub(super) const IDENTITY: u64 = 42;
 const NAME: &str = "pages";
 
-/// Clock of the fuzzer: the time of everything.
+/// Time used for everything.
 pub(super) const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 
 pub(super) const TUNING: StoreTuning = StoreTuning {
@@ -32,17 +32,17 @@ pub(super) const TUNING: StoreTuning = StoreTuning {
     memory_documents: 400,
     log_step: 512,
     fan_out: 4,
-    // The first run makes its tables when it is opened, the second holds them.
+    // The tables of the first run are built when it is opened; the second run stores them.
     small_run: 16,
     scratch_bytes: 1 << 16,
 };
 
-/// The folder of the collection.
+/// Returns the folder of the collection.
 pub(super) fn folder() -> PathBuf {
     collection_folder(Path::new(STORE), NAME)
 }
 
-/// Sketches of collections, each of another form.
+/// Sketches of the collections, each of another form.
 pub(super) const SKETCHES: [Sketch; 5] = [
     Sketch::Simhash,
     Sketch::Simhash32,
@@ -62,13 +62,13 @@ fn settings(sketch: Sketch) -> CollectionSettings {
     settings
 }
 
-/// A fingerprint, of which the low half is the 64-bit one.
+/// Returns a wide fingerprint whose low half is the 64-bit fingerprint.
 fn wide(number: u64) -> WideFingerprint {
     let low = (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number % 2);
     WideFingerprint(u128::from(low) << 64 | u128::from(low))
 }
 
-/// A sketch of a form; that of the next number is near.
+/// Returns a sketch of a form, which is near that of the next number.
 pub(super) fn sketch(number: u64, form: SketchForm) -> DocumentSketch {
     let place = |at: usize| {
         if at == 0 {
@@ -104,7 +104,7 @@ fn document(number: u64, form: SketchForm) -> StoredDocument {
             .is_multiple_of(3)
             .then_some(UnixMillis(NOW.0 + 1 + number)),
         text_hash: (!number.is_multiple_of(4)).then_some(TextHash([number as u8 / 2; 16])),
-        // By the minima of a collection of these, documents are found; elsewhere they stand beside the sketch.
+        // Collections of minima find documents by them; elsewhere they are kept besides the sketch.
         signature: match form {
             SketchForm::Minima(_) => found_by.signature.clone(),
             _ => (has_parts && has_sketch).then(|| vec![number as u32; 2]),
@@ -129,7 +129,7 @@ fn document(number: u64, form: SketchForm) -> StoredDocument {
     }
 }
 
-/// Carries out some writes; whether all were done.
+/// Performs a batch of writes. Returns whether they succeeded.
 pub(super) fn commit(engine: &CollectionEngine, writes: Vec<WriteOp>) -> bool {
     let (sender, receiver) = std::sync::mpsc::channel();
     let done = Box::new(move |result: crate::error::Result<_>| {
@@ -149,13 +149,13 @@ fn insert(engine: &CollectionEngine, numbers: std::ops::Range<u64>) {
     assert!(commit(engine, writes.collect()), "a simulated medium");
 }
 
-/// Makes a run of what is in memory.
+/// Flushes the documents in memory to runs.
 fn flush(engine: &CollectionEngine) {
     engine.rotate_log().expect("a new log");
     while engine.flush().expect("a run") {}
 }
 
-/// A store as a killed process leaves it, a snapshot of it, and a file that belongs to neither.
+/// Creates a store as a killed process leaves it, a snapshot of it, and a file that belongs to neither.
 pub(super) fn medium(sketch: Sketch) -> SimulatedFs {
     let fs = SimulatedFs::new();
     let parent = Path::new(STORE).join("collections");
@@ -181,7 +181,7 @@ pub(super) fn medium(sketch: Sketch) -> SimulatedFs {
     let engine = open(&fs).expect("a collection");
     insert(&engine, 0..12);
     flush(&engine);
-    // Some in both are deleted or replaced: by the next run, and by the newest log.
+    // Some documents of both runs are deleted or replaced, by the next run or the newest log.
     insert(&engine, 10..30);
     flush(&engine);
     insert(&engine, 28..33);

@@ -1,10 +1,10 @@
-//! Fuzz targets of the readers of a store: any bytes in the place of any of its files.
+//! Fuzz targets for the readers of a store, which replace one of its files by arbitrary bytes.
 //!
-//! The first byte of an input tells the form of the sketches of the collection.
+//! The first byte of an input selects the form of the collection's sketches.
 //!
-//! [`run`] puts the others in the place of one file of a small store and demands what holds whatever they are: no panic, nothing
-//! outside the store changes, and what is called whole can be read, searched, written to and closed. While it runs all checks of files are
-//! zero, so that no change is stopped by one: every input is one of somebody who recomputed them.
+//! [`run`] writes the remaining bytes to one file of a small store and checks what must hold for any bytes: no panic occurs, nothing
+//! outside the store changes, and data that is reported as intact can be read, searched, written to and closed. All checksums are zero
+//! meanwhile, so that none stops an input: each is treated as if somebody had recomputed them.
 
 mod medium;
 
@@ -41,7 +41,7 @@ pub const TARGETS: &[&str] = &[
     "store-snapshot",
 ];
 
-/// Turns checks off on this thread as long as it lives.
+/// Turns checksums off on this thread until it is dropped.
 struct WithoutChecks;
 
 impl WithoutChecks {
@@ -58,17 +58,17 @@ impl Drop for WithoutChecks {
 }
 
 thread_local! {
-    /// Media by whether the store was closed, and the sketches of its collection.
+    /// Media by whether the store was closed, and by the sketch of its collection.
     static MEDIA: RefCell<HashMap<(bool, Sketch), SimulatedFs>> = RefCell::default();
 }
 
-/// The sketches of the collection of an input, by its first byte.
+/// Returns the sketch of the collection for an input, chosen by its first byte.
 fn sketch_of(bytes: &[u8]) -> Sketch {
     let first = bytes.first().copied().unwrap_or(0);
     SKETCHES[usize::from(first) % SKETCHES.len()]
 }
 
-/// The medium that a target damages.
+/// Returns the medium that a target damages.
 fn undamaged(target: &str, sketch: Sketch) -> SimulatedFs {
     let is_closed = target == "store-clean";
     let made = || {
@@ -81,7 +81,7 @@ fn undamaged(target: &str, sketch: Sketch) -> SimulatedFs {
     MEDIA.with_borrow_mut(|media| media.entry((is_closed, sketch)).or_insert_with(made).copy())
 }
 
-/// The file that a target damages.
+/// Returns the file that a target damages.
 fn path(target: &str, fs: &SimulatedFs) -> PathBuf {
     let numbered = |kind: &str| -> Vec<PathBuf> {
         let files = fs.files().into_keys();
@@ -102,13 +102,13 @@ fn path(target: &str, fs: &SimulatedFs) -> PathBuf {
     named.expect("a file of every kind")
 }
 
-/// The inputs that a target begins with.
+/// Returns the initial inputs of a target.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let _without = WithoutChecks::new();
     let seed = |(first, &sketch): (u8, &Sketch)| {
         let fs = undamaged(target, sketch);
         let mut bytes = fs.files().remove(&path(target, &fs)).expect("a file");
-        // The room at the end of a log says nothing.
+        // The zeros at the end of a log mean nothing.
         let end = bytes.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1;
         bytes.truncate(end.next_multiple_of(512).min(bytes.len()));
         [&[first], bytes.as_slice()].concat()
@@ -116,10 +116,10 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     (0..).zip(&SKETCHES).map(seed).collect()
 }
 
-/// Gives the bytes to a target.
+/// Runs a target on some bytes.
 ///
 /// # Panics
-/// If a promise is broken: that is what it is for.
+/// Panics if a promise is broken, to report it to the fuzzer.
 pub fn run(target: &str, bytes: &[u8]) {
     let _without = WithoutChecks::new();
     let fs = undamaged(target, sketch_of(bytes));
@@ -149,7 +149,7 @@ fn collection(fs: &SimulatedFs) {
     }
 }
 
-/// Asks everything that can be asked; the documents that live.
+/// Calls everything that reads, and returns the live documents.
 fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
     let mut documents = Vec::new();
     let read = engine.for_each(NOW, &mut |document| {
@@ -186,7 +186,7 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
     documents
 }
 
-/// Writes, makes runs, merges and closes; whether all of it was done.
+/// Writes, flushes, merges and closes. Returns whether all of it succeeded.
 fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
     let form = engine.settings().sketch_form();
     let document = StoredDocument {
@@ -202,7 +202,7 @@ fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
         },
         WriteOp::Delete("2".to_owned()),
     ];
-    // A damaged one may have sketches of any form.
+    // A damaged document may have sketches of any form.
     let known = known.filter(|known| known.ensure_form(form).is_ok());
     writes.extend(known.map(|known| WriteOp::Insert(known.clone())));
     let written = commit(engine, writes);
@@ -215,7 +215,7 @@ fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
     made().is_ok() && written
 }
 
-/// Files outside of a folder.
+/// Returns the files outside a folder.
 fn beside(fs: &SimulatedFs, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = fs.files();
     files.retain(|path, _| !path.starts_with(folder));

@@ -1,4 +1,4 @@
-//! The bytes of a log.
+//! The format of a log file.
 //!
 //! | at | bytes | what |
 //! |---|---|---|
@@ -7,16 +7,16 @@
 //! | 8 | 8 | collection |
 //! | 16 | 8 | number of the file |
 //! | 24 | 8 | number of its first frame |
-//! | 32 | 8 | the log before: its number, zero for none |
-//! | 40 | 8 | the log before: where its frames end |
-//! | 48 | 8 | where the frames end that were durable before the log was named; zero if no recovery made it |
+//! | 32 | 8 | previous log: its number, zero for none |
+//! | 40 | 8 | previous log: offset at which its frames end |
+//! | 48 | 8 | if a recovery created this log: end of the frames that were durable before the manifest named it; otherwise zero |
 //! | 56 | 448 | zeros |
-//! | 504 | 8 | check of the bytes before |
+//! | 504 | 8 | checksum of the bytes before |
 //! | 512 | | frames |
 //!
-//! A frame: `LKFR` (4); length of the payload (4); number of the frame (8); check (8), which covers file, offset, number,
-//! length and payload; payload, which ends where a sector does. So no write ever touches a sector that holds what was
-//! acknowledged: one that is lost in a power cut takes nothing else with it.
+//! A frame: `LKFR` (4); length of the payload (4); number of the frame (8); checksum (8), which covers file, offset, number, length and
+//! payload; payload. The payload ends at a sector boundary, so no write touches a sector with acknowledged data: a write that is lost in a
+//! power failure damages nothing else.
 
 use std::path::Path;
 
@@ -25,34 +25,35 @@ use crate::codec::fixed;
 use crate::error::{Result, StoreError};
 use crate::manifest::LARGEST_NUMBER;
 
-/// Bytes that a medium writes as one; what it writes when the power fails may be anything.
+/// Size in bytes of the unit that a medium writes at once. A sector that is being written when the power fails may end up with any
+/// contents.
 pub(crate) const SECTOR: usize = 512;
 pub(crate) const LOG_HEADER: usize = SECTOR;
 pub(crate) const FRAME_HEADER: usize = 24;
-/// Largest payload of a frame.
+/// Maximum size of a payload in bytes.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 256 << 20;
 const MAGIC: [u8; 4] = *b"LKLG";
 pub(super) const FRAME_MAGIC: [u8; 4] = *b"LKFR";
 const VERSION: u32 = 1;
 
-/// Number of a log, and where its frames end.
+/// The number of a log, and the offset at which its frames end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     pub(crate) log: u64,
     pub(crate) offset: u64,
 }
 
-/// Header of a log.
+/// The header of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogHeader {
     pub(crate) collection: u64,
     pub(crate) file: u64,
     /// Number of the first frame.
     pub(crate) first: u64,
-    /// End of the log before.
+    /// End of the previous log.
     pub(crate) before: LogEnd,
-    /// End of the frames that were durable before the log was named, if a recovery made it: what follows `before` in
-    /// the log before is not read. Zero otherwise.
+    /// If a recovery created this log: end of the frames that were durable before the manifest named it. In this case, bytes of the
+    /// previous log after `before` are ignored. Zero otherwise.
     pub(crate) recovered: u64,
 }
 
@@ -92,7 +93,7 @@ impl LogHeader {
                 what,
             });
         }
-        // The version comes before the check: another version may place its check elsewhere.
+        // Check the version before the checksum, which another version may have elsewhere.
         let found = fixed(&bytes[4..8]) as u32;
         if found != VERSION {
             return Err(StoreError::Version {
@@ -126,7 +127,7 @@ impl LogHeader {
                 what,
             });
         }
-        // Numbers are counted up from here without a check for overflow.
+        // Numbers count up from this one without overflow checks.
         if header.first > LARGEST_NUMBER {
             let what = "the number of the first frame is larger than any that was given";
             return Err(StoreError::damaged(path, 24, what));
@@ -134,7 +135,7 @@ impl LogHeader {
         Ok(header)
     }
 
-    /// End of the frames that were durable from the beginning.
+    /// Returns the end of the frames that were durable before the manifest named this log.
     pub(crate) fn durable(&self) -> u64 {
         self.recovered.max(LOG_HEADER as u64)
     }
@@ -151,17 +152,15 @@ impl LogHeader {
     }
 }
 
-/// Ends a frame that was begun with [`FRAME_HEADER`] bytes of room: fills up its last sector, and the header.
+/// Completes a frame that starts with [`FRAME_HEADER`] bytes reserved for its header: pads its last sector and writes the header.
 pub(super) fn finish(frame: &mut Vec<u8>, checksum: FileChecksum, offset: u64, number: u64) {
-    // Padding is part of the payload and of the check: a sector that is torn anywhere is seen, also behind the
-    // last change.
+    // Padding is part of the payload and covered by the checksum, so a torn sector is detected even after the last change.
     frame.resize(frame.len().next_multiple_of(SECTOR), 0);
     let length = (frame.len() - FRAME_HEADER) as u32;
     frame[..4].copy_from_slice(&FRAME_MAGIC);
     frame[4..8].copy_from_slice(&length.to_le_bytes());
     frame[8..16].copy_from_slice(&number.to_le_bytes());
-    // The length is part of the number, so that a damaged length fails the check even where the payload is
-    // whole.
+    // The number that is hashed includes the length, so a damaged length fails the check even if the payload is intact.
     let check = checksum.of_numbered_block(
         &frame[FRAME_HEADER..],
         offset,
@@ -170,15 +169,15 @@ pub(super) fn finish(frame: &mut Vec<u8>, checksum: FileChecksum, offset: u64, n
     frame[16..24].copy_from_slice(&check.to_le_bytes());
 }
 
-/// The frame at the beginning of some bytes, when it is whole: its number and payload.
+/// Returns the number and payload of the frame at the beginning of `bytes`, or `None` if it is not intact.
 pub(super) fn frame_at(bytes: &[u8], checksum: FileChecksum, offset: u64) -> Option<(u64, &[u8])> {
     let header = bytes.first_chunk::<FRAME_HEADER>()?;
-    // Four bytes, so header and payload stay below 2^33: no overflow where `usize` has 64 bits.
+    // The length has four bytes, so header and payload stay below 2^33 and cannot overflow a 64-bit `usize`.
     let length = fixed(&header[4..8]) as usize;
     if header[..4] != FRAME_MAGIC || !(FRAME_HEADER + length).is_multiple_of(SECTOR) {
         return None;
     }
-    // The length is used before the check covers it: a wrong one ends beyond the bytes, or fails the check.
+    // The length is used before it is verified: with a wrong one, the frame ends beyond the bytes or fails the check.
     let payload = bytes.get(FRAME_HEADER..FRAME_HEADER + length)?;
     let number = fixed(&header[8..16]);
     let check = checksum.of_numbered_block(payload, offset, number ^ (length as u64) << 32);

@@ -1,13 +1,11 @@
-//! The log: groups of writes, each a frame, one after the other in files that are never changed once written.
+//! The log of a collection: each group of writes is a frame, appended to files whose contents never change once written.
 //!
-//! A group is what one sync makes durable, so at the end of the newest file at most one frame can be half written:
-//! whatever is wrong elsewhere is damage. Soon after the last group follows a frame without changes, the *closing frame*:
-//! from then on damage to the group is no interrupted write, either. The file grows by zeros ahead of the frames; only what
-//! is not zero counts.
+//! A group becomes durable by one sync, so only the frame at the end of the newest file can be incomplete; anything wrong elsewhere is
+//! damage. Soon after the last group, a frame without changes follows, the *closing frame*: from then on, damage to the group cannot be
+//! mistaken for an interrupted write either. The file is extended by zeros ahead of the frames, which do not count as contents.
 //!
-//! After a crash writing goes on in a new log. The last frame may not be durable yet, though it can be read, so that the
-//! new log begins with a copy of it, and says that the log before ends ahead of it. No byte of a log that was found is
-//! written again.
+//! After a crash, writes continue in a new log. The last frame can be read but may not be durable, so the new log starts with a copy of it,
+//! and its header says that the previous log ends before that frame. The old log is never written again.
 
 mod frame;
 mod read;

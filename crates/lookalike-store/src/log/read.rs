@@ -1,4 +1,4 @@
-//! Reading a log, by strict rules: only the last frame of the newest log may be half written.
+//! Reading a log, strictly: only the last frame of the newest log may be incomplete.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use crate::checksum::{FileChecksum, FileIdentity};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileSystem, read_exact, read_whole};
 
-/// Contents of a log.
+/// The contents of a log.
 #[derive(Debug)]
 pub(crate) struct LogContents {
     pub(crate) header: LogHeader,
-    /// The last frame of the newest log, which was not handed on.
+    /// Last frame of the newest log, which was not passed on.
     pub(crate) last: Option<LastFrame>,
-    /// End of its frames.
+    /// Offset at which its frames end.
     pub(crate) end: u64,
     /// End of the bytes that are not zero: beyond `end` after an interrupted group.
     pub(crate) dirty: u64,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub(crate) length: u64,
-    /// Number of the frame that comes next.
+    /// Number of the next frame.
     pub(crate) next: u64,
 }
 
@@ -33,12 +33,12 @@ pub(crate) struct LastFrame {
 }
 
 impl LogContents {
-    /// End of the frames before the last one.
+    /// Returns the end of the frames before the last one.
     pub(crate) fn end_before_last(&self) -> u64 {
         self.last.as_ref().map_or(self.end, |last| last.offset)
     }
 
-    /// Tells whether it may contain anything that is not durable, or not a frame.
+    /// Tells whether the log may contain a frame that is not durable, or bytes that are not a frame.
     pub(crate) fn needs_recovery(&self) -> bool {
         self.end != self.header.durable() || self.dirty != self.end
     }
@@ -47,7 +47,7 @@ impl LogContents {
 /// Reads the header of a log.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] and its like, and failures of the medium.
+/// [`StoreError::Damaged`] and similar errors, and failures of the medium.
 pub(crate) fn read_log_header(
     fs: &dyn FileSystem,
     path: &Path,
@@ -61,11 +61,11 @@ pub(crate) fn read_log_header(
     LogHeader::read(path, &bytes, identity)
 }
 
-/// Reads a log and hands each payload, with its offset, to `each`. `after` is the header of the log that follows, which says
-/// where this one ends; of the newest, the last payload is returned instead.
+/// Reads a log and passes each payload to `each`, with its offset. `after` is the header of the next log, which says where this one ends.
+/// In the newest log, which has none, the last payload is returned in [`LogContents`] instead.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when anything but the last frame of the newest log is not whole, or `each` refuses a payload.
+/// [`StoreError::Damaged`] if anything but the last frame of the newest log is not intact; errors of `each`.
 pub(crate) fn read_log(
     fs: &dyn FileSystem,
     path: &Path,
@@ -73,31 +73,29 @@ pub(crate) fn read_log(
     after: Option<&LogHeader>,
     each: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<LogContents> {
-    // Whole: a log is a few times the memory of its memtable at most (`LOG_PER_MEMORY`), and it becomes one
-    // anyway.
+    // Read the whole file: a log is at most a few times as large as its memtable (`LOG_PER_MEMORY`), which it becomes anyway.
     let bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
     let header = LogHeader::read(path, &bytes, identity)?;
     let checksum = header.checksum();
     let limit = after.map(|after| after.before.offset);
     let (mut at, mut next, mut last) = (LOG_HEADER, header.first, None::<(usize, &[u8])>);
-    // Stop where the next log says so: after a recovery the last frame is still whole behind that place, and
-    // its copy counts.
+    // Stop where the next log says: after a recovery, the last frame is still intact beyond that offset, but its copy is the one that
+    // counts.
     while Some(at as u64) != limit
         && let Some((number, payload)) = frame_at(&bytes[at..], checksum, at as u64)
     {
-        // The check covers the number, so this frame was written under it: those between are gone.
+        // The checksum covers the number, so the frame was written with it: the frames between are missing.
         if number != next {
             let what = format!("frame {number} stands where frame {next} belongs");
             return Err(StoreError::damaged(path, at as u64, what));
         }
-        // Hand a frame on when the next one is found, since the last may have to go to another log.
+        // Pass on a frame only when the next one is found, because the last may belong in another log.
         let before = last.replace((at, payload));
         before.map_or(Ok(()), |(at, payload)| each(at as u64, payload))?;
         at += FRAME_HEADER + payload.len();
         next += 1;
     }
-    // Whatever is not zero behind the frames is the remains of a write. Zeros say nothing: the file was
-    // extended by them.
+    // Anything after the frames that is not zero is the remains of a write. Zeros mean nothing, because the file is extended by them.
     let dirty = bytes
         .iter()
         .rposition(|&byte| byte != 0)
@@ -131,14 +129,14 @@ pub(crate) fn read_log(
     })
 }
 
-/// A log that another one follows ends where that one says.
+/// Checks that a log ends where the next one says.
 fn check_end(path: &Path, end: usize, dirty: usize, after: &LogHeader) -> Result<()> {
     let told = after.before.offset;
     if end as u64 != told {
         let what = format!("the log ends here, but the next one says that it ended at byte {told}");
         return Err(StoreError::damaged(path, end as u64, what));
     }
-    // A recovery leaves what it found at the end, and does not read it again.
+    // A recovery leaves the bytes that it found at the end and ignores them.
     if dirty != end && after.recovered == 0 {
         let what = "there is something behind the end of the log";
         return Err(StoreError::damaged(path, end as u64, what));
@@ -146,7 +144,7 @@ fn check_end(path: &Path, end: usize, dirty: usize, after: &LogHeader) -> Result
     Ok(())
 }
 
-/// The bytes behind the last whole frame of the newest log.
+/// The end of the newest log, after its last intact frame.
 struct LogTail {
     end: usize,
     dirty: usize,
@@ -154,7 +152,7 @@ struct LogTail {
 }
 
 impl LogTail {
-    /// Refuses a tail that no single interrupted write can have left.
+    /// Returns an error for a tail that a single interrupted write cannot have left.
     fn check(&self, path: &Path, bytes: &[u8], header: &LogHeader) -> Result<()> {
         let (end, next) = (self.end, self.next_frame);
         let damaged = |what: String| Err(StoreError::damaged(path, end as u64, what));
@@ -163,9 +161,8 @@ impl LogTail {
                 "frame {next} is damaged, and it was durable before this log was started"
             ));
         }
-        // A frame is synced before the next is written, so nothing whole can follow a torn one.
-        // The one rule that tells a crash from rot. Without it, one flipped bit in the middle would silently
-        // cut off everything behind it as "interrupted".
+        // A frame is synced before the next is written, so no intact frame can follow a torn one. This is the only rule that tells a crash
+        // from bit rot. Without it, one flipped bit in the middle would silently discard everything after it as "interrupted".
         if let Some((later, number)) = frame_after(bytes, header.checksum(), end) {
             return damaged(format!(
                 "frame {next} is damaged, but frame {number} at byte {later} is intact: this is not an interrupted write"
@@ -178,12 +175,12 @@ impl LogTail {
     }
 }
 
-/// The first whole frame after a place, and its number.
+/// Finds the first intact frame after an offset. Returns its offset and number.
 fn frame_after(bytes: &[u8], checksum: FileChecksum, from: usize) -> Option<(usize, u64)> {
     let mut at = from + SECTOR;
-    // Frames begin where sectors do.
+    // Frames begin at sector boundaries.
     while at + FRAME_HEADER <= bytes.len() {
-        // The magic first: a checksum over up to 256 MiB at each sector of a long tail would take minutes.
+        // Compare the magic first: computing a checksum over up to 256 MiB at each sector of a long tail would take minutes.
         if bytes[at..at + 4] == FRAME_MAGIC
             && let Some((number, _)) = frame_at(&bytes[at..], checksum, at as u64)
         {
@@ -194,11 +191,11 @@ fn frame_after(bytes: &[u8], checksum: FileChecksum, from: usize) -> Option<(usi
     None
 }
 
-/// Hands on every whole frame of a log, whatever lies between them; the ranges of bytes that are lost. `after` is the header
-/// of the log that follows, if it can be read: what a recovery left behind the end is no loss.
+/// Passes every intact frame of a log to `each`, whatever lies between them, and returns the ranges of lost bytes. `after` is the header of
+/// the next log, if it can be read: bytes that a recovery left after the end are not lost.
 ///
 /// # Errors
-/// When the file cannot be read or its header is damaged.
+/// Fails if the file cannot be read or is shorter than a header.
 pub(crate) fn salvage_log(
     fs: &dyn FileSystem,
     path: &Path,
@@ -216,7 +213,7 @@ pub(crate) fn salvage_log(
         if bytes.len() < LOG_HEADER {
             return Err(error);
         }
-        // Checks of frames need only the identity, which the manifest gives: no frame is lost with the header.
+        // Frame checksums depend only on the identity, which the manifest gives, so no frame is lost with a damaged header.
         lost.push((0, LOG_HEADER as u64));
     }
     let mut at = LOG_HEADER;

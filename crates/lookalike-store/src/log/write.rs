@@ -7,38 +7,38 @@ use super::read::{LastFrame, LogContents};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem, write_all};
 
-/// The end of the newest log.
+/// The writer of the newest log.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     path: PathBuf,
     file: Box<dyn FileHandle>,
     header: LogHeader,
-    /// Offset of the next frame, and its number.
+    /// Offset of the next frame, followed by its number.
     offset: u64,
     next: u64,
-    /// Bytes of the file that are there, written as zeros before they are used.
+    /// Length of the file, which is filled with zeros ahead of the frames.
     prepared: u64,
     /// End of the remains of a failed write.
     dirty: u64,
-    /// Bytes that are allocated at a time. A quarter is reserved for frames that free space.
+    /// Number of bytes by which the file is extended. A quarter of it is reserved for frames that free space.
     step: u64,
-    /// True if the last frame proves that those before it were durable.
+    /// True if the last frame proves that all frames before it were durable.
     closed: bool,
 }
 
-/// Result of an append.
+/// The result of an append.
 #[derive(Debug)]
 pub(crate) enum AppendResult {
     /// The frame is durable.
     Durable,
-    /// There is no room: nothing was written.
+    /// The disk is full, and nothing was written.
     Full(StoreError),
-    /// The medium failed, and nothing is known of the frame: no more may be written.
+    /// The medium failed, and the state of the frame is unknown: no more frames may be written.
     Failed(StoreError),
 }
 
 impl LogWriter {
-    /// A new log with some room; durable, but for its name.
+    /// Creates a log with space for some frames and syncs it, but not the folder that names it.
     pub(crate) fn create(
         fs: &dyn FileSystem,
         path: &Path,
@@ -48,7 +48,7 @@ impl LogWriter {
         Self::create_with(fs, path, header, Vec::new(), step)
     }
 
-    /// A new log that goes on after one that a crash left, and begins with a copy of its last frame, if there is one.
+    /// Creates a log that continues the one that a crash left, starting with a copy of its last frame, if there is one.
     pub(crate) fn recover(
         fs: &dyn FileSystem,
         path: &Path,
@@ -67,8 +67,7 @@ impl LogWriter {
                 header.first,
             );
         }
-        // All of this is synced before a manifest names the log, so damage up to here is never an interrupted
-        // write.
+        // All of this is synced before a manifest names the log, so damage up to here is never an interrupted write.
         header.recovered = (LOG_HEADER + frame.len()) as u64;
         Self::create_with(fs, path, header, frame, step)
     }
@@ -85,7 +84,7 @@ impl LogWriter {
         let mut bytes = header.to_bytes().to_vec();
         bytes.extend_from_slice(&frame);
         let offset = bytes.len() as u64;
-        // Zeros ahead of the frames reserve room, and spare each sync of a frame a change of the file's length.
+        // Zeros ahead of the frames reserve space, and keep the syncs of frames from having to update the length of the file.
         bytes.resize((offset + step) as usize, 0);
         write_all(&*file, &bytes, 0).map_err(failed("writing a log"))?;
         file.sync().map_err(failed("syncing a log"))?;
@@ -102,7 +101,7 @@ impl LogWriter {
         })
     }
 
-    /// Goes on after the frames of a log that was read: one in which all is durable, or one that there is no room to leave.
+    /// Continues a log that was read: one that is entirely durable, or one that cannot be replaced because the disk is full.
     pub(crate) fn resume(
         fs: &dyn FileSystem,
         path: &Path,
@@ -112,8 +111,7 @@ impl LogWriter {
         let file = fs
             .open(path, true)
             .map_err(StoreError::io(path, "opening the log to write"))?;
-        // Frames that were read may be in the page cache only. They are served from now on, so they have to be
-        // durable.
+        // The frames may only be in the page cache. Readers see them from now on, so they must be durable.
         if contents.needs_recovery() {
             file.sync()
                 .map_err(StoreError::io(path, "syncing the log"))?;
@@ -125,7 +123,7 @@ impl LogWriter {
             offset: contents.end,
             next: contents.next,
             prepared: contents.length,
-            // The next append zeroes what a torn write left.
+            // The next append overwrites the remains of a torn write with zeros.
             dirty: contents.dirty,
             step,
             closed: contents.end == contents.header.durable(),
@@ -136,35 +134,35 @@ impl LogWriter {
         self.header.file
     }
 
-    /// End of the frames.
+    /// Returns the offset at which the frames end.
     pub(crate) fn end(&self) -> u64 {
         self.offset
     }
 
-    /// Number of the next frame.
+    /// Returns the number of the next frame.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes of frames.
+    /// Returns the size of the frames in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.offset - LOG_HEADER as u64
     }
 
-    /// True if damage to any frame so far can be told from an interrupted write.
+    /// Returns true if damage to any frame so far can be told from an interrupted write.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Appends a closing frame, which uses the room that is kept where the disk is full.
+    /// Appends a closing frame, which may use the reserved space if the disk is full.
     pub(crate) fn close(&mut self, frame: &mut Vec<u8>) -> AppendResult {
         let appended = self.append(frame, true);
         self.closed |= matches!(appended, AppendResult::Durable);
         appended
     }
 
-    /// Appends a frame, whose first [`FRAME_HEADER`] bytes are room for the header, and makes it durable. Frames that
-    /// free space may use the room that is kept for them.
+    /// Appends a frame, which starts with [`FRAME_HEADER`] bytes reserved for its header, and makes it durable. Frames that free space may
+    /// use the reserved space.
     pub(crate) fn append(&mut self, frame: &mut Vec<u8>, frees_space: bool) -> AppendResult {
         if frame.len() > FRAME_HEADER + MAX_PAYLOAD_BYTES {
             return AppendResult::Full(StoreError::BatchTooLarge {
@@ -172,8 +170,8 @@ impl LogWriter {
                 limit: MAX_PAYLOAD_BYTES,
             });
         }
-        // Room first, then the frame: the file's length changes in `prepare` with a sync of its own, so that
-        // the sync of a frame has data to write and no metadata.
+        // Extend the file first, then write the frame: `prepare` changes the file's length with a sync of its own, so that the sync of the
+        // frame writes data but no metadata.
         let end = self.offset + frame.len().next_multiple_of(SECTOR) as u64;
         if let Err(error) = self.prepare(end, frees_space) {
             return match error {
@@ -185,16 +183,16 @@ impl LogWriter {
         let path = &self.path;
         let written = write_all(&*self.file, frame, self.offset)
             .map_err(StoreError::io(path, "writing the log"));
-        // Even a write that fails may have left part of the frame.
+        // Even a failed write may have left a part of the frame.
         self.dirty = self.dirty.max(end);
         match written {
             Ok(()) => {}
-            // A file system that copies on write can be full where the file has room. Nothing was acknowledged:
-            // go on without it.
+            // A copy-on-write file system can be full even though the file has space. Nothing was acknowledged, so the log continues
+            // without this frame.
             Err(error @ StoreError::DiskFull { .. }) => return AppendResult::Full(error),
             Err(error) => return AppendResult::Failed(error),
         }
-        // A sync that failed is never tried again: the system may have forgotten what it did not write.
+        // Never retry a failed sync: the system may have dropped the data that it could not write.
         if let Err(error) = self.file.sync() {
             let error = StoreError::Io {
                 path: path.clone(),
@@ -205,13 +203,12 @@ impl LogWriter {
         }
         self.offset = end;
         self.next += 1;
-        // Damage to this frame looks like an interrupted write until a later frame, or a closing one, follows
-        // it.
+        // Damage to this frame looks like an interrupted write until another frame, perhaps a closing one, follows it.
         self.closed = false;
         AppendResult::Durable
     }
 
-    /// Makes zeros of what a failed or torn write left behind the frames, durably.
+    /// Overwrites the remains of a failed or torn write after the frames with zeros, durably.
     pub(crate) fn clear_tail(&mut self) -> Result<()> {
         if self.dirty > self.offset {
             self.prepare(self.offset, true)
@@ -220,7 +217,7 @@ impl LogWriter {
         }
     }
 
-    /// Makes zeros of what a failed write left, and room for a frame.
+    /// Overwrites the remains of a failed write with zeros, and extends the file for a frame.
     fn prepare(&mut self, end: u64, frees_space: bool) -> Result<()> {
         let path = self.path.clone();
         let failed = |action| {
@@ -230,14 +227,14 @@ impl LogWriter {
         let mut changed = false;
         if self.dirty > self.offset {
             let zeros = vec![0; (self.dirty - self.offset) as usize];
-            // Without zeros a shorter frame could leave the end of the failed one behind it, whole sectors with
-            // a valid header among them, and the next start would refuse the log.
+            // Without zeros, a shorter frame could leave the end of the failed one after it, with whole sectors and perhaps a valid header,
+            // and the next start would refuse the log.
             write_all(&*self.file, &zeros, self.offset)
                 .map_err(failed("clearing the end of the log"))?;
             self.prepared = self.prepared.max(self.dirty);
             changed = true;
         }
-        // Deletes may use the last quarter: on a full disk they are what makes room again.
+        // Deletes may use the last quarter: on a full disk, they are the way to free space.
         let kept = if frees_space { 0 } else { self.step / 4 };
         if end + kept > self.prepared {
             let target = end + self.step;
@@ -252,8 +249,7 @@ impl LogWriter {
                 action: "syncing the log",
                 cause: error.into(),
             })?;
-            // Only the sync proves that the remains are gone: after a power cut they could stand behind a newer
-            // frame.
+            // Only the sync ensures that the remains are gone: after a power failure they could otherwise follow a newer frame.
             self.dirty = 0;
         }
         Ok(())

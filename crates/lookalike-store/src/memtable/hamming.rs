@@ -1,30 +1,29 @@
-//! Exact Hamming search over codes that keep coming: exact blocks with error budgets.
+//! Exact Hamming search over a growing set of codes: exact blocks with error budgets.
 //!
-//! A code of 64 bits is cut into up to four blocks; budgets are dealt out so that their sum, plus one for each block, is
-//! the radius plus one. Two codes within the radius then differ within the budget in some block (the general
-//! pigeonhole principle), so probing each block's buckets at all values within its budget finds every one.
+//! A 64-bit code is cut into up to four blocks. Each block gets an error budget; the budgets plus one for each block add up to the radius
+//! plus one. Two codes within the radius then differ by at most the budget in some block (the general pigeonhole principle), so probing the
+//! buckets of each block at all values within its budget finds every match.
 //!
-//! Which bits make up a block is decided when there are enough codes to see which of them differ: where all codes share a
-//! stretch of bits, that would else be a block with all of them in one bucket. Codes are shuffled once, on their way in,
-//! which leaves their distances as they are.
+//! The bits of each block are chosen once there are enough codes to see which bits vary: if all codes agree in a run of bits, a block of
+//! these bits would put every code into the same bucket. The bits of each code are permuted on insertion, which does not change distances.
 
 use hashbrown::HashTable;
 
-/// Below so many codes all are compared: blocks would cost more than they save.
+/// Number of codes below which all are compared: with so few, blocks cost more than they save.
 const FEW: usize = 512;
 const MOST_BLOCKS: u32 = 4;
 
-/// Distinct codes, numbered in the order in which they came.
+/// A set of distinct codes, numbered in order of insertion.
 #[derive(Debug)]
 pub(super) struct GrowingHammingIndex {
-    /// Shuffled, as everything that follows.
+    /// Codes with permuted bits, as in all other fields.
     codes: Vec<u64>,
     permutation: Option<BitPermutation>,
     numbers: HashTable<u32>,
     radius: u32,
-    /// Empty while there are few codes: listing what the blocks are probed at takes longer than comparing all of those.
+    /// Blocks; empty while there are few codes, because listing the probes takes longer than comparing all codes.
     blocks: Vec<KeyBlock>,
-    /// Of each block, of each value, the codes; empty while there are few.
+    /// Codes by block and by value of the block; empty while there are few codes.
     buckets: Vec<Vec<Vec<(u64, u32)>>>,
 }
 
@@ -36,25 +35,25 @@ struct KeyBlock {
     xor_masks: Vec<u64>,
 }
 
-/// A permutation of the bits of a code, by bytes.
+/// A permutation of the bits of a code, as lookup tables by byte.
 #[derive(Clone, Debug)]
 struct BitPermutation(Box<[[u64; 256]; 8]>);
 
 impl BitPermutation {
-    /// Deals the bits out to the blocks, those that differ most evenly among the codes first.
+    /// Deals the bits out to the blocks, starting with those that split the codes most evenly.
     fn of(codes: &[u64], blocks: u32) -> Self {
         let uneven = |bit: &u32| {
             let ones = codes.iter().filter(|&code| code >> bit & 1 == 1).count();
-            // Zero for a bit that is one in half of the codes, the most that a bit can tell; the number of
-            // codes for one that all share.
+            // Zero for a bit that is set in half of the codes, which distinguishes them best; the number of codes for a bit in which all
+            // agree.
             (2 * ones).abs_diff(codes.len())
         };
         let mut bits: Vec<u32> = (0..64).collect();
-        // Dealt in turn, so that each block gets as good bits as the others, the best of them in its lowest
-        // places: `blocks` reads sixteen bits of each.
+        // Deal bits in turn, so that all blocks get equally good bits, with the best in the lowest positions: `blocks` uses sixteen bits of
+        // each.
         bits.sort_by_cached_key(uneven);
-        // With three blocks a bit is left over, and with fewer than four a block reads only the lowest sixteen
-        // of its bits. The rest is compared with the whole code, so leaving bits out costs time and no match.
+        // Three blocks leave a bit over, and with fewer than four, a block uses only its lowest sixteen bits. The whole code is compared in
+        // the end, so unused bits cost time but no matches.
         let width = 64 / blocks;
         let dealt =
             (0..width).flat_map(|place| (0..blocks).map(move |block| block * width + place));
@@ -90,9 +89,9 @@ impl KeyBlock {
     }
 }
 
-/// Blocks for a radius: 16 bits each, or fewer blocks for a radius below three.
+/// Returns the blocks for a radius: 16 bits each, and fewer than four blocks if the radius is below three.
 fn blocks(radius: u32) -> Vec<KeyBlock> {
-    // Budgets with one more for each block add up to the radius plus one, so some block is within its budget.
+    // The budgets plus one for each block add up to the radius plus one, so some block stays within its budget.
     let count = (radius + 1).min(MOST_BLOCKS);
     let shifts = (0..count).map(|at| at * (64 / count));
     let budgets =
@@ -106,14 +105,14 @@ fn blocks(radius: u32) -> Vec<KeyBlock> {
     all.collect()
 }
 
-/// All values of so many bits with at most `most` ones.
+/// Returns all values of `bits` bits of which at most `most` are set.
 fn xor_masks(bits: u32, most: u32) -> Vec<u64> {
     let all = 0..1_u64 << bits;
     all.filter(|xor_mask| xor_mask.count_ones() <= most)
         .collect()
 }
 
-/// Codes are mixed before they name a place in a hash table: those of like texts are alike.
+/// Mixes a code to a hash for the table, because codes of similar texts are similar.
 fn mix(code: u64) -> u64 {
     let mixed = code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 32)
@@ -136,7 +135,7 @@ impl GrowingHammingIndex {
         permutation.map_or(code, |permutation| permutation.apply(code))
     }
 
-    /// The number of a code.
+    /// Returns the number of a code, or `None`.
     pub(super) fn find(&self, code: u64) -> Option<u32> {
         self.find_shuffled(self.permuted(code))
     }
@@ -146,7 +145,7 @@ impl GrowingHammingIndex {
         self.numbers.find(mix(code), same).copied()
     }
 
-    /// The number of a code, and whether it is new.
+    /// Adds a code. Returns its number, and whether it is new.
     pub(super) fn insert(&mut self, code: u64) -> (u32, bool) {
         let code = self.permuted(code);
         if let Some(number) = self.find_shuffled(code) {
@@ -169,8 +168,8 @@ impl GrowingHammingIndex {
 
     /// Chooses the bits of the blocks.
     fn permutation(&mut self) {
-        // Decided once, by the first codes. Later ones may be spread otherwise, and then buckets are uneven,
-        // but every code stays findable: any order of bits is complete.
+        // The first codes decide, once. If later codes vary in other bits, buckets become uneven, but every code can still be found: any
+        // permutation is complete.
         self.blocks = blocks(self.radius);
         let permutation = BitPermutation::of(&self.codes, self.blocks.len() as u32);
         self.codes
@@ -191,13 +190,13 @@ impl GrowingHammingIndex {
         }
     }
 
-    /// Visits number and distance of every code within `radius`, which is at most the one of the start.
+    /// Visits the number of every code within `radius`, with its distance. `radius` must not exceed that of the index.
     pub(super) fn search(&self, query: u64, radius: u32, visit: &mut dyn FnMut(u32, u32)) {
         let query = self.permuted(query);
         if self.buckets.is_empty() {
             for (number, code) in self.codes.iter().enumerate() {
-                // Two instructions a code, from one array in order: 512 codes take less time than listing the
-                // probes of a block.
+                // Two instructions for each code, in sequential memory: comparing 512 codes takes less time than listing the probes of a
+                // block.
                 let distance = (code ^ query).count_ones();
                 if distance <= radius {
                     visit(number as u32, distance);
@@ -207,13 +206,13 @@ impl GrowingHammingIndex {
         }
         for (at, block) in self.blocks.iter().enumerate() {
             let (earlier, value) = (&self.blocks[..at], block.value(query));
-            // Masks ascend by value and the buckets of a block lie in one array, so neighbouring probes share
-            // pages. A bucket holds the whole code: no second look-up to compare.
+            // Masks are in ascending order and the buckets of a block in one array, so neighbouring probes share pages. Buckets hold the
+            // whole codes, so no second lookup is needed to compare them.
             for &xor_mask in &block.xor_masks {
                 for &(code, number) in &self.buckets[at][value ^ xor_mask as usize] {
                     let apart = code ^ query;
                     let distance = apart.count_ones();
-                    // What several blocks find belongs to the first of them.
+                    // Report a code that several blocks find only for the first of them.
                     if distance <= radius && !earlier.iter().any(|block| block.sees(apart)) {
                         visit(number, distance);
                     }
@@ -270,7 +269,7 @@ mod tests {
         }
     }
 
-    /// With bits taken as they come, three of four buckets would hold every code.
+    /// If blocks were made of the bits in their original order, three out of four would hold every code in the same bucket.
     #[test]
     fn codes_that_share_most_of_their_bits_are_spread_over_the_buckets() {
         for radius in 0..=crate::document_sketch::LARGEST_RADIUS {

@@ -1,22 +1,21 @@
-//! Slots with something in common, from the oldest to the newest: linked, so that one of a million takes no more room than one
-//! of two.
+//! Singly linked chains of slots, from the oldest to the newest: a slot takes the same memory in a chain of a million as in one of two.
 
-/// No slot.
+/// Marks the absence of a slot.
 const END: u32 = u32::MAX;
 
-/// First and last slot of a chain.
+/// The first and last slot of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotChain {
     first: u32,
     last: u32,
 }
 
-/// The next slot of each slot in its chain.
+/// The successor of each slot in its chain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlotLinks(Vec<u32>);
 
 impl SlotLinks {
-    /// Makes room for one slot more.
+    /// Adds a link for one more slot.
     pub(super) fn grow(&mut self) {
         self.0.push(END);
     }
@@ -36,17 +35,17 @@ impl Default for SlotChain {
 }
 
 impl SlotChain {
-    /// Appends the newest slot.
+    /// Appends a slot, which must be the newest.
     pub(super) fn push(&mut self, slot: u32, links: &mut SlotLinks) {
-        // Eight bytes a chain and four a slot: most codes have one document, and a `Vec` for each would take 24
-        // bytes and an allocation.
+        // Eight bytes for each chain and four for each slot: most codes have a single document, and a `Vec` for each would take 24 bytes
+        // and an allocation.
         match std::mem::replace(&mut self.last, slot) {
             END => self.first = slot,
             last => links.0[last as usize] = slot,
         }
     }
 
-    /// Leaves out the oldest slots as long as they are dead, so that no lookup meets them again.
+    /// Removes the oldest slots as long as they are dead, so that lookups do not visit them again.
     pub(super) fn drop_leading(&mut self, links: &SlotLinks, is_dead: impl Fn(u32) -> bool) {
         while self.first != END && is_dead(self.first) {
             self.first = links.next(self.first);
@@ -60,7 +59,7 @@ impl SlotChain {
         self.first == END
     }
 
-    /// The slots, from the oldest to the newest.
+    /// Returns the slots, from the oldest to the newest.
     pub(super) fn slots(self, links: &SlotLinks) -> impl Iterator<Item = u32> + '_ {
         let some = |slot: u32| (slot != END).then_some(slot);
         std::iter::successors(some(self.first), move |&slot| some(links.next(slot)))

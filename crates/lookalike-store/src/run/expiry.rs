@@ -1,19 +1,19 @@
-//! Times of expiry of a run: how many documents live, exactly, and about how many have expired.
+//! Expiry times of a run's documents: counts live documents exactly, and estimates how many have expired.
 
 use crate::bits::AtomicBits;
 use crate::run::footer::NEVER;
 use crate::time::UnixMillis;
 
-/// Documents whose times are looked at together: whole words of bits.
+/// Number of documents whose times are summarised together: whole words of bits.
 const BLOCK: usize = 1024;
-/// Times of a sample.
+/// Number of times in a sample.
 const SAMPLED: usize = 1 << 12;
 
-/// Times of expiry of the documents of a run, all ones for never; empty when none does.
+/// Expiry times of the documents of a run, all ones for never; empty if none expires.
 #[derive(Debug)]
 pub(super) struct ExpiryTimes {
     all: Vec<u64>,
-    /// The first and the last time of each block.
+    /// Earliest and latest time in each block.
     ranges: Vec<(u64, u64)>,
     sample: ExpirySample,
 }
@@ -35,23 +35,23 @@ impl ExpiryTimes {
         self.all.is_empty()
     }
 
-    /// Time of a document, all ones for never.
+    /// Returns the expiry time of a document, all ones for never.
     pub(super) fn of(&self, document: u32) -> u64 {
         self.all.get(document as usize).copied().unwrap_or(NEVER)
     }
 
-    /// Bytes in memory.
+    /// Returns the memory in bytes.
     pub(super) fn resident(&self) -> usize {
         self.all.len() * 8 + self.ranges.len() * 16
     }
 
-    /// About the share of documents that have expired; one if all have, and only then.
+    /// Returns the approximate share of documents that have expired; it is one only if all have.
     pub(super) fn share(&self, now: UnixMillis) -> f64 {
         self.sample.share(now)
     }
 
-    /// Number of documents that have not expired and have no tombstone. Documents of about the same time stand together where all
-    /// live as long: then a block is counted as a whole.
+    /// Counts the documents that have neither expired nor a tombstone. If all documents live equally long, those that expire at about the
+    /// same time are adjacent, and most blocks are counted as a whole.
     pub(super) fn live(&self, now: UnixMillis, tombstones: &AtomicBits) -> usize {
         if self.all.is_empty() {
             return tombstones.len() - tombstones.count();
@@ -74,7 +74,7 @@ impl ExpiryTimes {
     }
 }
 
-/// Expiry times of some documents of a run, evenly drawn, and when the last does.
+/// Evenly sampled expiry times of a run's documents, and the latest of all.
 #[derive(Debug)]
 struct ExpirySample {
     sorted: Vec<u64>,
@@ -84,7 +84,7 @@ struct ExpirySample {
 impl ExpirySample {
     fn of(expires: &[u64]) -> Self {
         let step = expires.len().div_ceil(SAMPLED).max(1);
-        // One of each stretch, but not always the same: times may come in a rhythm.
+        // One from each stretch, but at varying positions, because times may be periodic.
         let place = |stretch: usize| {
             let mixed = (stretch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             stretch * step + mixed as usize % step
@@ -96,15 +96,14 @@ impl ExpirySample {
         Self { sorted, last }
     }
 
-    /// The share of documents that have expired; one if all have, and only then.
+    /// Returns the estimated share of documents that have expired; it is one only if all have.
     fn share(&self, now: UnixMillis) -> f64 {
         if self.last <= now.0 {
             return 1.0;
         }
-        // A sample of 4096 has a standard error below one percent of the share, and the answer only decides
-        // whether a rewrite is due.
+        // With a sample of 4096, the standard error of the share is below one percent, and the share only decides whether a rewrite is due.
         let expired = self.sorted.partition_point(|&end| end <= now.0);
-        // The last may not be in the sample.
+        // The last entry may be missing from the sample.
         (expired as f64 / (self.sorted.len() + 1) as f64).min(0.999)
     }
 }
@@ -118,7 +117,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_share_of_a_sample_is_about_that_of_all(mut expires in prop::collection::vec(0..1000_u64, 20_000..40_000), now in 0..1100_u64) {
-            // Some that never do.
+            // Some that never expire.
             expires.iter_mut().step_by(7).for_each(|end| *end = NEVER);
             let exact = expires.iter().filter(|&&end| end <= now).count() as f64 / expires.len() as f64;
             let share = ExpirySample::of(&expires).share(UnixMillis(now));

@@ -1,4 +1,4 @@
-//! The footer of a run: where its parts are.
+//! The footer of a run, which locates its parts.
 
 use std::path::Path;
 
@@ -11,35 +11,37 @@ use crate::codec::{ByteDecoder, fixed, put_number};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, read_exact};
 
-/// End of a document that never expires, as runs store it.
+/// Expiry time of a document that never expires, as stored in runs.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// The parts of a run, in the order of the file. As bytes: each number in turn, as short numbers.
+/// The parts of a run, in the order of the file. Encoded as the numbers in turn, in variable length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunFooter {
-    /// Documents.
+    /// Number of documents.
     pub(crate) documents: u64,
-    /// Documents with a sketch.
+    /// Number of documents with a sketch.
     pub(crate) coded: u64,
-    /// First document of each block of documents, 4 bytes each.
+    /// Number of the first document in each block of documents, 4 bytes each.
     pub(crate) firsts: RunSection,
-    /// Offset of each block of documents, and end of the last, 8 bytes each.
+    /// Offset of each block of documents, then the end of the last, 8 bytes each.
     pub(crate) offsets: RunSection,
-    /// Sketches in the order of the documents: fingerprints of 8 bytes, super-shingles of 8 bytes each, or minima of 4 each.
+    /// Sketches in the order of documents: 64-bit fingerprints, super-shingles of 8 bytes each, minima of 4 bytes each, or the bytes of
+    /// other fingerprints.
     pub(crate) codes: RunSection,
-    /// Documents without a sketch, ascending, 4 bytes each.
+    /// Documents without a sketch, in ascending order, 4 bytes each.
     pub(crate) absent: RunSection,
-    /// A fingerprint index (`LKIX`); empty in small runs, whose tables are made when they are opened, and where sketches are longer.
+    /// A fingerprint index (`LKIX`). Empty in small runs, whose tables are built when they are opened, and for sketches other than 64-bit
+    /// fingerprints.
     pub(crate) tables: RunSection,
-    /// Starts of the documents of each fingerprint, in the order of ranks: a bit for each document.
+    /// Starts of the documents of each fingerprint, in the order of ranks: one bit for each document.
     pub(crate) starts: RunSection,
-    /// Documents in the order of the ranks of their fingerprints, as few bits each as the largest needs.
+    /// Documents in the order of their fingerprints' ranks, packed into as few bits each as the largest number needs.
     pub(crate) order: RunSection,
-    /// Expiry times of documents, 8 bytes each, all ones for never; empty when none does.
+    /// Expiry times of documents, 8 bytes each, all ones for never; empty if none expires.
     pub(crate) expires: RunSection,
     /// Index of ids by hash.
     pub(crate) ids: IndexLocation,
-    /// The filter over hashes of ids.
+    /// Filter over the hashes of ids.
     pub(crate) filter: RunSection,
     /// Index of paragraphs by hash.
     pub(crate) paragraphs: IndexLocation,
@@ -47,11 +49,11 @@ pub(crate) struct RunFooter {
     pub(crate) texts: IndexLocation,
     /// Index of paragraphs by fingerprint.
     pub(crate) paragraph_codes: IndexLocation,
-    /// A fingerprint index (`LKIX`) of these; empty where there are few.
+    /// A fingerprint index (`LKIX`) of the paragraph fingerprints; empty if there are few.
     pub(crate) paragraph_tables: RunSection,
-    /// Hashes of the categories of documents, 8 bytes each; empty when none has one. This and the next are in runs of version 2 only.
+    /// Hashes of the categories of documents, 8 bytes each; empty if none has one. Only runs of version 2 have this field and the next.
     pub(crate) categories: RunSection,
-    /// Lengths of texts, 4 bytes each; empty when none is known.
+    /// Lengths of texts, 4 bytes each; empty if none is known.
     pub(crate) lengths: RunSection,
 }
 
@@ -93,7 +95,7 @@ impl RunFooter {
         }
     }
 
-    /// Ends a file.
+    /// Writes the footer and the trailer, and finishes the file.
     pub(super) fn write(mut self, version: u32, mut out: BlockWriter<'_>) -> Result<()> {
         let mut bytes = Vec::new();
         self.numbers(version, &mut |number| put_number(&mut bytes, *number));
@@ -108,7 +110,7 @@ impl RunFooter {
         out.finish()
     }
 
-    /// Of a run whose sketches have so many bytes.
+    /// Reads the footer of a run whose sketches have `sketch_bytes` bytes each.
     pub(super) fn read(
         file: &dyn FileHandle,
         path: &Path,
@@ -131,7 +133,7 @@ impl RunFooter {
         let at = length - TRAILER as u64;
         read(&mut trailer, at)?;
         let checksum = FileChecksum::new(identity);
-        // The trailer is written last: a run that was cut off anywhere has no end mark, whatever else is whole.
+        // The trailer is written last: a run that was truncated anywhere lacks its end mark, even if everything else is intact.
         if trailer[24..] != END || checksum.of_block(&trailer[..16], at) != fixed(&trailer[16..24])
         {
             let what = "the end of the run does not match its check: it is damaged or cut off";
@@ -170,7 +172,7 @@ impl RunFooter {
         Ok(footer)
     }
 
-    /// Tells whether all parts lie before `end` and are as long as the others say: memory is allocated by these numbers.
+    /// Tells whether all parts end before `end`, and have the lengths that the counts require. Memory is allocated by these numbers.
     fn fits(&self, end: u64, sketch_bytes: u64) -> bool {
         let is_inside = |section: &RunSection| section.end().is_some_and(|at| at <= end);
         let sections = [
@@ -192,8 +194,8 @@ impl RunFooter {
             &self.lengths,
         ];
         let blocks = self.firsts.length / 4;
-        // No document takes less than a byte.
-        // Products below cannot overflow: documents are below 2^32, and sections end in the file.
+        // A document takes at least one byte. The products below cannot overflow: there are fewer than 2^32 documents, and sections end
+        // within the file.
         self.documents <= end.min(u32::MAX.into())
             && self.coded <= self.documents
             && sections.into_iter().all(is_inside)
@@ -213,7 +215,7 @@ impl RunFooter {
     }
 }
 
-/// The first bytes of a run.
+/// Returns the first bytes of a run.
 pub(super) fn header(identity: FileIdentity, version: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
@@ -225,7 +227,7 @@ pub(super) fn header(identity: FileIdentity, version: u32) -> [u8; HEADER] {
     header
 }
 
-/// The version of a run.
+/// Checks the header of a run and returns its version.
 fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<u32> {
     let path = || path.to_owned();
     if bytes[..4] != MAGIC {
@@ -233,7 +235,7 @@ fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Re
         return Err(StoreError::Foreign { path: path(), what });
     }
     let found = fixed(&bytes[4..8]) as u32;
-    // The version comes before the check: another version may place its check elsewhere.
+    // Check the version before the checksum, which another version may have elsewhere.
     if !(VERSION..=WITH_TRAITS).contains(&found) {
         return Err(StoreError::Version {
             path: path(),

@@ -1,15 +1,15 @@
-//! A filter over hashes of ids: most lookups of an id that a run does not have end here, without a read.
+//! A filter over hashes of ids, which answers most lookups of ids that a run does not have without a read.
 //!
-//! Blocked Bloom filter (Putze, Sanders, Singler 2007): ten bits a document, six of them in one block of 512.
-//! About one absent id in fifty passes.
+//! Blocked Bloom filter (Putze, Sanders, Singler 2007): ten bits for each document, six of which are set in one block of 512. About one in
+//! fifty absent ids passes.
 
 const WORDS: usize = 8;
-/// Bytes of a block.
+/// Size of a block in bytes.
 pub(super) const FILTER_BLOCK: u64 = WORDS as u64 * 8;
 const BITS_A_DOCUMENT: usize = 10;
 const PROBES: u32 = 6;
 
-/// The filter.
+/// A blocked Bloom filter of ids.
 #[derive(Clone, Debug)]
 pub(crate) struct IdFilter {
     words: Vec<u64>,
@@ -31,13 +31,12 @@ impl IdFilter {
         &self.words
     }
 
-    /// The first word of the block of a hash, and the bits in it.
+    /// Returns the index of the first word of a hash's block, and the bits in that block as word and mask.
     fn place(&self, hash: u64) -> (usize, impl Iterator<Item = (usize, u64)> + use<>) {
         let blocks = (self.words.len() / WORDS) as u64;
         // The high half of the product spreads the hash over the blocks without a division.
         let block = ((u128::from(hash) * u128::from(blocks)) >> 64) as usize;
-        // The high bits chose the block, so the hash is mixed before it gives bits: six times nine of the upper
-        // 54.
+        // The high bits have chosen the block, so mix the hash before taking bits from it: six times nine of the upper 54.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bits = (0..PROBES).map(move |probe| {
             let bit = (mixed >> (10 + 9 * probe)) as usize & 511;
@@ -48,8 +47,8 @@ impl IdFilter {
 
     pub(crate) fn insert(&mut self, hash: u64) {
         let (at, bits) = self.place(hash);
-        // All six bits lie in one cache line: a look-up costs one miss, where a plain Bloom filter of the same
-        // error costs up to six.
+        // All six bits are in one cache line, so a lookup costs one cache miss; in a plain Bloom filter with the same error rate it costs
+        // up to six.
         bits.for_each(|(word, bit)| self.words[at + word] |= bit);
     }
 

@@ -1,18 +1,18 @@
-//! Immutable runs: many documents in one file, with tables of their fingerprints or with longer sketches.
+//! Immutable runs: many documents in one file, with tables of their fingerprints, or with sketches of other forms.
 //!
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKRN` |
-//! | 4 | 4 | version: 1, or 2 where documents have categories or lengths |
+//! | 4 | 4 | version: 1, or 2 if documents have categories or lengths |
 //! | 8 | 8 | collection |
 //! | 16 | 8 | number of the file |
-//! | 24 | 8 | check of the bytes before |
+//! | 24 | 8 | checksum of the bytes before |
 //! | 32 | | blocks and sections, in the order of `RunFooter`; the footer, a section, last |
-//! | end - 32 | 8, 8 | offset and length of the footer's content |
-//! | end - 16 | 8 | check of the 16 bytes before |
+//! | end - 32 | 8, 8 | offset and length of the footer's contents |
+//! | end - 16 | 8 | checksum of the 16 bytes before |
 //! | end - 8 | 8 | `LKRNEND` and a zero |
 //!
-//! A block is its content and its check (8). A section is its content in blocks of 65,528 bytes, the last shorter.
+//! A block is its contents and their checksum (8). A section is its contents divided into blocks of 65,528 bytes, with a shorter last one.
 
 mod code_groups;
 mod expiry;

@@ -1,4 +1,4 @@
-//! A run file from below: sealed blocks of any length, and sections that are read whole, page by page.
+//! The low-level structure of a run file: checksummed blocks of any length, and sections that are read as a whole, page by page.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::codec::fixed;
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem, read_exact, write_all};
 
-/// Bytes of a page of a section with its check.
+/// Size of a page of a section in bytes, including its checksum.
 pub(crate) const PAGE: usize = 1 << 16;
-/// Bytes of its content.
+/// Size of a page's contents in bytes.
 pub(crate) const PAGE_CONTENT: usize = PAGE - CHECK;
-/// Bytes of a check.
+/// Size of a checksum in bytes.
 pub(crate) const CHECK: usize = 8;
-/// Bytes that are gathered before they are written.
+/// Number of bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 20;
-/// Bytes that are written before they are made durable, so that no later sync has to wait for all of them.
+/// Number of written bytes after which they are synced, so that no later sync has to wait for all of them.
 const UNSYNCED: u64 = 16 << 20;
 
-/// A section: where it begins, and the length of its content.
+/// The location of a section: its offset, and the length of its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunSection {
     pub(crate) offset: u64,
@@ -31,7 +31,7 @@ pub(crate) struct RunSection {
 }
 
 impl RunSection {
-    /// End in the file; `None` beyond the end of any.
+    /// Returns the end of the section in the file, or `None` if that overflows.
     pub(crate) fn end(&self) -> Option<u64> {
         let pages = self.length.div_ceil(PAGE_CONTENT as u64);
         let stored = pages.checked_mul(CHECK as u64)?.checked_add(self.length)?;
@@ -39,7 +39,7 @@ impl RunSection {
     }
 }
 
-/// Location of a sorted index in a run.
+/// The location of a sorted index in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IndexLocation {
     /// Offset of the first block.
@@ -50,7 +50,7 @@ pub(crate) struct IndexLocation {
     pub(crate) first_keys: RunSection,
 }
 
-/// Gives up what is not wanted any more.
+/// Returns [`StoreError::Closed`] once the run is cancelled.
 pub(crate) fn ensure_wanted(cancelled: &AtomicBool) -> Result<()> {
     if cancelled.load(Ordering::Acquire) {
         Err(StoreError::Closed)
@@ -59,10 +59,10 @@ pub(crate) fn ensure_wanted(cancelled: &AtomicBool) -> Result<()> {
     }
 }
 
-/// Writes a new file from its first byte to its last.
+/// Writes a new file from beginning to end.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<'a> {
-    /// Set when the run is not wanted any more.
+    /// Set once the run is cancelled.
     cancelled: &'a AtomicBool,
     path: PathBuf,
     file: Arc<dyn FileHandle>,
@@ -93,7 +93,7 @@ impl<'a> BlockWriter<'a> {
         })
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -102,7 +102,7 @@ impl<'a> BlockWriter<'a> {
         self.checksum
     }
 
-    /// The file, to be read where it is written already: see [`BlockWriter::flush`].
+    /// Returns the file, for reading the part that is already written: see [`BlockWriter::flush`].
     pub(crate) fn file(&self) -> Arc<dyn FileHandle> {
         Arc::clone(&self.file)
     }
@@ -111,7 +111,7 @@ impl<'a> BlockWriter<'a> {
         &self.path
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes without a checksum.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER {
@@ -121,7 +121,7 @@ impl<'a> BlockWriter<'a> {
         }
     }
 
-    /// Appends a block and its check; where it begins.
+    /// Appends a block and its checksum. Returns its offset.
     pub(crate) fn block(&mut self, content: &[u8]) -> Result<u64> {
         let offset = self.offset();
         let check = self.checksum.of_block(content, offset);
@@ -130,27 +130,26 @@ impl<'a> BlockWriter<'a> {
         Ok(offset)
     }
 
-    /// A section of these bytes.
+    /// Writes a section with these contents.
     pub(crate) fn section(&mut self, bytes: &[u8]) -> Result<RunSection> {
         let mut section = SectionWriter::new(self);
         section.put(bytes)?;
         section.finish()
     }
 
-    /// The flag that says whether the run is not wanted any more.
+    /// Returns the flag that is set once the run is cancelled.
     pub(crate) fn cancelled(&self) -> &'a AtomicBool {
         self.cancelled
     }
 
-    /// Hands everything to the file, so that it can be read back.
+    /// Writes the buffered bytes to the file, so that they can be read back.
     pub(crate) fn flush(&mut self) -> Result<()> {
         ensure_wanted(self.cancelled)?;
         write_all(&*self.file, &self.buffer, self.written)
             .map_err(StoreError::io(&self.path, "writing a run"))?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
-        // A run of gigabytes in one sync at the end would delay every sync of the log behind it: ext4 writes a
-        // journal in order.
+        // Syncing gigabytes at the end would delay every sync of the log that comes after, because ext4 commits its journal in order.
         if self.written - self.synced > UNSYNCED {
             self.sync()?;
         }
@@ -165,14 +164,14 @@ impl<'a> BlockWriter<'a> {
         Ok(())
     }
 
-    /// Makes the file durable, but for its name.
+    /// Syncs the file, but not the folder that names it.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush()?;
         self.sync()
     }
 }
 
-/// Writes the content of a section piece by piece.
+/// Writes the contents of a section piece by piece.
 pub(crate) struct SectionWriter<'a, 'b> {
     out: &'a mut BlockWriter<'b>,
     page: Vec<u8>,
@@ -220,7 +219,7 @@ impl<'a, 'b> SectionWriter<'a, 'b> {
         })
     }
 
-    /// The error of a write through [`Write`].
+    /// Returns the cause of a failed write through [`Write`].
     pub(crate) fn take_failure(&mut self) -> Option<StoreError> {
         self.failed.take()
     }
@@ -242,7 +241,7 @@ impl Write for SectionWriter<'_, '_> {
     }
 }
 
-/// Reads sealed blocks; every one is checked.
+/// Reads blocks, and verifies the checksum of each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockReader<'a> {
     pub(crate) file: &'a dyn FileHandle,
@@ -251,7 +250,7 @@ pub(crate) struct BlockReader<'a> {
 }
 
 impl BlockReader<'_> {
-    /// The content of the block of so many bytes, check included.
+    /// Reads the block of `stored` bytes, including its checksum, and puts its contents into `into`.
     pub(crate) fn block(&self, offset: u64, stored: usize, into: &mut Vec<u8>) -> Result<()> {
         into.resize(stored, 0);
         read_exact(self.file, into, offset).map_err(|error| match error.kind() {
@@ -271,10 +270,9 @@ impl BlockReader<'_> {
         Ok(())
     }
 
-    /// The content of a section.
+    /// Reads the contents of a section.
     pub(crate) fn section(&self, section: RunSection) -> Result<Vec<u8>> {
-        // Tables are read at random places.
-        // The length is bounded by the file (`RunFooter::fits`).
+        // In a buffer of huge pages, because tables are accessed at random. The length cannot exceed that of the file (`RunFooter::fits`).
         let mut content = huge_page_buffer(section.length as usize);
         self.pages(section, &mut |page| {
             content.extend_from_slice(page);
@@ -283,7 +281,7 @@ impl BlockReader<'_> {
         Ok(content)
     }
 
-    /// Hands on the content of a section page by page.
+    /// Passes the contents of a section to `each`, page by page.
     pub(crate) fn pages(
         &self,
         section: RunSection,
@@ -292,8 +290,7 @@ impl BlockReader<'_> {
         let (mut offset, mut left, mut page) =
             (section.offset, section.length as usize, Vec::new());
         while left > 0 {
-            // The size of a page follows from the length of the section, so that no directory of pages is
-            // stored.
+            // The sizes of pages follow from the length of the section, so no directory of pages is stored.
             let content = left.min(PAGE_CONTENT);
             self.block(offset, content + CHECK, &mut page)?;
             each(&page)?;
@@ -303,14 +300,14 @@ impl BlockReader<'_> {
         Ok(())
     }
 
-    /// Hands on the content of a section in rows of so many bytes.
+    /// Passes the contents of a section to `each`, in rows of `bytes` bytes.
     pub(crate) fn rows(
         &self,
         section: RunSection,
         bytes: usize,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        // A row may begin on one page and end on the next.
+        // A row may start on one page and end on the next.
         let mut begun = Vec::with_capacity(bytes);
         self.pages(section, &mut |page| {
             let missing = (bytes - begun.len()) % bytes;
@@ -326,10 +323,10 @@ impl BlockReader<'_> {
         })
     }
 
-    /// A section of little-endian words of eight bytes.
+    /// Reads a section of little-endian 8-byte words.
     pub(crate) fn words(&self, section: RunSection) -> Result<Vec<u64>> {
         let mut words = Vec::with_capacity(section.length as usize / 8);
-        // A page holds a whole number of words.
+        // Pages hold whole words.
         self.pages(section, &mut |page| {
             words.extend(page.chunks_exact(8).map(fixed));
             Ok(())

@@ -1,4 +1,4 @@
-//! An open run: tables and small parts in memory, documents and indexes of ids read when they are asked for.
+//! An open run: tables and small parts are in memory; documents and indexes of ids are read on demand.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::searches::ContentSearch;
 use crate::settings::IndexShape;
 use crate::time::UnixMillis;
 
-/// An open run.
+/// An open run file.
 pub(crate) struct StoredRun {
     number: u64,
     path: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) struct StoredRun {
     texts: SortedIndex,
     paragraph_codes: SortedIndex,
     paragraph_tables: RunTables,
-    /// Hashes of categories, and lengths of texts; each empty where no document has one.
+    /// Hashes of categories, followed by lengths of texts; either is empty if no document has one.
     categories: Vec<u64>,
     lengths: Vec<u32>,
     tombstones: AtomicBits,
@@ -53,9 +53,9 @@ pub(crate) struct StoredRun {
 /// Takes the number of each document and its sketch, if it has one.
 type EachSketch<'a> = dyn FnMut(u32, Option<&[u8]>) -> Result<()> + 'a;
 
-/// Documents of a run that are looked at one by one to see how many have expired.
+/// Number of documents up to which expired ones are counted one by one.
 const COUNTED: usize = 1 << 14;
-/// Places of the documents of a run, and those without a sketch.
+/// Lists that locate the documents of a run, and those without a sketch.
 struct DocumentLists {
     firsts: Vec<u32>,
     offsets: Vec<u64>,
@@ -63,7 +63,7 @@ struct DocumentLists {
 }
 
 impl DocumentLists {
-    /// Tells whether each block follows the one before, and all documents are below their number.
+    /// Tells whether the lists ascend and are within bounds.
     fn fit(&self, footer: &RunFooter) -> bool {
         let is_below =
             |last: Option<&u32>| last.is_none_or(|&last| u64::from(last) < footer.documents);
@@ -90,10 +90,10 @@ impl std::fmt::Debug for StoredRun {
 }
 
 impl StoredRun {
-    /// Opens a run. What stays in memory is read and checked now.
+    /// Opens a run. The parts that stay in memory are read and verified now.
     ///
     /// # Errors
-    /// Those of the medium, and damage.
+    /// Failures of the medium, and damage.
     pub(crate) fn open(
         fs: &dyn FileSystem,
         path: &Path,
@@ -118,8 +118,7 @@ impl StoredRun {
                 .collect())
         };
         let index = |location| SortedIndex::open(&reader, location);
-        // Tables and lists stay in memory: a search touches no file. What a search only shows (ids, metadata,
-        // texts) stays on the medium.
+        // Tables and lists stay in memory, so a search reads no file. Parts that are only shown (ids, metadata, texts) stay on the medium.
         let (sketches, groups) = RunSketches::open(&reader, &footer, shape)?;
         let paragraph_codes = index(footer.paragraph_codes)?;
         let stored = footer.paragraph_tables;
@@ -168,12 +167,12 @@ impl StoredRun {
         &self.path
     }
 
-    /// Number of documents, including deleted ones.
+    /// Returns the number of documents, including deleted ones.
     pub(crate) fn len(&self) -> usize {
         self.footer.documents as usize
     }
 
-    /// The documents that are deleted or replaced.
+    /// Returns the tombstones, the marks of deleted or replaced documents.
     pub(crate) fn tombstones(&self) -> &AtomicBits {
         &self.tombstones
     }
@@ -182,12 +181,13 @@ impl StoredRun {
         !self.expires.is_empty()
     }
 
-    /// Expiry time of a document, all ones for never.
+    /// Returns the expiry time of a document, all ones for never.
     pub(crate) fn expires(&self, document: u32) -> u64 {
         self.expires.of(document)
     }
 
-    /// Documents that only take space at a time: counted in a small run, else estimated, since this is asked every second.
+    /// Returns the number of documents that only take space at a given time. Expired ones are counted in a small run and estimated in a
+    /// larger one, because this is called every second.
     pub(crate) fn waste(&self, now: UnixMillis) -> usize {
         let (len, tombstones) = (self.len(), self.tombstones.count());
         if !self.any_expires() {
@@ -201,28 +201,28 @@ impl StoredRun {
         if gone >= 1.0 {
             return len;
         }
-        // Whether a document is dead says nothing of when it expires.
+        // Assumes that deleted documents expire like the others.
         tombstones + ((len - tombstones) as f64 * gone) as usize
     }
 
-    /// Number of documents that are live at a time. Some nanoseconds for each of 64 documents, at most for each.
+    /// Counts the documents that are live at a given time. Takes between some nanoseconds for every 64 documents and that much for each.
     pub(crate) fn live(&self, now: UnixMillis) -> usize {
         self.expires.live(now, &self.tombstones)
     }
 
-    /// Tells whether a document is live at a time.
+    /// Tells whether a document is live at a given time.
     pub(crate) fn is_alive(&self, document: u32, now: UnixMillis) -> bool {
         let expired = self.any_expires() && self.expires(document) <= now.0;
         !expired && self.is_there(document)
     }
 
-    /// Tells whether there is such a document, and it has no tombstone.
+    /// Tells whether a document exists and has no tombstone.
     fn is_there(&self, document: u32) -> bool {
         (document as usize) < self.len() && !self.tombstones.get(document as usize)
     }
 
-    /// Tells whether any document of a sketch is live at a time. Skips the documents if none of
-    /// the run ever ends.
+    /// Tells whether any document with a sketch is live at a given time. No document is looked at if the run has no tombstones and none
+    /// expires.
     fn has_live(&self, name: u64, now: UnixMillis) -> bool {
         (self.tombstones.count() == 0 && !self.any_expires())
             || self
@@ -234,7 +234,7 @@ impl StoredRun {
         !self.categories.is_empty() || !self.lengths.is_empty()
     }
 
-    /// Category and length of a document.
+    /// Returns category and length of a document.
     pub(crate) fn traits(&self, document: u32) -> PairTraits {
         let document = document as usize;
         PairTraits {
@@ -243,7 +243,7 @@ impl StoredRun {
         }
     }
 
-    /// Tells whether any document of a sketch is live at a time and compared.
+    /// Tells whether any document with a sketch is live at a given time and admitted by the filter.
     pub(crate) fn has_compared(&self, name: u64, now: UnixMillis, filter: &PairFilter) -> bool {
         if filter.is_open() {
             return self.has_live(name, now);
@@ -252,7 +252,7 @@ impl StoredRun {
             .any(|document| self.is_alive(document, now) && filter.admits(self.traits(document)))
     }
 
-    /// Bytes in memory, roughly.
+    /// Returns the approximate memory in bytes.
     pub(crate) fn resident(&self) -> usize {
         let lists = self.expires.resident() + self.firsts.len() * 4 + self.offsets.len() * 8;
         let groups: usize = self
@@ -282,12 +282,12 @@ impl StoredRun {
         }
     }
 
-    /// Visits name and distance of every sketch within the radius.
+    /// Visits the name of every sketch within the radius, with its distance.
     pub(crate) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u64, u32)) {
         self.sketches.search(sketch, radius, visit);
     }
 
-    /// The same of several at once: visits the place in the list, too.
+    /// Searches for several sketches at once. Visits also get the position of the sketch in the list.
     pub(crate) fn search_group(
         &self,
         sketches: &[Vec<u8>],
@@ -297,23 +297,23 @@ impl StoredRun {
         self.sketches.search_group(sketches, radius, visit);
     }
 
-    /// The documents with the sketch of a name, ascending, dead ones included.
+    /// Returns the documents with a sketch, given its name, in ascending order and including dead ones.
     pub(crate) fn with_sketch(&self, name: u64) -> impl Iterator<Item = u32> + '_ {
         let rank = self.sketches.rank(name);
         rank.into_iter().flat_map(|rank| self.groups.of(rank))
     }
 
-    /// A document.
+    /// Reads a document.
     ///
     /// # Errors
-    /// Those of the medium, and damage.
+    /// Failures of the medium, and damage.
     pub(crate) fn document(&self, document: u32) -> Result<StoredDocument> {
         self.with_bytes(document, |bytes| {
             StoredDocument::decode(&mut ByteDecoder::new(bytes))
         })
     }
 
-    /// Id and metadata of a document. One read.
+    /// Reads id, key and metadata of a document, with a single read.
     pub(crate) fn header(&self, document: u32) -> Result<DocumentHeader> {
         self.with_bytes(document, |bytes| {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes))?;
@@ -326,9 +326,8 @@ impl StoredRun {
     }
 
     fn with_bytes<T>(&self, document: u32, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
-        // The first block begins with document 0 (`DocumentLists::fit`), so there is one before.
-        // One read of about four KiB, then lengths are skipped: documents of a block have no offsets of their
-        // own, which would take eight bytes each in memory.
+        // The first block begins with document 0 (`DocumentLists::fit`), so the subtraction cannot overflow. One read of about four KiB,
+        // then documents before this one are skipped by their lengths: offsets of single documents would take eight bytes each in memory.
         let block = self.firsts.partition_point(|&first| first <= document) - 1;
         let mut bytes = Vec::new();
         self.block(block, &mut bytes)?;
@@ -351,16 +350,16 @@ impl StoredRun {
         self.reader().block(offset, (end - offset) as usize, into)
     }
 
-    /// The document of an id that is not dead, if there is one. Mostly no read, or two.
+    /// Finds the document with an id that has no tombstone; it may have expired. Usually takes no read or two.
     ///
     /// # Errors
-    /// Those of the medium, and damage.
+    /// Failures of the medium, and damage.
     pub(crate) fn find(&self, id: &str, hash: u64) -> Result<Option<u32>> {
-        // Every insert asks every run for its id, and mostly none has it.
+        // Every insert looks up its id in every run, and usually none has it.
         if !self.filter.may_have(hash) {
             return Ok(None);
         }
-        // Read after the visit, which can return no error.
+        // The candidates are read after the visit, because its callback cannot return errors.
         let mut candidates = Vec::new();
         self.ids.find(&self.reader(), hash, &mut |document| {
             if self.is_there(document) {
@@ -368,7 +367,7 @@ impl StoredRun {
             }
             true
         })?;
-        // Equal hashes prove nothing: the id decides.
+        // Hashes may collide, so compare the ids.
         for document in candidates {
             let same = self.with_bytes(document, |bytes| {
                 Some(DocumentOutline::read(ByteDecoder::new(bytes))?.id == id)
@@ -380,10 +379,10 @@ impl StoredRun {
         Ok(None)
     }
 
-    /// Visits the documents with a paragraph, ascending, dead ones included, until told to stop.
+    /// Visits the documents with a paragraph in ascending order, including dead ones, until `each` returns false.
     ///
     /// # Errors
-    /// Those of the medium, and damage.
+    /// Failures of the medium, and damage.
     pub(crate) fn with_paragraph(
         &self,
         paragraph: u64,
@@ -392,15 +391,15 @@ impl StoredRun {
         self.paragraphs.find(&self.reader(), paragraph, each)
     }
 
-    /// The tables of the fingerprints of its paragraphs.
+    /// Returns the tables of paragraph fingerprints.
     pub(crate) fn paragraph_index(&self) -> &TableIndex<u64> {
         self.paragraph_tables.index()
     }
 
-    /// Visits the documents with a paragraph of a fingerprint, ascending, dead ones included, until told to stop.
+    /// Visits the documents with a paragraph of this fingerprint in ascending order, including dead ones, until `each` returns false.
     ///
     /// # Errors
-    /// Those of the medium, and damage.
+    /// Failures of the medium, and damage.
     pub(crate) fn with_paragraph_code(
         &self,
         code: u64,
@@ -409,10 +408,10 @@ impl StoredRun {
         self.paragraph_codes.find(&self.reader(), code, each)
     }
 
-    /// Id and paragraphs of a document. One read.
+    /// Reads id and paragraphs of a document, with a single read.
     ///
     /// # Errors
-    /// Those of the medium, and damage.
+    /// Failures of the medium, and damage.
     pub(crate) fn paragraphs(&self, document: u32) -> Result<(String, Vec<StoredParagraph>)> {
         self.with_bytes(document, |bytes| {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes))?;
@@ -420,10 +419,11 @@ impl StoredRun {
         })
     }
 
-    /// The oldest live document of a text and its id, without those that `skip` hides. Mostly no read, or two.
+    /// Finds the oldest live document that has the text searched for, leaving out those for which `skip` returns true, and returns it with
+    /// its id. Usually takes no read or two.
     ///
     /// # Errors
-    /// Those of the medium, and damage.
+    /// Failures of the medium, and damage.
     pub(crate) fn find_text(
         &self,
         search: &ContentSearch,
@@ -441,7 +441,7 @@ impl StoredRun {
                 {
                     let header = self.header(document);
                     found = header.map(|header| {
-                        // The index has eight bytes of the hash: all sixteen decide.
+                        // The index has only eight bytes of the hash, so compare all sixteen.
                         let is_copy = header.content.is_same_text(&search.content);
                         is_copy.then_some((document, header.id))
                     });
@@ -451,10 +451,10 @@ impl StoredRun {
         found
     }
 
-    /// Visits all documents, dead ones included.
+    /// Visits all documents, including dead ones.
     ///
     /// # Errors
-    /// Those of the medium, damage, and those of `each`.
+    /// Failures of the medium, damage, and errors of `each`.
     pub(crate) fn for_each(&self, each: &mut dyn FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
         let mut bytes = Vec::new();
         for block in 0..self.firsts.len() {
@@ -472,7 +472,7 @@ impl StoredRun {
         Ok(())
     }
 
-    /// The blocks of documents one by one, whole or not: for saving what can be read.
+    /// Passes all documents of intact blocks to `each`, for a salvage. Returns the errors of the other blocks.
     pub(crate) fn salvage(&self, each: &mut dyn FnMut(u32, StoredDocument)) -> Vec<StoreError> {
         let (mut bytes, mut lost) = (Vec::new(), Vec::new());
         for block in 0..self.firsts.len() {
@@ -501,7 +501,7 @@ impl StoredRun {
     /// Visits the sketches of all documents.
     ///
     /// # Errors
-    /// Those of the medium, damage, and those of `each`.
+    /// Failures of the medium, damage, and errors of `each`.
     pub(crate) fn for_each_sketch(&self, each: &mut EachSketch<'_>) -> Result<()> {
         let (mut document, mut absent) = (0, self.absent.iter().peekable());
         let (codes, bytes) = (self.footer.codes, self.shape.form.bytes());
@@ -514,16 +514,16 @@ impl StoredRun {
             document += 1;
             Ok(())
         })?;
-        // Behind the last sketch only documents without one are left.
+        // After the last sketch, only documents without one are left.
         (document..self.len() as u32).try_for_each(|document| each(document, None))
     }
 
-    /// Hashes of ids with their documents, ascending.
+    /// Returns the hashes of ids with their documents, in ascending order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         self.known(self.ids.iter(self.reader()))
     }
 
-    /// Entries whose documents exist; others are damage.
+    /// Turns entries whose documents do not exist into errors.
     fn known<'a>(
         &'a self,
         entries: impl Iterator<Item = Result<IndexEntry>> + 'a,
@@ -542,25 +542,25 @@ impl StoredRun {
         })
     }
 
-    /// Hashes of paragraphs with their documents, ascending.
+    /// Returns the hashes of paragraphs with their documents, in ascending order.
     pub(crate) fn paragraph_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         self.known(self.paragraphs.iter(self.reader()))
     }
 
-    /// Fingerprints of paragraphs with their documents, ascending.
+    /// Returns the fingerprints of paragraphs with their documents, in ascending order.
     pub(crate) fn paragraph_code_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         self.known(self.paragraph_codes.iter(self.reader()))
     }
 
-    /// Keys of texts with their documents, ascending.
+    /// Returns the keys of texts with their documents, in ascending order.
     pub(crate) fn text_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         self.known(self.texts.iter(self.reader()))
     }
 
-    /// Reads and checks everything that opening did not, and how the parts fit each other.
+    /// Reads and verifies everything that was not verified on opening, and checks that the parts are consistent.
     ///
     /// # Errors
-    /// The first damage.
+    /// Failures of the medium, and the first damage.
     pub(crate) fn verify(&self, hash: &dyn Fn(&str) -> u64) -> Result<()> {
         let damaged = |what: &str| Err(StoreError::damaged(&self.path, 0, what));
         let mut ids: Vec<IndexEntry> = Vec::with_capacity(self.len());
@@ -610,7 +610,7 @@ impl StoredRun {
             fits &= codes.get(document as usize) == Some(&sketch.map(sketch_key));
             Ok(())
         })?;
-        // The lists of all sketches hold each document with one once, under its own.
+        // The lists of all sketches must contain each document with a sketch once, under its own sketch.
         let mut listed = 0;
         self.sketches.for_each(&mut |name, code| {
             let mut before = None;
@@ -625,7 +625,7 @@ impl StoredRun {
         if !fits {
             return damaged("the tables are not those of the documents");
         }
-        // As many distinct ones as the tables, and each in them.
+        // There must be as many distinct fingerprints as in the tables, and each must be in them.
         let (mut distinct, tables) = (0, self.paragraph_index());
         self.paragraph_codes.keys(self.reader(), &mut |codes| {
             distinct += codes.len();
@@ -657,7 +657,7 @@ impl StoredRun {
                 "the index of texts is not that of the documents",
             ),
         ] {
-            // All in memory: this is the check of a whole store, on request, and not part of serving.
+            // All entries are sorted in memory: this verifies a whole store on request, and is not part of serving it.
             entries.sort_unstable();
             entries.dedup();
             let mut at = 0;

@@ -1,17 +1,17 @@
-//! Numbers of documents by a 64-bit key, on disk: sorted entries in sealed blocks of one size, of which only the first
-//! keys are held in memory. A lookup reads one block, or two.
+//! An index from 64-bit keys to documents, on disk: sorted entries in checksummed blocks of the same size, of which only the first keys are
+//! in memory. A lookup usually reads one or two blocks.
 
 use super::pages::{BlockReader, BlockWriter, CHECK, IndexLocation};
 use crate::codec::fixed;
 use crate::error::Result;
 
-/// Key and number of the document.
+/// A key, and the number of a document.
 pub(crate) type IndexEntry = (u64, u32);
 
 const ENTRY: usize = 12;
-/// Entries of a block: with its check it stays below 4 KiB.
+/// Number of entries in a block, which stays below 4 KiB including its checksum.
 const ENTRIES: usize = 340;
-/// Keys that are handed on at once.
+/// Number of keys that are passed on at once.
 const KEYS: usize = 8192;
 const STORED: usize = ENTRIES * ENTRY + CHECK;
 
@@ -20,7 +20,7 @@ const STORED: usize = ENTRIES * ENTRY + CHECK;
 pub(crate) struct SortedIndex {
     pub(crate) offset: u64,
     pub(crate) count: u64,
-    /// The first key of each block.
+    /// First key of each block.
     pub(crate) firsts: Vec<u64>,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct SortedIndex {
 pub(super) fn fits(index: &IndexLocation, end: u64) -> bool {
     let blocks = index.count.div_ceil(ENTRIES as u64);
     let entries = index.count.checked_mul(ENTRY as u64);
-    // A block has hundreds of entries: this product cannot overflow.
+    // A block has hundreds of entries, so this product cannot overflow.
     let stored = entries.and_then(|bytes| bytes.checked_add(blocks * CHECK as u64));
     let ends = stored.and_then(|stored| stored.checked_add(index.offset));
     ends.is_some_and(|at| at <= end) && index.first_keys.length == blocks * 8
 }
 
-/// Writes entries that ascend.
+/// Writes entries, which must be in ascending order.
 pub(crate) fn write(
     out: &mut BlockWriter<'_>,
     entries: impl Iterator<Item = Result<IndexEntry>>,
@@ -66,14 +66,14 @@ pub(crate) fn write(
 }
 
 impl SortedIndex {
-    /// Visits the documents of a key, ascending, until `each` returns false.
+    /// Visits the documents of a key in ascending order, until `each` returns false.
     pub(crate) fn find(
         &self,
         reader: &BlockReader<'_>,
         key: u64,
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
-        // Entries of a key may begin in the block before the first one that starts with it.
+        // The entries of a key may start in the block before the first one that begins with it.
         let mut block = self
             .firsts
             .partition_point(|&first| first < key)
@@ -82,7 +82,7 @@ impl SortedIndex {
         while block < self.firsts.len() && self.firsts[block] <= key {
             self.block(reader, block, &mut bytes)?;
             let (entries, _) = bytes.as_chunks::<ENTRY>();
-            // Keys of many documents may fill several blocks; those between are visited from their beginning.
+            // Keys with many documents may span several blocks; the later ones are visited from their beginning.
             let from = entries.partition_point(|entry| fixed(&entry[..8]) < key);
             for entry in &entries[from..] {
                 if fixed(&entry[..8]) != key || !each(fixed(&entry[8..]) as u32) {
@@ -100,12 +100,13 @@ impl SortedIndex {
         reader.block(offset, entries * ENTRY + CHECK, into)
     }
 
-    /// Tells whether a lookup finds the block of the entry in this place: if it is the first of one, its key is listed.
+    /// Tells whether a lookup of `key` finds the block of its entry at position `at`: if the entry is the first of a block, `key` must be
+    /// listed as its first key.
     pub(crate) fn leads_to(&self, at: usize, key: u64) -> bool {
         !at.is_multiple_of(ENTRIES) || self.firsts.get(at / ENTRIES) == Some(&key)
     }
 
-    /// Index of a place in the file of `reader`.
+    /// Opens the index at a location in the file of `reader`.
     pub(crate) fn open(reader: &BlockReader<'_>, location: IndexLocation) -> Result<Self> {
         Ok(Self {
             offset: location.offset,
@@ -114,7 +115,7 @@ impl SortedIndex {
         })
     }
 
-    /// Hands on the distinct keys, ascending, many at a time.
+    /// Passes the distinct keys to `each` in ascending order, many at a time.
     pub(crate) fn keys(
         &self,
         reader: BlockReader<'_>,
@@ -135,7 +136,7 @@ impl SortedIndex {
         each(&keys)
     }
 
-    /// All entries, ascending.
+    /// Returns all entries in ascending order.
     pub(crate) fn iter<'a>(&'a self, reader: BlockReader<'a>) -> SortedEntries<'a> {
         SortedEntries {
             index: self,
@@ -147,7 +148,7 @@ impl SortedIndex {
     }
 }
 
-/// Entries of an index, block by block.
+/// An iterator over the entries of an index, block by block.
 pub(crate) struct SortedEntries<'a> {
     index: &'a SortedIndex,
     reader: BlockReader<'a>,
@@ -165,7 +166,7 @@ impl Iterator for SortedEntries<'_> {
                 return None;
             }
             if let Err(error) = self.index.block(&self.reader, self.next, &mut self.bytes) {
-                // Nothing follows an error: whoever goes on sees the end.
+                // The iterator ends after an error.
                 self.next = self.index.firsts.len();
                 self.bytes.clear();
                 self.at = 0;

@@ -1,4 +1,4 @@
-//! The sources of a run: memtables and other runs. Both keep the order of insertion.
+//! Sources of a run: memtables and other runs. Both preserve the order of insertion.
 
 use std::sync::Arc;
 
@@ -13,36 +13,36 @@ use crate::memtable::MemTable;
 use crate::pair_rule::PairTraits;
 use crate::time::UnixMillis;
 
-/// Entries that ascend.
+/// Entries in ascending order.
 pub(crate) type EntryIter<'a> = Box<dyn Iterator<Item = Result<IndexEntry>> + 'a>;
 
-/// Documents that go into a run. Each method goes over those that live, in one order; they are numbered from zero in it.
+/// A source of documents for a run. All methods visit the live documents in the same order, in which they are numbered from zero.
 pub(crate) trait DocumentSource {
-    /// Number of documents.
+    /// Returns the number of documents.
     fn live(&self) -> u32;
-    /// Their bytes.
+    /// Visits the encoded documents.
     fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
-    /// Their sketches.
+    /// Visits their sketches.
     fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()>;
     /// Tells whether any document may expire.
     fn any_expires(&self) -> bool;
-    /// Expiry times.
+    /// Visits their expiry times.
     fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
     /// Tells whether any document may have a category or a length.
     fn any_traits(&self) -> bool;
-    /// Categories and lengths.
+    /// Visits their categories and lengths.
     fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()>;
-    /// Hashes of their ids.
+    /// Returns the hashes of their ids, as entries in ascending order.
     fn ids(&self) -> Result<EntryIter<'_>>;
-    /// Hashes of their paragraphs.
+    /// Returns the hashes of their paragraphs, as entries in ascending order.
     fn paragraphs(&self) -> Result<EntryIter<'_>>;
-    /// Fingerprints of their paragraphs.
+    /// Returns the fingerprints of their paragraphs, as entries in ascending order.
     fn paragraph_codes(&self) -> Result<EntryIter<'_>>;
-    /// Keys of the hashes of their texts.
+    /// Returns the keys of their texts' hashes, as entries in ascending order.
     fn texts(&self) -> Result<EntryIter<'_>>;
 }
 
-/// The live documents of a memory.
+/// The live documents of a memtable.
 pub(crate) struct MemTableSource {
     memtable: Arc<MemTable>,
     live: RankedBits,
@@ -51,9 +51,8 @@ pub(crate) struct MemTableSource {
 
 impl MemTableSource {
     pub(crate) fn new(memtable: Arc<MemTable>, now: UnixMillis, hasher: IdHasher) -> Self {
-        // Decided once and kept: each section of a run is written in a pass of its own over the same documents,
-        // while deletes go on. A document that dies between two passes must not be in one section and missing
-        // in another.
+        // Decide once which documents are live: each section of a run is written in a separate pass over them, while deletes continue. A
+        // document that dies between two passes must not be in one section and missing from another.
         let live = live_bits_of(memtable.len(), |slot| memtable.is_alive(slot as u32, now));
         Self {
             memtable,
@@ -62,7 +61,7 @@ impl MemTableSource {
         }
     }
 
-    /// Slots that went in.
+    /// Returns the slots that are included.
     pub(crate) fn live_bits(&self) -> &RankedBits {
         &self.live
     }
@@ -75,7 +74,7 @@ impl MemTableSource {
 }
 
 impl MemTableSource {
-    /// Keys of the paragraphs of all documents.
+    /// Returns the keys of the paragraphs of all documents, as entries in ascending order.
     fn paragraph_keys(&self, key: impl Fn(&StoredParagraph) -> Option<u64>) -> EntryIter<'_> {
         let mut all: Vec<IndexEntry> = Vec::new();
         for (slot, number) in self.slots().zip(0..) {
@@ -180,12 +179,12 @@ pub(crate) struct RunSource {
 
 impl RunSource {
     pub(crate) fn new(run: Arc<StoredRun>, now: UnixMillis) -> Self {
-        // As for a memtable: one decision for all passes.
+        // As for a memtable: decide once for all passes.
         let live = live_bits_of(run.len(), |document| run.is_alive(document as u32, now));
         Self { run, live }
     }
 
-    /// Documents that went in.
+    /// Returns the documents that are included.
     pub(crate) fn live_bits(&self) -> &RankedBits {
         &self.live
     }
@@ -193,7 +192,7 @@ impl RunSource {
     fn renumber<'a>(&'a self, entries: EntryIter<'a>) -> EntryIter<'a> {
         Box::new(entries.filter_map(|entry| match entry {
             Ok((key, document)) => {
-                // Ranks ascend with the documents, so the entries stay sorted.
+                // Ranks ascend with the document numbers, so the entries stay sorted.
                 let live = self.live.get(document as usize);
                 live.then(|| Ok((key, self.live.rank(document as usize))))
             }
@@ -264,7 +263,7 @@ impl DocumentSource for RunSource {
     }
 }
 
-/// The entries of all sources, ascending, with the documents numbered through.
+/// Merges the entries of all sources in ascending order, numbering documents consecutively across sources.
 pub(super) fn merged<'a>(
     sources: &[&'a dyn DocumentSource],
     of: &dyn Fn(&'a dyn DocumentSource) -> Result<EntryIter<'a>>,
@@ -277,7 +276,7 @@ pub(super) fn merged<'a>(
         base += source.live();
         let mut next = move || {
             let entry = entries.next()?;
-            // The engine refuses a run of more documents than 32 bits number.
+            // The engine does not write runs with more documents than fit in 32 bits.
             Some(entry.map(|(key, document)| (key, document + first)))
         };
         if let Some(head) = next() {
@@ -285,7 +284,7 @@ pub(super) fn merged<'a>(
         }
     }
     Ok(std::iter::from_fn(move || {
-        // Errors first; else the least. There are a handful of sources.
+        // Errors first, otherwise the smallest entry. There are only a few sources.
         let order = |head: &Result<IndexEntry>| head.as_ref().ok().copied();
         let least = (0..heads.len()).min_by_key(|&at| order(&heads[at].0))?;
         let (head, next) = &mut heads[least];

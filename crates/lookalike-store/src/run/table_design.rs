@@ -1,19 +1,19 @@
-//! Designs of a run's tables: by how many fingerprints there are, and by which of their bits tell them apart.
+//! Designs of a run's tables, chosen by the number of fingerprints and by which of their bits vary.
 //!
-//! Blocks of neighbouring bits are good addresses where bits are even. A block that all fingerprints share (pages of one template, or
-//! fingerprints that somebody made) would be one bucket with all of them, so the bits are dealt out: each block gets its share
-//! of those that are split most evenly. Any order of the bits keeps a design complete.
+//! Blocks of neighbouring bits are good addresses if bits are evenly distributed. If all fingerprints agree in a block (pages of one
+//! template, or crafted fingerprints), they would all be in one bucket. So bits are dealt out to the blocks such that each gets an equal
+//! share of the bits that split the fingerprints most evenly. A design is complete under any permutation of the bits.
 
 use lookalike_hamming::{BitBalance, CostConstants, Design, Family, Layout, PlanLimits, plan};
 
-/// Fingerprints below which no design is worth the milliseconds of planning.
+/// Number of fingerprints below which planning is not worth its milliseconds.
 const FEW: usize = 1 << 14;
-/// Documents beyond which tables take as little memory as they can.
+/// Number of fingerprints beyond which tables are chosen for minimal memory.
 const MANY: usize = 1 << 20;
-/// Fingerprints that are looked at.
+/// Maximum number of fingerprints in a sample.
 const SAMPLED: usize = 1 << 16;
 
-/// Fingerprints evenly spaced over a run, in the order of its documents.
+/// A sample of fingerprints, evenly spaced in the order of documents.
 #[derive(Debug)]
 pub(super) struct CodeSample {
     step: usize,
@@ -22,7 +22,7 @@ pub(super) struct CodeSample {
 }
 
 impl CodeSample {
-    /// A sample of so many fingerprints.
+    /// Creates a sample for a run of `count` fingerprints.
     pub(super) fn of(count: usize) -> Self {
         Self {
             step: count.div_ceil(SAMPLED).max(1),
@@ -31,7 +31,7 @@ impl CodeSample {
         }
     }
 
-    /// Takes a fingerprint, or lets it pass.
+    /// Adds a fingerprint to the sample if it is its turn.
     pub(super) fn see(&mut self, code: u64) {
         if self.seen.is_multiple_of(self.step) {
             self.codes.push(code);
@@ -39,7 +39,7 @@ impl CodeSample {
         self.seen += 1;
     }
 
-    /// A design with its bits dealt out by the sample.
+    /// Permutes the bits of a design according to the sample.
     fn dealt(&self, design: Design) -> Design {
         let balance = BitBalance::sample(&self.codes, self.codes.len());
         if balance.worst_bias() == 0.0 {
@@ -49,12 +49,12 @@ impl CodeSample {
     }
 }
 
-/// Tables for few fingerprints: as many as there are, up to four, with exact keys.
+/// Returns a design for few fingerprints: one table more than the radius, but at most four unless the radius is larger than 16.
 pub(super) fn small_design(radius: u32, sample: &CodeSample) -> Design {
-    // More tables mean exact keys, but each takes memory and a cache miss; beyond a radius of 16 budgets would
+    // More tables mean smaller budgets, but each takes memory and costs a cache miss. With four tables, budgets beyond a radius of 16 would
     // grow past four, whose probes outnumber the codes of a small run.
     let count = (radius + 1).min(4.max(radius.div_ceil(4)));
-    // Budgets with one more for each table add up to the radius plus one: the general pigeonhole principle.
+    // The budgets plus one for each table add up to the radius plus one (the general pigeonhole principle).
     let left = radius + 1 - count;
     let budgets: Vec<u32> = (0..count)
         .map(|at| left / count + u32::from(at < left % count))
@@ -63,13 +63,12 @@ pub(super) fn small_design(radius: u32, sample: &CodeSample) -> Design {
     sample.dealt(design.unwrap_or_else(|_| Design::scan(64, radius)))
 }
 
-/// The fastest design of packed tables, of as few as the radius needs when there are many fingerprints.
+/// Returns the fastest design of packed tables; for many fingerprints, the fastest with as few tables as possible.
 pub(super) fn large_design(radius: u32, codes: usize, sample: &CodeSample) -> Design {
     if codes < FEW {
         return small_design(radius, sample);
     }
-    // With one more for each table, budgets of one reach the radius with this many; fewer tables need budgets
-    // of two.
+    // With this many tables, budgets of one are enough for the radius; fewer tables would need budgets of two.
     let fewest = radius as usize / 2 + 1;
     let most = if codes > MANY { fewest } else { fewest.max(4) };
     let plans = plan(
@@ -84,7 +83,7 @@ pub(super) fn large_design(radius: u32, codes: usize, sample: &CodeSample) -> De
             && costed.design.tables().len() <= most
             && costed.design.family() != &Family::Scan
     });
-    // By assumed costs, not by measured ones: a run must be the same file on every machine that merges it.
+    // By assumed instead of measured costs, because a run must be the same file on every machine that merges it.
     let best = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns));
     best.map_or_else(
         || small_design(radius, sample),

@@ -1,4 +1,4 @@
-//! The search structures of a run: tables of fingerprints, or an index of longer sketches, and the documents of each.
+//! The search structures of a run: tables of fingerprints, or an index of sketches of other forms, and the documents of each sketch.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,20 +15,20 @@ use crate::error::{Result, StoreError};
 use crate::place_index::PlaceIndex;
 use crate::settings::IndexShape;
 
-/// The distinct sketches of a run. Each has a name: a fingerprint is its own, longer ones are numbered.
+/// The distinct sketches of a run. Each has a name: 64-bit fingerprints are their own names, other sketches are numbered.
 pub(super) enum RunSketches {
     Codes(RunTables),
     Places(Box<PlaceIndex>),
 }
 
-/// The fingerprint tables of a run.
+/// The fingerprint tables of a run, stored in it or built when it is opened.
 pub(super) enum RunTables {
     Stored(Box<IndexFile<u64>>),
     Made(Box<TableIndex<u64>>),
 }
 
 impl RunSketches {
-    /// Reads or builds what documents are found by, and lists those of each sketch.
+    /// Reads or builds the search structure, and the lists of the documents of each sketch.
     pub(super) fn open(
         reader: &BlockReader<'_>,
         footer: &RunFooter,
@@ -54,7 +54,7 @@ impl RunSketches {
         Ok((Self::Places(Box::new(index)), groups))
     }
 
-    /// The rank of a name, by which its documents are listed.
+    /// Returns the rank of a sketch, given its name, under which its documents are listed.
     pub(super) fn rank(&self, name: u64) -> Option<usize> {
         match self {
             Self::Codes(tables) => tables.index().rank(name),
@@ -62,11 +62,11 @@ impl RunSketches {
         }
     }
 
-    /// Visits name and distance of every sketch within the radius.
+    /// Visits the name of every sketch within the radius, with its distance.
     pub(super) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u64, u32)) {
         match self {
             Self::Codes(tables) => {
-                // The radius was checked against that of the collection, which all tables were made for.
+                // The radius was checked against that of the collection, for which all tables were made.
                 let found = tables.index().search(fixed(sketch), radius, visit);
                 debug_assert!(found.is_ok());
             }
@@ -76,7 +76,7 @@ impl RunSketches {
         }
     }
 
-    /// The same of several at once: visits the place in the list, too.
+    /// Searches for several sketches at once. Visits also get the position of the sketch in the list.
     pub(super) fn search_group(
         &self,
         sketches: &[Vec<u8>],
@@ -99,7 +99,7 @@ impl RunSketches {
         }
     }
 
-    /// Visits the name of every sketch, and the key of its bytes.
+    /// Visits the name of every sketch, with the key of its bytes.
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
         match self {
             Self::Codes(tables) => tables.index().for_each(&mut |code| visit(code, code)),
@@ -108,7 +108,7 @@ impl RunSketches {
         }
     }
 
-    /// Bytes in memory.
+    /// Returns the memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Codes(tables) => tables.index().bytes(),
@@ -117,7 +117,7 @@ impl RunSketches {
     }
 }
 
-/// The documents with a sketch, ascending: all but those that are listed.
+/// Returns the documents with a sketch in ascending order: all but those listed in `absent`.
 fn with_sketch(absent: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let mut absent = absent
         .chunks_exact(4)
@@ -134,7 +134,7 @@ impl RunTables {
         }
     }
 
-    /// Reads stored tables, or builds those of a small run.
+    /// Reads the stored tables of a run, or builds those of a small run.
     fn open(
         reader: &BlockReader<'_>,
         footer: &RunFooter,
@@ -169,7 +169,7 @@ impl RunTables {
         Ok((tables, groups))
     }
 
-    /// Reads stored tables of fingerprints of paragraphs, or builds those of a few.
+    /// Reads the stored tables of paragraph fingerprints, or builds them if there are few.
     pub(super) fn of_paragraphs(
         reader: &BlockReader<'_>,
         stored: RunSection,
@@ -187,10 +187,10 @@ impl RunTables {
         Self::made(reader, &all, radius)
     }
 
-    /// Tables of a section.
+    /// Reads the tables in a section.
     fn stored(reader: &BlockReader<'_>, section: RunSection, radius: u32) -> Result<Self> {
         let tables = load_tables(reader, section)?;
-        // A smaller radius would miss neighbours without a word; a larger one only costs time.
+        // Tables for a smaller radius would silently miss neighbours; those for a larger one only cost time.
         if tables.index().design().radius() < radius {
             let what = "the tables are for a smaller radius";
             return Err(StoreError::damaged(reader.path, section.offset, what));
@@ -198,7 +198,7 @@ impl RunTables {
         Ok(Self::Stored(Box::new(tables)))
     }
 
-    /// Tables of a few fingerprints.
+    /// Builds tables of a few fingerprints.
     fn made(reader: &BlockReader<'_>, codes: &[u64], radius: u32) -> Result<Self> {
         let mut sample = CodeSample::of(codes.len());
         codes.iter().for_each(|&code| sample.see(code));
@@ -208,7 +208,7 @@ impl RunTables {
     }
 }
 
-/// The tables of a section, in memory.
+/// Reads the tables in a section into memory.
 pub(super) fn load_tables(reader: &BlockReader<'_>, section: RunSection) -> Result<IndexFile<u64>> {
     let bytes = share(reader.section(section)?);
     IndexFile::open(bytes).map_err(|error| {
@@ -240,7 +240,7 @@ pub(super) fn group_by_code(
             }
             Ok(())
         });
-        // `build` replays twice and knows no errors: the first is kept for the end.
+        // `build` replays twice and its callback cannot return errors, so keep the first error until the end.
         failed = failed.take().or(read.err());
     });
     failed.map_or(Ok(groups), Err)

@@ -1,4 +1,4 @@
-//! Writing a run from one source of documents or several.
+//! Writing a run from one or more sources of documents.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -20,24 +20,24 @@ use crate::error::{Result, StoreError};
 use crate::fs::FileSystem;
 use crate::settings::IndexShape;
 
-/// Bytes of documents that are put into one block.
+/// Size in bytes up to which documents share a block.
 const BLOCK: usize = 4096;
 
-/// Options of a new run.
+/// Parameters of a new run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOptions {
     pub(crate) identity: FileIdentity,
     pub(crate) shape: IndexShape,
-    /// Tables of no more fingerprints than this are made when a run is opened.
+    /// Maximum number of fingerprints whose tables are not stored, but built when the run is opened.
     pub(crate) small: usize,
-    /// Memory for sorting.
+    /// Memory in bytes for sorting.
     pub(crate) scratch: usize,
 }
 
-/// Writes the live documents of some sources, one after the other; the file is durable, but for its name.
+/// Writes the live documents of several sources, one source after the other, and syncs the file, but not the folder that names it.
 ///
 /// # Errors
-/// Those of the medium, damage found in the sources, and [`StoreError::Closed`] once it is `cancelled`.
+/// Failures of the medium, damage found in the sources, and [`StoreError::Closed`] once it is `cancelled`.
 pub(crate) fn write_run(
     fs: &dyn FileSystem,
     path: &Path,
@@ -72,13 +72,12 @@ fn write_documents(
     footer: &mut RunFooter,
     sources: &[&dyn DocumentSource],
 ) -> Result<()> {
-    // Blocks of about a page of the system: reading one document reads one page or two, and the check covers no
-    // more than that.
+    // Blocks are about the size of a system page, so that reading a document reads one or two pages, and its checksum covers no more.
     let (mut block, mut in_block, mut count) = (Vec::with_capacity(2 * BLOCK), 0_u32, 0_u32);
     let (mut firsts, mut offsets) = (Vec::new(), Vec::new());
     for source in sources {
         source.documents(&mut |bytes| {
-            // A document is never divided: a long one gets a block of its own.
+            // Documents are not divided: a long one gets a block of its own.
             if in_block > 0 && block.len() + bytes.len() > BLOCK {
                 firsts.extend_from_slice(&(count - in_block).to_le_bytes());
                 offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
@@ -127,15 +126,15 @@ fn write_sketches(
     Ok(())
 }
 
-/// Fingerprints that are in the file of a run.
+/// Fingerprints that have been written to the file of a run.
 enum CodeList {
-    /// Of the documents, in their order.
+    /// Those of the documents, in the order of documents.
     Documents(RunSection),
-    /// Distinct ones of the paragraphs.
+    /// The distinct ones of the paragraphs.
     Paragraphs(SortedIndex),
 }
 
-/// The codes of a run, from its file.
+/// Reads the codes of a run back from its file.
 struct StoredCodes<'a> {
     reader: BlockReader<'a>,
     list: &'a CodeList,
@@ -168,7 +167,8 @@ impl CodeSource<u64> for StoredCodes<'_> {
     }
 }
 
-/// Tables and the documents of each fingerprint; nothing where few are, and of longer sketches, whose index is made anew.
+/// Writes the tables and the lists of the documents of each fingerprint. Writes nothing if there are few fingerprints, or for other
+/// sketches, whose index is built when the run is opened.
 fn write_tables(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
@@ -189,11 +189,11 @@ fn write_tables(
         path: &path,
         checksum: out.checksum(),
     };
-    // Read back rather than kept: the writer of tables streams them, and reading them checks what was written.
+    // Read the tables back instead of keeping them: their writer streams them, and reading verifies what was written.
     let tables = load_tables(&reader, footer.tables)?;
     let absent = reader.section(footer.absent)?;
     let groups = group_by_code(&reader, footer, &absent, tables.index(), out.cancelled())?;
-    // The lists of documents follow; both together would double the memory of a merge.
+    // The lists of documents are written next; keeping the tables as well would double the memory of a merge.
     drop(tables);
     for (section, words) in [&mut footer.starts, &mut footer.order]
         .into_iter()
@@ -208,7 +208,7 @@ fn write_tables(
     Ok(())
 }
 
-/// Tables of the fingerprints of paragraphs; nothing where few are.
+/// Writes the tables of paragraph fingerprints. Writes nothing if there are few.
 fn write_paragraph_tables(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
@@ -231,7 +231,7 @@ fn write_paragraph_tables(
     Ok(())
 }
 
-/// A fingerprint index of codes that are in the file that is being written, at most `count` of them.
+/// Writes a fingerprint index of at most `count` codes that are in the file being written.
 fn write_index(
     out: &mut BlockWriter<'_>,
     list: &CodeList,
@@ -239,7 +239,7 @@ fn write_index(
     radius: u32,
     options: &RunOptions,
 ) -> Result<RunSection> {
-    // The codes are read back.
+    // The codes are read back from the file.
     out.flush()?;
     let path = out.path().to_owned();
     let path = path.as_path();
@@ -273,11 +273,11 @@ fn write_index(
         while writer.next_table::<u64>(&source, None, limits)? {}
         writer.finish().map(drop)
     })();
-    // Through `Write` only an `io::Error` comes back: the section keeps the cause.
+    // Through `Write`, only an `io::Error` comes back; the section keeps its cause.
     if let Some(error) = section.take_failure() {
         return Err(error);
     }
-    // What is given up fails as a read does.
+    // If the run was cancelled, the build has failed like a read: return the cancellation.
     ensure_wanted(cancelled)?;
     built.map_err(failed)?;
     section.finish()
@@ -299,7 +299,7 @@ fn write_expiry(
     Ok(())
 }
 
-/// Categories and lengths, each only where any document has one.
+/// Writes categories and lengths, each only if any document has one.
 fn write_traits(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
@@ -335,7 +335,7 @@ fn write_ids(
     footer: &mut RunFooter,
     sources: &[&dyn DocumentSource],
 ) -> Result<()> {
-    // Filled on the way: the entries pass by once, in the order of their hashes.
+    // Filled while the entries are written, in the order of their hashes.
     let mut filter = IdFilter::new(footer.documents as usize);
     let entries = merged(sources, &|source| source.ids())?;
     let recorded_time = entries.inspect(|entry| {

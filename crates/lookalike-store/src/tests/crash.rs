@@ -1,5 +1,5 @@
-//! Power cuts at every call, also while starting again and in that start's own start: what was acknowledged is there, and
-//! of the group that was being written all or nothing.
+//! Power cuts at every call, including during recovery and during the recovery after that: acknowledged writes survive, and the group that
+//! was being written survives entirely or not at all.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::log::SECTOR;
 use crate::operations::WriteOp;
 use crate::settings::StoreTuning;
 
-/// A life and all its crashes.
+/// A run of random writes, and its crash points.
 struct Life {
     random_writes: RandomWrites,
     tuning: StoreTuning,
@@ -28,13 +28,13 @@ struct Life {
     crashes: Vec<CrashPoint>,
 }
 
-/// Some groups of writes, with everything that happens behind the scenes between them.
+/// Commits groups of writes, with background work between them.
 fn live(seed: u64, lie: Option<IgnoredSync>) -> Life {
     let mut random_writes = RandomWrites::new(seed, 12);
     let mut tuning = random_writes.tuning();
     tuning.memory_documents = 4 + random_writes.rng.below(12) as usize;
     if !random_writes.rng.one_in(6) {
-        // Tables in files take long to plan; most lives do without.
+        // Planning stored tables takes long, so most lives do without.
         tuning.small_run = tuning.small_run.max(100);
     }
     let fs = SimulatedFs::new();
@@ -51,7 +51,7 @@ fn live(seed: u64, lie: Option<IgnoredSync>) -> Life {
         let mut model = history.last().cloned().expect("the beginning");
         let now = model.now(random_writes.now);
         let expected: Vec<_> = group.iter().map(|batch| model.write(batch)).collect();
-        // A cut within the call finds the state after it, or the one before.
+        // A cut within the call leaves the state after it or the one before.
         history.push(model);
         let heard = commit(&engine, group, now);
         fs.mark(step + 1);
@@ -84,7 +84,7 @@ fn live(seed: u64, lie: Option<IgnoredSync>) -> Life {
 }
 
 impl Life {
-    /// Starts again after a cut; why what is there is not what should be.
+    /// Restarts after a cut. Returns an error if the state found is not a valid one.
     fn survives(&self, crash: &CrashPoint, seed: u64) -> Result<u64, String> {
         let mut rng = TestRng::new(seed);
         if rng.one_in(6) {
@@ -92,7 +92,7 @@ impl Life {
         }
         let mut fs = crash.cut(rng.next_u64());
         let mut cuts = 1;
-        // The power fails again while the collection is opened and put in order, and again after that.
+        // The power may fail again during recovery, and again during the next one.
         while cuts < 6 && rng.one_in(if cuts == 1 { 5 } else { 2 }) {
             fs = self.cut_in_recovery(&fs, &mut rng)?;
             cuts += 1;
@@ -109,7 +109,7 @@ impl Life {
         Ok(cuts)
     }
 
-    /// Opens and puts in order, and cuts the power at some call of that.
+    /// Opens and recovers the collection, and cuts the power at some call meanwhile.
     fn cut_in_recovery(&self, fs: &SimulatedFs, rng: &mut TestRng) -> Result<SimulatedFs, String> {
         fs.record();
         let engine = open(fs, self.tuning).map_err(|error| error.to_string())?;
@@ -120,7 +120,7 @@ impl Life {
         Ok(crashes[rng.below(crashes.len() as u64) as usize].cut(rng.next_u64()))
     }
 
-    /// The process is killed, another one starts and shows what it finds, and then the power fails.
+    /// Kills the process, starts another one and reads what it finds, and then cuts the power.
     fn survives_a_kill(&self, crash: &CrashPoint, rng: &mut TestRng) -> Result<(), String> {
         let fs = crash.kill();
         let engine = open(&fs, self.tuning).map_err(|error| error.to_string())?;
@@ -150,7 +150,7 @@ impl Life {
     ) {
         let mut random_writes = self.random_writes.clone();
         random_writes.rng = rng.clone();
-        // A group that was lost, or a closing frame, may have told a later time.
+        // A group that was lost, or a closing frame, may have reported a later time.
         model.now(engine.stats().time);
         for _ in 0..4 {
             random_writes.pass_time();
@@ -167,7 +167,7 @@ impl Life {
         compare_all(&engine, &mut model, &mut random_writes);
     }
 
-    /// Cuts the power at each recorded call, some times each; how often, and the first failure.
+    /// Cuts the power several times at each recorded call. Returns the number of cuts and the first failure.
     fn crash(&self, times: u64, seed: u64) -> (u64, Option<String>) {
         let mut cuts = 0;
         for (at, crash) in self.crashes.iter().enumerate() {
@@ -196,7 +196,7 @@ fn is(engine: &CollectionEngine, model: &Model) -> bool {
 #[expect(clippy::print_stdout, reason = "the campaign shows how much it did")]
 fn no_acknowledged_write_is_lost_in_any_power_cut() {
     let wanted = share(100_000);
-    // Another campaign draws other lives.
+    // Another campaign uses other seeds.
     let beginning = std::env::var("STORE_TEST_SEED").ok();
     let beginning: u64 = beginning.and_then(|text| text.parse().ok()).unwrap_or(0);
     let run = |first: u64| {
@@ -224,7 +224,7 @@ fn is_found(lie: Option<IgnoredSync>) -> bool {
     })
 }
 
-/// A collection to which three groups were written, one after the other; the last was closed if `closed`.
+/// Creates a collection to which three groups were written in turn; the last is followed by a closing frame if `closed`.
 fn three_groups(closed: bool) -> (SimulatedFs, Model) {
     let random_writes = RandomWrites::new(8, 30);
     let fs = SimulatedFs::new();
@@ -269,7 +269,7 @@ fn a_flipped_bit_in_the_last_group_is_no_torn_write_once_the_group_is_closed() {
         flipped[at] ^= 0x10;
         fs.damage(&log(1), Some(flipped));
         match open(&fs, TUNING) {
-            // What is flipped in the closing frame itself costs nothing.
+            // A flipped bit in the closing frame itself loses nothing.
             Ok(engine) => assert!(
                 is(&engine, &model),
                 "byte {at}: acknowledged documents are gone"
@@ -291,7 +291,7 @@ fn recovery_writes_no_byte_of_the_log_that_it_finds() {
         recovered.files().contains_key(&log(3)),
         "it goes on in a new log; file 2 is a part of the scheme"
     );
-    // Whatever happens to the end of the old one from now on: the last group is in the new one.
+    // From now on the end of the old log no longer matters, because the new one contains the last group.
     let engine = open(&recovered, TUNING).expect("it opens again");
     let mut garbage = before.clone();
     let end = before.iter().rposition(|&byte| byte != 0).expect("frames");

@@ -1,5 +1,5 @@
-//! Every byte flipped, every file cut at every length, removed, or exchanged: it is told, by the name of the file, and
-//! nothing that is answered is wrong.
+//! Damage of every kind: every byte flipped, and every file truncated at every length, removed, or exchanged. It is reported with the name
+//! of the file, and no answer is wrong.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ fn subject(seed: u64, orderly: bool) -> Subject {
     random_writes.settings.radius = 3;
     random_writes.settings.keep.paragraphs = true;
     random_writes.settings.time_to_live = None;
-    // Files with all sections.
+    // Settings with which files have all sections.
     random_writes.settings.pairs = PairRule::default().within("site").length_share(0.5);
     let mut model = Model::new(&random_writes.settings);
     let fs = SimulatedFs::new();
@@ -72,7 +72,7 @@ fn subject(seed: u64, orderly: bool) -> Subject {
 
 impl Subject {
     fn file(&self, kind: &str) -> &(PathBuf, Vec<u8>) {
-        // The newest of its kind.
+        // The newest file of its kind.
         let mut files = self.files.iter().rev();
         let found = files.find(|(path, _)| path.to_str().expect("ours").ends_with(kind));
         found.expect("there is one")
@@ -82,7 +82,7 @@ impl Subject {
         self.files.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// File and place of a byte of all.
+    /// Returns the file that contains a byte, given the byte's position in all files together, and its offset there.
     fn place(&self, mut at: usize) -> (&Path, &[u8], usize) {
         for (path, bytes) in &self.files {
             if at < bytes.len() {
@@ -93,7 +93,7 @@ impl Subject {
         panic!("beyond the last byte");
     }
 
-    /// Damage is found, in this file; and whatever is answered in spite of it is right.
+    /// Checks that the damage is reported for this file, and that any answers given in spite of it are right.
     fn is_told(&self, path: &Path, bytes: Option<Vec<u8>>, how: &str) {
         let fs = self.fs.copy();
         fs.damage(path, bytes);
@@ -105,7 +105,7 @@ impl Subject {
             | StoreError::Version { path, .. } => path,
             other => panic!("{how}: {other}"),
         };
-        // The mark of an orderly end tells of a log that is cut.
+        // For a truncated log, the error may name the mark of a clean shutdown.
         assert_eq!(named, path, "{how}: {told}");
         if let Ok(engine) = open(&fs, TUNING) {
             let mut all = Vec::new();
@@ -128,7 +128,7 @@ impl Subject {
     }
 }
 
-/// So many of all, evenly drawn, by two threads.
+/// Calls `each` for `wanted` random numbers below `count`, in two threads.
 fn sample(count: usize, wanted: u64, each: impl Fn(usize) + Sync) {
     let run = |first: u64| {
         let mut rng = TestRng::new(first);
@@ -169,7 +169,7 @@ fn any_cut_file_is_told() {
     let subject = subject(4, true);
     sample(subject.bytes(), share(10_000), |at| {
         let (path, bytes, at) = subject.place(at);
-        // Zeros behind the frames of the log may be missing: they say nothing.
+        // Missing zeros after the frames of a log do not matter.
         if path.to_str().is_some_and(|path| path.ends_with(".log"))
             && bytes[at..].iter().all(|&byte| byte == 0)
         {

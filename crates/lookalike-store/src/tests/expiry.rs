@@ -1,4 +1,4 @@
-//! Expiry of documents when nothing happens but time.
+//! Expiry of documents when only time passes.
 
 use lookalike::{Fingerprint, Scheme};
 
@@ -21,7 +21,7 @@ fn engine(fs: &SimulatedFs) -> CollectionEngine {
     open(fs, tuning).expect("it opens")
 }
 
-/// Inserts documents, some of which end.
+/// Inserts documents with the given expiry.
 fn insert(engine: &CollectionEngine, numbers: std::ops::Range<u64>, expires: Option<UnixMillis>) {
     let document = |number| StoredDocument {
         expires,
@@ -82,7 +82,8 @@ fn memory_of_which_most_documents_live_is_left_alone() {
     );
 }
 
-/// A change of expiry counted as the bytes of its id, but its whole document goes to the log: all were refused as one batch that is too large.
+/// A change of expiry was counted as the bytes of its id, although its whole document goes to the log, so all were refused as one batch
+/// that is too large.
 #[test]
 fn new_expiries_of_large_documents_that_come_together_are_written() {
     const LARGE: u64 = 9;
@@ -108,7 +109,7 @@ fn new_expiries_of_large_documents_that_come_together_are_written() {
             expires: Some(END),
         }]
     };
-    // One request alone cannot be divided.
+    // A single request cannot be divided.
     let alone = (0..LARGE).flat_map(expire).collect();
     for result in commit(&engine, vec![alone], UnixMillis(1500)) {
         let error = result.expect_err("too large for a frame");

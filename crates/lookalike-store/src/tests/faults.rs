@@ -1,5 +1,5 @@
-//! The medium fails at the n-th call of a fixed script, for every n: what was acknowledged stays, reads go on, and nothing
-//! half done is ever seen.
+//! A fault at the n-th call of a fixed script, for every n: acknowledged writes survive, reads continue, and no partial change is ever
+//! visible.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::error::StoreError;
 use crate::fs::{InjectedFault, SimulatedFs};
 use crate::settings::StoreTuning;
 
-/// Result of a script.
+/// The result of a script.
 struct Story {
     model: Model,
-    /// The other valid state, if writing stopped within a group.
+    /// The other valid state, if writes stopped within a group.
     maybe: Option<Model>,
     refused: u32,
 }
@@ -34,7 +34,7 @@ fn random_writes() -> RandomWrites {
     random_writes
 }
 
-/// The script: groups of writes, with runs made and merged between them. Failures are borne.
+/// Plays the script: groups of writes, with flushes and merges between them. Failures are tolerated.
 fn play(fs: &SimulatedFs, full: bool) -> Story {
     let mut random_writes = random_writes();
     let mut story = Story {
@@ -47,7 +47,7 @@ fn play(fs: &SimulatedFs, full: bool) -> Story {
         random_writes.pass_time();
         let group: Vec<_> = (0..2).map(|_| random_writes.batch()).collect();
         if step == 12 {
-            // An end and a new start in between.
+            // Close and reopen in between.
             if let Some(engine) = engine.take() {
                 let _ = engine.close();
             }
@@ -111,13 +111,13 @@ impl Story {
             all.push(document);
             Ok(())
         });
-        // The one call that fails may be a read.
+        // The read may be the call that fails.
         if read.is_ok() {
             assert_eq!(all, self.model.all());
         }
     }
 
-    /// After a new start it is known what became of the group that stopped the writing.
+    /// Determines after a restart whether the group at which writes stopped was written.
     fn settle(&mut self, engine: &CollectionEngine) {
         let Some(maybe) = self.maybe.take() else {
             return;
@@ -130,7 +130,7 @@ impl Story {
             })?;
             Ok::<_, StoreError>(all == maybe.all())
         };
-        // Only one call fails.
+        // Only one call fails, so retry once.
         if stands()
             .or_else(|_| stands())
             .expect("all documents are read")
@@ -139,13 +139,13 @@ impl Story {
         }
     }
 
-    /// Takes over the state after a restart: everything acknowledged, and perhaps the group that stopped it.
+    /// Tells whether the state after a restart is valid: everything acknowledged, perhaps with the group at which writes stopped.
     fn stands(&self, engine: &CollectionEngine) -> bool {
         [Some(&self.model), self.maybe.as_ref()]
             .into_iter()
             .flatten()
             .any(|model| {
-                // Time went on while writing had stopped, and does not go back.
+                // The time advanced while writes were stopped, and does not go back.
                 let mut model = model.clone();
                 let now = model.now(self.model.time);
                 let mut all = Vec::new();
@@ -159,7 +159,7 @@ impl Story {
     }
 }
 
-/// Plays the script with a fault at each call; how many there were.
+/// Plays the script with a fault at each call. Returns the number of calls.
 fn every_call(fault: InjectedFault) -> u64 {
     let mut call = 0;
     loop {
@@ -174,7 +174,7 @@ fn every_call(fault: InjectedFault) -> u64 {
             return calls;
         }
         fs.heal();
-        // A new start finds it, and so it does after the power failed.
+        // A restart finds a valid state, also after a power failure.
         for fs in [fs.copy(), fs.cut(call), fs.cut(call ^ 77)] {
             let engine = open(&fs, TUNING)
                 .unwrap_or_else(|error| panic!("{fault:?} at call {call}: {error}"));
@@ -214,7 +214,7 @@ fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
         fs.fail_at(fs.calls() + call, InjectedFault::Full);
         let mut story = play(&fs, true);
         assert!(story.maybe.is_none(), "a full disk stops nothing for good");
-        // It opens without any room, and then there is some.
+        // The collection opens on a full disk, and then there is space again.
         let engine =
             open(&fs, TUNING).unwrap_or_else(|error| panic!("full at call {call}: {error}"));
         assert!(story.stands(&engine), "full at call {call}");
@@ -233,7 +233,7 @@ fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
     }
 }
 
-/// Plays the script with a lack that begins at each call and passes at the end: nothing stops for good.
+/// Plays the script with a shortage that begins at each call in turn and passes at the end: nothing stops permanently.
 fn every_lack(fault: InjectedFault) {
     let calls = {
         let fs = SimulatedFs::new();
@@ -262,7 +262,7 @@ fn every_lack(fault: InjectedFault) {
             engine.idle();
         }
         assert_eq!(engine.stopped(), None, "{fault:?} at call {call}");
-        // Without a new start.
+        // Without a restart.
         fs.heal();
         story.refused = 0;
         for _ in 0..3 {
@@ -334,7 +334,7 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
     }
     assert!(inserted > 10);
     for id in 0..10 {
-        // Beside an insert that is refused.
+        // In a group with an insert that is refused.
         let insert = WriteOp::Insert(StoredDocument::new("new", Fingerprint(7)));
         let group = vec![vec![insert], vec![WriteOp::Delete(format!("{id}"))]];
         let heard = commit(&engine, group, random_writes.now);

@@ -1,6 +1,6 @@
-//! The short form of fuzzing: the same mutations in every run, and inputs that were found once.
+//! A short form of fuzzing: the same mutations in every run, and inputs that fuzzing found once.
 //!
-//! The long form, which watches what code is reached, is in `fuzz/` of the repository.
+//! The long form, which is guided by coverage, is in `fuzz/` of the repository.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::allocation::largest;
 use super::mutate::{Trying, draws, mutated};
 use crate::fuzzing::{self, TARGETS, seeds};
 
-/// Mutations of each target.
+/// Number of mutations for each target.
 const EXECUTIONS: u64 = 1000;
 
-/// The largest piece of memory that one of these small files may ask for.
+/// Maximum size of an allocation for one of these small files.
 const MOST: usize = 8 << 20;
 
 fn run(target: &str, bytes: &[u8]) {
@@ -50,7 +50,7 @@ fn no_flipped_bit_of_a_file_whose_checks_fit_breaks_a_promise() {
     }
 }
 
-/// Inputs that once broke something.
+/// Replays inputs that once broke something.
 #[test]
 fn what_fuzzing_found_stays_mended() {
     let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/found");

@@ -1,4 +1,4 @@
-//! Stores, collections and snapshots at their beginnings and ends: who may still write, and what a failure leaves.
+//! The beginnings and ends of stores, collections and snapshots: who may still write, and what a failure leaves.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -31,7 +31,7 @@ fn insert(id: &str) -> Vec<WriteOp> {
     vec![WriteOp::Insert(StoredDocument::new(id, Fingerprint(1)))]
 }
 
-/// A store in `/s` with the collection `pages` of one document.
+/// Creates a store in `/s` with the collection `pages` that holds one document.
 fn medium() -> (SimulatedFs, Store) {
     let fs = SimulatedFs::new();
     let store = open_store(&fs, "/s").expect("it opens");
@@ -102,20 +102,20 @@ fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
     store.close().expect("an end");
     let store = open_store(&fs, "/s").expect("it opens");
     let pages = store.collection("pages").expect("it is there");
-    // The record of the end, which the first write removes.
+    // The mark of a clean shutdown, which the first write removes.
     fs.before("/s/collections/pages/CLEAN", || panic!("a medium"));
     pages.submit(insert("b"), NOW, |_| {});
     let (sender, receiver) = mpsc::channel();
     pages.submit(insert("c"), NOW, move |heard| {
-        // The test may have given up.
+        // The test may have timed out.
         let _ = sender.send(heard);
     });
-    // Closed, if both were in one group: then nobody knows whether it was written.
+    // The channel is disconnected if both writes were in the same group: then nobody knows whether it was written.
     match receiver.recv_timeout(Duration::from_secs(60)) {
         Ok(heard) => assert!(matches!(heard, Err(StoreError::Stopped(_))), "{heard:?}"),
         Err(ended) => assert_eq!(ended, mpsc::RecvTimeoutError::Disconnected),
     }
-    // Heard by the same thread: it has told by then why nothing is written any more.
+    // This goes to the same thread, which has recorded by now why writes have stopped.
     let refused = pages.write(insert("d"), NOW);
     assert!(
         matches!(refused, Err(StoreError::Stopped(_))),
@@ -126,7 +126,7 @@ fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
     assert!(pages.get("a", NOW).expect("reads go on").is_some());
 }
 
-/// The first result that is told within a minute.
+/// Returns the first result, which must arrive within a minute.
 fn heard<T>(receiver: &mpsc::Receiver<T>) -> T {
     let heard = receiver.recv_timeout(Duration::from_secs(60));
     heard.expect("somebody tells")
@@ -170,7 +170,7 @@ fn a_caller_that_asked_for_statistics_when_it_heard_of_its_write_waited_for_ever
     let asked = Arc::clone(&pages);
     pages.submit(insert("b"), NOW, move |told| {
         let told = told.map(|_| asked.stats().documents);
-        // Whoever holds a collection last waits for this thread.
+        // The last holder of a collection waits for this thread, so drop it first.
         drop(asked);
         let _ = sender.send(told);
     });
@@ -205,7 +205,7 @@ fn a_restored_run_that_was_copied_from_elsewhere_was_lost_with_the_power() {
         path.starts_with("/snapshot") && path.extension() == Some("run".as_ref())
     });
     let (path, bytes) = run.expect("a run");
-    // As `cp` leaves it: the name, and bytes that nobody synced.
+    // As `cp` leaves the file: with its name and bytes, but not synced.
     let file = crate::fs::FileSystem::create(&fs, &path).expect("a file");
     crate::fs::write_all(&*file, &bytes, 0).expect("its bytes");
     restore_on(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
@@ -312,7 +312,7 @@ fn killed_snapshots_go(is_copied: bool) {
     }
     let (folder, target) = (Path::new("/snapshots"), Path::new("/snapshots/monday"));
     fs.create_dir(folder).expect("a folder");
-    // Threads of the collection make no calls of their own from now on.
+    // Wait until the threads of the collection make no more calls on their own.
     std::thread::sleep(Duration::from_millis(120));
     fs.record();
     store.snapshot(target).expect("a snapshot");
@@ -329,7 +329,7 @@ fn killed_snapshots_go(is_copied: bool) {
             continue;
         }
         removed += names.len();
-        // Its name can be given again.
+        // Its name can be used again.
         store.snapshot(target).expect("a snapshot");
         assert!(store.remove_unfinished_snapshots(folder).is_empty());
         restore_on(&fs, target, Path::new("/r")).expect("a store");
@@ -346,7 +346,7 @@ fn a_snapshot_failed_because_a_collection_was_removed_meanwhile() {
         made.expect("a collection");
     }
     let removing = Arc::clone(&store);
-    // One whose turn it is, and one whose turn is to come.
+    // Remove the collection whose turn it is, and one whose turn is yet to come.
     fs.before("/snapshot/collections/gone", move || {
         for name in ["gone", "went"] {
             removing.drop_collection(name).expect("it goes");
@@ -366,7 +366,7 @@ fn a_snapshot_failed_because_a_collection_was_removed_meanwhile() {
 fn a_flush_that_the_end_of_its_collection_cut_short_was_told_as_done() {
     let (_fs, store) = medium();
     let pages = store.collection("pages").expect("it is there");
-    // As `close` begins.
+    // This is how `close` begins.
     pages.begin_end();
     for told in [pages.flush(), pages.compact()] {
         assert!(matches!(told, Err(StoreError::Closed)), "{told:?}");

@@ -1,4 +1,4 @@
-//! The store against a slow and obvious model of itself: in peace, in crashes, on failing and on damaged media.
+//! Compares the store with a slow and obvious model: in normal operation, in crashes, and on failing or damaged media.
 
 #[path = "../../../lookalike-corpus/tests/fuzzing/allocation.rs"]
 mod allocation;

@@ -1,4 +1,4 @@
-//! The model of a collection: a list of documents, scanned for every answer.
+//! The model of a collection: a list of documents that is scanned for every answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::settings::CollectionSettings;
 use crate::time::UnixMillis;
 use crate::verdict::{SimilarParagraph, Verdict};
 
-/// Bits or places in which two sketches differ, counted one by one.
+/// Counts the bits or places in which two sketches differ, one by one.
 fn distance(a: &DocumentSketch, b: &DocumentSketch) -> u32 {
     let differing = |count: usize, differ: &dyn Fn(usize) -> bool| {
         (0..count).filter(|&at| differ(at)).count() as u32
@@ -36,11 +36,11 @@ fn distance(a: &DocumentSketch, b: &DocumentSketch) -> u32 {
     }
 }
 
-/// The model.
+/// The model of a collection.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     settings: CollectionSettings,
-    /// In the order in which they were inserted.
+    /// Documents in order of insertion.
     documents: BTreeMap<u64, Arc<StoredDocument>>,
     places: HashMap<String, u64>,
     next: u64,
@@ -69,7 +69,7 @@ impl Model {
             .filter(|document| document.is_alive(self.time))
     }
 
-    /// All neighbours but the cursor, which only the store knows.
+    /// Answers a query, without the cursor, which only the store knows.
     pub(crate) fn query(
         &self,
         content: &ContentKey,
@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// The rule for pairs, written out.
+    /// Applies the rule for pairs, written out in full.
     fn is_compared(&self, ours: PairTraits, theirs: PairTraits, scope: NeighbourScope) -> bool {
         let rule = &self.settings.pairs;
         let by_category = match scope.categories.unwrap_or(rule.scope) {
@@ -146,7 +146,7 @@ impl Model {
         document.is_alive(self.time).then(|| Arc::clone(document))
     }
 
-    /// Number of documents that live.
+    /// Returns the number of live documents.
     pub(crate) fn count(&self) -> usize {
         self.live().count()
     }
@@ -157,7 +157,7 @@ impl Model {
             .collect()
     }
 
-    /// The documents with a similar paragraph, by comparing it with each of all.
+    /// Finds the documents with a similar paragraph by comparing it with all paragraphs.
     pub(crate) fn paragraph(
         &self,
         paragraph: &StoredParagraph,

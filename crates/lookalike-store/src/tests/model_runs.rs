@@ -1,5 +1,4 @@
-//! Random work on a medium that does what it is told, with merges, snapshots and new starts at any time: every answer is
-//! that of the model.
+//! Random work on a medium without faults, with merges, snapshots and restarts at any time: every answer must equal that of the model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ pub(crate) fn open(fs: &SimulatedFs, tuning: StoreTuning) -> Result<CollectionEn
     CollectionEngine::open(fs, Path::new(FOLDER), IDENTITY, tuning).map(|(engine, _)| engine)
 }
 
-/// Commits some requests as one group; what each of them heard.
+/// Commits requests as one group, and returns the result of each.
 pub(crate) fn commit(
     engine: &CollectionEngine,
     group: Vec<Vec<WriteOp>>,
@@ -70,7 +69,7 @@ pub(crate) fn commit(
     heard.into_iter().map(|(_, result)| result).collect()
 }
 
-/// An outcome as the model has it.
+/// Removes the cursor from an outcome, because the model has none.
 fn without_cursor(mut outcome: WriteOutcome) -> WriteOutcome {
     if let WriteOutcome::Checked { answer, .. } = &mut outcome {
         assert_eq!(answer.next.is_some(), answer.more);
@@ -79,7 +78,7 @@ fn without_cursor(mut outcome: WriteOutcome) -> WriteOutcome {
     outcome
 }
 
-/// Everything that can be asked, compared.
+/// Compares all kinds of answers with the model.
 pub(crate) fn compare_all(
     engine: &CollectionEngine,
     model: &mut Model,
@@ -101,7 +100,7 @@ pub(crate) fn compare_all(
     (0..10).for_each(|_| compare(engine, model, random_writes));
 }
 
-/// Something that can be asked, compared.
+/// Compares some answers with the model.
 pub(crate) fn compare(
     engine: &CollectionEngine,
     model: &mut Model,
@@ -119,7 +118,7 @@ pub(crate) fn compare(
     let next = found.next.take();
     assert_eq!(found, expected, "near {code:016x} within {scope:?}");
     if let Some(after) = next {
-        // Page by page, all that the first one left out, be it all.
+        // Read page by page what the first page left out, even if that is everything.
         let mut page = NeighbourPage {
             limit: limit.max(1),
             after: Some(after),
@@ -151,10 +150,10 @@ pub(crate) fn compare(
     }
 }
 
-/// Memories that may wait to become runs.
+/// Maximum number of memtables that may wait for a flush.
 const MOST_WAITING: usize = 12;
 
-/// So many writes and as many questions.
+/// Performs random operations: writes, and as many reads.
 fn live(seed: u64, operations: u64) {
     let mut random_writes = RandomWrites::new(seed, 200);
     let tuning = random_writes.tuning();
@@ -175,7 +174,7 @@ fn live(seed: u64, operations: u64) {
         }
         compare(&engine, &mut model, &mut random_writes);
         done += 1;
-        // As writers of a collection wait, so that work does not pile up without end.
+        // Wait for flushes as the writer of a collection does, so that memtables do not pile up.
         while engine.wants_flush() > MOST_WAITING {
             engine.flush().expect("a flush");
         }
@@ -206,7 +205,7 @@ fn live(seed: u64, operations: u64) {
     compare_all(&engine, &mut model, &mut random_writes);
 }
 
-/// A snapshot is a collection of its own.
+/// Takes a snapshot and checks that it is an independent collection.
 fn snapshot(
     fs: &SimulatedFs,
     engine: &CollectionEngine,
@@ -226,7 +225,7 @@ fn snapshot(
     fs.remove_dir(folder).expect("gone");
 }
 
-/// Amount of work of the tests, in percent: `scripts/crash-campaign` sets more.
+/// Scales an amount of work by the percentage in an environment variable, which `scripts/crash-campaign` raises.
 pub(crate) fn share(of: u64) -> u64 {
     let percent = std::env::var("STORE_TEST_PERCENT")
         .ok()

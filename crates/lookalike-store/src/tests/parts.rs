@@ -1,4 +1,4 @@
-//! Parts of a scheme: there with their collection or not at all, in snapshots, and told when damaged.
+//! Parts of a scheme: they exist with their collection or not at all, are included in snapshots, and are reported when damaged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn open(fs: &SimulatedFs, folder: &str) -> Store {
     Store::open_on(Arc::new(fs.clone()), Path::new(folder), options).expect("it opens")
 }
 
-/// A closed store with a collection of two parts and a document.
+/// Creates a closed store with a collection that has two parts and a document.
 fn medium() -> SimulatedFs {
     let fs = SimulatedFs::new();
     let store = open(&fs, "/s");

@@ -1,4 +1,4 @@
-//! Random settings, documents and writes: few ids and few, close sketches, so that everything meets everything.
+//! Random settings, documents and writes, with few ids and few, close sketches, so that they often interact.
 
 use std::time::Duration;
 
@@ -15,14 +15,13 @@ use crate::settings::StoreTuning;
 use crate::settings::{CollectionSettings, RetainedParts};
 use crate::time::UnixMillis;
 
-/// A generator of random settings, documents and writes.
 const SCOPES: [CategoryScope; 3] = [
     CategoryScope::All,
     CategoryScope::Within,
     CategoryScope::Across,
 ];
 
-/// Of half the collections all pairs count.
+/// Returns a random rule; in half of the collections all pairs are compared.
 fn random_rule(rng: &mut TestRng) -> PairRule {
     let mut rule = PairRule::default();
     if rng.one_in(3) {
@@ -35,7 +34,7 @@ fn random_rule(rng: &mut TestRng) -> PairRule {
     rule
 }
 
-/// Half of the collections hold other sketches than fingerprints of 64 bits.
+/// Returns a scheme; half of the collections hold other sketches than 64-bit fingerprints.
 fn scheme(seed: u64) -> Scheme {
     let sketch = match seed % 8 {
         2 => Sketch::SuperShingle { groups: 6, rows: 1 },
@@ -47,6 +46,7 @@ fn scheme(seed: u64) -> Scheme {
     Scheme::default().sketch(sketch)
 }
 
+/// A generator of random settings, documents and writes.
 #[derive(Clone, Debug)]
 pub(crate) struct RandomWrites {
     pub(crate) rng: TestRng,
@@ -87,14 +87,14 @@ impl RandomWrites {
         }
     }
 
-    /// Small numbers, so that little work goes through all machinery.
+    /// Returns tuning with small numbers, so that little work exercises all code.
     pub(crate) fn tuning(&mut self) -> StoreTuning {
         StoreTuning {
             memory_bytes: 1 << 20,
             memory_documents: [4, 20, 100][self.rng.below(3) as usize],
             log_step: [256, 1024, 4096][self.rng.below(3) as usize],
             fan_out: 2 + self.rng.below(3) as usize,
-            // Tables in files take long to plan.
+            // Planning stored tables takes long.
             small_run: [0, 30, 60, 60, 200, 1000, 1000, 1000][self.rng.below(8) as usize],
             scratch_bytes: 1 << 16,
         }
@@ -119,7 +119,7 @@ impl RandomWrites {
         code
     }
 
-    /// The sketch of a code: itself, or its bits dealt out to the places.
+    /// Returns the sketch for a code: the code itself, or its bits dealt out to the places.
     pub(crate) fn sketch(&self, code: u64) -> DocumentSketch {
         let places = |places: usize| (0..places).map(move |at| code >> (at * 9) & 0x1ff);
         match self.settings.sketch_form() {
@@ -137,8 +137,8 @@ impl RandomWrites {
         }
     }
 
-    /// A content with the sketch of a code or none. Some texts have equal sketches, and some equal hashes though they are none of
-    /// equal texts.
+    /// Returns a content with the sketch for a code, or without a sketch. Some texts have equal sketches, and some unequal texts have equal
+    /// hashes.
     pub(crate) fn content(&mut self, code: u64) -> ContentKey {
         let has_sketch = !self.rng.one_in(12);
         let text = if has_sketch { code % 1000 } else { 3 } + self.rng.below(2);
@@ -157,7 +157,7 @@ impl RandomWrites {
         }
     }
 
-    /// A search within a radius and mostly as the collection compares, else in another way that it can.
+    /// Returns a search within a radius, usually with the collection's own restrictions, otherwise with others that it supports.
     pub(crate) fn scope(&mut self) -> NeighbourScope {
         let radius = self.rng.below(u64::from(self.settings.radius) + 1) as u32;
         let mut scope = NeighbourScope::from(radius);
@@ -200,7 +200,7 @@ impl RandomWrites {
         if self.rng.one_in(3) {
             document.paragraphs = (0..self.rng.below(6)).map(|_| self.paragraph()).collect();
             let other = vec![self.rng.next_u64() as u32; 3];
-            // Beside the sketch by which it is found: one without that would be refused.
+            // Only besides the sketch by which the document is found: without that one, it would be refused.
             if document.sketch(self.settings.sketch_form()).is_some() {
                 document.signature.get_or_insert(other);
             }

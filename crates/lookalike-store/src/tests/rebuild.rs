@@ -1,4 +1,4 @@
-//! Rebuilding a collection beside its traffic: nothing is lost, and whatever goes wrong leaves the old one or the new one whole.
+//! Rebuilding a collection while it is used: nothing is lost, and whatever fails leaves either the old or the new collection intact.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,7 +52,7 @@ fn insert(id: u64, text: u64) -> WriteOp {
     WriteOp::Insert(document(id, text))
 }
 
-/// The document under the other scheme.
+/// Converts a document to the other scheme.
 fn converted(mut document: StoredDocument) -> StoredDocument {
     let text: u64 = document
         .text
@@ -82,7 +82,7 @@ fn write(collection: &Collection, writes: Vec<WriteOp>) {
     collection.write(writes, NOW).expect("a write");
 }
 
-/// A store with the collection `pages`.
+/// Creates a store with the collection `pages`.
 fn medium(documents: u64) -> (SimulatedFs, Store, Arc<Collection>) {
     let fs = SimulatedFs::new();
     let store = open(&fs);
@@ -111,7 +111,7 @@ fn rebuild(store: &Store) -> Result<RebuildReport, StoreError> {
     rebuild_to(store, &target(), &mut |document| Ok(converted(document)))
 }
 
-/// The collection `pages` of a snapshot.
+/// Restores a snapshot and returns its collection `pages`.
 fn restored(fs: &SimulatedFs, snapshot: &str) -> Arc<Collection> {
     restore_on(fs, Path::new(snapshot), Path::new("/r")).expect("a store");
     let options = StoreOptions::default();
@@ -130,7 +130,7 @@ fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
     let (mut number, hour) = (0_u64, Some(Duration::from_secs(3600)));
     let report = rebuild_to(&store, &target(), &mut |document| {
         number += 1;
-        // What was copied, what is copied later, and what is new.
+        // Change documents that were already copied, that are copied later, and that are new.
         match number {
             1 => write(&old, vec![insert(3, 9003), insert(590, 9590)]),
             2 => write(
@@ -168,7 +168,7 @@ fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
     let new = store.collection("pages").expect("it is there");
     let expected: Vec<StoredDocument> = all(&old).into_iter().map(converted).collect();
     assert_eq!(expected.len() as u64, DOCUMENTS - 2);
-    // Those that changed meanwhile stand among the others, which keep their order.
+    // Documents that changed meanwhile are among the others, which keep their order.
     let found = all(&new);
     assert!(by_id(&found) == by_id(&expected));
     let untouched = |all: &[StoredDocument]| -> Vec<String> {
@@ -186,7 +186,7 @@ fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
         new.check(Fingerprint(9004 << 32), 0, NOW).expect("a check"),
         Verdict::SameFingerprint
     );
-    // Who holds the old one reads on and writes no more.
+    // Holders of the old collection can still read, but not write.
     assert!(old.get("7000", NOW).expect("a read").is_some());
     let refused = old.write(vec![insert(1, 1)], NOW);
     assert!(matches!(refused, Err(StoreError::Replaced)), "{refused:?}");
@@ -203,7 +203,7 @@ fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
         all(&store.collection("pages").expect("it is there")),
         expected
     );
-    // And back again.
+    // Rebuild it back again.
     rebuild(&store).expect("it is done");
     assert_eq!(folders(&fs), ["pages"]);
     assert_eq!(
@@ -215,7 +215,7 @@ fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
 #[test]
 fn a_power_cut_leaves_the_old_collection_or_the_new_one_with_every_acknowledged_write() {
     let (fs, store, old) = medium(40);
-    // Threads of the collection make no calls of their own from now on.
+    // Wait until the threads of the collection make no more calls on their own.
     std::thread::sleep(Duration::from_millis(120));
     fs.record();
     let mut number = 0;
@@ -253,7 +253,7 @@ fn a_power_cut_leaves_the_old_collection_or_the_new_one_with_every_acknowledged_
             let left = folders(&medium);
             assert_eq!(left, [if is_new { "pages~" } else { "pages" }], "call {at}");
             let found = all(&pages);
-            // Every write that was acknowledged, and the one that was on its way or not.
+            // Every acknowledged write must be there, and the one in progress may be.
             let done = crash.mark.min(10);
             let of = |writes: u64| -> Vec<StoredDocument> {
                 let before = (writes..40).map(|id| document(id, id));
@@ -277,7 +277,7 @@ fn a_power_cut_leaves_the_old_collection_or_the_new_one_with_every_acknowledged_
             } else {
                 of_old += 1
             }
-            // The job can be begun again.
+            // The job can be started again.
             if seed == 1 && !is_new {
                 rebuild(&store).expect("it is done");
                 let again = store.collection("pages").expect("it is there");
@@ -315,7 +315,7 @@ fn a_failure_of_any_call_leaves_a_collection_that_keeps_what_it_acknowledges() {
                 failed += 1;
                 assert!(Arc::ptr_eq(&pages, &old), "call {call}, {fault:?}");
             }
-            // The writer of a collection whose medium failed has stopped; any other takes writes.
+            // If the medium failed, the writer of the collection has stopped; otherwise it accepts writes.
             let acknowledged = match pages.write(vec![insert(5000, 1)], NOW) {
                 Ok(_) => true,
                 Err(StoreError::Stopped(_)) => {
@@ -363,7 +363,7 @@ fn a_job_that_fails_or_panics_leaves_no_files_and_no_writer_that_waits() {
     assert_eq!(folders(&fs), ["pages"]);
     let pages = store.collection("pages").expect("it is there");
     assert!(Arc::ptr_eq(&pages, &old) && all(&pages) == before);
-    // More changes than a journal that nobody reads would let through.
+    // More changes than could be written if the journal were never emptied.
     for batch in 0..20 {
         write(
             &pages,
@@ -380,7 +380,7 @@ fn writers_wait_for_a_job_that_falls_behind_and_lose_nothing() {
     let (_fs, store, old) = medium(2);
     let writers = std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
-            // Some of these come when the collection has been replaced: they are refused, and sent again.
+            // Some of these arrive after the collection was replaced: they are refused and sent again.
             for batch in 0..40_u64 {
                 let writes = || (0..1000).map(|at| insert(batch * 1000 + at, at)).collect();
                 while let Err(error) = store
@@ -442,7 +442,7 @@ fn a_rebuilt_collection_goes_into_snapshots_and_is_salvaged_without_its_catalog(
     let wanted = all(&store.collection("pages").expect("it is there"));
     store.close().expect("an end");
     assert_eq!(all(&restored(&fs, "/snapshot")), wanted);
-    // Without a catalog the folders tell the names.
+    // Without a catalog, the names are taken from the folders.
     fs.damage(Path::new("/s/CATALOG"), None);
     let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs.clone());
     let (from, to) = (Path::new("/s"), Path::new("/saved"));
@@ -458,7 +458,7 @@ fn of_two_folders_of_one_name_a_salvage_without_catalog_keeps_both() {
         rebuild_to(&store, &target(), &mut |document| {
             left -= 1;
             if left == 0 {
-                // As a kill would leave it.
+                // Cut the power, which leaves the files as a kill would.
                 fs.fail_at(fs.calls(), InjectedFault::PowerCut);
             }
             Ok(converted(document))
@@ -503,7 +503,7 @@ fn fingerprints_become_super_shingles_and_fingerprints_again() {
         found.expect("a check")
     };
     assert_eq!(check(places(41)), Verdict::SameFingerprint);
-    // 41 has the second and the third place in common with it.
+    // 41 agrees with it in the second and the third place.
     assert_eq!(check(vec![0, 7, 1, 0]), Verdict::Near { distance: 2 });
     assert_eq!(check(vec![5000, 7, 9, 0]), Verdict::New);
     let refused = new.check(Fingerprint(41), 2, NOW);
@@ -574,7 +574,7 @@ fn the_last_step_waited_until_a_snapshot_had_read_all_its_files() {
     let (fs, store, old) = medium(10);
     let store = Arc::new(store);
     let rebuilt = Arc::clone(&store);
-    // All is linked by then, and the checksums are to come.
+    // All files are linked by then, and the checksums are computed next.
     fs.before("/snapshot/CATALOG", move || {
         let (sender, receiver) = mpsc::channel();
         let rebuilding = std::thread::spawn(move || sender.send(rebuild(&rebuilt).map(drop)));
@@ -589,7 +589,7 @@ fn the_last_step_waited_until_a_snapshot_had_read_all_its_files() {
     assert_eq!(all(&restored), all(&old));
 }
 
-/// Writers waited until gigabytes of runs were on the other file system.
+/// Writers had to wait while gigabytes of runs were copied to the other file system.
 #[test]
 fn writes_waited_while_a_snapshot_was_copied_to_another_file_system() {
     let (fs, store, pages) = medium(10);
@@ -599,7 +599,7 @@ fn writes_waited_while_a_snapshot_was_copied_to_another_file_system() {
     let run = names.iter().find(|name| name.ends_with(".run"));
     let copy = format!("/snapshot/collections/pages/{}", run.expect("a run"));
     let writer = Arc::clone(&pages);
-    // The link that is refused names the copy first, under the lock.
+    // The first call with this path is the link, which fails and is made under the lock.
     fs.before(&copy, || {});
     fs.before(&copy, move || {
         let (sender, receiver) = mpsc::channel();
@@ -608,7 +608,7 @@ fn writes_waited_while_a_snapshot_was_copied_to_another_file_system() {
                 &writer,
                 (5..15).map(|id| insert(id, 1 << 20 | id)).collect(),
             );
-            // The run that is being copied is removed.
+            // This removes the run that is being copied.
             writer.compact().expect("one run");
             sender.send(())
         });

@@ -1,4 +1,4 @@
-//! Removing a collection when the power fails in the middle.
+//! Removing a collection while the power fails.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn a_removal_that_the_power_cuts_is_finished_at_the_next_start_or_was_never_begu
                 .write(vec![WriteOp::Insert(document)], NOW)
                 .expect("a write");
         }
-        // Threads of collections make no calls of their own from now on.
+        // Wait until the threads of the collections make no more calls on their own.
         std::thread::sleep(Duration::from_millis(120));
         (fs, store)
     };
@@ -68,8 +68,8 @@ fn a_removal_that_the_power_cuts_is_finished_at_the_next_start_or_was_never_begu
     assert!(finished > 0);
 }
 
-/// The sync of the folder fails once the new catalog has its name, and so does putting the old one back: whether the collection is removed
-/// is decided by the next start. Whatever it takes until then must be there if it is acknowledged.
+/// The sync of the folder fails after the new catalog was renamed, and restoring the old one fails too, so whether the collection is
+/// removed is only decided at the next start. Everything that it acknowledges until then must be there afterwards.
 #[test]
 fn writes_after_a_removal_of_unknown_outcome_were_acknowledged_and_lost() {
     let begin = || {

@@ -1,4 +1,4 @@
-//! Random numbers that follow from a seed.
+//! Random numbers determined by a seed.
 
 use lookalike::hash::splitmix64;
 

@@ -1,4 +1,4 @@
-//! Collections, their settings, snapshots, and saving what is left.
+//! Collections, their settings, snapshots, and salvage.
 
 use std::fs::{self as files, OpenOptions as FileOptions};
 use std::os::unix::fs::FileExt;
@@ -178,7 +178,7 @@ fn whoever_opens_a_store_again_is_told_who_has_it() {
         matches!(&refused, StoreError::Locked { holder, .. } if *holder == own),
         "{refused}"
     );
-    // The process is not to be stopped.
+    // The message must not suggest stopping the process.
     assert!(refused.to_string().contains("this process"), "{refused}");
     assert!(verify(folder.path()).is_err());
 }
@@ -192,7 +192,7 @@ fn requests_that_make_no_sense_are_refused_and_harm_nothing() {
         .expect("a collection");
     let bad = [insert("", 1), insert(&"x".repeat(5000), 1)];
     for write in bad {
-        // What stands beside it in the batch is not done either.
+        // The rest of the batch is not done either.
         let refused = pages.write(vec![insert("a", 1), write], NOW);
         assert!(
             matches!(refused, Err(StoreError::Invalid(_))),
@@ -235,7 +235,7 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
             .expect("a write");
     }
     store.close().expect("an end");
-    // In the first block of documents, which is read when it is asked for.
+    // In the first block of documents, which is read on demand.
     let bad = folder.path().join("collections/bad");
     let run = file_of(&bad, "run");
     flip(&run, 100);
@@ -246,7 +246,7 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
         told.contains(run.to_str().expect("a name")) && told.contains("byte 32"),
         "{told}"
     );
-    // In the log, which is read at the start.
+    // In the log, which is read when the store is opened.
     flip(&file_of(&bad, "log"), 512 + 70);
     let store = Store::open(folder.path(), StoreOptions::default()).expect("it opens");
     assert!(store.collection("bad").is_err());
@@ -312,7 +312,7 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
     }
     old.write(vec![insert("new", 9)], NOW).expect("a write");
     copy.close().expect("an end");
-    // What was written there changed neither the snapshot nor the store.
+    // Writes to the restored store changed neither the snapshot nor the original store.
     restore(&target, folder.path().join("again")).expect("it is whole");
     assert_eq!(pages.get("new", NOW).expect("a read"), None);
     let run = file_of(&target.join("collections/pages"), "run");
@@ -392,7 +392,7 @@ fn a_salvage_lost_the_documents_behind_a_batch_of_large_texts() {
     made.keep = RetainedParts::default().texts(true);
     let pages = store.create_collection("pages", &made);
     let pages = pages.expect("a collection");
-    // A thousand changes of 68 KB are more than a batch may have bytes.
+    // A thousand changes of 68 KB exceed the maximum size of a batch.
     let documents = 1100;
     for id in 0..documents {
         let document = StoredDocument {

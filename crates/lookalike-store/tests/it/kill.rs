@@ -1,4 +1,5 @@
-//! A writing process killed at any moment, also while it starts: what it told as written is there, whole batches only.
+//! A writing process is killed at any moment, including while it starts: the writes that it reported survive, and batches survive only as a
+//! whole.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
@@ -13,9 +14,9 @@ use lookalike_store::{
 
 const FOLDER: &str = "STORE_KILL_FOLDER";
 const NOW: UnixMillis = UnixMillis(1_000_000);
-/// Documents of a batch.
+/// Number of documents in a batch.
 const BATCH: u64 = 3;
-/// Batches that stay: older ones are deleted.
+/// Number of newest batches that are kept: older ones are deleted.
 const KEPT: u64 = 200;
 
 fn open(folder: &Path) -> Store {
@@ -35,7 +36,7 @@ fn code(batch: u64, at: u64) -> Fingerprint {
     Fingerprint((batch * BATCH + at).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The process that is killed: only runs when the other test starts it.
+/// Runs as the process to be killed, but only when the other test starts it.
 #[test]
 fn writer() {
     let Some(folder) = std::env::var_os(FOLDER) else {
@@ -65,7 +66,7 @@ fn writer() {
     }
 }
 
-/// Starts a writer and kills it; how many batches are certain. `early`: while it opens.
+/// Starts a writer and kills it, while it opens the store if `early`. Updates the number of batches that are certain to be durable.
 fn run(folder: &Path, certain: &mut u64, early: bool, after: Duration) {
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args(["kill::writer", "--exact", "--nocapture", "--test-threads=1"])
@@ -85,7 +86,7 @@ fn run(folder: &Path, certain: &mut u64, early: bool, after: Duration) {
     std::thread::sleep(after.saturating_sub(started.elapsed()));
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
-    // What stands in the pipe was told before.
+    // Lines left in the pipe were written before the kill.
     for line in lines.map_while(Result::ok) {
         if let Ok(batch) = line.trim().parse::<u64>() {
             *certain = (*certain).max(batch + 1);
@@ -128,7 +129,7 @@ fn check(folder: &Path, certain: u64) -> usize {
             assert_eq!(found.fingerprint, Some(code(batch, at)));
         }
     }
-    // The lock goes with the process, and the next one opens what is there: no orderly end in between.
+    // The lock ends with its process, so the next process can open the store without a clean shutdown.
     drop(pages);
     drop(store);
     removed
@@ -148,7 +149,7 @@ fn nothing_is_lost_when_the_process_is_killed() {
     let (mut certain, mut in_run, mut in_open) = (0, 0, 0);
     for cycle in 0..cycles {
         let early = cycle % 3 == 2;
-        // Between a fraction of a millisecond and a tenth of a second.
+        // After between a fraction of a millisecond and a tenth of a second.
         let micros = if early {
             100 + cycle * 977 % 8000
         } else {

@@ -14,14 +14,14 @@ use lookalike_store::{
 
 const NOW: UnixMillis = UnixMillis(1000);
 
-/// Bytes that are written at once.
+/// Maximum number of bytes that are written at once.
 const PIECE: usize = 1 << 18;
 
-/// The real file system, where each write to a run takes a while.
+/// The real file system, made slow for writes to runs.
 #[derive(Debug, Default)]
 struct SlowRuns {
     real: RealFs,
-    /// Milliseconds for each write.
+    /// Delay of each write in milliseconds.
     delay: Arc<AtomicU64>,
 }
 
@@ -35,7 +35,7 @@ impl FileHandle for SlowFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         std::thread::sleep(Duration::from_millis(self.1.load(Ordering::Relaxed)));
-        // In pieces: a run takes many of them.
+        // Write in pieces, so that a run takes many writes.
         self.0.write_at(&bytes[..bytes.len().min(PIECE)], offset)
     }
 
@@ -107,10 +107,10 @@ fn options() -> StoreOptions {
         .tuning(StoreTuning::default().memory_documents(10_000))
 }
 
-/// Least time that the merge of a busy collection would take.
+/// Minimum time that the merge of a busy collection would take.
 const MERGE: Duration = Duration::from_secs(8);
 
-/// A store whose collection `big` merges for a long time from now on, beside `small`.
+/// Creates a store with a collection `big` that is merging for a long time, and a collection `small`.
 fn merging(folder: &Path) -> Store {
     let fs = SlowRuns::default();
     let delay = Arc::clone(&fs.delay);
@@ -138,7 +138,7 @@ fn merging(folder: &Path) -> Store {
         big.write(documents.collect(), NOW).expect("a write");
     }
     big.flush().expect("runs");
-    // Some 160 pieces.
+    // About 160 pieces.
     delay.store(60, Ordering::Relaxed);
     big.compact_later().expect("it begins");
     std::thread::sleep(Duration::from_millis(300));

@@ -57,7 +57,7 @@ fn documents_with_two_of_six_super_shingles_in_common_are_near_in_memory_in_runs
             other => panic!("{other:?}"),
         })
         .collect();
-    // Equal values count in the same place only.
+    // Equal values only count if they are in the same place.
     let near = Verdict::Near { distance: 4 };
     assert_eq!(
         verdicts,
@@ -135,7 +135,7 @@ fn documents_were_stored_that_no_search_could_find() {
             Sketch::MinHash { functions: 4 },
             DocumentSketch::Minima(vec![1; 5]),
         ),
-        // The upper bits would be cut.
+        // The upper bits would be cut off.
         (Sketch::Simhash32, bits(1 << 100 | 1)),
     ];
     for (number, (sketch, other)) in cases.into_iter().enumerate() {
@@ -153,7 +153,7 @@ fn documents_were_stored_that_no_search_could_find() {
                 if id == "a" && *told == wanted),
             "{sketch}, {other:?}: {refused:?}"
         );
-        // A text without features has no sketch, and may have been seen all the same.
+        // A text without features has no sketch, but can still be known by its hash.
         let empty = StoredDocument {
             id: "b".to_owned(),
             text_hash: Some(lookalike_store::TextHash::from([1; 16])),

@@ -1,4 +1,4 @@
-//! Fingerprints that are anything but even: answers are complete, and take no longer than they should.
+//! Unevenly distributed fingerprints: answers are complete, and take no longer than they should.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use lookalike_store::{
 
 const NOW: UnixMillis = UnixMillis(1000);
 const COUNT: u64 = 100_000;
-/// Fingerprints that are asked for at once.
+/// Number of fingerprints in a check.
 const ASKED: usize = 100;
 
 fn mix(seed: u64) -> u64 {
@@ -39,8 +39,8 @@ fn fill(store: &Store, name: &str, code: impl Fn(u64) -> u64) -> std::sync::Arc<
     pages
 }
 
-/// The middle of the times of fifty checks, each of a hundred fingerprints close to stored ones: what else the machine does
-/// moves the ends.
+/// Returns the median time of fifty checks, each of a hundred fingerprints close to stored ones. The median is hardly affected by other
+/// work of the machine.
 fn half(pages: &Collection, code: &impl Fn(u64) -> u64) -> Duration {
     let mut times: Vec<Duration> = (0..50)
         .map(|round| {
@@ -59,8 +59,8 @@ fn half(pages: &Collection, code: &impl Fn(u64) -> u64) -> Duration {
     times[25]
 }
 
-/// All documents share bits: a quarter of them, which is one of the blocks that tables are addressed by where bits are even, or more than half. A
-/// bucket that holds all of them would take a thousand times as long.
+/// All documents agree in some bits: in a quarter, which is one of the blocks that tables are addressed by when bits are even, or in more
+/// than half. A bucket with all of them would take a thousand times as long.
 #[test]
 fn a_bucket_that_all_fingerprints_share_costs_little_in_memory_and_in_a_run() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -88,7 +88,7 @@ fn a_bucket_that_all_fingerprints_share_costs_little_in_memory_and_in_a_run() {
     store.close().expect("an end");
 }
 
-/// Equal pages are one entry with their ids beside it.
+/// Equal pages are a single entry, with a list of their ids.
 #[test]
 fn a_hundred_thousand_equal_pages_take_less_memory_than_as_many_different_ones() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -22,7 +22,7 @@ fn options() -> StoreOptions {
     StoreOptions::default().create(true).tuning(tuning)
 }
 
-/// A new store, and its only collection.
+/// Creates a store with one collection.
 fn pages(folder: &Path, options: StoreOptions) -> (Store, Arc<Collection>) {
     let store = Store::open(folder, options).expect("it opens");
     let settings = CollectionSettings::new(&Scheme::default());
@@ -62,7 +62,7 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
     store.close().expect("an end");
 }
 
-/// Every lookup would pass all earlier versions: quadratic, minutes instead of a moment.
+/// Every lookup would visit all earlier versions: quadratic time, minutes instead of a moment.
 #[test]
 fn one_page_replaced_many_times_stays_quick() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -116,7 +116,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
     let code = |version: u64, at: u64| Fingerprint(version << 32 | 0xffff_0000 | at);
     let write = || {
         for version in 0..3000_u64 {
-            // Two pages change at once: whoever sees one of a version sees both.
+            // Two pages change at once: a reader that sees one of them in a version also sees the other in it.
             let inserts = (0..2).map(|at| {
                 WriteOp::Insert(StoredDocument::new(format!("{at}"), code(version, at * 15)))
             });
@@ -139,7 +139,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
             let seen = first.fingerprint.expect("a number").0 >> 32;
             assert!(seen >= version, "back from {version} to {seen}");
             version = seen;
-            // Both of this version, or, when it is replaced already, neither.
+            // Either both are found in this version, or neither if it was already replaced.
             let codes = [code(version, 0), code(version, 15)];
             let verdicts = pages.check_many(&codes, 0, NOW).expect("a check");
             assert_eq!(verdicts[0], verdicts[1]);
@@ -159,7 +159,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
     store.close().expect("an end");
 }
 
-/// The writer could leave between a look at the end and the queue: nobody answered such a write.
+/// The writer could exit between checking for the end and checking the queue, so such a write was never answered.
 #[test]
 fn a_write_that_meets_the_end_is_answered() {
     for _ in 0..100 {
@@ -190,7 +190,7 @@ fn a_write_that_meets_the_end_is_answered() {
     }
 }
 
-/// The thread that merges took more runs than there were, and ended.
+/// The merge thread took more runs than there were, and panicked.
 #[test]
 fn a_fan_out_beyond_the_runs_merges_them_all() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -38,7 +38,7 @@ __all__ = [
     "sha1_hash64",
 ]
 
-#: What datasketch has besides.
+#: Names that only datasketch has.
 _NOT_HERE = frozenset(
     (
         "AsyncMinHashLSH HNSW HyperLogLog HyperLogLogPlusPlus MinHashLSHBloom MinHashLSHEnsemble MinHashLSHForest WeightedMinHash "

@@ -11,7 +11,7 @@ from lookalike.compat.datasketch._minhash import MinHash, check_scheme, values_o
 
 __all__ = ["LeanMinHash"]
 
-#: Code of a scheme in the bytes, and the letter of its numbers. `legacy`, which is older than schemes, has no code.
+#: Code of each scheme in the serialized bytes, followed by the letter of its numbers. `legacy`, which is older than schemes, has no code.
 _CODES = {"affine32": 1, "affine64": 2}
 _LETTERS = {"legacy": "I", "affine32": "I", "affine64": "Q"}
 
@@ -56,7 +56,7 @@ class LeanMinHash(MinHash):
         self.scheme = scheme
         self.hashvalues = values_of(scheme, hashvalues)
         if scheme != "legacy" and len(self.hashvalues) == 0:
-            # A count of 0 stands for the scheme `legacy` in the bytes.
+            # In the serialized bytes, a count of 0 would mean the scheme `legacy`.
             raise ValueError("hashvalues must not be empty")
 
     @classmethod
@@ -78,11 +78,11 @@ class LeanMinHash(MinHash):
         return self._made(self.seed, self.hashvalues, self.scheme)
 
     def _layout(self, byteorder: str) -> tuple[str, list[int]]:
-        """Layout of the bytes, and the values before the hash values."""
+        """Return the layout of the bytes, and the values before the hash values."""
         count, letter = len(self), _LETTERS[self.scheme]
         if self.scheme == "legacy":
             return f"{byteorder}qi{count}{letter}", [self.seed, count]
-        # A count below zero tells that a scheme follows.
+        # A negative count indicates that a scheme follows.
         return f"{byteorder}qiB{count}{letter}", [self.seed, -count, _CODES[self.scheme]]
 
     def bytesize(self, byteorder: str = "@") -> int:
@@ -133,6 +133,6 @@ def _deserialized(buf: memoryview, byteorder: str) -> tuple[int, Any, str]:
         if code not in known:
             raise ValueError(f"there is no permutation scheme with the code {code}: the bytes are of a newer datasketch, or of none")
         scheme, head, count = known[code], f"{byteorder}qiB", -count
-    # A count of 0 aligns what follows, where the byte order is native.
+    # A count of 0 aligns what follows, if the byte order is native.
     start = struct.calcsize(f"{head}0{_LETTERS[scheme]}")
     return seed, struct.unpack_from(f"{byteorder}{count}{_LETTERS[scheme]}", buf, start), scheme

@@ -15,9 +15,10 @@ __all__ = ["MinHashLSH", "MinHashLSHDeletionSession", "MinHashLSHInsertionSessio
 
 
 def _integration_rule() -> tuple[Any, Any]:
-    """Points and weights on [0, 1]. Probabilities of bands are polynomials of a degree up to the number of permutations."""
-    # 64 nodes are exact for polynomials up to degree 127; in 8 panels the rest is far below the difference of
-    # two settings.
+    """Return points and weights for integration on [0, 1]. Probabilities of bands are polynomials whose degree is at most the number of
+    permutations."""
+    # 64 nodes are exact for polynomials up to degree 127. With 8 panels, the remaining error is far below the difference between two
+    # settings.
     nodes, weights = np.polynomial.legendre.leggauss(64)
     panels = 8
     nodes = (np.arange(panels)[:, None] + (nodes + 1) / 2).ravel() / panels
@@ -28,7 +29,7 @@ _NODES = _integration_rule()
 
 
 def _optimal_bands(threshold: float, num_perm: int, for_false_positive: float, for_false_negative: float) -> tuple[int, int]:
-    """Numbers of bands and of rows per band that minimise the weighted errors: Mining of Massive Datasets, section 3.4."""
+    """Return the numbers of bands and of rows per band that minimise the weighted errors: Mining of Massive Datasets, section 3.4."""
     nodes, weights = _NODES
     below, above = nodes * threshold, threshold + nodes * (1 - threshold)
     least, best = float("inf"), (0, 0)
@@ -98,11 +99,10 @@ class MinHashLSH:
         self._buffer_size = value
 
     def _bands(self, minhash: Any) -> list[bytes]:
-        """The bytes of each band, big-endian as in datasketch, or the result of ``hashfunc`` for them."""
+        """Return the bytes of each band, big-endian as in datasketch, or the result of ``hashfunc`` for them."""
         if len(minhash) != self.h:
             raise ValueError(f"the MinHash must have {self.h} hash values, not {len(minhash)}")
-        # Swapped, for a machine has little-endian numbers: `hashfunc` of a user must see the bytes that
-        # datasketch gives it.
+        # Byte-swapped, because numbers are little-endian in memory: a user's `hashfunc` must see the same bytes as in datasketch.
         raw = minhash.hashvalues.byteswap().tobytes()
         width = len(raw) // self.h
         bands = [raw[start * width : end * width] for start, end in self.hashranges]
@@ -180,7 +180,7 @@ class MinHashLSH:
             raise ValueError(f"the key {key!r} is not in the index")
         for band, table in zip(self.keys[key], self.hashtables):
             table.remove_val(band, key)
-            # Empty buckets go, as in datasketch, whose counts of buckets others may read.
+            # Empty buckets are removed, as in datasketch, because users may read the numbers of buckets.
             if not table.get(band):
                 table.remove(band)
         self.keys.remove(key)

@@ -17,12 +17,12 @@ _MOST_PERMUTATIONS = 1 << 32
 #: Permutations that were drawn, by scheme, seed and number; many min-hashes share them.
 _DRAWN: dict[tuple[str, int, int], Any] = {}
 _MOST_DRAWN = 64
-#: Sets that :meth:`MinHash.bulk` gives to the engine at a time.
+#: Number of sets that :meth:`MinHash.bulk` passes to the engine at a time.
 _BULK = 4096
 
 
 class _Width:
-    """Numbers of a scheme: the type of hash values, and the largest one, which stands for an empty set."""
+    """The numbers of a scheme: the type of hash values, and the largest one, which stands for an empty set."""
 
     def __init__(self, dtype: Any, bits: int) -> None:
         self.dtype = dtype
@@ -33,7 +33,7 @@ class _Width:
 _WIDTHS = {
     "affine32": _Width(np.uint32, 32),
     "affine64": _Width(np.uint64, 64),
-    # 32 bits in numbers of 64.
+    # 32 bits, stored in 64-bit numbers.
     "legacy": _Width(np.uint64, 32),
 }
 
@@ -55,7 +55,7 @@ def check_scheme(scheme: str) -> None:
 
 
 def check_schemes(known: str | None, minhash: Any) -> str | None:
-    """The scheme of an index that has seen ``known`` and now ``minhash``; sketches without a scheme do not decide it."""
+    """Return the scheme of an index that has seen ``known`` and now ``minhash``; sketches without a scheme do not determine it."""
     scheme = getattr(minhash, "scheme", None)
     if scheme is None or known is None:
         return known if scheme is None else scheme
@@ -65,7 +65,7 @@ def check_schemes(known: str | None, minhash: Any) -> str | None:
 
 
 def values_of(scheme: str, values: Any, what: str = "hash values") -> Any:
-    """Numbers as an array of the scheme's type."""
+    """Return numbers as an array of the scheme's type."""
     width = _WIDTHS[scheme]
     if scheme == "legacy":
         return np.array(values, dtype=width.dtype)
@@ -75,20 +75,20 @@ def values_of(scheme: str, values: Any, what: str = "hash values") -> Any:
             raise ValueError(refused)
         return values.astype(width.dtype)
     try:
-        # With the type named: NumPy would make floats of large and small numbers together.
+        # With an explicit type, because NumPy would turn a mixture of large and small numbers into floats.
         return np.array(values, dtype=width.dtype)
     except OverflowError as error:
         raise ValueError(f"{refused}: {error}") from error
 
 
 def _drawn_permutations(scheme: str, seed: Any, count: int) -> Any:
-    """Factors and summands, as datasketch draws them; for a numeric seed they are drawn only once."""
+    """Return factors and summands, as datasketch draws them; for an integer seed they are drawn only once."""
     key = scheme, seed, count
-    # RandomState takes arrays, too, which are no keys.
+    # RandomState also accepts arrays, which cannot be keys.
     if not isinstance(seed, int):
         return _draw_permutations(*key)
     if key not in _DRAWN:
-        # All at once: a program has a few settings, or one for each min-hash, for which no order of eviction
+        # Cleared completely: a program has either a few settings, or a different one for each min-hash, for which no order of eviction
         # helps.
         if len(_DRAWN) == _MOST_DRAWN:
             _DRAWN.clear()
@@ -104,20 +104,20 @@ def _draw_permutations(scheme: str, seed: Any, count: int) -> Any:
         half = draw.randint(0, 1 << (width.bits - 1), count, dtype=width.dtype)
         summands = draw.randint(0, 1 << width.bits, count, dtype=width.dtype)
         permutations = np.array([half * width.dtype(2) + width.dtype(1), summands])
-    # They are shared by all min-hashes of this seed.
+    # All min-hashes with this seed share them.
     permutations.flags.writeable = False
     return permutations
 
 
 def _drawn_below_prime(draw: Any, count: int) -> Any:
-    """Pairs of numbers below the prime, the first above 0, as ``randint`` draws one after another."""
+    """Return pairs of numbers below the prime, the first above 0, as ``randint`` draws them one after another."""
     state = draw.get_state()
-    # That takes the low bits of a number of 64 bits, and another number where they are too large.
+    # `randint` takes the low bits of a 64-bit number, and draws another number if they are too large.
     low = draw.randint(0, 1 << 64, 2 * count, dtype=np.uint64).reshape(count, 2).T & np.uint64(_PRIME)
     factors, summands = low + np.array([[1], [0]], dtype=np.uint64)
     if np.all(factors < _PRIME) and np.all(summands < _PRIME):
         return np.array([factors, summands])
-    # Once in 2^61 draws, yet then all that follow would be other numbers than those of datasketch.
+    # This happens once in 2^61 draws, but all numbers after it would then differ from those of datasketch.
     draw.set_state(state)
     drawn = [[draw.randint(least, _PRIME, dtype=np.uint64) for least in (1, 0)] for _ in range(count)]
     return np.array(drawn, dtype=np.uint64).T
@@ -135,8 +135,8 @@ class MinHash:
     [1702083091, 2126772942, 179868246, 598086913]
     """
 
-    #: The scheme of min-hashes that name none. ``None``: ``affine32``, and an error where values are given. With ``"legacy"``
-    #: everything is as in datasketch 1.
+    #: The scheme of min-hashes that name none. ``None`` means ``affine32``, and an error if values are given. With ``"legacy"`` everything
+    #: is as in datasketch 1.
     default_scheme: ClassVar[str | None] = None
 
     def __init__(
@@ -189,7 +189,7 @@ class MinHash:
         return np.full(count, width.largest, dtype=width.dtype)
 
     def _permutations(self) -> Permutations:
-        """The permutations in the engine's form."""
+        """Return the permutations in the engine's form."""
         if self._engine is None or self._engine[0] is not self.permutations:
             dtype = _WIDTHS[self.scheme].dtype
             a, b = (np.asarray(numbers, dtype=dtype).tobytes() for numbers in self.permutations)
@@ -200,7 +200,7 @@ class MinHash:
         return np.frombuffer(raw, dtype=_WIDTHS[self.scheme].dtype)
 
     def _is_hashed_here(self) -> bool:
-        """True if items are passed to the engine unhashed."""
+        """Return true if items are passed to the engine unhashed."""
         return self.hashfunc is (sha1_hash64 if self.scheme == "affine64" else sha1_hash32)
 
     def update(self, b: Any) -> None:
@@ -288,7 +288,7 @@ class MinHash:
             and bool(np.array_equal(self.hashvalues, other.hashvalues))
         )
 
-    # It changes.
+    # A min-hash is mutable, so it has no hash.
     __hash__ = None  # type: ignore[assignment]
 
     @classmethod
@@ -324,7 +324,7 @@ class MinHash:
     def _bulk(self, sets: list[list[Any]]) -> list[MinHash]:
         raw = self._permutations().bulk(self.hashvalues.tobytes(), sets, None) if self._is_hashed_here() else None
         if raw is not None:
-            # Each has hash values of its own, which do not keep those of the others in memory.
+            # Each min-hash gets a copy of its hash values, which would otherwise keep those of the others in memory.
             rows = self._hash_values(raw).reshape(len(sets), len(self))
             return [self._with(row.copy()) for row in rows]
         made = [self.copy() for _ in sets]

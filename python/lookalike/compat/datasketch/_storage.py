@@ -11,7 +11,7 @@ __all__ = ["KeyBands", "KeyBuckets"]
 class _Storage:
     """Collections of values by key, with the methods of datasketch's storages."""
 
-    #: Type of a collection.
+    #: Type of the collection of values for a key.
     _collection: type
 
     def __init__(self) -> None:
@@ -20,16 +20,16 @@ class _Storage:
         self._selected: list[Any] = []
 
     def keys(self) -> Any:
-        """All keys."""
+        """Return all keys."""
         return self._values.keys()
 
     def get(self, key: Hashable) -> Any:
-        """The values of a key; none if the key does not exist."""
+        """Return the values of a key; an empty collection if the key does not exist."""
         found = self._values.get(key)
         return self._collection() if found is None else found
 
     def getmany(self, *keys: Hashable) -> list[Any]:
-        """The values of each key."""
+        """Return the values of each key."""
         return [self.get(key) for key in keys]
 
     def remove(self, *keys: Hashable, **_: Any) -> None:
@@ -42,19 +42,19 @@ class _Storage:
         self._values[key].remove(val)
 
     def size(self) -> int:
-        """Number of keys."""
+        """Return the number of keys."""
         return len(self._values)
 
     def itemcounts(self, **_: Any) -> dict[Hashable, int]:
-        """Number of values of each key."""
+        """Return the number of values of each key."""
         return {key: len(values) for key, values in self._values.items()}
 
     def has_key(self, key: Hashable) -> bool:
-        """True if the key exists."""
+        """Return true if the key exists."""
         return key in self._values
 
     def status(self) -> dict[str, int]:
-        """Number of keys, as datasketch reports it."""
+        """Return the number of keys, in the form in which datasketch reports it."""
         return {"keyspace_size": len(self)}
 
     def empty_buffer(self) -> None:
@@ -65,7 +65,7 @@ class _Storage:
         self._selected.extend(self.getmany(*keys))
 
     def collect_select_buffer(self) -> list[Any]:
-        """The content of the select buffer, which is emptied."""
+        """Return the contents of the select buffer, and empty it."""
         collected, self._selected = self._selected, []
         return collected
 
