@@ -1,13 +1,12 @@
-//! How the cost of a query grows with the collection, for each design beside what the planner expects; and a plot of it.
+//! Measures how the cost of a query grows with the collection, for each design and next to the planner's estimate, and plots it.
 //!
-//! `cargo run --release -p lookalike-hamming --example growth -- measure FROM TO STEP GIB` prints a row for each design
-//! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables; names
-//! such as `2-dense` and `6-packed` behind keep to these designs. Its last two columns are what the memory would allow, at the calibrated price of the cache lines of a query, and how much of the
-//! process's memory had huge pages, in per cent, where the system tells;
-//! `... -- pages LOG DESIGN` prints how fast such an index answers from a file held in small pages, in memory that was asked
-//! to have huge pages, and after [`share`], which gathers them, three times over; with the share of huge pages, and the time
-//! of gathering;
-//! `... -- replan FILE` prints the rows of a file with what the planner expects after one calibration;
+//! `cargo run --release -p lookalike-hamming --example growth -- measure FROM TO STEP GIB` prints a row for each design over 2^FROM, 2^(FROM + STEP)
+//! ... 2^TO random fingerprints, distance 3, as long as the tables fit GIB gibibytes; further arguments such as `2-dense` and `6-packed` select
+//! designs. The last two columns are the speed that the memory would allow, at the calibrated price of the cache lines of a query, and the percentage
+//! of the process's memory that had huge pages, if the system reports it;
+//! `... -- pages LOG DESIGN` prints how fast such an index answers from a file held in small pages, in memory for which huge pages were requested,
+//! and after [`share`], which gathers them, three times over; with the share of huge pages, and the time of gathering;
+//! `... -- replan FILE` prints the rows of a file with the planner's estimates after one calibration;
 //! `... -- plot FILE` draws them as SVG.
 
 #![allow(
@@ -30,7 +29,7 @@ use std::time::Instant;
 
 const RADIUS: u32 = 3;
 const QUERIES: usize = 1_000_000;
-/// Number of the first random fingerprint.
+/// Number from which the first random fingerprint is made.
 const FIRST: u64 = 1 << 40;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// Random fingerprints that are made again whenever they are read.
+/// Random fingerprints that are computed again at each read.
 struct Random(u64);
 
 impl CodeSource<u64> for Random {
@@ -91,7 +90,7 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let chosen: Vec<String> = std::env::args().skip(6).collect();
     println!("log2\ttables\tlayout\tbytes\tbuild\tplanned\tmeasured\tmedian\tlate\tfloor\thuge");
     for log in (from..=to).step_by(step.max(1)) {
-        // Just before what it foretells.
+        // Measured just before the searches that they predict.
         let constants = calibrated(memory.min(70 << log));
         eprintln!("2^{log}: {constants:.2?}");
         for (design, layout) in designs()? {
@@ -109,7 +108,7 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The same index in small pages, in those that the system gave when it was asked, and in those that were gathered.
+/// Measures the same index in small pages, in pages that the system gave when it was asked, and in pages that were gathered.
 fn pages() -> Result<(), Box<dyn std::error::Error>> {
     let log = argument(2, 24);
     let name = std::env::args().nth(3).unwrap_or("2-dense".into());
@@ -152,7 +151,7 @@ fn pages() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A file in memory that several hold.
+/// A file in memory that has several owners.
 #[derive(Clone)]
 struct Whole(Arc<Vec<u8>>);
 
@@ -162,7 +161,7 @@ impl AsRef<[u8]> for Whole {
     }
 }
 
-/// The rows of a table, planned with the constants of this moment.
+/// Prints the rows of a table, planned with the constants of this moment.
 fn replan(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     let constants = calibrated(8 << 30);
     eprintln!("{constants:.2?}");
@@ -223,20 +222,20 @@ fn row(
     Ok(())
 }
 
-/// The share of this process's memory that has huge pages. When memory is full of cached files, the system has few to give,
-/// and random accesses beyond a gigabyte cost twice as much.
+/// Returns the share of this process's memory that has huge pages. If memory is full of cached files, the system has few to give, and random accesses
+/// beyond a gigabyte cost twice as much.
 fn huge_pages() -> Option<f64> {
     Some(anonymous("AnonHugePages:")? / anonymous("Anonymous:")?)
 }
 
-/// KiB of this process's memory of a kind.
+/// Returns the KiB of this process's memory of a kind.
 fn anonymous(kind: &str) -> Option<f64> {
     let told = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     let line = told.lines().find(|line| line.starts_with(kind))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Every second query has a neighbour at the distance 2.
+/// Returns queries, every second of which has a neighbour at distance 2.
 fn queries(count: u64) -> Vec<u64> {
     let far = |i: u64| word(i) ^ 0x5555;
     let near =
@@ -245,7 +244,7 @@ fn queries(count: u64) -> Vec<u64> {
     queries.collect()
 }
 
-/// A row of the table.
+/// A row of the table, as it is plotted.
 struct Row {
     log: f64,
     design: String,
@@ -353,7 +352,7 @@ fn plot(text: &str) -> Result<String, Box<dyn std::error::Error>> {
     Ok(svg)
 }
 
-/// Lines and numbers at powers of two below, and of ten and three in them on the left.
+/// Draws lines and numbers at powers of two at the bottom, and at one and three times each power of ten on the left.
 fn axes(
     svg: &mut String,
     (first, last): (f64, f64),

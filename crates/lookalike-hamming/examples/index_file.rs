@@ -11,10 +11,10 @@ use std::io::BufWriter;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join("lookalike-hamming-example.lkix");
     let codes: [u64; 4] = [0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdee, 0, u64::MAX];
-    // The ids of all codes back to back, and where each ends.
+    // The ids of all codes back to back, and the end of each.
     let (texts, ends) = ("a.html,b.html,empty,full", [7, 14, 20, 24]);
 
-    // Two tables of 32 bits, of which one may be wrong: complete for distance 3.
+    // Two tables with keys of 32 bits, one of which may be wrong: complete for distance 3.
     let design = Design::new(Family::budgets(&[1, 1]), 64, 3)?;
     let out = BufWriter::new(fs::File::create(&path)?);
     let mut writer = IndexFileWriter::new(out, None, &design, Layout::Packed)?;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while writer.next_table(&codes[..], Some(ids), BuildLimits::default())? {}
     writer.finish()?;
 
-    // A large file would be mapped: whatever derefs to bytes can be opened.
+    // A large file would be mapped: anything that implements `AsRef<[u8]>` can be opened.
     let file = IndexFile::<u64>::open(share(fs::read(&path)?))?;
     file.verify()?;
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Prints what joins cost over n random fingerprints, in processor time of all threads and wall time.
+//! Prints the cost of joins over n random fingerprints, in processor time of all threads and wall time.
 //!
 //! `cargo run --release -p lookalike-hamming --example join_throughput -- [n] [radius] [threads] [queries]`
 
@@ -16,8 +16,7 @@ fn words(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Clock ticks this process has run on processors in user mode and in the system, as seconds, where
-/// the system tells.
+/// Returns the seconds that this process has run on processors, in user mode and in the system, if the system reports its clock ticks.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after = text.rsplit(") ").next().unwrap_or_default();
@@ -35,7 +34,7 @@ fn argument(at: usize, default: usize) -> usize {
         .unwrap_or(default)
 }
 
-/// Runs `work` and prints what it cost, a unit.
+/// Runs `work`, and prints its cost for each unit.
 fn measure(what: &str, units: usize, work: impl FnOnce() -> u64) {
     let (wall, processor) = (Instant::now(), processor_seconds());
     let result = work();

@@ -1,4 +1,4 @@
-//! Prints nanoseconds that each kernel takes a word, an entry or a probe, whose memory is in the nearest cache.
+//! Prints the nanoseconds that each kernel takes for a word, an entry or a probe, with its memory in the nearest cache.
 //!
 //! `cargo run --release -p lookalike-hamming --example kernel_throughput -- [rounds] [level]`
 
@@ -16,10 +16,10 @@ use measuring::{argument, word};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Times that everything is measured, each so short that other processes disturb few of them; the least counts.
+/// Number of times that everything is measured, each so short that other processes disturb few of them; the shortest counts.
 const TIMES: usize = 60;
 
-/// Prints the least time of some rounds of `work`, for each of the units of a round.
+/// Prints the shortest time of some rounds of `work`, divided by the units of a round.
 fn measure(what: &str, rounds: usize, units: usize, mut work: impl FnMut(usize) -> u64) {
     let (mut least, mut sum) = (f64::MAX, 0);
     for _ in 0..TIMES {
@@ -47,7 +47,7 @@ impl BucketVisitor<u64> for Count {
     }
 }
 
-/// Words of which one in sixteen has three bits.
+/// Words, one in sixteen of which has three bits.
 fn words(count: u64) -> Vec<u64> {
     let of = |i| {
         if i % 16 == 5 {
@@ -143,7 +143,7 @@ fn main() {
     probes(rounds, &bytes);
 }
 
-/// Probes of packed tables and of cache-line buckets: 32 of a query.
+/// Measures probes of packed tables and of cache-line buckets, 32 for each query.
 fn probes(rounds: usize, bytes: &[u8]) {
     let xor_masks: Vec<u32> = (0..32).collect();
     let probes = ProbeSet {

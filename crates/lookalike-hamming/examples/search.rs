@@ -1,4 +1,4 @@
-//! Plans an index for a million fingerprints, builds it, and asks it for one, for many, and for all close pairs.
+//! Plans an index for a million fingerprints, builds it, searches it for one query and for many, and finds all close pairs.
 
 #![allow(clippy::print_stdout, reason = "an example talks to a person")]
 
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         effort.probes, effort.candidates
     );
 
-    // Many queries, which hide each other's waits for memory.
+    // Many queries, which hide each other's memory latency.
     let mut found = 0;
     index.search_group(&codes[..64], DISTANCE, &mut |_query, _code, _distance| {
         found += 1
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Evenly spread bits, in place of a simhash.
+/// Returns evenly spread bits, in place of a simhash.
 fn fingerprint(i: u64) -> u64 {
     let mixed = (i ^ i >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);

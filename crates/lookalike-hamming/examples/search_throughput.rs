@@ -1,4 +1,4 @@
-//! Prints queries a second, memory and build time of some designs over n random fingerprints, in
+//! Prints queries per second, memory and build time of some designs over n random fingerprints, in
 //! processor time of one thread.
 //!
 //! `cargo run --release -p lookalike-hamming --example search_throughput -- [n] [radius] [queries] [most tables] [least tables]`

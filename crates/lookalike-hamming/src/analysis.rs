@@ -1,8 +1,8 @@
-//! Statistics of a collection of fingerprints (Manku et al. 2007, section 4.2): are its bits spread as a search wants them?
+//! Statistics of a collection of fingerprints (Manku et al. 2007, section 4.2), which show how evenly its bits are spread.
 
 use super::code::{Code, Integer};
 
-/// Equal ranges of the code space that are counted.
+/// Number of equal ranges of the code space in which codes are counted.
 pub const RANGES: usize = 128;
 
 /// Gathers an [`Analysis`] from codes in ascending order.
@@ -26,25 +26,24 @@ pub struct Analyzer<C: Code> {
     analysis: Analysis<C>,
     last: Option<C>,
     run: u64,
-    /// The commonest code of each range, and how often it occurs.
+    /// The most frequent code of each range, with the number of its copies.
     commonest: Vec<Option<(C, u64)>>,
 }
 
-/// Figures about a collection.
+/// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Analysis<C: Code> {
-    /// Number of codes, and of different ones.
+    /// Number of codes.
     pub count: u64,
-    /// Different codes.
+    /// Number of distinct codes.
     pub distinct: u64,
-    /// For each bit position, how many neighbours in ascending order differ there first, counted
-    /// from the lowest bit. Codes spread evenly have half as many at each position above
-    /// log2(2^bits / count); clusters show as more at the low positions.
+    /// For each bit position, counted from the lowest, the number of neighbours in ascending order whose highest differing bit it is. With evenly
+    /// spread codes, each position above log2(2^bits / count) has half as many as the one below it; clusters show as more at the low positions.
     pub leading_gaps: Vec<u64>,
     /// Number of codes in each of 128 equal ranges.
     pub ranges: Vec<u64>,
-    /// Ranges with far more codes than others, most first.
+    /// Ranges with far more codes than others, the fullest first.
     pub spikes: Vec<Spike<C>>,
 }
 
@@ -52,11 +51,11 @@ pub struct Analysis<C: Code> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Spike<C: Code> {
-    /// Number of the range.
+    /// Index of the range.
     pub range: usize,
-    /// Codes in it.
+    /// Number of codes in it.
     pub count: u64,
-    /// The commonest code there.
+    /// The most frequent code in it.
     pub code: C,
     /// Number of its copies.
     pub copies: u64,
@@ -80,7 +79,7 @@ impl<C: Code> Default for Analyzer<C> {
     }
 }
 
-/// The range a code lies in.
+/// Returns the range of a code.
 fn range<C: Code>(code: C) -> usize {
     code.word().above(C::Word::BITS - RANGES.ilog2()) as usize
 }
@@ -90,14 +89,14 @@ impl<C: Code> Analyzer<C> {
     ///
     /// # Panics
     ///
-    /// When it is less than the one before.
+    /// Panics if it is less than the one before.
     pub fn push(&mut self, code: C) {
         self.analysis.count += 1;
         self.analysis.ranges[range(code)] += 1;
         if let Some(last) = self.last.replace(code) {
             assert!(last.word() <= code.word(), "codes must be ascending");
             let apart = (last.word() ^ code.word()).to_u128();
-            // Equal codes differ nowhere: they lengthen the run and count for no position.
+            // Equal codes differ in no bit: they lengthen the run and count for no position.
             if let Some(position) = apart.checked_ilog2() {
                 self.analysis.leading_gaps[position as usize] += 1;
                 self.end_run(last);
@@ -115,15 +114,15 @@ impl<C: Code> Analyzer<C> {
         }
     }
 
-    /// The figures. A range is a spike when it has twice its share of the codes, and more than
-    /// chance would give it: six standard deviations above its share.
+    /// Returns the statistics. A range is a spike if it has more than twice its share of the codes, and more than chance would give it: six standard
+    /// deviations above its share.
     pub fn finish(mut self) -> Analysis<C> {
         if let Some(last) = self.last {
             self.end_run(last);
         }
         let share = self.analysis.count as f64 / RANGES as f64;
-        // Counts of a range are Poisson: with a small share, twice as many is chance; with a large one, a few
-        // standard deviations are no spike that anyone could see.
+        // Counts of a range are Poisson-distributed: if the share is small, twice as many are chance; if it is large, a few standard deviations are
+        // not a visible spike.
         let limit = (2.0 * share).max(share + 6.0 * share.sqrt());
         let spike = |(range, commonest): (usize, Option<(C, u64)>)| {
             let count = self.analysis.ranges[range];
@@ -148,16 +147,16 @@ impl<C: Code> Analyzer<C> {
 }
 
 impl<C: Code> Analysis<C> {
-    /// The gaps that codes spread evenly would have: position p is the first to differ between
-    /// neighbours when 2^p of the code space lies between multiples that both sides reach.
+    /// Returns the gaps that evenly spread codes would have: position p is the highest to differ between two neighbours if they are in different
+    /// halves of an aligned cell of 2^(p + 1) codes.
     pub fn expected_gaps(&self) -> Vec<f64> {
         let bits = C::Word::BITS as i32;
         let count = self.distinct as f64;
-        // Of 2^(bits - p - 1) aligned cells of 2^(p + 1) codes, those with codes in both halves have
-        // a pair of neighbours that differ there first.
+        // Of 2^(bits - p - 1) aligned cells of 2^(p + 1) codes, those with codes in both halves have one pair of neighbours whose highest differing
+        // bit is p.
         let gap = |position: i32| {
             let cells = 2_f64.powi(bits - position - 1);
-            // Not 1 - exp, which cancels where cells are hardly ever filled.
+            // Not 1 - exp, which cancels if cells are rarely filled.
             let in_half = -f64::exp_m1(-count / cells / 2.0);
             cells * in_half * in_half
         };

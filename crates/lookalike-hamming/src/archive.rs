@@ -1,27 +1,26 @@
 //! The paper's compressed table (Manku et al. 2007, section 3.2) as an archive of sorted fingerprints.
 //!
-//! Neighbours in sorted order share their leading bits. Each fingerprint is stored as the Huffman
-//! code of the position of the highest bit in which it differs from the one before, and the bits to
-//! the right of it. Blocks have a fixed size; the key of a block is its last fingerprint. Equal
-//! neighbours, which differ nowhere, have a symbol of their own.
+//! Neighbours in sorted order share their leading bits. Each fingerprint is stored as the Huffman code of the position of the highest bit in which it
+//! differs from the one before, followed by the bits to the right of that bit. Blocks have a fixed size; the key of a block is its last fingerprint.
+//! Equal neighbours, which differ in no bit, have a symbol of their own.
 //!
 //! # Bytes
 //!
-//! All numbers little-endian; checks are XXH3-64, in blocks its low 32 bits.
+//! All numbers are little-endian; checks are XXH3-64, of which blocks keep the low 32 bits.
 //!
-//! | at | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | `LKAR` |
 //! | 4 | 4 | version, 1 |
 //! | 8 | 8 | scheme id |
 //! | 16 | 4 | bytes of a block, B |
-//! | 20 | 65 | code lengths of the symbols: positions 0 to 63, then "equal"; 0 for none |
+//! | 20 | 65 | code lengths of the symbols: positions 0 to 63, then "equal"; 0 for unused ones |
 //! | 85 | 3 | zero |
 //! | 88 | 8 | check of the bytes before |
-//! | 96 | B each | blocks: check (4) of the rest with the block number as seed; fingerprints in it (2, never 0); the first of them (8); bits, most significant first, zeros to the end |
+//! | 96 | B each | blocks: check (4) of the rest with the block number as seed; number of fingerprints in the block (2, never 0); the first of them (8); bits, most significant first, zeros to the end |
 //! | | 6 | end of the blocks: zeros |
 //! | | 8 each | key of each block |
-//! | | 8, 8 | number of fingerprints, of blocks |
+//! | | 8, 8 | number of fingerprints, number of blocks |
 //! | | 8 | check of everything from the keys on |
 
 use super::file_error::FileError;
@@ -35,7 +34,7 @@ pub use read::{Archive, FingerprintArchiveReader};
 
 const MAGIC: [u8; 4] = *b"LKAR";
 const VERSION: u32 = 1;
-/// Positions of the highest differing bit, and "equal".
+/// Number of symbols: the positions of the highest differing bit, and "equal".
 const SYMBOLS: usize = 65;
 const HEADER: usize = 96;
 const BLOCK_HEADER: usize = 14;
@@ -43,14 +42,14 @@ const BLOCK_HEADER: usize = 14;
 pub const DEFAULT_BLOCK_BYTES: u32 = 1024;
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 64..=1 << 16;
 
-/// The symbol of a fingerprint after another: the position of the highest bit that differs.
+/// Returns the symbol of a fingerprint that follows another: the position of the highest bit that differs.
 fn symbol(before: u64, code: u64) -> usize {
     (before ^ code)
         .checked_ilog2()
         .map_or(SYMBOLS - 1, |position| position as usize)
 }
 
-/// Counts of the gaps between sorted neighbours: the statistics of a code.
+/// Counts of the gaps between sorted neighbours, which a Huffman code is made from.
 #[derive(Clone, Debug)]
 pub struct GapCounts {
     counts: [u64; SYMBOLS],
@@ -58,7 +57,7 @@ pub struct GapCounts {
 }
 
 impl Default for GapCounts {
-    /// Every gap once: a code of the counts so far can express gaps that come later.
+    /// Counts every gap once, so that a code made from these counts can also express gaps that come later.
     fn default() -> Self {
         Self {
             counts: [1; SYMBOLS],
@@ -68,7 +67,7 @@ impl Default for GapCounts {
 }
 
 impl GapCounts {
-    /// Counts one fingerprint more, in the order in which they will be written.
+    /// Counts one more fingerprint, in the order in which they will be written.
     pub fn observe(&mut self, fingerprint: u64) {
         if let Some(last) = self.last.replace(fingerprint) {
             self.counts[symbol(last, fingerprint)] += 1;
@@ -76,7 +75,7 @@ impl GapCounts {
     }
 }
 
-/// Writes an archive of ascending fingerprints.
+/// Writer of an archive of ascending fingerprints.
 ///
 /// ```
 /// use lookalike_hamming::{Archive, ArchiveWriter, GapCounts};
@@ -111,11 +110,11 @@ pub struct ArchiveWriter<W: Write> {
 }
 
 impl<W: Write> ArchiveWriter<W> {
-    /// Begins an archive with the code that suits `gaps` and blocks of `block_bytes`.
+    /// Begins an archive with blocks of `block_bytes` and the code that suits `gaps`.
     ///
     /// # Errors
     ///
-    /// [`FileError::BlockSize`] unless `block_bytes` is 64 to 65536, and those of `out`.
+    /// Returns [`FileError::BlockSize`] unless `block_bytes` is 64 to 65536, and the errors of `out`.
     pub fn new(
         mut out: W,
         scheme: u64,
@@ -131,7 +130,7 @@ impl<W: Write> ArchiveWriter<W> {
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&scheme.to_le_bytes());
         header.extend_from_slice(&block_bytes.to_le_bytes());
-        // Lengths are all that a canonical code needs: the reader makes the codes again.
+        // A canonical code needs only the lengths: the reader derives the codes from them.
         header.extend_from_slice(&lengths);
         header.extend_from_slice(&[0; 3]);
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
@@ -150,11 +149,11 @@ impl<W: Write> ArchiveWriter<W> {
         })
     }
 
-    /// Adds a fingerprint, not less than the one before; equal ones are kept.
+    /// Adds a fingerprint, which must not be less than the one before; equal ones are kept.
     ///
     /// # Errors
     ///
-    /// [`FileError::NotSorted`], and those of the output.
+    /// Returns [`FileError::NotSorted`], and the errors of the output.
     pub fn push(&mut self, code: u64) -> Result<(), FileError> {
         if self.count > 0 && code < self.last {
             return Err(FileError::NotSorted { at: self.count });
@@ -166,18 +165,16 @@ impl<W: Write> ArchiveWriter<W> {
         } else {
             symbol as u32
         };
-        // The room is known before anything is written, so a code is never divided between blocks and needs no
-        // way back.
+        // The room is known before anything is written, so a code is never divided between blocks, and nothing has to be undone.
         let used = 8 * self.block.len() as u32 + self.pending_bits;
         let fits = used + length + below <= 8 * self.block_bytes as u32;
         if self.in_block > 0 && self.in_block < u16::MAX && fits {
             self.put(huffman.into(), length);
-            // The differing bit itself is left out: fingerprints ascend, so it is a one (Manku et al. 2007,
-            // section 3.2).
+            // The differing bit itself is left out: fingerprints ascend, so it is a one (Manku et al. 2007, section 3.2).
             self.put(code & ((1_u128 << below) - 1) as u64, below);
         } else {
             self.end_block()?;
-            // The first of a block is whole, so that a block is decoded without the one before.
+            // The first fingerprint of a block is stored whole, so that a block is decoded without the one before.
             self.block.extend_from_slice(&[0; BLOCK_HEADER - 8]);
             self.block.extend_from_slice(&code.to_le_bytes());
         }
@@ -187,13 +184,13 @@ impl<W: Write> ArchiveWriter<W> {
         Ok(())
     }
 
-    /// Appends the low `bits <= 64` bits of `value`.
+    /// Appends the low `bits` bits of `value`, at most 64.
     fn put(&mut self, value: u64, bits: u32) {
         if bits == 0 {
             return;
         }
         // Fewer than eight bits are pending, so the value ends above bit 56.
-        // From the top down: the code of a symbol is read as the leading bits of what follows, by one look-up.
+        // From the top down, because the reader finds the code of a symbol by looking up the leading bits.
         self.pending |= u128::from(value) << (128 - self.pending_bits - bits);
         self.pending_bits += bits;
         while self.pending_bits >= 8 {
@@ -213,27 +210,25 @@ impl<W: Write> ArchiveWriter<W> {
         (self.pending, self.pending_bits) = (0, 0);
         self.block.resize(self.block_bytes, 0);
         self.block[4..6].copy_from_slice(&self.in_block.to_le_bytes());
-        // Seeded by the number of the block: a right block in the wrong place fails.
+        // Seeded with the number of the block, so that a correct block in the wrong place fails.
         let check = block_check(&self.block, self.keys.len() as u64);
         self.block[..4].copy_from_slice(&check.to_le_bytes());
         self.out.write_all(&self.block)?;
-        // The last code, not the first: a search for a prefix begins in the first block whose key is not below
-        // it.
+        // The last code, not the first: a search for a prefix begins in the first block whose key is not less than it.
         self.keys.push(self.last);
         self.block.clear();
         self.in_block = 0;
         Ok(())
     }
 
-    /// Writes what follows the blocks, and gives the output back, flushed.
+    /// Writes the part after the blocks, flushes the output, and returns it.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     pub fn finish(mut self) -> Result<W, FileError> {
         self.end_block()?;
-        // Zeros where a block has its check and its count: a reader of the stream sees a block of none, and
-        // stops.
+        // Zeros in place of a block's check and count: a reader of the stream sees an empty block, and stops.
         self.out.write_all(&[0; 6])?;
         let mut tail: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
         tail.extend_from_slice(&self.count.to_le_bytes());
@@ -245,7 +240,7 @@ impl<W: Write> ArchiveWriter<W> {
     }
 }
 
-/// The check of a block, which it begins with.
+/// Computes the check of a block, which is stored at its beginning.
 fn block_check(block: &[u8], number: u64) -> u32 {
     xxh3_64_with_seed(&block[4..], number) as u32
 }

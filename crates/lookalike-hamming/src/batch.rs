@@ -1,9 +1,9 @@
-//! The batch query (Manku et al. 2007, section 3.3): a large file of codes streams by a set of queries in memory.
+//! The batch query (Manku et al. 2007, section 3.3): a large file of codes streams past a set of queries in memory.
 //!
-//! The queries stand in an index. Before it stands a filter: of two halves of a code one has at most
-//! (k - 1) / 2 of the errors, so a filter for each half marks what the halves of the queries look
-//! like with so many errors; a code that neither filter knows is far from every query. For a million
-//! queries and distance 3, two filters of 128 MiB let two codes in a hundred through.
+//! The queries are in an index, with filters in front of it. Of the k errors between a code and a near query, the high half of the code has at most
+//! (k - 1) / 2, rounded up, or the low half at most (k - 1) / 2, rounded down. So a filter for each half marks all values that the halves of the
+//! queries take with that many errors, and a code that passes neither filter is far from every query. For a million queries and distance 3, two
+//! filters of 128 MiB let two codes in a hundred through.
 
 use super::build::BuildError;
 use super::code::{Code, Integer};
@@ -19,7 +19,7 @@ use filter::{FilterShape, QueryFilter, half_budgets};
 mod buckets;
 mod filter;
 
-/// Queries that codes can stream by. Immutable: several threads may share one.
+/// Queries to compare with a stream of codes. Immutable, so several threads may share them.
 ///
 /// ```
 /// use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch};
@@ -38,7 +38,7 @@ mod filter;
 pub struct BatchJoin<C: Code> {
     index: TableIndex<C>,
     radius: u32,
-    /// Empty when the filter would let most codes through.
+    /// Empty if the filters would let most codes through.
     filters: Vec<QueryFilter<C::Word>>,
 }
 
@@ -46,13 +46,12 @@ pub struct BatchJoin<C: Code> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchLimits {
-    /// Memory of tables and filters; those of a million queries cannot use more than 2^30 and some.
-    /// Tables that are larger with any design are built all the same: see
-    /// [`BatchJoin::least_bytes`].
+    /// Memory of tables and filters, in bytes; those of a million queries cannot use more than a little over 2^30. If no design fits, tables are
+    /// built anyway: see [`BatchJoin::least_bytes`].
     pub memory_bytes: u64,
-    /// About how many codes will stream by: large filters pay for themselves on many only.
+    /// Approximate number of codes that will stream past: large filters only pay off for many.
     pub stream_codes: u64,
-    /// Threads that take the queries in: with two, the filters are made side by side.
+    /// Number of threads that prepare the queries: with two, the filters are made in parallel.
     pub threads: usize,
 }
 
@@ -74,14 +73,14 @@ impl BatchLimits {
         self
     }
 
-    /// Sets about how many codes will stream by.
+    /// Sets the approximate number of codes that will stream past.
     #[must_use]
     pub fn stream_codes(mut self, stream_codes: u64) -> Self {
         self.stream_codes = stream_codes;
         self
     }
 
-    /// Sets the threads that take the queries in.
+    /// Sets the number of threads that prepare the queries.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -89,36 +88,35 @@ impl BatchLimits {
     }
 }
 
-/// Memory of one thread of a batch join, kept from chunk to chunk: ten bytes a code of a chunk of up
-/// to 2^24 codes.
+/// Memory of one thread of a batch join, reused from chunk to chunk: ten bytes for each code of a chunk of up to 2^24 codes.
 #[derive(Debug, Default)]
 pub struct JoinScratch {
     buckets: QueryBuckets,
     passed: Vec<u32>,
 }
 
-/// Codes that are filtered together.
+/// Number of codes that are filtered together.
 const BLOCK: usize = 1 << kernel::PAYLOAD_BITS;
-/// Codes that are searched together.
+/// Number of codes that are searched together.
 const GROUP: usize = 256;
-/// Designs up to so many times slower than the fastest are worth their smaller memory.
+/// Factor by which a design may be slower than the fastest to save memory.
 const SLOWER: f64 = 8.0;
 
 impl<C: Code> BatchJoin<C> {
-    /// Takes the queries in, in any order and with repetitions.
+    /// Prepares the queries, which may be in any order and have duplicates.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] when there are too many queries.
+    /// Returns [`BuildError`] if there are too many queries.
     pub fn new(queries: &[C], radius: u32, limits: BatchLimits) -> Result<Self, BuildError> {
         Self::new_until(queries, radius, limits, &|| false)
     }
 
-    /// As [`BatchJoin::new`], until `is_cancelled`: asked between some thousand codes of a table, and before each filter.
+    /// Like [`BatchJoin::new`], until `is_cancelled` returns true; it is called at least every 65,536 codes of a table, and before each filter.
     ///
     /// # Errors
     ///
-    /// As [`BatchJoin::new`], and [`BuildError::Cancelled`].
+    /// As for [`BatchJoin::new`], and [`BuildError::Cancelled`].
     pub fn new_until(
         queries: &[C],
         radius: u32,
@@ -128,7 +126,7 @@ impl<C: Code> BatchJoin<C> {
         let bits = C::Word::BITS;
         let radius = radius.min(bits);
         let within = PlanLimits {
-            // Building needs every query once more.
+            // Building needs a second copy of every query.
             memory_bytes: Some(
                 limits
                     .memory_bytes
@@ -138,13 +136,13 @@ impl<C: Code> BatchJoin<C> {
         };
         let plans = plans(queries.len() as u64, bits, radius, &within);
         let best = plans.iter().find(|costed| costed.cheapest);
-        // Where nothing fits, the smallest that is fast enough is built all the same: see `BatchLimits`.
+        // If nothing fits, the smallest design that is fast enough is built anyway: see `BatchLimits`.
         let best = best.or_else(|| least(&plans));
         let (design, layout) = match best {
             Some(best) => (best.design.clone(), best.layout),
             None => (Design::scan(bits, radius), Layout::Packed),
         };
-        // Only now is the number of distinct queries known, by which the filters are sized.
+        // Only now is the number of distinct queries known, which determines the size of the filters.
         let index = TableIndex::build_until(queries, &design, layout, is_cancelled)?;
         let (distinct, stream) = (index.len() as u64, limits.stream_codes);
         let left = limits.memory_bytes.saturating_sub(index.bytes() as u64);
@@ -173,8 +171,7 @@ impl<C: Code> BatchJoin<C> {
         })
     }
 
-    /// The least memory in which `queries` distinct queries are searched at a tolerable speed,
-    /// building included.
+    /// Returns the least memory, building included, in which `queries` distinct queries are searched at a tolerable speed.
     pub fn least_bytes(queries: u64, radius: u32) -> u64 {
         let bits = C::Word::BITS;
         let plans = plans(queries, bits, radius.min(bits), &PlanLimits::default());
@@ -182,20 +179,20 @@ impl<C: Code> BatchJoin<C> {
         (queries as f64 * (tables + f64::from(bits / 8))) as u64
     }
 
-    /// The index over the queries.
+    /// Returns the index of the queries.
     pub fn queries(&self) -> &TableIndex<C> {
         &self.index
     }
 
-    /// Memory of tables and filters, in bytes.
+    /// Returns the memory of tables and filters, in bytes.
     pub fn bytes(&self) -> usize {
         self.index.bytes() + self.filters.iter().map(QueryFilter::bytes).sum::<usize>()
     }
 
-    /// Visits every pair of a code of `chunk`, by its position, and a distinct query within the
-    /// radius, with their distance. In order of position, each pair once.
+    /// Visits every pair of a code of `chunk`, given as its index, and a distinct query within the radius, with their distance. Pairs come in the
+    /// order of the index, each once.
     ///
-    /// Large chunks are best: filters are read through once for every 2^24 codes.
+    /// Large chunks are best, because filters are read through once for every 2^24 codes.
     pub fn join(
         &self,
         chunk: &[C],
@@ -218,14 +215,12 @@ impl<C: Code> BatchJoin<C> {
             for filter in &self.filters {
                 filter.pass(block, buckets, passed);
             }
-            // Codes come out of the filters by stretch. Those that both let through are searched once.
-            // The promise of the order of positions; and both filters let the same code through when both
-            // halves are near.
+            // Codes come out of the filters by stretches, and twice if both halves are near. Sorting restores the promised order of positions, and
+            // each code is searched once.
             passed.sort_unstable();
             passed.dedup();
             for group in passed.chunks(GROUP) {
-                // Gathered first: the group search wants its queries side by side, and two codes in a hundred
-                // are few.
+                // Gathered first, because the group search takes its queries as one slice, and only two codes in a hundred get here.
                 let codes: Vec<C> = group.iter().map(|&at| block[at as usize]).collect();
                 self.search(&codes, &mut |at, code, distance| {
                     visit(base + group[at] as usize, code, distance);
@@ -244,7 +239,7 @@ fn plans(queries: u64, bits: u32, radius: u32, limits: &PlanLimits) -> Vec<Coste
     plan(queries, bits, radius, limits, &CostConstants::default())
 }
 
-/// The design with the least memory among those that are fast enough.
+/// Returns the design with the least memory among those that are fast enough.
 fn least(plans: &[CostedDesign]) -> Option<&CostedDesign> {
     let fastest = plans.iter().map(|costed| costed.costs.query_ns);
     let slowest = fastest.fold(f64::INFINITY, f64::min) * SLOWER;

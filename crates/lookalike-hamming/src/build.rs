@@ -1,9 +1,8 @@
-//! The buckets of a table, in order, out of codes in any order and in bounded memory.
+//! Building of a table's buckets, in order, from codes in any order and in bounded memory.
 //!
-//! Codes are scattered by the leading bits of their address into parts that fit the cache, and each
-//! part by the rest of the address; a bucket is sorted and its repetitions dropped before it is
-//! handed on. When the scratch memory does not hold all codes, the source is replayed once for each
-//! slice of the address space that it does hold.
+//! Codes are scattered by the leading bits of their address into parts that fit the cache, and each part by the rest of the address. Each bucket is
+//! sorted and its duplicates are dropped before it is passed on. If the scratch memory does not hold all codes, the source is replayed once for each
+//! slice of the address space that fits.
 
 use super::code::{Code, Integer, Word};
 use super::kernel::Permute;
@@ -38,11 +37,11 @@ use std::ops::Range;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait CodeSource<C: Code>: Sync {
-    /// Hands all codes to `sink`, in chunks of any size.
+    /// Passes all codes to `sink`, in chunks of any size.
     ///
     /// # Errors
     ///
-    /// Those of the medium the codes are read from.
+    /// Returns an error if reading the codes fails.
     fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()>;
 }
 
@@ -53,13 +52,13 @@ impl<C: Code> CodeSource<C> for [C] {
     }
 }
 
-/// A source that is read until nobody wants the index any more.
+/// A source that passes on no more codes once the build is cancelled.
 pub(super) struct CancellableSource<'a, S: ?Sized> {
     pub(super) source: &'a S,
     pub(super) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Codes that are read between two looks.
+/// Number of codes between two checks for cancellation.
 const LOOK: usize = 1 << 16;
 
 impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_, S> {
@@ -68,7 +67,7 @@ impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_,
         self.source.replay(&mut |codes| {
             for codes in codes.chunks(LOOK) {
                 is_cancelled = is_cancelled || (self.is_cancelled)();
-                // The source goes on, as it cannot be stopped; nobody sees what it hands over.
+                // The source continues, as it cannot be stopped, but its codes are dropped.
                 if !is_cancelled {
                     sink(codes);
                 }
@@ -85,29 +84,29 @@ impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_,
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// More codes than tables of [`Layout::CacheLineBuckets`](super::Layout) hold.
+    /// There are more codes than tables of [`Layout::CacheLineBuckets`](super::Layout) can hold.
     #[error("{0} fingerprints are too many for cache-line buckets; choose another layout")]
     TooManyForBuckets(u64),
-    /// More codes than are sorted together: so many agree in the leading bits of their addresses.
+    /// Too many codes to be sorted together agree in the leading bits of their addresses.
     #[error(
         "{0} fingerprints agree in most bits that number the buckets; the maximum is 4294967295"
     )]
     TooManyAlike(u64),
-    /// A design for codes of another width.
+    /// The design is for codes of another width.
     #[error("the design is for {design}-bit codes, and these have {codes} bits")]
     OtherWidth {
-        /// Bits the design is for.
+        /// Width that the design is for, in bits.
         design: u32,
-        /// Bits of the codes.
+        /// Width of the codes, in bits.
         codes: u32,
     },
-    /// A design with so many probes a query that a linear scan is faster.
+    /// The design needs so many probes per query that a linear scan is faster.
     #[error("the design needs {0} probes of one table; choose one with smaller error budgets")]
     TooManyProbes(u64),
-    /// A source that gave other codes when it was read again.
+    /// The source gave other codes when it was read again.
     #[error("the fingerprints changed while they were read")]
     Changed,
-    /// As many ids as codes are needed.
+    /// The number of ids is not the number of codes.
     #[error("there are {codes} fingerprints but {ids} ids")]
     IdCount {
         /// Number of codes.
@@ -121,18 +120,18 @@ pub enum BuildError {
     /// The index could not be written.
     #[error("writing the index: {0}")]
     Write(io::Error),
-    /// A build that nobody wants any more.
+    /// The build was cancelled.
     #[error("the build was cancelled")]
     Cancelled,
-    /// A file that was to be ended before all its tables were written.
+    /// The file was to be ended before all its tables were written.
     #[error("the index does not have all its tables yet")]
     Incomplete,
 }
 
-/// Division of a code into the bits that number its bucket and those that are stored.
+/// Division of a code into the bits that address its bucket and those that are stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BuildAddressing<W> {
-    /// Bits that number the bucket.
+    /// Bits that address the bucket.
     pub(super) address: W,
     /// All other bits.
     pub(super) rest: W,
@@ -161,13 +160,13 @@ impl<W: Word> BuildAddressing<W> {
     }
 }
 
-/// Division of the work into parts.
+/// Division of the codes into parts.
 struct PartDivision {
-    /// Leading address bits that number a part.
+    /// Number of leading address bits that identify a part.
     bits: u32,
-    /// Address bits below them.
+    /// Number of address bits below them.
     below: u32,
-    /// Codes of each part.
+    /// Number of codes in each part.
     counts: Vec<usize>,
 }
 
@@ -176,7 +175,7 @@ impl PartDivision {
         permuted.above(addressing.rest_bits + self.below) as usize
     }
 
-    /// Runs of parts that hold at most `most` codes, or a single part.
+    /// Returns runs of parts that hold at most `most` codes, or a single part.
     fn slices(&self, most: usize) -> Vec<Range<usize>> {
         let mut slices: Vec<Range<usize>> = Vec::new();
         let mut held = 0;
@@ -196,21 +195,21 @@ impl PartDivision {
     }
 }
 
-/// Most codes of a part.
+/// Maximum number of codes in a part.
 const MOST_IN_PART: usize = if cfg!(test) {
     1 << 20
 } else {
     u32::MAX as usize
 };
 
-/// Receiver of buckets.
+/// Receiver of buckets: the stored bits of their codes, and the number of codes in each bucket.
 pub(super) type EntrySink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 
-/// Hands every bucket, from the first to the last and empty ones too, to `sink`, some at a time: the stored bits of
-/// their distinct codes, ascending within each bucket, and how many each of them has.
+/// Passes every bucket to `sink`, from the first to the last and including empty ones, some at a time: the stored bits of their distinct codes,
+/// ascending within each bucket, and the number of codes in each.
 ///
-/// `count` is the number of codes of the source; at most `scratch_bytes` are taken beside, if a part
-/// fits in them, and some mebibytes. One of the threads hands buckets on, the others sort them.
+/// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if a part fits in them, plus some mebibytes. One of the threads
+/// passes buckets on, the others sort them.
 pub(super) fn buckets<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
@@ -220,19 +219,18 @@ pub(super) fn buckets<C: Code>(
     sink: EntrySink<'_, C::Word>,
 ) -> Result<(), BuildError> {
     let parts = count_parts(source, count, addressing)?;
-    // The source was counted when it was looked at, and memory is reserved by that.
+    // The source was counted when it was first read, and memory is reserved for that count.
     if parts.counts.iter().sum::<usize>() != count {
         return Err(BuildError::Changed);
     }
-    // Places in a part, and sizes of buckets, have 32 bits.
+    // Positions in a part, and sizes of buckets, have 32 bits.
     if let Some(&alike) = parts.counts.iter().find(|&&count| count > MOST_IN_PART) {
         return Err(BuildError::TooManyAlike(alike as u64));
     }
     let most = scratch_bytes / size_of::<C::Word>();
     let mut scratch = Vec::new();
     let mut runs = PartRuns::new(threads);
-    // Each slice reads the source once more. Slices are whole parts, so buckets come out in order whatever the
-    // memory.
+    // Each slice reads the source once more. Slices are whole parts, so buckets come out in order, whatever the memory.
     for slice in parts.slices(most) {
         gather(source, addressing, &parts, slice.clone(), &mut scratch)?;
         let mut rest = scratch.as_slice();
@@ -247,13 +245,13 @@ pub(super) fn buckets<C: Code>(
     Ok(())
 }
 
-/// Hands on the permuted words of some codes.
+/// Calls `each` with the permuted words of some codes.
 pub(super) fn permuted<C: Code>(
     codes: &[C],
     addressing: &BuildAddressing<C::Word>,
     each: &mut impl FnMut(C::Word),
 ) {
-    // One call of a kernel for so many: a dispatch for each code would cost more than its two PEXT.
+    // One kernel call for a whole block: a dispatch for each code would cost more than its two PEXT.
     const BLOCK: usize = 256;
     let (mut words, mut permuted) = ([C::Word::ZERO; BLOCK], [C::Word::ZERO; BLOCK]);
     for codes in codes.chunks(BLOCK) {
@@ -275,8 +273,8 @@ fn count_parts<C: Code>(
     count: usize,
     addressing: &BuildAddressing<C::Word>,
 ) -> Result<PartDivision, BuildError> {
-    // A part of 2^15 codes fits the second-level cache, with room for what it is sorted into.
-    // 2^13 parts at most: their lines, on the way to memory, take 512 KiB.
+    // A part of 2^15 codes fits the second-level cache, with room for its sorted copy. At most 2^13 parts: their lines, on the way to memory, take
+    // 512 KiB.
     let wanted = count.max(1).ilog2().saturating_sub(15).min(13);
     let bits = wanted.min(addressing.address_bits);
     let mut parts = PartDivision {
@@ -287,8 +285,7 @@ fn count_parts<C: Code>(
     parts.counts.resize(1 << parts.bits, 0);
     source.replay(&mut |codes| {
         permuted(codes, addressing, &mut |permuted| {
-            // Counted in a pass of its own: parts then lie back to back without gaps or growth, and the memory
-            // is known before it is taken.
+            // Counted in a separate pass, so that parts are back to back without gaps or growth, and the memory is known before it is allocated.
             let part = parts.of(permuted, addressing);
             parts.counts[part] += 1;
         });
@@ -308,7 +305,7 @@ fn gather<C: Code>(
     let mut fits = true;
     source.replay(&mut |codes| {
         permuted(codes, addressing, &mut |permuted| {
-            // Parts before the slice become large numbers: one comparison tells on both sides.
+            // Parts before the slice wrap to large numbers, so one comparison checks both ends.
             let part = parts.of(permuted, addressing).wrapping_sub(slice.start);
             if part < slice.len() {
                 fits &= scatter.push(part, permuted, out);
@@ -323,14 +320,14 @@ fn gather<C: Code>(
     }
 }
 
-/// Sorts parts, several at a time while those before are handed on.
+/// Sorts parts, several at a time, while the parts before them are passed on.
 struct PartRuns<W> {
-    /// Those that are handed on, and those that are sorted meanwhile.
+    /// Parts that are passed on, and those in `busy`, which are sorted meanwhile.
     ready: Vec<PartRun<W>>,
     busy: Vec<PartRun<W>>,
 }
 
-/// Parts that a thread sorts at a time.
+/// Number of parts that a thread sorts at a time.
 const PARTS_AT_ONCE: usize = 8;
 
 /// A few parts, sorted.
@@ -338,7 +335,7 @@ const PARTS_AT_ONCE: usize = 8;
 struct PartRun<W> {
     sorter: PartSorter<W>,
     rests: Vec<W>,
-    /// Codes of each bucket.
+    /// Number of codes in each bucket.
     sizes: Vec<u32>,
 }
 
@@ -353,7 +350,7 @@ impl<W: Word> PartRun<W> {
         }
     }
 
-    /// Hands the buckets on, and forgets them.
+    /// Passes the buckets on, and clears them.
     fn hand_on(&mut self, sink: EntrySink<'_, W>) {
         if !self.sizes.is_empty() {
             sink(&self.rests, &self.sizes);
@@ -364,7 +361,7 @@ impl<W: Word> PartRun<W> {
 
 impl<W: Word> PartRuns<W> {
     fn new(threads: usize) -> Self {
-        // One for each thread but this, which hands on.
+        // One for each thread but this one, which passes buckets on.
         let runs = || (1..threads.max(2)).map(|_| PartRun::default()).collect();
         let (ready, busy) = (runs(), runs());
         let alone = threads <= 1;
@@ -395,11 +392,11 @@ impl<W: Word> PartRuns<W> {
                 let sorting = sorted
                     .map(|(run, parts)| scope.spawn(move || run.sort(parts, addressing, below)))
                     .collect();
-                // This thread hands on the round before, in order, while the others sort.
+                // This thread passes on the round before, in order, while the others sort.
                 self.ready.iter_mut().for_each(|run| run.hand_on(sink));
                 join_all(sorting);
             });
-            // What was sorted in this round is handed on in the next.
+            // The parts sorted in this round are passed on in the next.
             std::mem::swap(&mut self.ready, &mut self.busy);
         }
         self.ready.iter_mut().for_each(|run| run.hand_on(sink));
@@ -410,22 +407,21 @@ impl<W: Word> PartRuns<W> {
 #[derive(Default)]
 struct PartSorter<W> {
     sorted: Vec<W>,
-    /// End of each bucket, and then the number of its codes.
+    /// End of each bucket, and later the number of its codes.
     sizes: Vec<u32>,
 }
 
-/// Buckets of more codes are sorted by themselves.
+/// Number of codes above which a bucket is sorted by itself.
 const FEW: usize = 24;
 
 impl<W: Word> PartSorter<W> {
-    /// The stored bits of the distinct codes of each bucket of a part, and how many it has.
+    /// Returns the stored bits of the distinct codes of each bucket of a part, and the number of codes in each.
     fn buckets(&mut self, codes: &[W], rest_bits: u32, below: u32) -> (&[W], &[u32]) {
         self.scatter(codes, rest_bits, below);
         let mut start = 0;
         for &end in &self.sizes {
             let bucket = &mut self.sorted[start..end as usize];
-            // What comes next is insertion, which is quadratic.
-            // Also the guard against quadratic time: all codes may share one address.
+            // Insertion sort follows, which is quadratic, and all codes may share one address.
             if bucket.len() > FEW {
                 bucket.sort_unstable();
             }
@@ -433,8 +429,7 @@ impl<W: Word> PartSorter<W> {
         }
         sort_nearly_sorted(&mut self.sorted);
         let distinct = keep_distinct(&mut self.sorted);
-        // Nothing was dropped, so the ends still hold.
-        // Repetitions are rare in most collections; counting again is paid for only where there are some.
+        // If nothing was dropped, the ends still hold. Duplicates are rare in most collections, so only a part that has some pays for counting again.
         if distinct == codes.len() {
             let mut start = 0;
             for slot in &mut self.sizes {
@@ -451,7 +446,7 @@ impl<W: Word> PartSorter<W> {
         (&self.sorted, &self.sizes)
     }
 
-    /// Counts the codes of each bucket of the sorted ones.
+    /// Counts the sorted codes in each bucket.
     fn count(&mut self, rest_bits: u32, below: u32) {
         let bucket = bucket_of(rest_bits, below);
         self.sizes.clear();
@@ -461,7 +456,7 @@ impl<W: Word> PartSorter<W> {
         }
     }
 
-    /// A counting sort by the low `below` bits of the address, which lie above `rest_bits` others.
+    /// Sorts by counting, by the low `below` bits of the address, which are above `rest_bits` other bits.
     fn scatter(&mut self, codes: &[W], rest_bits: u32, below: u32) {
         let bucket = bucket_of(rest_bits, below);
         let ends = &mut self.sizes;
@@ -473,7 +468,7 @@ impl<W: Word> PartSorter<W> {
         }
         let mut start = 0;
         for slot in ends.iter_mut() {
-            // Counts become starts, and the pass below moves each start to the end of its bucket.
+            // Counts become starts; the pass below moves each start to the end of its bucket.
             start += std::mem::replace(slot, start);
         }
         for &code in codes {
@@ -484,19 +479,19 @@ impl<W: Word> PartSorter<W> {
     }
 }
 
-/// The bucket of a code within its part.
+/// Returns the bucket of a code within its part.
 fn bucket_of<W: Word>(rest_bits: u32, below: u32) -> impl Fn(W) -> usize {
     let last = (1 << below) - 1;
     move |code: W| (code.above(rest_bits) & last) as usize
 }
 
-/// Sorts codes that stand near their places already. In one go over all buckets, of which most have a handful of codes or
-/// one: a loop for each of them would be mispredicted at every end.
+/// Sorts codes that are already near their positions, in one loop over all buckets. Most buckets have one code or a handful: a loop for each would be
+/// mispredicted at its end.
 fn sort_nearly_sorted<W: Word>(codes: &mut [W]) {
     for from in 1..codes.len() {
         let code = codes[from];
         let mut to = from;
-        // Stops at the start of the bucket at the latest: its number stands above the other bits of each code.
+        // Stops at the start of the bucket at the latest, because its number is above the other bits of each code.
         while to > 0 && codes[to - 1] > code {
             codes[to] = codes[to - 1];
             to -= 1;
@@ -505,7 +500,7 @@ fn sort_nearly_sorted<W: Word>(codes: &mut [W]) {
     }
 }
 
-/// Moves the distinct ones of sorted codes to the front; how many.
+/// Moves the distinct ones of sorted codes to the front, and returns their number.
 fn keep_distinct<W: Word>(codes: &mut [W]) -> usize {
     let Some(&(mut last)) = codes.first() else {
         return 0;
@@ -513,7 +508,7 @@ fn keep_distinct<W: Word>(codes: &mut [W]) -> usize {
     let mut kept = 1;
     for at in 1..codes.len() {
         let code = codes[at];
-        // Written before it is known to be another: no branch depends on it.
+        // Written before it is known to be different, so that no branch depends on it.
         codes[kept] = code;
         kept += usize::from(code != last);
         last = code;

@@ -1,7 +1,6 @@
-//! Codes: the bit strings whose Hamming distance is asked for.
+//! Codes: the bit strings that are compared by Hamming distance.
 //!
-//! First step of the way of a fingerprint through the engine: a [`Code`] is what callers hold (a
-//! `u32`, `u64` or `u128`), a [`Word`] the machine integer that tables pack and compare.
+//! A [`Code`] is what callers hold (a `u32`, `u64` or `u128`); a [`Word`] is the machine integer that tables pack and compare.
 
 use std::fmt::Debug;
 
@@ -26,11 +25,11 @@ pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
     /// The integer that holds the code.
     type Word: Word;
 
-    /// The code as an integer.
+    /// Returns the code as an integer.
     fn word(self) -> Self::Word;
-    /// The code that an integer holds.
+    /// Returns the code that an integer holds.
     fn from_word(word: Self::Word) -> Self;
-    /// Number of bits that differ: 0 to the width.
+    /// Returns the number of bits that differ, from 0 to the width.
     fn bits_apart(self, other: Self) -> u32 {
         (self.word() ^ other.word()).ones()
     }

@@ -1,7 +1,7 @@
-//! Costs of a design for so many fingerprints: memory, memory accesses, comparisons, time.
+//! Costs of a design for a number of fingerprints: memory, memory accesses, comparisons, time.
 //!
-//! Counts assume fingerprints spread evenly; how far real ones are from that is the business of
-//! `analysis`. Times come from [`CostConstants`], which are measured once on a machine ([`calibrate`]).
+//! Counts assume evenly spread fingerprints; `analysis` tells how far real ones are from that. Times come from [`CostConstants`], which are measured
+//! once for a machine ([`calibrate`]).
 
 use super::design::Design;
 use super::family::choose;
@@ -31,33 +31,33 @@ pub use calibrate::calibrate;
 pub struct CostConstants {
     /// Fixed cost of a query.
     pub query_ns: f64,
-    /// Cost of a packed table of a query, beside its probes.
+    /// Cost of a packed table in a query, in addition to its probes.
     pub table_ns: f64,
-    /// The same of a table of cache-line buckets.
+    /// The same for a table of cache-line buckets.
     pub bucket_table_ns: f64,
-    /// The same of a dense table.
+    /// The same for a dense table.
     pub dense_table_ns: f64,
-    /// Cost of a packed table of a query that probes each of its tables once, probe included.
+    /// Cost of a packed table in a query that probes each of its tables once, including the probe.
     pub single_probe_ns: f64,
-    /// The same of a table of cache-line buckets.
+    /// The same for a table of cache-line buckets.
     pub bucket_single_probe_ns: f64,
-    /// Cost of making a probe of a packed table, beside its memory accesses and entries.
+    /// Cost of a probe of a packed table, in addition to its memory accesses and entries.
     pub probe_ns: f64,
-    /// Cost of making a probe of a table of cache-line buckets, alike.
+    /// The same for a table of cache-line buckets.
     pub bucket_probe_ns: f64,
-    /// Extra cost of a probe of a dense table over one of a packed table, if any: its bucket is found by a select, but
-    /// fewer entries are compared.
+    /// Additional cost of a probe of a dense table over one of a packed table, if any: its bucket is found by a select, but fewer entries are
+    /// compared.
     pub select_ns: f64,
-    /// Cost of a bucket that does not fit its line, beside its memory accesses and entries.
+    /// Cost of a bucket that does not fit its line, in addition to its memory accesses and entries.
     pub overflow_ns: f64,
     /// Cost of comparing one entry.
     pub entry_ns: f64,
     /// Cost of one code of a linear scan.
     pub scanned_code_ns: f64,
-    /// Cost of one entry of one table when it is built.
+    /// Cost of one entry of one table in a build.
     pub build_entry_ns: f64,
-    /// Throughput cost of a random cache line with prefetch, at ascending sizes of what is accessed
-    /// in bytes; logarithmic between them.
+    /// Throughput cost of a random cache line with prefetching: pairs of the size of the accessed memory in bytes, ascending, and the cost;
+    /// interpolated logarithmically.
     pub line_ns: Vec<(f64, f64)>,
 }
 
@@ -95,7 +95,7 @@ impl Default for CostConstants {
 }
 
 impl CostConstants {
-    /// Nanoseconds of a random line within so many bytes.
+    /// Returns the nanoseconds of a random cache line within this many bytes of memory.
     pub fn line_ns(&self, working_set_bytes: f64) -> f64 {
         let above = self
             .line_ns
@@ -107,14 +107,14 @@ impl CostConstants {
             (Some(&(low, a)), Some(&(high, b))) => {
                 a + (b - a) * (working_set_bytes / low).ln() / (high / low).ln()
             }
-            // Outside of what was measured, the nearest value.
+            // Outside the measured sizes, the nearest value.
             (Some(&(_, ns)), None) | (None, Some(&(_, ns))) => ns,
             (None, None) => 0.0,
         }
     }
 }
 
-/// The cost of one design in one layout.
+/// Costs of one design in one layout.
 ///
 /// ```
 /// use lookalike_hamming::{CostConstants, Design, DesignCosts, Family, Layout};
@@ -128,30 +128,30 @@ impl CostConstants {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DesignCosts {
-    /// Address bits of each table; its buckets are 2 to this.
+    /// Address bits of each table, whose number of buckets is 2 to this power.
     pub address_bits: Vec<u32>,
-    /// Probes a query, over all tables.
+    /// Probes of a query, over all tables.
     pub probes: f64,
     /// Codes that agree with a probe in the whole key, in the table with the shortest key: the
     /// paper's "at most 2^(d-p) fingerprints a probe".
     pub matches_per_probe: f64,
-    /// Entries compared a query, over all tables.
+    /// Entries compared in a query, over all tables.
     pub candidates_per_query: f64,
-    /// Buckets a query looks at that do not fit their lines.
+    /// Buckets that a query probes and that do not fit their lines.
     pub overflows_per_query: f64,
-    /// Memory a distinct fingerprint, over all tables.
+    /// Bytes of memory for each distinct fingerprint, over all tables.
     pub bytes_per_fingerprint: f64,
-    /// Cache lines touched a query.
+    /// Cache lines touched in a query.
     pub lines_per_query: f64,
-    /// Expected time of a query in a group, on one core.
+    /// Expected nanoseconds of a query in a group, on one core.
     pub query_ns: f64,
-    /// Of this, what the cache lines take: no search of this design is faster than its memory.
+    /// The part of these that the cache lines take: no search of this design is faster than its memory.
     pub memory_ns: f64,
-    /// Expected time to build, a fingerprint, on one core.
+    /// Expected nanoseconds of the build for each fingerprint, on one core.
     pub build_ns_per_fingerprint: f64,
 }
 
-/// Number of keys within `budget` of a key of `bits` bits, itself included; saturating.
+/// Returns the number of keys within `budget` of a key of `bits` bits, itself included; saturating.
 pub fn neighbours(bits: u32, budget: u32) -> u64 {
     (0..=budget.min(bits))
         .map(|wrong| choose(bits, wrong))
@@ -159,7 +159,7 @@ pub fn neighbours(bits: u32, budget: u32) -> u64 {
 }
 
 impl DesignCosts {
-    /// Costs of `design` over `fingerprints` distinct fingerprints. Takes time linear in its tables.
+    /// Computes the costs of `design` for `fingerprints` distinct fingerprints. Takes time linear in its tables.
     pub fn of(
         design: &Design,
         layout: Layout,
@@ -179,10 +179,9 @@ impl DesignCosts {
             memory_ns: 0.0,
             build_ns_per_fingerprint: 0.0,
         };
-        // Memory is priced by the size of what is read at random: a line from 8 MiB costs a tenth of one from 8
-        // GiB.
+        // Memory is priced by the size of the memory that is read at random: a line from 8 MiB costs a tenth of a line from 8 GiB.
         let mut reads = QueryReads::default();
-        // Keys of one length, which most are, have one geometry.
+        // Keys of one length, which most designs have, share one geometry.
         let mut last = None;
         for key in design.tables() {
             let prefix = key.prefix_bits();
@@ -193,8 +192,7 @@ impl DesignCosts {
             let geometry = known.unwrap_or_else(choose);
             last = Some((prefix, geometry));
             costs.add(key, geometry, layout);
-            // Summed over all tables before they are priced: a line costs more, the larger the memory it is
-            // read from.
+            // Summed over all tables before pricing, because a line costs more the larger the memory that it is read from.
             reads.add(key, geometry, layout);
         }
         costs.lines_per_query = reads.0.iter().map(|read| read.lines).sum();
@@ -217,7 +215,7 @@ impl DesignCosts {
     fn price(&mut self, layout: Layout, reads: &QueryReads, constants: &CostConstants) {
         let tables = self.address_bits.len() as f64;
         self.build_ns_per_fingerprint = tables * constants.build_entry_ns;
-        // Nothing is looked up: this is a scan.
+        // Nothing is looked up, so this is a scan.
         if self.address_bits.iter().all(|&bits| bits == 0) {
             let scanned = constants.scanned_code_ns * self.candidates_per_query;
             self.query_ns = constants.query_ns + scanned;
@@ -245,7 +243,7 @@ impl DesignCosts {
     }
 }
 
-/// Cache lines that a query reads of one part of all tables, and the size of that part.
+/// Number of cache lines that a query reads of one part of all tables, and the size of that part.
 #[derive(Clone, Copy, Debug, Default)]
 struct PartRead {
     lines: f64,
@@ -258,7 +256,7 @@ impl PartRead {
     }
 }
 
-/// Directory, unary directory, and entries.
+/// Reads of the directory, the unary directory, and the entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct QueryReads([PartRead; 3]);
 
@@ -268,7 +266,7 @@ impl QueryReads {
         let address_bits = geometry.address_bits;
         let buckets = 2_f64.powi(address_bits as i32);
         let probes = neighbours(address_bits, key.budget) as f64;
-        // Buckets whose numbers differ in low bits only stand in one line.
+        // Buckets whose numbers differ only in low bits share a line.
         let apart = |together: f64| {
             let shared = together.max(1.0).log2() as u32;
             neighbours(address_bits.saturating_sub(shared), key.budget) as f64
@@ -280,8 +278,8 @@ impl QueryReads {
                 directory.lines += apart(line / 4.0);
                 directory.bytes += 4.0 * buckets;
                 let bytes = load * geometry.width as f64;
-                // Entries of buckets that differ in low bits are neighbours too, but a bucket and the next
-                // rarely share a line: counted as if they never did.
+                // Entries of buckets that differ in low bits are also neighbours, but a bucket and the next rarely share a line, so they count as if
+                // they never did.
                 entries.lines += probes * lines_of_run(bytes);
                 entries.bytes += buckets * bytes;
             }
@@ -300,7 +298,7 @@ impl QueryReads {
                 directory.lines += apart(line / 4.0 * group);
                 directory.bytes += 4.0 * buckets / group;
                 let unary_bytes = (1.0 + load) / 8.0;
-                // A group reaches into the next line as often as it is long.
+                // A group reaches into the next line with a probability proportional to its length.
                 unary.lines += apart(line / unary_bytes) * (1.0 + group * unary_bytes / line);
                 unary.bytes += buckets * unary_bytes;
                 let bytes = load * geometry.entry_bits / 8.0;
@@ -314,10 +312,11 @@ impl QueryReads {
     }
 }
 
-/// Lines of so many bytes that begin anywhere. Those after the second are asked for by the processor by itself: a third.
+/// Returns the number of cache lines in a run of `bytes` bytes that begins anywhere. The processor prefetches those after the second by itself, so
+/// they count a third.
 fn lines_of_run(bytes: f64) -> f64 {
     let line = LINE_BYTES as f64;
-    // A run of b bytes at a random place touches 1 + (b - 1) / 64 lines on average.
+    // A run of b bytes at a random position touches 1 + (b - 1) / 64 lines on average.
     let few = (bytes - 1.0).clamp(0.0, 2.0 * line);
     1.0 + few / line + (bytes - 1.0 - few).max(0.0) / (3.0 * line)
 }

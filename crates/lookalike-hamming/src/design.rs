@@ -1,10 +1,9 @@
-//! Designs: which bits of a code are the key of each table, and how many errors a probe tolerates.
+//! Designs: the bits of a code that are the key of each table, and the number of errors that a probe tolerates.
 //!
-//! A design for codes of `bits` bits and a radius `k` is a list of [`TableKey`]s. It is *complete*
-//! when every set of at most `k` wrong bits is seen by some table, that is, has at most `budget`
-//! wrong bits under that table's mask: then probing each table at all keys within its budget finds
-//! every code within distance `k`. [`Design::is_complete`] checks this by program, for every
-//! family. The families stand in `family`, what they cost in `plan`.
+//! A design for codes of `bits` bits and a radius `k` is a list of [`TableKey`]s. It is *complete* if every set of at most `k` wrong bits is seen by
+//! some table, that is, has at most `budget` wrong bits under that table's mask. Then probing each table at all keys within its budget finds every
+//! code within distance `k`. [`Design::is_complete`] checks this by computation, for every family. The families are in `family`, their costs in
+//! `plan`.
 
 use super::family::Family;
 use super::table_key::TableKey;
@@ -31,7 +30,7 @@ pub struct Design {
     tables: Vec<TableKey>,
 }
 
-/// A width or radius that no design of a family exists for.
+/// Error for a width or radius for which a family has no design.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no design {family} for {bits}-bit codes at distance {radius}: {reason}")]
 pub struct NoSuchDesign {
@@ -42,14 +41,13 @@ pub struct NoSuchDesign {
 }
 
 impl Design {
-    /// The design of a family, or an error when the family has none for this width and radius.
+    /// Creates the design of a family, or returns an error if the family has none for this width and radius.
     ///
     /// `bits` is 1 to 128 (indexes take 32, 64 and 128); `radius` at most `bits`.
     ///
     /// # Errors
     ///
-    /// [`NoSuchDesign`] when the blocks of the family do not fit the width, or its budgets do not
-    /// fit the radius.
+    /// Returns [`NoSuchDesign`] if the blocks of the family do not fit the width, or its budgets do not fit the radius.
     pub fn new(family: Family, bits: u32, radius: u32) -> Result<Self, NoSuchDesign> {
         let tables = match (1..=128).contains(&bits) {
             true => family.tables(bits, radius),
@@ -69,7 +67,7 @@ impl Design {
         })
     }
 
-    /// One table without a key: every query reads every code.
+    /// Creates a design of one table without a key: every query reads every code.
     pub fn scan(bits: u32, radius: u32) -> Self {
         let tables = vec![TableKey { mask: 0, budget: 0 }];
         Self {
@@ -80,7 +78,7 @@ impl Design {
         }
     }
 
-    /// A design whose tables were stored.
+    /// Creates a design from tables that were stored.
     pub(super) fn stored(bits: u32, radius: u32, family: Family, tables: Vec<TableKey>) -> Self {
         Self {
             bits,
@@ -90,27 +88,27 @@ impl Design {
         }
     }
 
-    /// Width of the codes.
+    /// Returns the width of the codes in bits.
     pub fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// The largest distance that is answered completely; inclusive.
+    /// Returns the largest distance that is answered completely; inclusive.
     pub fn radius(&self) -> u32 {
         self.radius
     }
 
-    /// Construction of the tables.
+    /// Returns the construction of the tables.
     pub fn family(&self) -> &Family {
         &self.family
     }
 
-    /// The tables, in the order in which they are probed.
+    /// Returns the tables, in the order in which they are probed.
     pub fn tables(&self) -> &[TableKey] {
         &self.tables
     }
 
-    /// Length of the shortest and the longest key.
+    /// Returns the lengths of the shortest and the longest key in bits.
     pub fn prefix_range(&self) -> (u32, u32) {
         let lengths = self.tables.iter().map(TableKey::prefix_bits);
         (
@@ -119,7 +117,7 @@ impl Design {
         )
     }
 
-    /// The largest error budget of a table: 0 when every probe is for an exact key.
+    /// Returns the largest error budget of a table: 0 if every probe is for an exact key.
     pub fn budget(&self) -> u32 {
         self.tables
             .iter()
@@ -128,14 +126,14 @@ impl Design {
             .unwrap_or(0)
     }
 
-    /// The same design with its bits renamed: bit `i` becomes bit `order[i]`.
+    /// Returns the same design with its bits renamed: bit `i` becomes bit `order[i]`.
     ///
-    /// Any renaming keeps a design complete, so bits that carry little information can be dealt out
-    /// evenly over the tables; `entropy` finds such an order.
+    /// Any renaming keeps a design complete, so bits that carry little information can be distributed evenly over the tables; `entropy` finds such an
+    /// order.
     ///
     /// # Panics
     ///
-    /// When `order` is not a permutation of `0..bits`.
+    /// Panics if `order` is not a permutation of `0..bits`.
     #[must_use]
     pub fn permuted(&self, order: &[u32]) -> Self {
         let mut sorted = order.to_vec();
@@ -161,12 +159,11 @@ impl Design {
 
     /// Returns true if every set of at most `radius` wrong bits is seen by a table.
     ///
-    /// Bits that lie under the same masks are alike, so it is enough to try every way to deal
-    /// `radius` errors over those classes: C(classes + radius, radius) patterns, in general a few
-    /// thousand. For tests and for designs from elsewhere: what [`Design::new`] makes is complete.
+    /// Bits under the same masks are equivalent, so it is enough to try every way to distribute `radius` errors over these classes: C(classes +
+    /// radius, radius) patterns, in general a few thousand. For tests, and for designs from other sources: those made by [`Design::new`] are
+    /// complete.
     pub fn is_complete(&self) -> bool {
-        // Twenty tables cut 64 bits into some ten to twenty classes: patterns of errors are counted by class,
-        // not by bit.
+        // Twenty tables divide 64 bits into about ten to twenty classes, so patterns of errors are counted by class, not by bit.
         let mut classes: BTreeMap<Vec<bool>, u32> = BTreeMap::new();
         for bit in 0..self.bits {
             let under = self
@@ -186,10 +183,10 @@ impl Design {
     }
 }
 
-/// Returns true if, for every way to deal `errors` over the classes, some table keeps its budget; `left` is
-/// what the errors dealt so far have left of each.
+/// Returns true if, for every way to distribute `errors` over the classes, some table keeps its budget; `left` is what the errors distributed so far
+/// have left of each budget.
 fn seen_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> bool {
-    // A table that can take all errors that are left sees them wherever they fall.
+    // A table that can take all remaining errors sees them wherever they fall.
     if left.iter().any(|&left| left >= i64::from(errors)) {
         return true;
     }
@@ -201,14 +198,14 @@ fn seen_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> 
             *left -= if under { errors } else { 0 };
         }
     };
-    // Fewer errors than the radius are easier to see, so the last class takes what it can.
+    // Fewer errors than the radius are easier to see, so the last class takes as many as it can.
     let least = if rest.is_empty() {
         errors.min(*size)
     } else {
         0
     };
     (least..=errors.min(*size)).all(|here| {
-        // Charged and given back: one list serves the whole recursion.
+        // Charged and then given back, so that one list serves the whole recursion.
         charge(here.into(), left);
         let seen = seen_by_some(rest, errors - here, left);
         charge(-i64::from(here), left);

@@ -1,8 +1,8 @@
-//! Search for the bits that tell codes apart: the bits of real simhashes are biased.
+//! Search for the bits that distinguish codes, because the bits of real simhashes are biased.
 //!
-//! Bits that are nearly always 0 (or 1) make poor addresses: with single words as features, a
-//! uniform design met 16 to 270 times the candidates. So bits are dealt to tables by how evenly
-//! they are split in a sample: each table gets its share of the good ones, and addresses by them.
+//! Bits that are nearly always 0 (or 1) make poor addresses: with single words as features, a uniform design met 16 to 270 times the candidates. So
+//! bits are distributed over the tables by how evenly they are split in a sample: each table gets its share of the good ones, and uses them as its
+//! address.
 
 use super::code::{Code, Integer};
 
@@ -30,9 +30,8 @@ pub struct BitBalance {
 impl BitBalance {
     /// Counts the bits of at most `most` codes, evenly spaced over the collection.
     pub fn sample<C: Code>(codes: &[C], most: usize) -> Self {
-        // Rounded up, so that no more than `most` are looked at.
-        // Evenly spaced, not the first ones: files often come ordered by site or time, and the first pages
-        // would speak for themselves only.
+        // Rounded up, so that at most `most` are looked at. Evenly spaced instead of the first ones: files are often ordered by site or time, and the
+        // first pages would only represent themselves.
         let step = codes.len().div_ceil(most.max(1)).max(1);
         let mut counts = vec![0_usize; C::Word::BITS as usize];
         let mut sampled = 0;
@@ -50,30 +49,29 @@ impl BitBalance {
         }
     }
 
-    /// Distance of a bit's share of ones from a half: 0 is best, 0.5 says nothing.
+    /// Returns the distance of a bit's share of ones from a half: 0 is best, 0.5 means that the bit carries no information.
     pub fn bias(&self, bit: u32) -> f64 {
         let bias = (self.ones[bit as usize] - 0.5).abs();
-        // What chance alone does to a fair bit is no bias.
-        // The share of ones of a fair bit has a standard deviation of 0.5 / sqrt(n): these are four.
+        // A deviation that chance alone gives a fair bit is no bias. The share of ones of a fair bit has a standard deviation of 0.5 / sqrt(n), and
+        // the limit is four of these.
         let noise = 2.0 / (self.sampled.max(1) as f64).sqrt();
         if bias < noise { 0.0 } else { bias }
     }
 
-    /// Share of codes whose bit is set, from the lowest bit up.
+    /// Returns the share of codes whose bit is set, from the lowest bit up.
     pub fn ones(&self) -> &[f64] {
         &self.ones
     }
 
-    /// The largest bias of a bit.
+    /// Returns the largest bias of a bit.
     pub fn worst_bias(&self) -> f64 {
         (0..self.ones.len() as u32)
             .map(|bit| self.bias(bit))
             .fold(0.0, f64::max)
     }
 
-    /// An order for [`Design::permuted`](super::Design::permuted) that deals the good bits out evenly
-    /// over any runs of neighbouring positions: the best bit goes to the first position, the next to
-    /// the middle, and so on at bit-reversed places. The identity when no bit is biased.
+    /// Returns an order for [`Design::permuted`](super::Design::permuted) that distributes the good bits evenly over any runs of neighbouring
+    /// positions: the best bit goes to the first position, the next to the middle, and so on in bit-reversed order. The identity if no bit is biased.
     pub fn order(&self) -> Vec<u32> {
         let count = self.ones.len() as u32;
         let mut order: Vec<u32> = (0..count).collect();
@@ -83,16 +81,14 @@ impl BitBalance {
         let best_first = self.best_first(super::family::low_mask(count));
         let log = count.ilog2();
         for (rank, bit) in (0_u32..).zip(best_first) {
-            // Widths are powers of two, so that reversed ranks are a permutation.
-            // Bit-reversed places (the order of van der Corput): any run of 2^j neighbouring places gets every
-            // 2^(log - j)th of the ranks, and so an even share of good bits.
+            // Widths are powers of two, so reversed ranks are a permutation. In bit-reversed order (that of van der Corput) any run of 2^j
+            // neighbouring positions gets every 2^(log - j)th of the ranks, and so an even share of good bits.
             order[(rank.reverse_bits() >> (32 - log)) as usize] = bit;
         }
         order
     }
 
-    /// The `count` best bits of `mask`, as a mask: least biased first, higher ones first among
-    /// equals.
+    /// Returns the `count` best bits of `mask`, as a mask: the least biased ones, and the higher ones among equals.
     pub fn best(&self, mask: u128, count: u32) -> u128 {
         let chosen = self.best_first(mask).into_iter().take(count as usize);
         chosen.fold(0, |chosen, bit| chosen | 1 << bit)
@@ -104,7 +100,7 @@ impl BitBalance {
             .rev()
             .filter(|bit| mask >> bit & 1 == 1)
             .collect();
-        // A stable sort: unbiased bits stay next to each other, so that a shift can take their address.
+        // A stable sort keeps unbiased bits next to each other, so that a shift can extract their address.
         bits.sort_by(|&a, &b| self.bias(a).total_cmp(&self.bias(b)));
         bits
     }

@@ -3,9 +3,9 @@
 //! | family | source | tables for k = 3, f = 64 |
 //! |---|---|---|
 //! | block choice | section 3.1: r blocks, key = r - k of them | 4, 10, 20, ... |
-//! | nested | section 3.1.2: block choice inside what block choice left over | 16 (4 of 4) |
+//! | nested | section 3.1.2: block choice among the bits that block choice left over | 16 (4 of 4) |
 //! | budgets | general pigeonhole: groups of bits with budgets `t`, sum of `t + 1` = k + 1 | 2 (1, 1) |
-//! | groups | the same, and a block choice inside each group | 6 (two triangles), 8 (4 + 4) |
+//! | groups | the same, with a block choice inside each group | 6 (two triangles), 8 (4 + 4) |
 //! | biplane | the symmetric design 2-(11, 5, 2) | 11, key 29 bits |
 //! | affine | hyperplanes of AG(k, 2); for k = 3 the Steiner system S(3, 4, 8) | 14, key 32 bits |
 //! | projective | complements of the hyperplanes of PG(k, 2) | 15, key 34 bits |
@@ -23,24 +23,23 @@ pub enum Family {
     Scan,
     /// Groups of bits; see [`BlockGroup`]. One group is the block choice of the paper (Manku et al. 2007, section 3.1).
     Groups(Vec<BlockGroup>),
-    /// Block choice in levels (Manku et al. 2007, section 3.1.2): at each level the bits that are not in the key yet are cut into
-    /// that many blocks, of which all but k join the key.
+    /// Block choice in levels (Manku et al. 2007, section 3.1.2): at each level the bits that are not yet in the key are cut into this many blocks,
+    /// all but k of which join the key.
     Nested(Vec<u32>),
-    /// Eleven runs of bits, the keys are the blocks of the biplane 2-(11, 5, 2); k = 3.
+    /// Eleven runs of bits; the keys are the blocks of the biplane 2-(11, 5, 2); k = 3.
     Biplane,
-    /// 2^k runs of bits, the keys are the 2 (2^k - 1) hyperplanes of the affine space AG(k, 2): any
-    /// k points lie on a hyperplane, so its parallel avoids them.
+    /// 2^k runs of bits; the keys are the 2 (2^k - 1) hyperplanes of the affine space AG(k, 2): any k points lie on a hyperplane, so its parallel
+    /// avoids them.
     Affine,
-    /// 2^(k+1) - 1 runs of bits, the keys are the complements of the hyperplanes of the projective
-    /// space PG(k, 2).
+    /// 2^(k+1) - 1 runs of bits; the keys are the complements of the hyperplanes of the projective space PG(k, 2).
     Projective,
 }
 
-/// A share of the bits that holds at most `errors` of the errors.
+/// Group of bits that may hold at most `errors` of the errors.
 ///
-/// By the pigeonhole principle k errors leave, in some group, no more than its `errors`, when the
-/// sum of `errors + 1` over the groups is k + 1. The group is cut into `blocks`, and every choice
-/// of `chosen` of them is the key of a table, probed at every key within [`BlockGroup::budget`].
+/// By the pigeonhole principle k errors leave some group with no more than its `errors` if the sum of `errors + 1` over the groups is k + 1. The
+/// group is cut into `blocks`, and every choice of `chosen` of them is the key of a table, which is probed at every key within
+/// [`BlockGroup::budget`].
 ///
 /// ```
 /// use lookalike_hamming::BlockGroup;
@@ -56,18 +55,17 @@ pub enum Family {
 pub struct BlockGroup {
     /// Number of errors that the group may hold.
     pub errors: u32,
-    /// Into how many blocks it is cut, at least one.
+    /// Number of blocks that the group is cut into, at least one.
     pub blocks: u32,
-    /// Number of them that make a key: 1 to `blocks`.
+    /// Number of blocks that make a key: 1 to `blocks`.
     pub chosen: u32,
 }
 
 impl BlockGroup {
-    /// Errors that the best choice of blocks can still hold: those of the `chosen` cleanest blocks
-    /// when the errors are spread as evenly as they can be.
+    /// Returns the number of errors that the best choice of blocks may still hold: those of the `chosen` cleanest blocks if the errors are spread as
+    /// evenly as possible.
     pub fn budget(&self) -> u32 {
-        // The worst case for the cleanest blocks is an even spread: `extra` blocks hold one error more, and the
-        // choice avoids them as long as it can.
+        // The worst case for the cleanest blocks is an even spread: `extra` blocks hold one error more, and the choice avoids them as long as it can.
         // Without blocks, which no design has, there is no key that could hold an error.
         let Some(each) = self.errors.checked_div(self.blocks) else {
             return 0;
@@ -77,22 +75,22 @@ impl BlockGroup {
         each.saturating_mul(self.chosen).saturating_add(more)
     }
 
-    /// True if some of its blocks, or all, make a key.
+    /// Returns true if some of the blocks, or all, make a key.
     pub(super) fn is_well_formed(&self) -> bool {
         (1..=self.blocks).contains(&self.chosen)
     }
 
-    /// Number of tables of the group: `blocks` choose `chosen`.
+    /// Returns the number of tables of the group: `blocks` choose `chosen`.
     pub fn tables(&self) -> u64 {
         choose(self.blocks, self.chosen)
     }
 }
 
-/// The classes of families that the planner shows apart.
+/// Class of families that the planner shows separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FamilyKind {
-    /// No key at all.
+    /// No key.
     Scan,
     /// Constructions of the paper: block choice and nested block choice, exact probes.
     Blocks,
@@ -103,7 +101,7 @@ pub enum FamilyKind {
 }
 
 impl FamilyKind {
-    /// Lower-case name.
+    /// Returns the lower-case name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scan => "scan",
@@ -121,7 +119,7 @@ impl fmt::Display for FamilyKind {
 }
 
 impl Family {
-    /// The block choice of the paper (Manku et al. 2007, section 3.1): keys are all but `radius` of `blocks` blocks.
+    /// Creates the block choice of the paper (Manku et al. 2007, section 3.1): keys are all but `radius` of `blocks` blocks.
     pub fn block_choice(blocks: u32, radius: u32) -> Self {
         let chosen = blocks.saturating_sub(radius);
         Self::Groups(vec![BlockGroup {
@@ -131,7 +129,7 @@ impl Family {
         }])
     }
 
-    /// One table for each group of bits, with these error budgets (the general pigeonhole).
+    /// Creates one table for each group of bits, with these error budgets (the general pigeonhole).
     pub fn budgets(budgets: &[u32]) -> Self {
         let group = |&errors| BlockGroup {
             errors,
@@ -141,7 +139,7 @@ impl Family {
         Self::Groups(budgets.iter().map(group).collect())
     }
 
-    /// Groups that hold these numbers of errors, each with the block choice of `(errors, blocks)`.
+    /// Creates groups, given as `(errors, blocks)`, each with the block choice that leaves out as many blocks as it may hold errors.
     pub fn exact_groups(groups: &[(u32, u32)]) -> Self {
         let group = |&(errors, blocks): &(u32, u32)| BlockGroup {
             errors,
@@ -151,7 +149,7 @@ impl Family {
         Self::Groups(groups.iter().map(group).collect())
     }
 
-    /// The class the family is shown under.
+    /// Returns the class under which the family is shown.
     pub fn kind(&self) -> FamilyKind {
         match self {
             Self::Scan => FamilyKind::Scan,
@@ -160,8 +158,7 @@ impl Family {
                 FamilyKind::Budgets
             }
             Self::Groups(groups) if groups.len() == 1 => FamilyKind::Blocks,
-            // k + 1 groups, one of which has no error: the block choice of k + 1 blocks, of which one is the
-            // key.
+            // k + 1 groups, one of which has no error: the block choice of k + 1 blocks, one of which is the key.
             Self::Groups(groups) if groups.iter().all(|group| group.errors == 0) => {
                 FamilyKind::Blocks
             }
@@ -169,7 +166,7 @@ impl Family {
         }
     }
 
-    /// Number of tables of the family for a radius, without making them.
+    /// Returns the number of tables of the family for a radius, without making them.
     pub fn table_count(&self, radius: u32) -> u64 {
         match self {
             Self::Scan => 1,
@@ -187,7 +184,7 @@ impl Family {
         }
     }
 
-    /// The largest error budget of a table.
+    /// Returns the largest error budget of a table.
     pub(super) fn budget(&self) -> u32 {
         match self {
             Self::Groups(groups) => groups.iter().map(BlockGroup::budget).max().unwrap_or(0),
@@ -195,14 +192,13 @@ impl Family {
         }
     }
 
-    /// Length of a key as a share of the bits, before blocks are rounded to whole bits.
+    /// Returns the length of a key as a share of the bits, before blocks are rounded to whole bits.
     pub(super) fn prefix_share(&self, radius: u32) -> f64 {
         let radius = f64::from(radius);
         match self {
             Self::Scan => 0.0,
             Self::Groups(groups) => {
-                // `shares` makes all keys equally long: a group gets bits in proportion to blocks / chosen, and
-                // a key chosen / blocks of them.
+                // `shares` makes all keys equally long: a group gets bits in proportion to blocks / chosen, and a key has chosen / blocks of them.
                 let part = |group: &BlockGroup| f64::from(group.blocks) / f64::from(group.chosen);
                 1.0 / groups.iter().map(part).sum::<f64>()
             }
@@ -214,12 +210,12 @@ impl Family {
             }
             Self::Biplane => 5.0 / 11.0,
             Self::Affine => 0.5,
-            // Of 2^(k+1) - 1 points a hyperplane leaves out 2^k.
+            // A hyperplane leaves out 2^k of the 2^(k+1) - 1 points.
             Self::Projective => radius.exp2() / (2.0 * radius.exp2() - 1.0),
         }
     }
 
-    /// The tables for this width and radius, or the reason why there are none.
+    /// Returns the tables for this width and radius, or the reason why there are none.
     pub(super) fn tables(&self, bits: u32, radius: u32) -> Result<Vec<TableKey>, &'static str> {
         const MOST: u64 = 1 << 16;
         if self.table_count(radius) > MOST {
@@ -241,7 +237,7 @@ impl Family {
     }
 }
 
-/// For people; [`Family::named`] reads [`Family::name`].
+/// Text for people; [`Family::named`] parses [`Family::name`].
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -273,12 +269,12 @@ fn group_text(group: &BlockGroup) -> String {
     }
 }
 
-/// `n` choose `k`, saturating.
+/// Computes `n` choose `k`, saturating.
 pub(super) fn choose(n: u32, k: u32) -> u64 {
     if k > n {
         return 0;
     }
-    // After each step the product is n choose i + 1, so that every division is exact.
+    // After each step the product is n choose i + 1, so every division is exact.
     let product = (0..k.min(n - k)).try_fold(1_u128, |product, i| {
         Some(product.checked_mul(u128::from(n - i))? / u128::from(i + 1))
     });
@@ -287,7 +283,7 @@ pub(super) fn choose(n: u32, k: u32) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// The lowest `bits <= 128` bits.
+/// Returns a mask of the lowest `bits` bits, at most 128.
 pub(super) fn low_mask(bits: u32) -> u128 {
     if bits >= 128 {
         u128::MAX
@@ -296,8 +292,8 @@ pub(super) fn low_mask(bits: u32) -> u128 {
     }
 }
 
-/// Cuts a set of bits, from the highest down, into `count` runs of nearly equal length, the longer
-/// ones first; `None` when there are fewer bits than runs.
+/// Cuts a set of bits, from the highest down, into `count` runs of nearly equal length, the longer ones first; `None` if there are fewer bits than
+/// runs.
 pub(super) fn cut(bits: u128, count: u32) -> Option<Vec<u128>> {
     let total = bits.count_ones();
     let sizes = (0..count).map(|i| (total / count) + u32::from(i < total % count));
@@ -319,7 +315,7 @@ fn cut_to_sizes(mut bits: u128, sizes: impl Iterator<Item = u32>) -> Vec<u128> {
     sizes.map(take).collect()
 }
 
-/// The unions of every choice of `chosen` of the blocks, in lexicographic order.
+/// Returns the union of every choice of `chosen` of the blocks, in lexicographic order.
 fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
     if chosen == 0 {
         return vec![0];
@@ -336,13 +332,13 @@ fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
     with.chain(unions(rest, chosen)).collect()
 }
 
-/// Reason why there are no tables for a width.
+/// Reason that there are no tables for a width.
 const NO_FIT: &str = "its blocks do not fit the bits";
 
 fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Result<Vec<TableKey>, &'static str> {
-    // The pigeonhole: were every group to exceed what it may hold, there were at least this many errors.
+    // The pigeonhole: if every group exceeded what it may hold, there would be at least this many errors.
     let errors: u32 = groups.iter().map(|group| group.errors + 1).sum();
-    // A smaller sum would lose pairs, a larger one look for more than is asked.
+    // A smaller sum would lose pairs, a larger one would search for more than is asked.
     if errors != radius + 1 {
         return Err("its groups hold another number of errors");
     }
@@ -361,13 +357,12 @@ fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Result<Vec<TableKey
     Ok(tables)
 }
 
-/// Deals the bits to the groups so that all keys are about equally long: a group that makes keys of
-/// a part of its blocks needs the more bits for it.
+/// Distributes the bits over the groups so that all keys are about equally long: a group whose keys are a part of its blocks needs more bits.
 fn shares(groups: &[BlockGroup], bits: u32) -> Option<Vec<u128>> {
     let weight = |group: &BlockGroup| f64::from(group.blocks) / f64::from(group.chosen);
     let total: f64 = groups.iter().map(weight).sum();
     let mut upto = 0.0;
-    // Ends are rounded, not sizes: so all bits are dealt.
+    // Ends are rounded, not sizes, so that all bits are used.
     let ends = groups.iter().map(|group| {
         upto += weight(group);
         (f64::from(bits) * upto / total).round() as u32
@@ -395,13 +390,12 @@ fn nested(free: u128, levels: &[u32], radius: u32) -> Option<Vec<u128>> {
     Some(masks)
 }
 
-/// The blocks of 2-(11, 5, 2): the quadratic residues modulo 11, shifted. A point lies on five
-/// blocks, two points on two, so three points meet at most ten of the eleven.
+/// Returns the blocks of 2-(11, 5, 2): the quadratic residues modulo 11, shifted. A point is in five blocks, two points are in two, so three points
+/// meet at most ten of the eleven.
 fn biplane(bits: u128) -> Option<Vec<u128>> {
     let runs = cut(bits, 11)?;
     let block = |shift: usize| {
-        // Paley's difference set: every non-zero residue modulo 11 is a difference of two of these in exactly
-        // two ways.
+        // Paley's difference set: every non-zero residue modulo 11 is the difference of two of these in exactly two ways.
         let residues = [1, 3, 4, 5, 9].into_iter();
         residues.fold(0, |mask, residue| mask | runs[(residue + shift) % 11])
     };
@@ -413,9 +407,8 @@ fn affine(bits: u128, dimension: u32) -> Option<Vec<u128>> {
     let runs = cut(bits, points)?;
     let mut masks = Vec::new();
     for normal in 1..points {
-        // A hyperplane and its parallel: errors that lie on one of them leave the other clean.
-        // Any k points of AG(k, 2) lie on some hyperplane: k vectors span at most k dimensions of the k + 1 of
-        // affine functions. Its parallel is clean.
+        // A hyperplane and its parallel: errors that lie on one of them leave the other clean. Any k points of AG(k, 2) lie on some hyperplane,
+        // because k vectors span at most k of the k + 1 dimensions of the affine functions. Its parallel is clean.
         masks.extend([0, 1].map(|side| hyperplane(&runs, 0, normal, side)));
     }
     Some(masks)
@@ -424,7 +417,7 @@ fn affine(bits: u128, dimension: u32) -> Option<Vec<u128>> {
 fn projective(bits: u128, dimension: u32) -> Option<Vec<u128>> {
     let points = 1_u32.checked_shl(dimension + 1)?;
     let runs = cut(bits, points - 1)?;
-    // The longer runs go to a basis first, which no hyperplane holds: every key gets one of them.
+    // The longer runs go to a basis first, which no hyperplane contains, so that every key gets one of them.
     let mut order: Vec<u32> = (1..points).collect();
     order.sort_by_key(|point| point.count_ones());
     let mut by_point: Vec<_> = order.into_iter().zip(runs).collect();
@@ -437,7 +430,7 @@ fn projective(bits: u128, dimension: u32) -> Option<Vec<u128>> {
     )
 }
 
-/// The union of the runs whose point `x`, counted from `first`, has `normal . x = side` over GF(2).
+/// Returns the union of the runs whose point `x`, counted from `first`, has `normal . x = side` over GF(2).
 fn hyperplane(runs: &[u128], first: u32, normal: u32, side: u32) -> u128 {
     let on_side = (first..)
         .zip(runs)

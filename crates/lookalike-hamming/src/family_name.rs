@@ -1,22 +1,22 @@
-//! Names of families, by which a design is asked for.
+//! Names of families, by which callers ask for designs.
 //!
 //! | name | family |
 //! |---|---|
-//! | `scan`, `biplane`, `affine`, `projective` | those |
-//! | `nested-4-4` | block choice in levels of so many blocks |
+//! | `scan`, `biplane`, `affine`, `projective` | the families of these names |
+//! | `nested-4-4` | block choice in levels of this many blocks |
 //! | `3-of-6x1` | one group of bits: keys are 3 of its 6 blocks |
 //! | `2-of-3x2` | two such groups, which share the errors evenly |
 //! | `1-of-1e1x1+2-of-3e1x1` | groups of several kinds, joined by `+`; `e` is the errors that a group may hold |
 //!
-//! `x1` may be left out, and `e` where all groups hold equally many.
+//! `x1` may be left out, and so may `e` if all groups hold equally many errors.
 
 use super::family::{BlockGroup, Family};
 
-/// A name that no family has.
+/// Error for a name that no family has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FamilyNameError {
-    /// It is not written as any name is.
+    /// The text does not have the form of a name.
     #[error(
         "no design is called {name:?}: names are 3-of-6x1 (3 of 6 blocks, one group of bits), 2-of-3x2, nested-4-4, biplane, \
          affine, projective and scan"
@@ -25,21 +25,21 @@ pub enum FamilyNameError {
         /// The name.
         name: String,
     },
-    /// Its groups cannot share the errors of a radius evenly.
+    /// The groups cannot share the errors of a radius evenly.
     #[error(
         "{name}: {groups} groups do not share distance {radius} evenly: give the errors that each may hold, as in 1-of-1e1x1"
     )]
     Uneven {
         /// The name.
         name: String,
-        /// Groups that it has.
+        /// Number of groups.
         groups: u32,
         /// The radius.
         radius: u32,
     },
 }
 
-/// A group as it is named, and the errors it holds, if they are told.
+/// A group as it is named, with the errors that it holds, if they are given.
 struct NamedGroup {
     chosen: u32,
     blocks: u32,
@@ -47,7 +47,7 @@ struct NamedGroup {
     count: u32,
 }
 
-/// More groups than bits have none to share.
+/// Maximum of a number in a name: more groups than bits would have none to share.
 const MOST_GROUPS: u32 = 128;
 
 impl NamedGroup {
@@ -70,14 +70,14 @@ impl NamedGroup {
     }
 }
 
-/// A number as it is written without leading zeros or signs.
+/// Parses a number that is written without leading zeros or signs.
 fn number(text: &str) -> Option<u32> {
     let number = text.parse().ok()?;
     (u32::to_string(&number) == text && number <= MOST_GROUPS).then_some(number)
 }
 
 impl Family {
-    /// The family of a name, for designs of a radius.
+    /// Returns the family of a name, for designs of a radius.
     ///
     /// ```
     /// use lookalike_hamming::{Design, Family};
@@ -88,7 +88,8 @@ impl Family {
     ///
     /// # Errors
     ///
-    /// [`FamilyNameError`]. Whether there is a design of the family for a width and radius says [`Design::new`](crate::Design::new).
+    /// Returns [`FamilyNameError`] if no family has the name. [`Design::new`](crate::Design::new) tells whether the family has a design for a width
+    /// and radius.
     pub fn named(name: &str, radius: u32) -> Result<Self, FamilyNameError> {
         let unknown = || FamilyNameError::Unknown {
             name: name.to_owned(),
@@ -111,7 +112,7 @@ impl Family {
         if !is_usual || count == 0 {
             return Err(unknown());
         }
-        // The sum of errors + 1 over the groups is radius + 1: a group holds one error less than its share.
+        // The sum of errors + 1 over the groups is radius + 1, so a group holds one error less than its share.
         let even = (radius + 1)
             .is_multiple_of(count)
             .then(|| (radius + 1) / count - 1);
@@ -132,7 +133,7 @@ impl Family {
         Ok(Self::Groups(all))
     }
 
-    /// The name that [`Family::named`] takes, with the radius of the design. What [`Display`](std::fmt::Display) writes is for people.
+    /// Returns the name that [`Family::named`] parses with the radius of the design. [`Display`](std::fmt::Display) writes a text for people instead.
     pub fn name(&self) -> String {
         match self {
             Self::Scan => "scan".to_owned(),
@@ -239,7 +240,7 @@ mod tests {
             uneven.contains("3 groups do not share distance 3 evenly"),
             "{uneven}"
         );
-        // A name that is a name, and no design.
+        // A valid name, but no design.
         assert!(Design::new(Family::named("5-of-6", 3).unwrap(), 64, 3).is_ok());
         let refused = Design::new(Family::named("7-of-6", 3).unwrap(), 64, 3).unwrap_err();
         assert_eq!(

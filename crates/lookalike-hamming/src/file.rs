@@ -1,21 +1,21 @@
-//! Fingerprint files: fingerprints, or longer sketches, in any order, with or without ids, in checked chunks.
+//! Fingerprint files: fingerprints, or longer sketches, in any order, with or without ids, in chunks with checks.
 //!
 //! # Bytes
 //!
-//! All numbers little-endian; checks are XXH3-64.
+//! All numbers are little-endian; checks are XXH3-64.
 //!
-//! | at | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | `LKFP` |
 //! | 4 | 4 | version: 1 |
-//! | 8 | 8 | scheme id; zero when it is not known |
-//! | 16 | 4 | what follows the fingerprints of each chunk: 0 nothing, 1 ids that are numbers, 2 ids that are texts |
-//! | 20 | 2 | words of 64 bits of each sketch, w, less one: zero for fingerprints |
-//! | 22 | 2 | what the words are, by the numbers of whoever writes the file: zero for fingerprints |
+//! | 8 | 8 | scheme id; zero if it is unknown |
+//! | 16 | 4 | ids after the fingerprints of each chunk: 0 none, 1 ids that are numbers, 2 ids that are texts |
+//! | 20 | 2 | number of 64-bit words of each sketch, w, less one: zero for fingerprints |
+//! | 22 | 2 | kind of the words, a number chosen by the writer of the file: zero for fingerprints |
 //! | 24 | 8 | check of the bytes before |
-//! | 32 | | chunks: number of sketches, n, 1 to 2^20, n w at most 2^20 (4); zero (4); their words (8 n w); their ids, if any; check of the chunk so far, with the chunk's number as seed (8) |
-//! | | | ids that are numbers: 8 n; that are texts: where each ends within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
-//! | | 24 | the end: zero (8); number of fingerprints in all (8); check of these sixteen bytes, with the number of chunks as seed (8) |
+//! | 32 | | chunks: number of sketches, n, 1 to 2^20, with n w at most 2^20 (4); zero (4); their words (8 n w); their ids, if any; check of the chunk so far, with the chunk's number as seed (8) |
+//! | | | ids that are numbers: 8 n; ids that are texts: the end of each within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
+//! | | 24 | the end: zero (8); total number of fingerprints (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
 use super::file_error::{FileError, number, read_or_cut};
 use std::io::{Read, Write};
@@ -24,16 +24,16 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 const MAGIC: [u8; 4] = *b"LKFP";
 const VERSION: u32 = 1;
 const HEADER: usize = 32;
-/// Words of fingerprints of a chunk, but for the last, and for longer sketches.
+/// Number of words at which a chunk ends; the last chunk has fewer, and one of longer sketches may have more.
 const CHUNK: usize = 1 << 16;
 const LARGEST_CHUNK: u64 = 1 << 20;
-/// Bytes of ids that end a chunk, and the most of a chunk.
+/// Bytes of ids at which a chunk ends, and the maximum in a chunk.
 const CHUNK_TEXTS: usize = 8 << 20;
 const LARGEST_TEXTS: u64 = 1 << 27;
-/// The longest id: a chunk takes it whatever it holds already.
+/// The longest id: it fits in a chunk, whatever the chunk already holds.
 const LONGEST_ID: usize = LARGEST_TEXTS as usize - CHUNK_TEXTS;
 
-/// Ids of a file.
+/// Kind of the ids of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IdKind {
     Nothing,
@@ -49,7 +49,7 @@ impl IdKind {
     }
 }
 
-/// Sketches of a file: fingerprints, or what is longer.
+/// Kind of the sketches of a file: fingerprints, or longer ones.
 ///
 /// ```
 /// use lookalike_hamming::{FingerprintReader, FingerprintWriter, SketchWords};
@@ -68,9 +68,9 @@ impl IdKind {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SketchWords {
-    /// Words of 64 bits of each sketch, 1 to 65,536.
+    /// Number of 64-bit words of each sketch, 1 to 65,536.
     pub words: usize,
-    /// Number by which the writer tells what the words are; zero for fingerprints.
+    /// Number by which the writer identifies the kind of the words; zero for fingerprints.
     pub kind: u16,
 }
 
@@ -79,7 +79,7 @@ impl SketchWords {
     pub const FINGERPRINT: Self = Self { words: 1, kind: 0 };
 }
 
-/// Writes a fingerprint file.
+/// Writer of a fingerprint file.
 ///
 /// ```
 /// use lookalike_hamming::{FingerprintReader, FingerprintWriter};
@@ -100,7 +100,7 @@ pub struct FingerprintWriter<W: Write> {
     id_kind: IdKind,
     words: usize,
     fingerprints: Vec<u64>,
-    /// Ids that are numbers, or where texts end.
+    /// Ids that are numbers, or the ends of ids that are texts.
     ids: Vec<u64>,
     texts: String,
     chunks: u64,
@@ -112,38 +112,38 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     pub fn bare(out: W, scheme: u64) -> Result<Self, FileError> {
         Self::begin(out, scheme, IdKind::Nothing, SketchWords::FINGERPRINT)
     }
 
-    /// Begins a file with an id beside each fingerprint.
+    /// Begins a file with a number as the id of each fingerprint.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     pub fn with_ids(out: W, scheme: u64) -> Result<Self, FileError> {
         Self::begin(out, scheme, IdKind::Numbers, SketchWords::FINGERPRINT)
     }
 
-    /// Begins a file with a text beside each fingerprint as its id; see [`FingerprintWriter::push_text`].
+    /// Begins a file with a text as the id of each fingerprint; see [`FingerprintWriter::push_text`].
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     pub fn with_texts(out: W, scheme: u64) -> Result<Self, FileError> {
         Self::begin(out, scheme, IdKind::Texts, SketchWords::FINGERPRINT)
     }
 
-    /// Begins a file of longer sketches, with a text beside each as its id or without; see [`FingerprintWriter::push_sketch`].
+    /// Begins a file of longer sketches, with a text as the id of each or without ids; see [`FingerprintWriter::push_sketch`].
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     ///
     /// # Panics
     ///
-    /// When a sketch has no words, or more than 65,536.
+    /// Panics if a sketch has no words, or more than 65,536.
     pub fn of_sketches(
         out: W,
         scheme: u64,
@@ -190,11 +190,11 @@ impl<W: Write> FingerprintWriter<W> {
         })
     }
 
-    /// Adds a fingerprint and its id; in a file of texts, the number as a text.
+    /// Adds a fingerprint and its id. If the ids of the file are texts, the number is written as a text.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     pub fn push(&mut self, fingerprint: u64, id: u64) -> Result<(), FileError> {
         match self.id_kind {
             IdKind::Nothing => {}
@@ -204,25 +204,25 @@ impl<W: Write> FingerprintWriter<W> {
         self.add(&[fingerprint])
     }
 
-    /// Adds a fingerprint and the text that is its id, which is dropped unless the file is one of texts.
+    /// Adds a fingerprint and its id, a text, which is dropped unless the ids of the file are texts.
     ///
     /// # Errors
     ///
-    /// [`FileError::LongId`] and those of the output.
+    /// Returns [`FileError::LongId`] and the errors of the output.
     pub fn push_text(&mut self, fingerprint: u64, id: &str) -> Result<(), FileError> {
         self.push_sketch(&[fingerprint], id)
     }
 
-    /// Adds a sketch of the words that the file was begun for, and the text that is its id, which is dropped unless the file is one
-    /// of texts.
+    /// Adds a sketch, with the number of words that the file was begun for, and its id, a text, which is dropped unless the ids of the file are
+    /// texts.
     ///
     /// # Errors
     ///
-    /// [`FileError::LongId`] and those of the output.
+    /// Returns [`FileError::LongId`] and the errors of the output.
     ///
     /// # Panics
     ///
-    /// When the sketch has another number of words.
+    /// Panics if the sketch has another number of words.
     pub fn push_sketch(&mut self, sketch: &[u64], id: &str) -> Result<(), FileError> {
         if self.id_kind == IdKind::Texts {
             if id.len() > LONGEST_ID {
@@ -236,9 +236,9 @@ impl<W: Write> FingerprintWriter<W> {
 
     fn add(&mut self, sketch: &[u64]) -> Result<(), FileError> {
         assert_eq!(sketch.len(), self.words, "words of a sketch");
-        // The id was taken before: nothing fails between the two, so they stay in step.
+        // The id was added before. Nothing fails between the two, so they stay in step.
         self.fingerprints.extend_from_slice(sketch);
-        // Long ids end a chunk sooner: whoever reads it holds it in memory.
+        // Long ids end a chunk sooner, because its reader holds it in memory.
         if self.fingerprints.len() >= CHUNK || self.texts.len() >= CHUNK_TEXTS {
             self.end_chunk()
         } else {
@@ -253,7 +253,7 @@ impl<W: Write> FingerprintWriter<W> {
         chunk.extend(numbers.flat_map(|number| number.to_le_bytes()));
         chunk.extend_from_slice(self.texts.as_bytes());
         chunk.resize(chunk.len().next_multiple_of(8), 0);
-        // Seeded by the number of the chunk: chunks that change places fail.
+        // Seeded with the number of the chunk, so that swapped chunks fail.
         let check = xxh3_64_with_seed(&chunk, self.chunks);
         chunk.extend_from_slice(&check.to_le_bytes());
         self.out.write_all(&chunk)?;
@@ -265,16 +265,16 @@ impl<W: Write> FingerprintWriter<W> {
         Ok(())
     }
 
-    /// Writes the end, and gives the output back, flushed.
+    /// Writes the end, flushes the output, and returns it.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     pub fn finish(mut self) -> Result<W, FileError> {
         if !self.fingerprints.is_empty() {
             self.end_chunk()?;
         }
-        // A chunk of none, and the number of all: a file that lost whole chunks does not pass.
+        // An empty chunk and the total number, so that a file that lost whole chunks does not pass.
         let mut end = [0_u64, self.count].map(u64::to_le_bytes).concat();
         let check = xxh3_64_with_seed(&end, self.chunks);
         end.extend_from_slice(&check.to_le_bytes());
@@ -284,7 +284,7 @@ impl<W: Write> FingerprintWriter<W> {
     }
 }
 
-/// Reads a fingerprint file in one pass.
+/// Reader of a fingerprint file, in one pass.
 #[derive(Debug)]
 pub struct FingerprintReader<R: Read> {
     input: R,
@@ -300,15 +300,15 @@ pub struct FingerprintReader<R: Read> {
     ids: Vec<u64>,
 }
 
-/// Some fingerprints of a file.
+/// Some fingerprints of a file, with their ids.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FingerprintChunk<'a> {
-    /// The fingerprints, in the order of the file; of longer sketches their words, one sketch after another.
+    /// The fingerprints, in the order of the file; for longer sketches their words, one sketch after another.
     pub fingerprints: &'a [u64],
-    /// Their ids where these are numbers, else empty.
+    /// Their ids if these are numbers, else empty.
     pub ids: &'a [u64],
-    /// Their ids where these are texts, back to back, else empty.
+    /// Their ids if these are texts, back to back, else empty.
     pub texts: &'a str,
     /// End of each of the texts.
     pub ends: &'a [u64],
@@ -319,7 +319,7 @@ impl<R: Read> FingerprintReader<R> {
     ///
     /// # Errors
     ///
-    /// [`FileError`] when it is not that of a fingerprint file of a known version, or of one of longer sketches.
+    /// Returns [`FileError`] if it is not that of a fingerprint file of a known version, or is that of a file of longer sketches.
     pub fn new(input: R) -> Result<Self, FileError> {
         let reader = Self::of_sketches(input)?;
         match reader.sketch {
@@ -331,11 +331,11 @@ impl<R: Read> FingerprintReader<R> {
         }
     }
 
-    /// Reads the header of a file of fingerprints or of longer sketches: [`FingerprintReader::sketch`] tells which.
+    /// Reads the header of a file of fingerprints or of longer sketches; [`FingerprintReader::sketch`] tells which.
     ///
     /// # Errors
     ///
-    /// [`FileError`] when it is not that of a fingerprint file of a known version.
+    /// Returns [`FileError`] if it is not that of a fingerprint file of a known version.
     pub fn of_sketches(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
         read_or_cut(&mut input, &mut header, 0)?;
@@ -377,12 +377,12 @@ impl<R: Read> FingerprintReader<R> {
         })
     }
 
-    /// The scheme of the fingerprints.
+    /// Returns the scheme of the fingerprints.
     pub fn scheme(&self) -> u64 {
         self.scheme
     }
 
-    /// Words of each sketch, and what they are.
+    /// Returns the number and the kind of the words of each sketch.
     pub fn sketch(&self) -> SketchWords {
         self.sketch
     }
@@ -397,11 +397,11 @@ impl<R: Read> FingerprintReader<R> {
         self.id_kind == IdKind::Texts
     }
 
-    /// Refuses fingerprints of another scheme than `wanted`.
+    /// Checks that the fingerprints have the scheme `wanted`.
     ///
     /// # Errors
     ///
-    /// [`FileError::OtherScheme`].
+    /// Returns [`FileError::OtherScheme`] if they do not.
     pub fn ensure_scheme(&self, wanted: u64) -> Result<(), FileError> {
         let found = self.scheme;
         if found == wanted {
@@ -411,11 +411,11 @@ impl<R: Read> FingerprintReader<R> {
         }
     }
 
-    /// The next fingerprints; `None` after the last, when the end of the file has been checked too.
+    /// Reads the next fingerprints. Returns `None` after the last, once the end of the file has been checked, too.
     ///
     /// # Errors
     ///
-    /// [`FileError`] when the chunk is damaged or cut off, or reading fails.
+    /// Returns [`FileError`] if the chunk is damaged or cut off, or reading fails.
     pub fn next_chunk(&mut self) -> Result<Option<FingerprintChunk<'_>>, FileError> {
         if self.finished {
             return Ok(None);
@@ -428,21 +428,21 @@ impl<R: Read> FingerprintReader<R> {
         self.bytes.clear();
         self.read(8)?;
         let count = number(&self.bytes);
-        // Bounded before there is memory for it: its check comes with the last of the chunk.
+        // Bound the count before allocating memory for it, because its check comes at the end of the chunk.
         let words = self.sketch.words as u64;
         if count > LARGEST_CHUNK || count * words > LARGEST_CHUNK {
             return Err(damaged("the chunk has an impossible size"));
         }
-        // The end has one number more, that of all fingerprints.
+        // The end has one number instead, that of all fingerprints.
         let numbers = if count == 0 {
             1
         } else {
             count * (words + u64::from(self.has_ids()))
         };
-        // At most 16 MiB, since the count was bounded: a damaged file cannot ask for more.
+        // At most 16 MiB, because the count was bounded: a damaged file cannot ask for more.
         self.read(8 * numbers as usize)?;
         let texts = if count > 0 && self.has_texts() {
-            // Where the last text ends is the length of all.
+            // The end of the last text is the length of all texts.
             let length = number(&self.bytes[self.bytes.len() - 8..]);
             if length > LARGEST_TEXTS {
                 return Err(damaged("the ids of the chunk have an impossible size"));
@@ -453,7 +453,7 @@ impl<R: Read> FingerprintReader<R> {
         };
         self.read(texts.next_multiple_of(8) + 8)?;
         let (body, check) = self.bytes.split_at(self.bytes.len() - 8);
-        // The sizes above were used unchecked, and only to know how much to read.
+        // The sizes above were used unchecked, but only to know how much to read.
         if xxh3_64_with_seed(body, self.chunks) != number(check) {
             return Err(damaged("the chunk does not match its check"));
         }
@@ -483,7 +483,7 @@ impl<R: Read> FingerprintReader<R> {
         };
         let mut start = 0;
         let whole = ends.iter().all(|&end| {
-            // No place beyond the end is a boundary.
+            // A position beyond the end is never a boundary.
             let fits = start <= end && texts.is_char_boundary(end as usize);
             start = end;
             fits
@@ -499,7 +499,7 @@ impl<R: Read> FingerprintReader<R> {
         }))
     }
 
-    /// Appends so many bytes to those of the chunk.
+    /// Appends `count` bytes to those of the chunk.
     fn read(&mut self, count: usize) -> Result<(), FileError> {
         let from = self.bytes.len();
         self.bytes.resize(from + count, 0);

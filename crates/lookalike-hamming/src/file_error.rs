@@ -6,7 +6,7 @@ use std::io::{self, Read};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The medium failed.
+    /// Reading or writing failed.
     #[error("reading or writing fingerprints")]
     Io(#[from] io::Error),
     /// The first bytes are not those of this kind of file.
@@ -17,17 +17,17 @@ pub enum FileError {
         /// First bytes of such a file.
         magic: &'static str,
     },
-    /// A version that this program does not know.
+    /// The version is unknown to this program.
     #[error("unknown version {found} of the {kind} format; this program reads version {known}")]
     Version {
         /// The kind of file.
         kind: &'static str,
         /// Version of the file.
         found: u32,
-        /// Version that is read here.
+        /// Version that this program reads.
         known: u32,
     },
-    /// Fingerprints of another scheme.
+    /// The fingerprints are of another scheme.
     #[error(
         "the file holds fingerprints of scheme {found:016x}, not {wanted:016x}: they cannot be compared"
     )]
@@ -37,7 +37,7 @@ pub enum FileError {
         /// Scheme that was asked for.
         wanted: u64,
     },
-    /// Codes of another width.
+    /// The codes have another width.
     #[error("the file holds codes of {found} bits, not {wanted}")]
     OtherWidth {
         /// Width of the file.
@@ -45,7 +45,7 @@ pub enum FileError {
         /// Width that was asked for.
         wanted: u32,
     },
-    /// A check failed, or something impossible was read.
+    /// A check failed, or an impossible value was read.
     #[error("damaged at byte {offset}: {what}")]
     Damaged {
         /// Start of the damaged part.
@@ -65,22 +65,22 @@ pub enum FileError {
         /// Position of the fingerprint.
         at: u64,
     },
-    /// An id that no file takes.
+    /// The id is too long for any file.
     #[error("an id of {0} bytes is too long for a fingerprint file; the maximum is 125829120")]
     LongId(usize),
-    /// A size out of range.
+    /// The block size is out of range.
     #[error("a block size of {0} bytes is not possible; choose 64 to 65536")]
     BlockSize(u32),
 }
 
-/// A little-endian number of at most eight bytes.
+/// Reads a little-endian number of at most eight bytes.
 pub(super) fn number(bytes: &[u8]) -> u64 {
     let mut whole = [0; 8];
     whole[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(whole)
 }
 
-/// Fills `bytes`; a file that ends before is cut off.
+/// Fills `bytes`, or returns [`FileError::Cut`] if the file ends before.
 pub(super) fn read_or_cut(
     input: &mut impl Read,
     bytes: &mut [u8],

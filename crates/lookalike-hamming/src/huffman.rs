@@ -1,22 +1,22 @@
-//! Length-limited Huffman codes over a small alphabet, canonical, most significant bit first.
+//! Length-limited canonical Huffman codes for a small alphabet, most significant bit first.
 
-/// Longest code in bits: a decoder looks codes up in a table of 2 to this entries.
+/// Maximum bits of a code: a decoder looks codes up in a table of 2 to this power entries.
 pub(super) const LONGEST: u32 = 12;
 
-/// Lengths of an optimal prefix code whose codes have at most [`LONGEST`] bits, by package-merge.
-/// Symbols that do not occur get length 0; a lone symbol gets 1.
+/// Computes the lengths of an optimal prefix code with codes of at most [`LONGEST`] bits, by package-merge. Symbols that do not occur get length 0; a
+/// lone symbol gets 1.
 pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
     let mut coins: Vec<(u64, Vec<usize>)> = (0..counts.len())
         .filter(|&symbol| counts[symbol] > 0)
         .map(|symbol| (counts[symbol], vec![symbol]))
         .collect();
-    // Equal counts by symbol: the same counts give the same code everywhere.
+    // Equal counts are ordered by symbol, so that the same counts give the same code everywhere.
     coins.sort();
     let mut lengths = vec![0; counts.len()];
     if let [(_, only)] = coins.as_slice() {
         lengths[only[0]] = 1;
     }
-    // Symbols are 65 and lengths 12: a few thousand coins, however large the collection.
+    // There are 65 symbols and 12 lengths, so a few thousand coins, however large the collection.
     let mut packages = coins.clone();
     // Package-merge (Larmore, Hirschberg 1990), with a coin for each symbol and length: a code has as many bits
     // as its symbol has coins among the 2 n - 2 cheapest coins and packages.
@@ -41,7 +41,7 @@ pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
     lengths
 }
 
-/// The code of each symbol, and its length; shorter codes first, then by symbol.
+/// Returns the code of each symbol and its length; shorter codes come first, then by symbol.
 fn canonical(lengths: &[u8]) -> Vec<(u32, u32)> {
     let mut order: Vec<usize> = (0..lengths.len())
         .filter(|&symbol| lengths[symbol] > 0)
@@ -51,9 +51,8 @@ fn canonical(lengths: &[u8]) -> Vec<(u32, u32)> {
     let (mut next, mut before) = (0_u32, 0);
     for symbol in order {
         let length = u32::from(lengths[symbol]);
-        // Codes of one length are consecutive numbers; a longer one begins with the next of them.
-        // Canonical (Schwartz, Kallick 1964): lengths determine the codes, which is why the header has nothing
-        // else.
+        // Codes of one length are consecutive numbers; a longer one begins with the next of them. Canonical (Schwartz, Kallick 1964): the lengths
+        // determine the codes, which is why the header has nothing else.
         next <<= length - before;
         codes[symbol] = (next, length);
         next += 1;
@@ -84,20 +83,20 @@ impl HuffmanEncoder {
         }
     }
 
-    /// Code and length of a symbol; length 0 when it has none.
+    /// Returns the code of a symbol and its length, which is 0 if it has no code.
     pub(super) fn code(&self, symbol: usize) -> (u32, u32) {
         self.codes[symbol]
     }
 }
 
-/// A table from the next [`LONGEST`] bits to symbol and length.
+/// Decoder: a table from the next [`LONGEST`] bits to a symbol and its length.
 #[derive(Clone, Debug)]
 pub(super) struct HuffmanDecoder {
     table: Vec<(u8, u8)>,
 }
 
 impl HuffmanDecoder {
-    /// `None` when the lengths are not those of a prefix code.
+    /// Creates the decoder; `None` if the lengths are not those of a prefix code.
     pub(super) fn new(lengths: &[u8]) -> Option<Self> {
         if !is_prefix_code(lengths) {
             return None;
@@ -105,7 +104,7 @@ impl HuffmanDecoder {
         let mut table = vec![(0, 0); 1 << LONGEST];
         for (symbol, (code, length)) in canonical(lengths).into_iter().enumerate() {
             if length > 0 {
-                // Whatever follows a code leads to it: one look-up decodes a symbol.
+                // All entries that begin with a code lead to its symbol, so one lookup decodes a symbol.
                 let first = (code << (LONGEST - length)) as usize;
                 table[first..first + (1 << (LONGEST - length))].fill((symbol as u8, length as u8));
             }
@@ -113,7 +112,7 @@ impl HuffmanDecoder {
         Some(Self { table })
     }
 
-    /// Symbol and length of the code that the bits begin with; length 0 when none does.
+    /// Returns the symbol of the code that the bits begin with, and its length, which is 0 if there is none.
     pub(super) fn decode(&self, bits: u64) -> (u32, u32) {
         let (symbol, length) = self.table[(bits >> (64 - LONGEST)) as usize];
         (symbol.into(), length.into())

@@ -1,7 +1,7 @@
 //! The index: the tables of a design, and the search over them.
 //!
-//! Single queries and groups are the same stream of probes ([`search`]); tables that are probed once each are searched by
-//! a shorter loop ([`single_probe`]).
+//! Single queries and groups run as the same stream of probes ([`search`]). Tables that are probed once each are searched by a shorter loop
+//! ([`single_probe`]).
 
 use super::build::{BuildError, CancellableSource, CodeSource};
 use super::code::{Code, Integer, Word};
@@ -19,11 +19,11 @@ mod builder;
 mod search;
 mod single_probe;
 
-/// Distinct codes in the tables of a [`Design`].
+/// Index of distinct codes, in the tables of a [`Design`].
 ///
-/// Immutable. Memory: see [`DesignCosts::bytes_per_fingerprint`](super::DesignCosts); a search costs the probes
-/// and candidates given there. Buckets hold any number of codes, so skewed collections are slower,
-/// never wrong; addresses are taken from the bits that a sample of the codes shows to be even.
+/// Immutable. For its memory see [`DesignCosts::bytes_per_fingerprint`](super::DesignCosts); a search costs the probes and candidates given there.
+/// Buckets hold any number of codes, so skewed collections are slower, but never wrong. Addresses are taken from bits that are evenly distributed in
+/// a sample of the codes.
 ///
 /// ```
 /// use lookalike_hamming::{Design, Family, Layout, TableIndex};
@@ -46,7 +46,7 @@ pub struct TableIndex<C: Code> {
     design: Design,
     layout: Layout,
     tables: Vec<ProbeTable<C::Word>>,
-    /// True if a query has one probe of each table.
+    /// True if a query probes each table once.
     each_unit: bool,
     len: usize,
 }
@@ -55,38 +55,37 @@ pub struct TableIndex<C: Code> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BucketLoads {
-    /// Bits that number the bucket.
+    /// Number of bits of a bucket's address.
     pub address_bits: u32,
-    /// Entries of the bucket of a stored code, on average: the candidates of an exact probe.
+    /// Average number of entries in the bucket of a stored code: the candidates of an exact probe.
     pub observed: f64,
-    /// The same for codes spread evenly.
+    /// The same for evenly spread codes.
     pub expected: f64,
     /// Entries of the fullest bucket.
     pub largest: usize,
 }
 
-/// Queries that are searched as one list where tables are probed once each.
+/// Number of queries that are searched as one list if tables are probed once each.
 const TOGETHER: usize = 64;
 
 impl<C: Code> TableIndex<C> {
-    /// Builds the tables of `design` over `codes`, in any order and with repetitions.
+    /// Builds the tables of `design` over `codes`, which may be in any order and have duplicates.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] when the design is for another width or has too many probes, or there are
-    /// 2^32 - 1 codes or more.
+    /// Returns [`BuildError`] if the design is for another width or has too many probes, or if there are 2^32 - 1 codes or more.
     pub fn build(codes: &[C], design: &Design, layout: Layout) -> Result<Self, BuildError> {
         Self::build_from(codes, design, layout, BuildLimits::default())
     }
 
-    /// The same, until `is_cancelled`, which is asked between some thousand codes.
+    /// Like [`TableIndex::build`], until `is_cancelled`, which is called at least every 65,536 codes.
     pub(super) fn build_until(
         codes: &[C],
         design: &Design,
         layout: Layout,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, BuildError> {
-        // The sample that it takes depends on the pieces that it gets: no look comes in between.
+        // The sample depends on the pieces in which codes arrive, so it is taken without checks for cancellation in between.
         let builder = Builder::look_at(codes, layout, BuildLimits::default())?;
         let source = &CancellableSource {
             source: codes,
@@ -102,11 +101,11 @@ impl<C: Code> TableIndex<C> {
 
     /// Builds from a source that is never held in memory, such as a file.
     ///
-    /// The source is read once to look at it, and twice or more for each table.
+    /// The source is read once for a sample, and at least twice for each table.
     ///
     /// # Errors
     ///
-    /// As [`TableIndex::build`], and when the source fails or changes.
+    /// As for [`TableIndex::build`], and if the source fails or changes.
     pub fn build_from(
         source: &(impl CodeSource<C> + ?Sized),
         design: &Design,
@@ -135,14 +134,14 @@ impl<C: Code> TableIndex<C> {
         Ok(Self::of_tables(design.clone(), layout, tables, len))
     }
 
-    /// The index of tables that are there already.
+    /// Creates the index from existing tables.
     pub(super) fn of_tables(
         design: Design,
         layout: Layout,
         tables: Vec<ProbeTable<C::Word>>,
         len: usize,
     ) -> Self {
-        // The shorter loop keeps the views of all tables on the stack.
+        // The shorter loop keeps the views of all tables on the stack, so their number is limited.
         let few = (1..=MOST_TABLES).contains(&tables.len());
         Self {
             design,
@@ -153,10 +152,10 @@ impl<C: Code> TableIndex<C> {
         }
     }
 
-    /// The number of codes before this one in the order of [`TableIndex::for_each`]; `None` when it is
-    /// not stored, or when the tables have cache-line buckets and are not those of a file with ids. One probe.
+    /// Returns the number of codes before this one in the order of [`TableIndex::for_each`]. `None` if the code is not stored, or if the tables have
+    /// cache-line buckets and are not those of a file with ids. Takes one probe.
     ///
-    /// Whoever keeps something beside the codes keeps it in this order.
+    /// Callers that keep data about the codes keep it in this order.
     pub fn rank(&self, code: C) -> Option<usize> {
         self.tables
             .first()
@@ -164,57 +163,57 @@ impl<C: Code> TableIndex<C> {
             .find(code.word())
     }
 
-    /// The design of the tables.
+    /// Returns the design of the tables.
     pub fn design(&self) -> &Design {
         &self.design
     }
 
-    /// Layout of the tables.
+    /// Returns the layout of the tables.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Memory of the tables in bytes.
+    /// Returns the memory of the tables in bytes.
     pub fn bytes(&self) -> usize {
         self.tables.iter().map(ProbeTable::bytes).sum()
     }
 
-    /// Number of distinct codes.
+    /// Returns the number of distinct codes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns true if nothing is stored.
+    /// Returns true if no code is stored.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The largest radius of a search.
+    /// Returns the largest radius of a search.
     pub fn radius(&self) -> u32 {
         self.design.radius()
     }
 
-    /// Returns true if a code is stored. One probe.
+    /// Returns true if the code is stored. Takes one probe.
     pub fn contains(&self, code: C) -> bool {
         self.tables
             .first()
             .is_some_and(|table| table.contains(code.word()))
     }
 
-    /// Visits every stored code once, in an order that depends only on what is stored and how.
+    /// Visits every stored code once, in an order that depends only on the codes and on how they are stored.
     pub fn for_each(&self, visit: &mut dyn FnMut(C)) {
         if let Some(table) = self.tables.first() {
             table.for_each(&mut |word| visit(C::from_word(word)));
         }
     }
 
-    /// Loads of the buckets of each table. Linear in the number of buckets.
+    /// Returns the loads of the buckets of each table. Linear in the number of buckets.
     pub fn loads(&self) -> Vec<BucketLoads> {
         let codes = self.len as f64;
         let of = |table: &ProbeTable<C::Word>| {
             let (mut squares, mut largest) = (0.0, 0);
             for load in table.loads() {
-                // Each code of a bucket meets all of them: the mean over codes is the sum of squares over n.
+                // Each code of a bucket meets all of them, so the mean over codes is the sum of squares over n.
                 squares += (load as f64).powi(2);
                 largest = largest.max(load);
             }
@@ -229,31 +228,31 @@ impl<C: Code> TableIndex<C> {
         self.tables.iter().map(of).collect()
     }
 
-    /// As [`TableIndex::for_each`] when that happens to be ascending; else the codes are gathered
-    /// and sorted first, which takes their size in memory.
+    /// Visits every stored code once, ascending. Unless the order of [`TableIndex::for_each`] is already ascending, the codes are collected and
+    /// sorted first, which takes their size in memory.
     pub fn for_each_ascending(&self, visit: &mut dyn FnMut(C)) {
         let Some(table) = self.tables.first() else {
             return;
         };
         let addressing = &table.addressing;
         let highest = !C::Word::joined(0, !C::Word::ZERO, 0).low(addressing.rest_bits);
-        // Buckets in order are codes in order only if they are numbered by the leading bits.
+        // Buckets in order are codes in order only if buckets are numbered by the leading bits.
         if addressing.address == highest {
             return self.for_each(visit);
         }
-        // Not as many as a stored index says that it has: nobody has counted them.
+        // Do not trust the number of codes in a stored index: it has not been verified.
         let mut words = Vec::with_capacity(self.len.min(8 * table.bytes()));
         table.for_each(&mut |word| words.push(word));
         words.sort_unstable();
         words.into_iter().for_each(|word| visit(C::from_word(word)));
     }
 
-    /// Visits every stored code within `radius` of `query`, inclusive, each once, with its distance.
-    /// The order is the same in every run, and otherwise not promised. No memory is allocated.
+    /// Visits every stored code within `radius` of `query`, inclusive, each once, with its distance. The order is the same in every run, but
+    /// otherwise unspecified. Allocates no memory.
     ///
     /// # Errors
     ///
-    /// [`RadiusTooLarge`] when `radius` is larger than [`TableIndex::radius`].
+    /// Returns [`RadiusTooLarge`] if `radius` is larger than [`TableIndex::radius`].
     pub fn search(
         &self,
         query: C,
@@ -265,12 +264,12 @@ impl<C: Code> TableIndex<C> {
         })
     }
 
-    /// As [`TableIndex::search`] for many queries, whose probes overlap in time; the first argument
-    /// of `visit` is the position of the query. What is found for one query comes together.
+    /// Like [`TableIndex::search`], for many queries, whose probes overlap in time. The first argument of `visit` is the index of the query. The
+    /// results of one query come together.
     ///
     /// # Errors
     ///
-    /// [`RadiusTooLarge`] when `radius` is larger than that of the design.
+    /// Returns [`RadiusTooLarge`] if `radius` is larger than that of the design.
     pub fn search_group(
         &self,
         queries: &[C],
@@ -289,14 +288,14 @@ impl<C: Code> TableIndex<C> {
             effort: Effort::default(),
         };
         let tables = self.tables.len();
-        // All tables of one query before the next query: what is found for it has to come together.
+        // All tables of one query come before the next query, because its results must come together.
         let tasks =
             (0..queries.len()).flat_map(|query| (0..tables).map(move |table| (query, table)));
         search.run(tasks);
         Ok(search.effort)
     }
 
-    /// The search of tables that a query probes once each.
+    /// Searches tables that a query probes once each.
     fn search_single_probes(
         &self,
         queries: &[C],
@@ -316,7 +315,7 @@ impl<C: Code> TableIndex<C> {
             let tables = &self.tables;
             candidates += match self.layout {
                 Layout::CacheLineBuckets => {
-                    // On the stack: a search allocates nothing.
+                    // On the stack, because a search allocates nothing.
                     let mut views = [BucketTable::default(); MOST_TABLES];
                     let tables = gathered(
                         &mut views,
@@ -324,7 +323,7 @@ impl<C: Code> TableIndex<C> {
                     );
                     search_tables(tables, words, radius, found)
                 }
-                // Dense tables do not get here: they need another stage (`ProbeTable::has_single_probe`).
+                // Dense tables do not get here, because they need another stage (`ProbeTable::has_single_probe`).
                 Layout::Packed | Layout::Dense => {
                     let mut views = [PackedTable::default(); MOST_TABLES];
                     let tables = gathered(
@@ -338,17 +337,16 @@ impl<C: Code> TableIndex<C> {
         Effort { probes, candidates }
     }
 
-    /// As [`TableIndex::search_group`] for so many queries that they are worth ordering: each table is searched by
-    /// itself, in the order of its buckets, so that probes walk through the memory instead of jumping about in it. What
-    /// is found for one query does not come together. Takes eight bytes a query.
+    /// Like [`TableIndex::search_group`], for so many queries that ordering them pays: each table is searched by itself, in the order of its buckets,
+    /// so that probes walk through memory instead of jumping about in it. The results of one query do not come together. Takes eight bytes per query.
     ///
     /// # Errors
     ///
-    /// [`RadiusTooLarge`] when `radius` is larger than that of the design.
+    /// Returns [`RadiusTooLarge`] if `radius` is larger than that of the design.
     ///
     /// # Panics
     ///
-    /// When there are 2^32 queries or more.
+    /// Panics if there are 2^32 queries or more.
     pub fn search_all(
         &self,
         queries: &[C],
@@ -368,8 +366,8 @@ impl<C: Code> TableIndex<C> {
                 .iter()
                 .map(|query| table.addressing.bucket(query.word()) as u32);
             order.extend(buckets.zip(0..));
-            // Queries in the order of buckets walk through table and directory: each page and each cache line
-            // is fetched once, by the stream prefetcher. Random probes would fetch a line each.
+            // Queries in the order of buckets walk through table and directory, so the stream prefetcher fetches each page and each cache line once.
+            // Random probes would fetch a line each.
             order.sort_unstable();
             let mut search = IndexSearch {
                 index: self,
@@ -386,7 +384,7 @@ impl<C: Code> TableIndex<C> {
     }
 }
 
-/// Searches tables that a query probes once each; how many entries were compared.
+/// Searches tables that a query probes once each; returns the number of entries that were compared.
 fn search_tables<W: Word, T: SingleProbeTable<W>>(
     tables: &[T],
     queries: &[W],
@@ -401,7 +399,7 @@ fn search_tables<W: Word, T: SingleProbeTable<W>>(
     })
 }
 
-/// As many of `room` as there are items, which they are put into.
+/// Puts the items into `room`, and returns the part of it that they fill.
 fn gathered<T>(room: &mut [T], items: impl Iterator<Item = T>) -> &[T] {
     let both = room.iter_mut().zip(items);
     let used = both.map(|(room, item)| *room = item).count();

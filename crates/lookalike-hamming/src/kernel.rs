@@ -1,10 +1,10 @@
-//! The kernels: what is done with many words at a time, by the best instructions that the processor has.
+//! The kernels: operations on many words at a time, with the best instructions that the processor has.
 //!
-//! Each algorithm is a [`Kernel`], written once over a [`Vector`]: some words that are compared together. Vectors are those of
-//! AVX-512 (with and without VPOPCNTDQ), of AVX2, of NEON, and single words of plain Rust, whose results all others have to
-//! equal. [`run`] compiles a kernel for each of them and chooses one by the level of instructions, which is found once.
+//! Each algorithm is a [`Kernel`], written once over a [`Vector`]: some words that are compared together. Vectors are those of AVX-512 (with and
+//! without VPOPCNTDQ), of AVX2, of NEON, and single words of plain Rust, whose results all others must equal. [`run`] compiles a kernel for each of
+//! them and chooses one by the level of instructions, which is detected once.
 //!
-//! Nothing here knows tables or queries: searches and joins stand outside, and hand kernels what they are to compare.
+//! Nothing here knows tables or queries: searches and joins are outside, and pass the words to compare to the kernels.
 
 pub(super) use address_filter::{FilterKind, PAYLOAD_BITS, filter_item, insert};
 pub(super) use dense::{BitWriter, Dense, GROUP as DENSE_GROUP, PADDING as DENSE_PADDING};

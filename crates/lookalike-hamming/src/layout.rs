@@ -1,8 +1,7 @@
-//! Memory layouts of a table's entries, and the number of key bits that are worth addressing.
+//! Memory layouts of a table's entries, and the number of key bits that are worth using as an address.
 //!
-//! A table addresses its buckets by `d` bits of its key; the other bits of each entry are stored, in
-//! whole bytes but for [`Layout::Dense`]. The `d` that fits depends on how many entries there are, not on the design: a
-//! design only says which bits may be used, and how many of them may be wrong.
+//! A table addresses its buckets by `d` bits of its key. The other bits of each entry are stored, in whole bytes except in [`Layout::Dense`]. The
+//! best `d` depends on the number of entries, not on the design: a design only says which bits may be used, and how many of them may be wrong.
 
 use super::kernel::{DENSE_GROUP, RankBytes};
 use std::fmt;
@@ -10,11 +9,11 @@ use std::fmt;
 /// Memory layout of the buckets of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
-    /// Entries in whole bytes, back to back, behind a directory of bucket starts.
+    /// Entries in whole bytes, back to back, after a directory of bucket starts.
     Packed,
     /// A cache line for each bucket and a rare overflow: the fewest memory accesses.
     CacheLineBuckets,
-    /// Entries and directory in as few bits as they need: the least memory.
+    /// Entries and directory in as few bits as possible: the least memory.
     Dense,
 }
 
@@ -22,7 +21,7 @@ impl Layout {
     /// All layouts.
     pub const ALL: [Self; 3] = [Self::Packed, Self::CacheLineBuckets, Self::Dense];
 
-    /// Lower-case name.
+    /// Returns the lower-case name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Packed => "packed",
@@ -38,19 +37,19 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Bytes of a cache line, and of a bucket of [`Layout::CacheLineBuckets`].
+/// Bytes of a cache line, and so of a bucket of [`Layout::CacheLineBuckets`].
 pub(super) const LINE_BYTES: usize = 64;
-/// Bytes of a line that hold entries; the others say how many there are.
+/// Bytes of a line that hold entries; the others hold their number.
 pub(super) const LINE_ENTRY_BYTES: usize = 60;
-/// No table has more buckets than 2 to this.
+/// Maximum number of address bits of a table.
 const MOST_ADDRESS_BITS: u32 = 32;
 
-/// Bytes of an entry of which `address_bits` are implied by its bucket.
+/// Returns the bytes of an entry of which `address_bits` bits are implied by its bucket.
 pub(super) fn entry_bytes(code_bits: u32, address_bits: u32) -> usize {
     (code_bits - address_bits).div_ceil(8) as usize
 }
 
-/// Entries of this width in a line; an entry without bytes counts as one byte.
+/// Returns the number of entries of this width in a line; an entry without bytes counts as one byte.
 #[inline]
 pub(super) fn bucket_capacity(width: usize) -> usize {
     LINE_ENTRY_BYTES / width.max(1)
@@ -59,20 +58,20 @@ pub(super) fn bucket_capacity(width: usize) -> usize {
 /// Addressing of a table of `fingerprints` distinct codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TableGeometry {
-    /// Bits of the key that number the bucket.
+    /// Number of key bits that address a bucket.
     pub(super) address_bits: u32,
     /// Bytes of an entry.
     pub(super) width: usize,
     /// Bits of an entry.
     pub(super) entry_bits: f64,
-    /// Entries of a bucket, on average.
+    /// Average number of entries in a bucket.
     pub(super) load: f64,
-    /// Bytes a fingerprint, directory included, for fingerprints that are spread evenly.
+    /// Bytes for each fingerprint, including the directory, if fingerprints are evenly spread.
     pub(super) bytes: f64,
 }
 
 impl TableGeometry {
-    /// The cheapest geometry for keys of at most `prefix_bits` bits.
+    /// Chooses the cheapest geometry for keys of at most `prefix_bits` bits.
     pub(super) fn choose(
         layout: Layout,
         code_bits: u32,
@@ -80,10 +79,10 @@ impl TableGeometry {
         fingerprints: u64,
     ) -> Self {
         let most = prefix_bits.min(MOST_ADDRESS_BITS).min(code_bits);
-        // There are 33 at most: all are tried.
+        // There are at most 33, so all are tried.
         let all = (0..=most).map(|bits| Self::of(layout, code_bits, bits, fingerprints));
-        // More address bits: shorter buckets and shorter entries, but a directory twice as large for each. The
-        // minimum lies at about one entry a bucket for dense tables, at a handful for packed ones.
+        // Each additional address bit makes buckets and entries shorter, but doubles the directory. The minimum is at about one entry per bucket for
+        // dense tables, and at a handful for packed ones.
         let best = all.min_by(|a, b| a.cost(layout).total_cmp(&b.cost(layout)));
         best.unwrap_or_else(|| Self::of(layout, code_bits, 0, fingerprints))
     }
@@ -104,7 +103,7 @@ impl TableGeometry {
                 line * buckets / count
             }
             Layout::Dense => {
-                // A zero for each entry and a one for each bucket; a rank for each group, and for all.
+                // A zero for each entry and a one for each bucket; a rank for each group, and one for all.
                 let groups = (buckets / DENSE_GROUP as f64).ceil() + 1.0;
                 let directory = (1.0 + buckets / count) / 8.0 + rank * groups / count;
                 f64::from(code_bits - address_bits) / 8.0 + directory
@@ -119,10 +118,10 @@ impl TableGeometry {
         }
     }
 
-    /// Objective: memory, plus a penalty for false-positive comparisons.
+    /// Returns the cost to minimise: memory, plus a penalty for false-positive comparisons.
     fn cost(&self, layout: Layout) -> f64 {
         let entries = match layout {
-            // An entry more to compare weighs as much as a sixteenth of a byte for each fingerprint.
+            // One more entry to compare weighs as much as a sixteenth of a byte for each fingerprint.
             Layout::Packed | Layout::Dense => self.load / 16.0,
             Layout::CacheLineBuckets => {
                 // An overflow costs a second access to memory.
@@ -134,10 +133,10 @@ impl TableGeometry {
     }
 }
 
-/// For buckets with a Poisson number of entries of this mean: the expected entries beyond
-/// `capacity`, and the share of buckets that have any.
+/// Returns, for buckets with a Poisson number of entries of this mean, the expected number of entries beyond `capacity`, and the share of buckets
+/// that have any.
 pub(super) fn overflow(mean: f64, capacity: usize) -> (f64, f64) {
-    // So far above the capacity all buckets overflow, and the exponential below would vanish.
+    // This far above the capacity all buckets overflow, and the exponential below would vanish.
     if mean > 4.0 * capacity as f64 + 40.0 {
         return (mean - capacity as f64, 1.0);
     }
@@ -146,7 +145,7 @@ pub(super) fn overflow(mean: f64, capacity: usize) -> (f64, f64) {
         // Poisson probabilities, each from the one before.
         below += term;
         held += term * count as f64;
-        // The recurrence P(n + 1) = P(n) mean / (n + 1); no factorial, no overflow.
+        // The recurrence P(n + 1) = P(n) mean / (n + 1), which needs no factorial and cannot overflow.
         term *= mean / (count + 1) as f64;
     }
     let overflow_share = (1.0 - below).max(0.0);

@@ -1,8 +1,7 @@
 //! Exact Hamming search over fingerprints of 32, 64 and 128 bits.
 //!
-//! An index finds every stored code that differs from a query in at most k bits, and nothing else: [`TableIndex`] in memory,
-//! [`IndexFile`] on disk. [`self_join`] and [`BatchJoin`] find all close pairs without an index. [`plan`] lists the table
-//! designs for a collection with what each costs.
+//! An index finds every stored code that differs from a query in at most k bits, and nothing else: [`TableIndex`] in memory, [`IndexFile`] on disk.
+//! [`self_join`] and [`BatchJoin`] find all close pairs without an index. [`plan`] lists the table designs for a collection with the cost of each.
 //!
 //! ```
 //! use lookalike_hamming::{PlanLimits, TableIndex, plan};
@@ -18,19 +17,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Distances are inclusive everywhere. Each distinct code is stored and reported once. Codes are bare integers ([`Code`]): what
-//! they mean is the caller's affair, and files keep a number of the caller's that names it, the *scheme*.
+//! Distances are inclusive everywhere. Each distinct code is stored and reported once. Codes are bare integers ([`Code`]) whose meaning is up to the
+//! caller. Files store a number chosen by the caller that identifies this meaning, the *scheme*.
 //!
 //! # Modules
 //!
-//! 1. `design`: which bits of a code are the key of each table, and how many errors a probe
-//!    tolerates; `family` lists the ways to choose them, `nested` the recursion of Manku, Jain, Das Sarma (WWW 2007).
-//! 2. `plan`: all designs for so many fingerprints, what each costs (`cost`), the cheapest.
+//! 1. `design`: the bits of a code that are the key of each table, and the number of errors that a probe tolerates; `family` lists the ways to choose
+//!    them, `nested` the recursion of Manku, Jain, Das Sarma (WWW 2007).
+//! 2. `plan`: all designs for a given number of fingerprints, with the cost of each (`cost`) and the cheapest.
 //! 3. `table`, `index`: the tables in memory, in one of three layouts ([`Layout`]), and their search.
-//! 4. `self_join`: all pairs of a collection without an index; `batch`: all pairs of a streamed
-//!    file and a set of queries.
-//! 5. `stored`: an index as a file; `archive`: the paper's compressed table, and `file`: fingerprint files; `analysis`:
-//!    how evenly fingerprints are spread.
+//! 4. `self_join`: all pairs of a collection without an index; `batch`: all pairs between a streamed file and a set of queries.
+//! 5. `stored`: an index as a file; `archive`: the paper's compressed table; `file`: fingerprint files; `analysis`: how evenly fingerprints are
+//!    spread.
 
 mod analysis;
 mod archive;
@@ -90,23 +88,23 @@ pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};
 pub use table_key::TableKey;
 
-/// Work of a search.
+/// Amount of work done by a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effort {
-    /// Buckets looked at.
+    /// Buckets that were probed.
     pub probes: u64,
-    /// Codes compared.
+    /// Codes that were compared with the query.
     pub candidates: u64,
 }
 
-/// A search beyond the radius that an index answers completely.
+/// Error for a search beyond the radius that an index answers completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("radius {asked} is larger than {built}, which the index was built for")]
 pub struct RadiusTooLarge {
     /// The radius of the search.
     pub asked: u32,
-    /// The radius of the index.
+    /// The radius that the index was built for.
     pub built: u32,
 }
 
@@ -120,7 +118,7 @@ impl RadiusTooLarge {
     }
 }
 
-/// The example of the README, as a test.
+/// Runs the example of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;

@@ -1,22 +1,19 @@
 //! The optimal number of tables of nested block choice (Manku et al. 2007, section 3.1.2), and its dual.
 //!
-//! With fractional blocks, a level of r blocks multiplies the tables by C(r, k) and leaves k / r of
-//! the bits outside the key, whatever stood before. So
-//! X(f, k, d) = min over r of C(r, k) X(fk/r, k, d - (r-k)f/r) asks for levels r_1, r_2, ... that
-//! leave at most f - p_min bits and have the least product of C(r_i, k). Its stopping rule, that the
-//! bits which are not in the key yet are fewer than tau = d - p_min, counts *fingerprints*: 2^d of
-//! them, 2^(d - p) a probe. We stop when p reaches p_min, so that p_min = 28 has the 16 tables of
-//! the paper's own example.
+//! With fractional blocks, a level of r blocks multiplies the number of tables by C(r, k) and leaves k / r of the bits outside the key, whatever the
+//! levels before it. So X(f, k, d) = min over r of C(r, k) X(fk/r, k, d - (r-k)f/r) asks for levels r_1, r_2, ... that leave at most f - p_min bits
+//! and have the smallest product of C(r_i, k). Its stopping rule, that fewer than tau = d - p_min bits are not yet in the key, counts *fingerprints*:
+//! 2^d of them, 2^(d - p) per probe. The search here stops when p reaches p_min, so that p_min = 28 gives the 16 tables of the paper's own example.
 //!
 //! Fractions are exact here: numerators and denominators are integers.
 
 use super::family::choose;
 
-/// The answer of [`fewest_tables`] or [`longest_prefix`].
+/// Result of [`fewest_tables`] or [`longest_prefix`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Nesting {
-    /// Number of tables of the levels.
+    /// Number of tables.
     pub tables: u64,
     /// Length of the keys in bits, before blocks are rounded to whole bits.
     pub prefix_bits: f64,
@@ -24,7 +21,7 @@ pub struct Nesting {
     pub levels: Vec<u32>,
 }
 
-/// A search over ascending levels, whose order does not matter to either product.
+/// Search over ascending levels, whose order does not matter to either product.
 struct NestingSearch {
     bits: u32,
     radius: u32,
@@ -53,7 +50,7 @@ impl NestingSearch {
         search.best.unwrap_or(scan)
     }
 
-    /// `left / of` of the bits are outside the key, with `tables` tables.
+    /// Visits the node at which `left / of` of the bits are outside the key, with `tables` tables.
     fn visit(
         &mut self,
         tables: u64,
@@ -62,8 +59,7 @@ impl NestingSearch {
         step: &impl Fn(&Option<Nesting>, &Nesting) -> NestingStep,
     ) -> NestingStep {
         let bits = u128::from(self.bits);
-        // One rounding at the end: with fractions as floats, equal key lengths would differ in the last bit and
-        // be taken for better.
+        // Rounded once, at the end: with floating-point fractions, equal key lengths would differ in the last bit, and one would seem better.
         let prefix_bits = (bits * (of - left)) as f64 / of as f64;
         let here = Nesting {
             tables,
@@ -77,7 +73,7 @@ impl NestingSearch {
         if matches!(taken, NestingStep::Prune | NestingStep::Accept) {
             return taken;
         }
-        // With `radius` blocks or fewer, errors may be in every block, and no key is left.
+        // With `radius` blocks or fewer, errors may be in every block, which leaves no key.
         let least = self.levels.last().copied().unwrap_or(self.radius + 1);
         for blocks in least..=self.bits {
             let (Some(left), Some(of)) = (
@@ -86,8 +82,7 @@ impl NestingSearch {
             ) else {
                 break;
             };
-            // A block must have a bit at least.
-            // `left / of` counts the level's k blocks already: k bits at least must remain for them.
+            // A block needs at least one bit. `left / of` already counts the level's k blocks, so at least k bits must remain for them.
             if bits * left < of * u128::from(self.radius) {
                 break;
             }
@@ -105,20 +100,20 @@ impl NestingSearch {
 
 /// Next step at a node of the search. More blocks and more levels only ever take more tables.
 enum NestingStep {
-    /// Too many tables: neither this node nor those after it.
+    /// Too many tables: skip this node and those after it.
     Prune,
-    /// The best so far; its descendants are worse.
+    /// The best so far, and its descendants are worse.
     Accept,
-    /// The best so far; a descendant may be better.
+    /// The best so far, and a descendant may be better.
     AcceptAndDeepen,
-    /// Not good enough, or not better.
+    /// Not good enough, or not better, but a descendant may be.
     Deepen,
 }
 
-/// X(f, k, d) of the paper: the fewest tables whose keys have at least `prefix_bits` bits, and among
-/// these the longest keys. `None` when no nesting of blocks of one bit or more reaches it.
+/// Computes X(f, k, d) of the paper: the fewest tables whose keys have at least `prefix_bits` bits and, among these, the longest keys. `None` if no
+/// nesting of blocks of at least one bit reaches that length.
 ///
-/// `radius` 0 needs one table, whose key is the whole code.
+/// A `radius` of 0 needs one table, whose key is the whole code.
 ///
 /// ```
 /// use lookalike_hamming::fewest_tables;
@@ -143,7 +138,7 @@ pub fn fewest_tables(bits: u32, radius: u32, prefix_bits: u32) -> Option<Nesting
     (found.prefix_bits >= wanted).then_some(found)
 }
 
-/// The dual: the longest keys of at most `tables` tables, and among these the fewest tables.
+/// Computes the dual of [`fewest_tables`]: the longest keys of at most `tables` tables and, among these, the fewest tables.
 pub fn longest_prefix(bits: u32, radius: u32, tables: u64) -> Nesting {
     if radius == 0 {
         return exact_match(bits);

@@ -1,7 +1,7 @@
-//! The planner: every design worth looking at for so many fingerprints, and the cheapest.
+//! The planner: all promising designs for a number of fingerprints, and the cheapest.
 //!
-//! `plan` makes the families of `family` for a width and radius, drops those that another of the
-//! same kind beats in both tables and key length, and prices the rest in every layout.
+//! `plan` makes the designs of the families in `family` for a width and radius, drops those that another of the same kind beats in both number of
+//! tables and key length, and computes the costs of the rest in every layout.
 
 use super::cost::{CostConstants, DesignCosts};
 use super::design::Design;
@@ -24,48 +24,48 @@ use super::layout::Layout;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PlanLimits {
-    /// At most so many tables.
+    /// Maximum number of tables.
     pub tables: Option<u32>,
-    /// At most so many bytes of tables.
+    /// Maximum bytes of all tables.
     pub memory_bytes: Option<u64>,
-    /// Keys of at least so many bits in every table.
+    /// Minimum bits of the key of every table.
     pub min_prefix_bits: Option<u32>,
-    /// Designs of this kind only.
+    /// Allows only designs of this kind.
     pub kind: Option<FamilyKind>,
-    /// The quantity by which one of the designs within the limits is the best.
+    /// The criterion that selects the best of the designs within the limits.
     pub goal: PlanGoal,
 }
 
 impl PlanLimits {
-    /// Sets the most tables.
+    /// Sets the maximum number of tables.
     #[must_use]
     pub fn tables(mut self, tables: impl Into<Option<u32>>) -> Self {
         self.tables = tables.into();
         self
     }
 
-    /// Sets the most bytes of tables.
+    /// Sets the maximum bytes of all tables.
     #[must_use]
     pub fn memory_bytes(mut self, memory_bytes: impl Into<Option<u64>>) -> Self {
         self.memory_bytes = memory_bytes.into();
         self
     }
 
-    /// Sets the fewest bits of a key.
+    /// Sets the minimum bits of a key.
     #[must_use]
     pub fn min_prefix_bits(mut self, min_prefix_bits: impl Into<Option<u32>>) -> Self {
         self.min_prefix_bits = min_prefix_bits.into();
         self
     }
 
-    /// Admits designs of one kind only.
+    /// Allows only designs of one kind.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<Option<FamilyKind>>) -> Self {
         self.kind = kind.into();
         self
     }
 
-    /// Sets what the best design is best at.
+    /// Sets the criterion of the best design.
     #[must_use]
     pub fn goal(mut self, goal: PlanGoal) -> Self {
         self.goal = goal;
@@ -73,21 +73,21 @@ impl PlanLimits {
     }
 }
 
-/// The best of several designs.
+/// Criterion of the best design.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanGoal {
     /// The least expected time of a query.
     #[default]
     Time,
-    /// The fewest tables, and of these the least time.
+    /// The fewest tables; among equals, the least time.
     Tables,
     /// The least memory.
     Memory,
 }
 
 impl PlanGoal {
-    /// Numbers that are to be least, the first before the second.
+    /// Returns the numbers to minimise, the first before the second.
     fn key(self, costed: &CostedDesign) -> [f64; 2] {
         let costs = &costed.costs;
         match self {
@@ -98,24 +98,24 @@ impl PlanGoal {
     }
 }
 
-/// A design in a layout, and what it costs.
+/// A design in a layout, with its costs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CostedDesign {
-    /// The tables.
+    /// The design of the tables.
     pub design: Design,
-    /// Their layout.
+    /// The layout of the tables.
     pub layout: Layout,
-    /// Their costs.
+    /// The costs of the tables.
     pub costs: DesignCosts,
-    /// True if the design keeps to the limits.
+    /// True if the design is within the limits.
     pub fits: bool,
-    /// True if it is the best of those that fit, by [`PlanLimits::goal`]; true for one entry at most.
+    /// True if it is the best of those that fit, by [`PlanLimits::goal`]; true for at most one entry.
     pub cheapest: bool,
 }
 
 impl CostedDesign {
-    /// The costs of a design in a layout for so many distinct codes, without limits.
+    /// Computes the costs of a design in a layout for `fingerprints` distinct codes, without limits.
     pub fn of(
         design: Design,
         layout: Layout,
@@ -132,18 +132,17 @@ impl CostedDesign {
     }
 }
 
-/// Designs of more tables than this are not looked for unless a limit allows them by name.
+/// Number of tables above which designs are only considered if a limit allows them explicitly.
 const MOST_TABLES: u32 = 64;
-/// Designs with more probes a query than this are never better than a scan that anyone would do.
+/// Number of probes per query above which a design never beats a realistic scan.
 const MOST_PROBES: f64 = 1e7;
 
-/// All designs for `fingerprints` distinct codes of `bits` bits (32, 64 or 128) and distances up to
-/// `radius`, by number of tables, then key length, then layout; the scan first.
+/// Returns all designs for `fingerprints` distinct codes of `bits` bits (32, 64 or 128) and distances up to `radius`, ordered by number of tables,
+/// then key length, then layout; the scan comes first.
 ///
-/// The best of those within `limits` is marked: unless another goal is named, the least expected time of a query. Designs
-/// outside the limits are listed with `fits` false, so that a caller can show what they would cost. Without limits the scan
-/// fits at least; with them, nothing may fit, and no design is marked.
-/// Takes a few milliseconds.
+/// The best of those within `limits` is marked: unless another goal is set, the one with the least expected time of a query. Designs outside the
+/// limits are listed with `fits` false, so that a caller can show what they would cost. Without limits at least the scan fits; with limits, it may be
+/// that nothing fits and no design is marked. Takes a few milliseconds.
 pub fn plan(
     fingerprints: u64,
     bits: u32,
@@ -156,7 +155,7 @@ pub fn plan(
     plan_of(fingerprints, designs, limits, constants)
 }
 
-/// As [`plan`], of these designs only.
+/// Like [`plan`], for these designs only.
 pub fn plan_of(
     fingerprints: u64,
     designs: Vec<Design>,
@@ -165,12 +164,11 @@ pub fn plan_of(
 ) -> Vec<CostedDesign> {
     let mut plan = Vec::new();
     for design in designs {
-        // The layout is priced apart from the design: which one wins depends on the number of fingerprints, not
-        // on the keys.
+        // Each layout is priced by itself, because the best one depends on the number of fingerprints, not on the keys.
         for layout in Layout::ALL {
             let is_scan = design.family() == &Family::Scan;
             let mut costed = CostedDesign::of(design.clone(), layout, fingerprints, constants);
-            // A scan reads its one bucket whole, at the same price in every layout.
+            // A scan reads its only bucket whole, at the same cost in every layout.
             if costed.costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
                 continue;
             }
@@ -205,7 +203,7 @@ impl PlanLimits {
     }
 }
 
-/// The designs on the frontier of their kind.
+/// Returns the designs on the frontier of their kind.
 ///
 /// ```
 /// use lookalike_hamming::{Family, designs};
@@ -215,16 +213,15 @@ impl PlanLimits {
 /// assert!(all.iter().all(|design| design.tables().len() <= 16 && design.is_complete()));
 /// ```
 ///
-/// They are of at most `most_tables` tables; the scan is first.
+/// They have at most `most_tables` tables; the scan is first.
 ///
-/// Of two designs of one kind and one error budget, only the one with fewer tables or longer keys
-/// is kept.
+/// Of two designs of one kind and one error budget, only the one with fewer tables or longer keys is kept.
 pub fn designs(bits: u32, radius: u32, most_tables: u32) -> Vec<Design> {
     let mut all: Vec<Design> = promising(bits, radius, most_tables)
         .into_iter()
         .filter_map(|family| Design::new(family, bits, radius).ok())
         .collect();
-    // Whatever may beat a design comes before it: fewer tables, then longer keys.
+    // A design that may beat another comes before it: fewer tables, then longer keys.
     all.sort_by_key(|design| {
         let (shortest, longest) = design.prefix_range();
         let length = std::cmp::Reverse((shortest, longest));
@@ -240,8 +237,8 @@ pub fn designs(bits: u32, radius: u32, most_tables: u32) -> Vec<Design> {
     kept
 }
 
-/// The families that no other beats clearly: estimated key lengths are rounded by a bit or so, and
-/// making every design would take seconds for a radius of 16.
+/// Returns the families that no other clearly beats. Estimated key lengths are off by a bit or so, and making every design would take seconds for a
+/// radius of 16.
 fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let families = families(bits, radius, most_tables);
     let estimate = |family: &Family| {
@@ -256,7 +253,7 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let estimates: Vec<_> = families.iter().map(estimate).collect();
     let beaten = |&(kind, tables, prefix, budget): &(FamilyKind, u64, f64, u32)| {
         estimates.iter().any(|other| {
-            // Two bits of slack: estimates ignore that blocks are whole bits.
+            // Two bits of slack, because estimates ignore that blocks are whole bits.
             other.0 == kind && other.1 <= tables && other.2 > prefix + 2.0 && other.3 <= budget
         })
     };
@@ -266,24 +263,24 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
         .collect()
 }
 
-/// Returns true if a design with no more tables than `other` makes it pointless.
+/// Returns true if `design`, which has no more tables than `other`, makes `other` pointless.
 fn beats(design: &Design, other: &Design) -> bool {
     let comparable = match (design.family().kind(), other.family().kind()) {
         (FamilyKind::Budgets, FamilyKind::Budgets) => design.budget() <= other.budget(),
-        // The paper's designs stay, though covers beat them: they are what people know.
+        // The paper's designs stay, although covers beat them, because they are well known.
         (FamilyKind::Blocks, kind) => kind == FamilyKind::Blocks || kind == FamilyKind::Covers,
         (a, b) => a == b,
     };
     comparable && design.prefix_range().0 >= other.prefix_range().0
 }
 
-/// A few families of exact designs that suit a self-join, by width of the codes alone.
+/// Returns a few families of exact designs that suit a self-join, for codes of any width.
 pub(super) fn exact_families(radius: u32, most_tables: u32) -> Vec<Family> {
     let mut families = vec![Family::Affine, Family::Projective];
     families.extend((radius == 3).then_some(Family::Biplane));
     families.extend((1..=8).map(|extra| Family::block_choice(radius + extra, radius)));
     for groups in 2..=radius + 1 {
-        // As even a partition of k + 1 as there is.
+        // The most even partition of k + 1.
         let errors = |i| (radius + 1) / groups + u32::from(i < (radius + 1) % groups) - 1;
         for extra in 1..=4 {
             let blocks = |errors| if errors == 0 { 1 } else { errors + extra };
@@ -311,7 +308,7 @@ fn families(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     families
 }
 
-/// Every choice of some of up to 16 blocks, exact or within a budget.
+/// Returns every choice of some of up to 16 blocks, exact or within a budget.
 fn single_groups(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let shapes =
         (1..=bits.min(16)).flat_map(|blocks| (1..=blocks).map(move |chosen| (blocks, chosen)));
@@ -324,12 +321,12 @@ fn single_groups(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     few.map(|group| Family::Groups(vec![group])).collect()
 }
 
-/// Two or three levels of block choice, ascending.
+/// Returns two or three levels of block choice, ascending.
 fn nestings(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let mut found = Vec::new();
     let mut open = vec![Vec::new()];
     while let Some(levels) = open.pop() {
-        // Ascending, since the order of levels changes neither the number of tables nor the length of keys.
+        // Ascending, because the order of levels changes neither the number of tables nor the length of keys.
         let least = levels.last().copied().unwrap_or(radius + 1);
         for blocks in least..=bits.min(32) {
             let mut levels: Vec<u32> = levels.clone();
@@ -353,7 +350,7 @@ fn nestings(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     found
 }
 
-/// The partitions of `total` into descending parts of at most `largest`.
+/// Returns the partitions of `total` into descending parts of at most `largest`.
 fn partitions(total: u32, largest: u32) -> Vec<Vec<u32>> {
     if total == 0 {
         return vec![Vec::new()];
@@ -367,15 +364,14 @@ fn partitions(total: u32, largest: u32) -> Vec<Vec<u32>> {
     all
 }
 
-/// Groups that hold one error less than each part; those of one part size all alike. Each size is
-/// probed whole within its budget, or exactly with one to four blocks more than errors.
+/// Returns families of groups that each take one error less than a part; groups of equal size are treated alike. Each size is probed whole within its
+/// budget, or exactly with one to four blocks more than errors.
 fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
     let spread = parts
         .first()
         .zip(parts.last())
         .map_or(0, |(most, least)| most - least);
-    // Partitions of 17 number 297. Uneven ones of many parts never win: their largest group sets the key
-    // length.
+    // There are 297 partitions of 17. Uneven ones of many parts never win, because their largest group sets the key length.
     if parts.len() < 2 || parts.len() > most_tables as usize || (parts.len() > 4 && spread > 1) {
         return Vec::new();
     }
@@ -396,7 +392,7 @@ fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
             }
         }
     };
-    // The largest and the smallest parts each have their way; those between go with the largest.
+    // The largest and the smallest parts each have their own way; those in between follow the largest.
     let family = |large: u32, small: u32| {
         let way = |&part: &u32| group(part, if part == least { small } else { large });
         Family::Groups(parts.iter().map(way).collect())

@@ -1,13 +1,13 @@
-//! Scattering items to many places at the speed of the memory: a cache line of items is gathered for
-//! each place before it is written, past the caches.
+//! Scattering of items to many buckets at the speed of the memory: a cache line of items is collected for each bucket before it is written, past the
+//! caches.
 
 use super::code::Word;
 use super::kernel;
 
-/// Items of a line.
+/// Number of items in a line.
 const LINE: usize = 8;
 
-/// Eight items that wait for the memory; a cache line when they have 64 bits.
+/// Eight items that wait to be written; a cache line if they have 64 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct ScatterLine<W>([W; LINE]);
@@ -16,11 +16,11 @@ struct ScatterLine<W>([W; LINE]);
 #[derive(Debug)]
 pub(super) struct ScatterBuffers<W> {
     lines: Vec<ScatterLine<W>>,
-    /// Place of the next item of each bucket, counted from the line in which the list begins.
+    /// Position of the next item of each bucket, counted from the cache line in which the list begins.
     next: Vec<usize>,
-    /// Starts of each bucket and of the next, counted alike.
+    /// Start of each bucket, and the end of the last, counted likewise.
     starts: Vec<usize>,
-    /// Places of the first line before the list.
+    /// Number of positions in the first line that are before the list.
     beyond: usize,
 }
 
@@ -29,12 +29,12 @@ impl<W: Word> ScatterBuffers<W> {
     pub(super) fn new(counts: &[usize], out: &mut Vec<W>) -> Self {
         let total = counts.iter().sum();
         if out.capacity() < total {
-            // Zeros from the system: nothing is written twice.
+            // The system provides zeros, so nothing is written twice.
             *out = vec![W::ZERO; total];
             kernel::claim_huge_pages(out);
         }
         out.resize(total, W::ZERO);
-        // Places count from a line of memory, so that a full buffer is written to a whole line.
+        // Positions count from a line of memory, so that a full buffer is written to a whole line.
         let beyond = out.as_ptr().addr() % 64 / size_of::<W>() % LINE;
         let mut starts = vec![beyond];
         let mut end = beyond;
@@ -50,19 +50,18 @@ impl<W: Word> ScatterBuffers<W> {
         }
     }
 
-    /// Adds an item; false when its bucket is full, sooner or later.
+    /// Adds an item. Returns false, sooner or later, if its bucket is full.
     #[inline(always)]
     pub(super) fn push(&mut self, bucket: usize, item: W, out: &mut [W]) -> bool {
         let next = &mut self.next[bucket];
-        // The slot follows from the place in memory, not from a count: a line in the buffer is a line in the
-        // list.
+        // The slot follows from the position in memory, not from a count, so that a line in the buffer is a line in the list.
         let slot = *next % LINE;
         *next += 1;
         self.lines[bucket].0[slot] = item;
         slot < LINE - 1 || self.flush(bucket, out)
     }
 
-    /// Writes what still waits; false unless every bucket is full.
+    /// Writes the items that still wait; returns false unless every bucket is full.
     pub(super) fn finish(mut self, out: &mut [W]) -> bool {
         let all = (0..self.next.len())
             .all(|bucket| self.next[bucket] == self.starts[bucket + 1] && self.flush(bucket, out));
@@ -70,7 +69,7 @@ impl<W: Word> ScatterBuffers<W> {
         all
     }
 
-    /// Writes what waits of a bucket: the part of its line that is its own.
+    /// Writes the waiting items of a bucket: the part of its line that belongs to it.
     #[inline]
     fn flush(&mut self, bucket: usize, out: &mut [W]) -> bool {
         let (end, items) = (self.next[bucket], &self.lines[bucket].0);
@@ -78,11 +77,10 @@ impl<W: Word> ScatterBuffers<W> {
             return false;
         }
         let line = end.saturating_sub(1) / LINE * LINE;
-        // The first line of a bucket may begin with the last items of the bucket before, which writes them
-        // itself.
+        // The first line of a bucket may begin with the last items of the bucket before, which writes them itself.
         let start = line.max(self.starts[bucket]);
-        // Whole lines past the caches; the first and the last of a bucket are shared with its neighbours, and a
-        // plain copy leaves theirs alone.
+        // Whole lines go past the caches. The first and the last line of a bucket are shared with its neighbours, whose items a plain copy leaves
+        // alone.
         if end - start == LINE {
             W::stream_line(out, start - self.beyond, items);
         } else {

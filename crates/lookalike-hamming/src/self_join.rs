@@ -1,16 +1,14 @@
 //! The self-join: all pairs of a collection within a distance, without an index.
 //!
-//! For each table of an exact design, codes are scattered by the leading bits of the table's key, and
-//! each bucket is joined in the cache by one of the threads (`bucket`): scattered by the rest of the
-//! key, those that agree in the whole key compared with each other. A pair that agrees in several keys
-//! belongs to the first of them, so none is reported twice and nothing has to be remembered. Equal
-//! codes count once.
+//! For each table of an exact design, codes are scattered by the leading bits of the table's key. One of the threads then joins each bucket in the
+//! cache (`bucket`): it scatters the codes by the rest of the key, and compares those that agree in the whole key with each other. A pair that agrees
+//! in several keys belongs to the first of them, so none is reported twice and nothing has to be remembered. Equal codes count once.
 //!
-//! Large collections that are spread evenly are joined otherwise, by fewer tables that tolerate an error
-//! each (`error_tolerant`): in two thirds of the time.
+//! Large collections that are spread evenly are joined by fewer tables, each of which tolerates an error (`error_tolerant`), in two thirds of the
+//! time.
 //!
-//! Memory: beside the input twice as much, as much again, or less: with less scratch memory a table is
-//! made in slices, for each of which the input is read once more.
+//! Memory in addition to the input: twice its size with such tables, its size with an exact design, or less: with less scratch memory a table is made
+//! in slices, for each of which the input is read once more.
 
 use super::code::{Code, Integer, Word};
 use super::family::low_mask;
@@ -28,9 +26,9 @@ mod error_tolerant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SelfJoinLimits {
-    /// Threads, at least one.
+    /// Number of threads, at least one.
     pub threads: usize,
-    /// Memory beside the codes; a few mebibytes are always taken.
+    /// Memory in addition to the codes, in bytes; a few mebibytes are always taken.
     pub scratch_bytes: usize,
 }
 
@@ -44,14 +42,14 @@ impl Default for SelfJoinLimits {
 }
 
 impl SelfJoinLimits {
-    /// Sets the threads, at least one.
+    /// Sets the number of threads, at least one.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets the memory beside the codes.
+    /// Sets the memory in addition to the codes, in bytes.
     #[must_use]
     pub fn scratch_bytes(mut self, scratch_bytes: usize) -> Self {
         self.scratch_bytes = scratch_bytes;
@@ -61,12 +59,11 @@ impl SelfJoinLimits {
 
 /// Visits every pair `a < b` of different codes within `radius`, inclusive, once, with its distance.
 ///
-/// Codes may repeat; equal ones count as one, and are no pair. Each thread has a visitor of its own,
-/// made by `visitor`; which pair it hears of and in which order is not promised, but the pairs of all
-/// visitors together are the same for any limits and any order of the codes.
+/// Codes may repeat; equal ones count as one, and are not a pair. Each thread has its own visitor, made by `visitor`. Which pairs a visitor gets, and
+/// in which order, is unspecified, but the pairs of all visitors together are the same for any limits and any order of the codes.
 ///
-/// Expected time for codes spread evenly: O(T n) with the T tables of the design that fits n, about a
-/// hundred nanoseconds a code and core for 64 bits and radius 3.
+/// Expected time for evenly spread codes: O(T n), where T is the number of tables of the design that fits n; about a hundred nanoseconds per code and
+/// core for 64 bits and radius 3.
 ///
 /// ```
 /// use lookalike_hamming::{SelfJoinLimits, self_join};
@@ -88,9 +85,9 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
     join_tables(codes, radius, limits, &|| false, None, &visitor);
 }
 
-/// As [`self_join`], until `is_cancelled`: every thread asks it between buckets of some thousand codes, and stops where it is true; once
-/// true it must stay so. Returns [`ControlFlow::Break`] if it is true in the end: then the visitors may have heard of some of the pairs
-/// only.
+/// Like [`self_join`], until `is_cancelled` returns true: every thread calls it between buckets of some thousand codes, and stops if it returns true;
+/// from then on it must always return true. Returns [`ControlFlow::Break`] if it returns true at the end: the visitors may then have missed some of
+/// the pairs.
 ///
 /// ```
 /// use lookalike_hamming::{SelfJoinLimits, self_join_until};
@@ -122,10 +119,10 @@ fn ended(is_cancelled: &dyn Fn() -> bool) -> ControlFlow<()> {
     }
 }
 
-/// Tables of a self-join of which all pairs were visited, from the first on.
+/// Number of tables of a self-join, counted from the first, whose pairs have all been visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinedTables {
-    /// Number of them.
+    /// Number of tables that are done.
     pub done: usize,
     /// Number of all tables.
     pub all: usize,
@@ -133,7 +130,7 @@ pub struct JoinedTables {
     pub design: u64,
 }
 
-/// Progress of a self-join from table to table, so that another one goes on where it ended.
+/// Progress of a self-join from table to table, so that a later one can continue where it ended.
 ///
 /// ```
 /// use lookalike_hamming::{JoinedTables, SelfJoinLimits, SelfJoinProgress, self_join_from};
@@ -159,14 +156,14 @@ pub struct JoinedTables {
 /// assert!(ended.is_continue());
 /// ```
 pub struct SelfJoinProgress<'a> {
-    /// Tables that an earlier join of the same codes and radius finished: their pairs are not visited again. Ignored if this join uses
-    /// other tables, as it may with another memory limit or another order of the codes.
+    /// Tables that an earlier join of the same codes and radius completed: their pairs are not visited again. Ignored if this join uses other tables,
+    /// as it may with another memory limit or another order of the codes.
     pub before: JoinedTables,
-    /// Hears when a table is done; by then all visitors so far are dropped.
+    /// Called when a table is done; all visitors so far have been dropped by then.
     pub completed: &'a mut dyn FnMut(JoinedTables),
 }
 
-/// As [`self_join_until`], from the first table that is not done yet. Each thread has a visitor for each table.
+/// Like [`self_join_until`], from the first table that is not done yet. Each thread has a new visitor for each table.
 pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
     codes: &[C],
     radius: u32,
@@ -187,10 +184,10 @@ pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
 }
 
 impl SelfJoinProgress<'_> {
-    /// Returns the tables that are done from the beginning, given the bits of each table.
+    /// Returns the tables that were done before, given the bits of each table.
     fn begin(progress: Option<&Self>, tables: impl ExactSizeIterator<Item = u128>) -> JoinedTables {
         let all = tables.len();
-        // A step of FNV-1a for each word: the order counts, and a bit more or less.
+        // A step of FNV-1a for each word: their order matters, and so does each bit.
         let step = |digest: u64, word: u64| (digest ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         let design = tables.fold(0xcbf2_9ce4_8422_2325, |digest, bits| {
             step(step(digest, bits as u64), (bits >> 64) as u64)
@@ -224,14 +221,14 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
         .map(|_| JoinWorker::new(radius, visitor()))
         .collect();
     let all = C::Word::from_u128(low_mask(C::Word::BITS));
-    // Bits in which all codes agree tell none apart: keys are made of the others.
+    // Bits in which all codes agree distinguish none, so keys are made of the others.
     let varying = varying_bits(codes.iter().map(|code| code.word())) & all;
-    // Masks are over the varying bits, counted from the lowest: `deposit` spreads them over their real places.
+    // Masks are over the varying bits, counted from the lowest; `deposit` moves them to their real positions.
     let masks = codes
         .len()
         .checked_ilog2()
         .and_then(|magnitude| cheapest_masks(magnitude, varying.ones(), radius));
-    // Few codes, or few bits that differ: all pairs are compared.
+    // For few codes, or few bits that differ, all pairs are compared.
     let Some(masks) = masks else {
         let words: Vec<_> = codes.iter().map(|code| code.word()).collect();
         let joiner = &mut workers[0].joiner;
@@ -261,7 +258,7 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
             .iter_mut()
             .for_each(|worker| worker.joiner.begin(key));
         pass.run(&mut workers, limits.scratch_bytes);
-        // Each worker learns every key: any of them may meet a pair that an earlier one covers.
+        // Each worker gets every key, because any of them may meet a pair that an earlier key covers.
         workers.iter_mut().for_each(|worker| worker.joiner.end(key));
         if let Some(progress) = progress.as_deref_mut().filter(|_| !is_cancelled()) {
             workers
@@ -275,17 +272,17 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
     }
 }
 
-/// A thread is worth while for so many codes.
+/// Number of codes for which one more thread is worthwhile.
 const LEAST_SHARE: usize = 1 << 12;
-/// Buckets that a thread takes at a time.
+/// Number of buckets that a thread takes at a time.
 const STRIDE: usize = 4;
 
-/// One thread's share of the scattered codes, and what it joins with.
+/// One thread's share of the scattered codes, and its joiner.
 struct JoinWorker<W: Word, V> {
     joiner: BucketJoiner<W, V>,
-    /// Number of codes of the thread's share of the input in each bucket.
+    /// Number of codes in each bucket, of the thread's share of the input.
     counts: Vec<usize>,
-    /// Those of the slice at work, by bucket.
+    /// The codes of the current slice, by bucket.
     words: Vec<W>,
     /// End of each bucket of the slice.
     ends: Vec<usize>,
@@ -302,7 +299,7 @@ impl<W: Word, V> JoinWorker<W, V> {
     }
 }
 
-/// One table of the design.
+/// A pass over the codes with one table of the design.
 struct JoinPass<'a, C: Code> {
     codes: &'a [C],
     key: C::Word,
@@ -321,7 +318,7 @@ impl<C: Code> JoinPass<'_, C> {
         let shares: Vec<&[C]> = (0..workers.len())
             .map(|at| self.codes.chunks(share).nth(at).unwrap_or_default())
             .collect();
-        // Each thread counts and scatters its own share into its own list: no two write to the same memory.
+        // Each thread counts and scatters its own share into its own list, so no two write to the same memory.
         on_each(workers.iter_mut().zip(&shares), |(worker, share)| {
             self.count(share, &mut worker.counts)
         });
@@ -342,13 +339,13 @@ impl<C: Code> JoinPass<'_, C> {
             });
     }
 
-    /// Runs of buckets of at most `most` codes, or of one bucket.
+    /// Divides the buckets into runs of at most `most` codes, or of one bucket.
     fn slices<V>(&self, workers: &[JoinWorker<C::Word, V>], most: usize) -> Vec<Range<usize>> {
         let mut slices = Vec::new();
         let (mut start, mut held) = (0, 0);
         for bucket in 0..self.digit.buckets() {
             let count: usize = workers.iter().map(|worker| worker.counts[bucket]).sum();
-            // A bucket that exceeds the memory by itself is a slice all the same.
+            // A bucket that exceeds the memory by itself is a slice anyway.
             if bucket > start && held + count > most {
                 slices.push(start..bucket);
                 (start, held) = (bucket, 0);
@@ -359,7 +356,7 @@ impl<C: Code> JoinPass<'_, C> {
         slices
     }
 
-    /// The codes of a thread's share that fall into a slice, by bucket.
+    /// Scatters the codes of a thread's share that fall into a slice, by bucket.
     fn scatter<V>(&self, share: &[C], slice: &Range<usize>, worker: &mut JoinWorker<C::Word, V>) {
         let counts = &worker.counts[slice.clone()];
         let mut end = 0;
@@ -387,7 +384,7 @@ impl<C: Code> JoinPass<'_, C> {
         debug_assert!(complete, "both passes see the same codes");
     }
 
-    /// Joins all buckets of a slice, each by whichever thread is free.
+    /// Joins all buckets of a slice, each in the next free thread.
     fn join<V: FnMut(C, C, u32) + Send>(
         &self,
         workers: &mut [JoinWorker<C::Word, V>],

@@ -1,5 +1,5 @@
-//! A run of fixed-size items of a table: owned, or part of a file that somebody else keeps in
-//! memory. Both are read alike, so a mapped index and one just built share all code.
+//! Fixed-size items of a table: owned, or part of a file that the caller keeps in memory. Both are read in the same way, so a mapped index and a
+//! newly built one share all code.
 
 use bytemuck::Pod;
 use std::fmt;
@@ -9,16 +9,15 @@ use std::sync::Arc;
 /// The bytes of a whole file, mapped or read; they must not change while they are shared.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// An empty buffer with room for so many items, the bytes of a file that is to be shared for example: for many, the system is asked
-/// for huge pages before the first one is there. Random probes of an index that was read into such a buffer take about half the time.
+/// Creates an empty buffer with room for `items` items, such as the bytes of a file that is to be shared. For a large one, the system is asked for
+/// huge pages before the first item is written. Random probes of an index that was read into such a buffer take about half the time.
 pub fn huge_page_buffer<T>(items: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(items);
     super::kernel::ask_huge_pages(&mut room);
     room
 }
 
-/// Shares the bytes of a whole file that was read into memory, for random probes: what lies in small pages is moved to huge
-/// ones as far as the system has them.
+/// Shares the bytes of a whole file that was read into memory, for random probes: small pages are moved to huge ones as far as the system has them.
 pub fn share(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> SharedBytes {
     super::kernel::gather_huge_pages(bytes.as_ref());
     Arc::new(bytes)
@@ -35,21 +34,21 @@ pub(super) enum TableSection<T> {
 }
 
 impl<T: Pod> TableSection<T> {
-    /// The items that a range of bytes holds; copied when they are not aligned for `T`. `None`
-    /// when the range is not inside or not a whole number of items.
+    /// Returns the items in a range of bytes, copied if they are not aligned for `T`. `None` if the range is not inside the bytes or not a whole
+    /// number of items.
     pub(super) fn shared(bytes: &SharedBytes, range: Range<usize>) -> Option<Self> {
         let part = (**bytes).as_ref().get(range.clone())?;
         if !part.len().is_multiple_of(size_of::<T>()) {
             return None;
         }
-        // Tested once here, so that `items` may cast without a way to fail. A mapping begins at a page and
-        // sections at 64 bytes: only buffers are ever copied.
+        // Tested once here, so that the cast in `items` cannot fail. A mapping begins at a page and sections begin at multiples of 64 bytes, so only
+        // buffers are ever copied.
         Some(match bytemuck::try_cast_slice::<u8, T>(part) {
             Ok(_) => Self::Shared {
                 bytes: Arc::clone(bytes),
                 range,
             },
-            // Bytes that were read rather than mapped may begin anywhere: copied once, not refused.
+            // Bytes that were read rather than mapped may begin anywhere: they are copied once instead of refused.
             Err(_) => {
                 let mut items = vec![T::zeroed(); part.len() / size_of::<T>()];
                 bytemuck::cast_slice_mut(&mut items).copy_from_slice(part);
@@ -69,16 +68,16 @@ impl<T: Pod> TableSection<T> {
         }
     }
 
-    /// As they stand in a file.
+    /// Returns the items as the bytes of a file.
     pub(super) fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self.items())
     }
 
-    /// The items of a table in the making.
+    /// Returns the items of a table that is being built.
     ///
     /// # Panics
     ///
-    /// When they are part of a file: such a table is complete.
+    /// Panics if they are part of a file: such a table is complete.
     pub(super) fn growing(&mut self) -> &mut Vec<T> {
         match self {
             Self::Owned(items) => items,

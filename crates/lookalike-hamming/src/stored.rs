@@ -1,52 +1,50 @@
 //! An index as a file: written table by table, opened in place.
 //!
-//! [`IndexFileWriter`] builds the tables of a design one after the other and writes each before the
-//! next, so that a build needs the memory of one table and some scratch. [`IndexFile`] reads bytes
-//! that the caller has mapped or read, and searches them by the same code as an index in memory.
+//! [`IndexFileWriter`] builds the tables of a design one after the other and writes each before it builds the next, so that a build needs the memory
+//! of one table and some scratch. [`IndexFile`] takes bytes that the caller has mapped or read, and searches them with the same code as an index in
+//! memory.
 //!
 //! # Bytes
 //!
-//! All numbers little-endian; checks are XXH3-64.
+//! All numbers are little-endian; checks are XXH3-64.
 //!
-//! | at | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | `LKIX` |
 //! | 4 | 4 | version: 2 |
-//! | 8 | 8 | scheme id; zero when it is not known |
+//! | 8 | 8 | scheme id; zero if it is unknown |
 //! | 16 | 8 | width of the codes in bits: 32, 64 or 128 |
 //! | 24 | 8 | check of the bytes before |
 //! | 32 | 32 | zeros |
-//! | 64 | | sections, each from a multiple of 64 bytes on; each table, with the ids beside, ends at a multiple of 65536 |
+//! | 64 | | sections, each starting at a multiple of 64 bytes; each table (the first together with the ids) is padded to a multiple of 65536 |
 //! | D | 8 each | directory: see below |
-//! | | 8, 8 | D; numbers of the directory |
+//! | | 8, 8 | D; number of numbers in the directory |
 //! | | 8 | check of the directory |
 //! | | 8 | check of the 24 bytes before |
 //!
-//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 buckets, 2 dense); w, the
-//! bytes of a rank or the number of a document, 4 to 8, as few as the number of fingerprints that were read needs; the
-//! family of the design (0 scan, 1 groups, 2 nested, 3 biplane, 4 affine, 5 projective), how many
-//! numbers describe it, and these (of each group: errors, blocks, chosen; of each level: blocks); 1 if
-//! the scheme is known, else 0; scheme id; fingerprints that were read; different ones among them;
-//! number of tables; of each table: key mask (low, high half), address mask (low, high), budget, unit of the places of
-//! overflow, offset and length of three sections; 1 if there are ids, else 0; offset and length of their three sections;
-//! D / 65536; and for each 65536 bytes before D their check, seeded with their number from zero.
+//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 buckets, 2 dense); w, the bytes of a rank or of the number
+//! of a document, 4 to 8, as few as the number of fingerprints that were read needs; the family of the design (0 scan, 1 groups, 2 nested, 3 biplane,
+//! 4 affine, 5 projective), how many numbers describe it, and these numbers (for each group: errors, blocks, chosen; for each level: blocks); 1 if
+//! the scheme is known, else 0; scheme id; number of fingerprints that were read; number of distinct ones; number of tables; for each table: key mask
+//! (low half, high half), address mask (low, high), budget, unit of the positions in the overflow, offset and length of three sections; 1 if there
+//! are ids, else 0; offset and length of their three sections; D / 65536; and for each 65536 bytes before D their check, seeded with their number,
+//! counted from zero.
 //!
-//! Sections of a packed table: the rank of the first entry of each bucket, and of the end (w bytes
-//! each), and eight bytes more; entries, back to back, and eight bytes more; nothing. Of a table of cache-line buckets:
-//! with ids the rank of the first entry of each bucket (w each) and eight bytes more, else nothing; a line of 64 bytes
-//! for each bucket; overflow entries. An entry holds the bits outside the address mask, from the lowest to the
-//! highest, in as few whole bytes as they fit; those of a bucket ascend. A line holds as many entries as fit
-//! 60 bytes; its last four bytes are the number of entries or, above what fits, one more than that plus
-//! the place in the overflow, in the unit of the table, of: the number of all entries of the bucket (4), those that
-//! are not in the line. The unit is 16 bytes, and twice as many, again and again, where 2^32 of them might not be enough.
+//! The sections of a packed table are: the rank of the first entry of each bucket, and of the end (w bytes each), followed by eight bytes more; the
+//! entries, back to back, followed by eight bytes more; nothing. Those of a table of cache-line buckets: with ids, the rank of the first entry of
+//! each bucket (w bytes each) followed by eight bytes more, else nothing; a line of 64 bytes for each bucket; the overflow entries. An entry holds
+//! the bits outside the address mask, from the lowest to the highest, in as few whole bytes as possible; the entries of a bucket ascend. A line holds
+//! as many entries as fit 60 bytes. Its last four bytes are the number of entries of the bucket if all fit. Otherwise they are the number that
+//! fit, plus one, plus a position in the overflow, in the unit of the table: there are the number of all entries of the bucket (4 bytes), and those
+//! that are not in the line. The unit is 16 bytes, doubled as often as needed for 2^32 of them to be enough.
 //!
-//! Of a dense table: how many entries there are before each 64th bucket, and in all (w bytes each), and eight bytes more;
-//! for each bucket in turn a zero bit for each of its entries and a one bit; entries, back to back, each as the bits outside
-//! the address mask. Bits begin at the lowest of each byte; the last two sections have zeros up to a whole byte and 24 bytes more.
+//! Those of a dense table: the number of entries before each 64th bucket, and in all (w bytes each), followed by eight bytes more; for each bucket in
+//! turn, a zero bit for each of its entries and then a one bit; the entries, back to back, each as the bits outside the address mask. Bits start at
+//! the lowest of each byte; the last two sections are padded with zeros to a whole byte, and 24 bytes more.
 //!
-//! Sections of the ids: number of the first document of each rank, and of the end (w each); end of the
-//! id of each document (8 each); the ids, UTF-8, back to back. The rank of a code is the number of
-//! entries before it in the first table; documents with equal codes are ordered by id.
+//! The sections of the ids are: the number of the first document of each rank, and of the end (w bytes each); the end of the id of each document (8
+//! bytes each); the ids, UTF-8, back to back. The rank of a code is the number of entries before it in the first table; documents with equal codes
+//! are ordered by id.
 
 use super::code::{Code, Integer};
 use super::design::Design;
@@ -70,10 +68,10 @@ const MAGIC: [u8; 4] = *b"LKIX";
 const VERSION: u32 = 2;
 const HEAD: usize = 64;
 const TRAILER: usize = 32;
-/// Bytes under one check.
+/// Number of bytes under one check.
 const PAGE: usize = 1 << 16;
 
-/// The first bytes of every file.
+/// Returns the first bytes of a file.
 fn head(scheme: Option<u64>, bits: u32) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&MAGIC);
@@ -85,7 +83,7 @@ fn head(scheme: Option<u64>, bits: u32) -> [u8; HEAD] {
     head
 }
 
-/// Checks the first bytes of a file; the width of its codes.
+/// Checks the first bytes of a file and returns the width of its codes.
 fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
     let Some(head) = bytes.first_chunk::<HEAD>() else {
         let offset = bytes.len() as u64;
@@ -97,7 +95,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
             magic: "LKIX",
         });
     }
-    // Before the check, which another version may have elsewhere.
+    // Compared before the check, which another version may have elsewhere.
     let found = number(&head[4..8]) as u32;
     if found != VERSION {
         return Err(FileError::Version {
@@ -115,8 +113,8 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 
 /// An index in a file that is held in memory.
 ///
-/// [`IndexFile::open`] checks the directory and all bucket starts, so that no search can go astray;
-/// entries are checked by [`IndexFile::verify`], ids whenever they are read.
+/// [`IndexFile::open`] checks the directory and all bucket starts, so that no search can go astray. Entries are checked by [`IndexFile::verify`], ids
+/// whenever they are read.
 ///
 /// ```
 /// use lookalike_hamming::{
@@ -129,7 +127,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 /// let mut writer = IndexFileWriter::new(Vec::new(), None, &design, Layout::Packed)?;
 /// while writer.next_table(&codes[..], Some(ids), BuildLimits::default())? {}
 ///
-/// // A large file would be mapped: whatever derefs to bytes can be opened.
+/// // Map a large file instead: anything that is `AsRef<[u8]>` can be opened.
 /// let file = IndexFile::<u64>::open(share(writer.finish()?))?;
 /// let (mut found, mut ids) = (Vec::new(), Vec::new());
 /// file.index().search(0x0123, 3, &mut |code, _| found.push(code))?;
@@ -149,21 +147,21 @@ pub struct IndexFile<C: Code> {
 }
 
 impl<C: Code> IndexFile<C> {
-    /// The width of the codes of a file, from its first bytes: which `C` it can be opened with.
+    /// Returns the width of the codes of a file from its first bytes, which determines the `C` that opens it.
     ///
     /// # Errors
     ///
-    /// [`FileError`] when these are not the first 64 bytes of an index of a known version.
+    /// Returns [`FileError`] if these are not the first 64 bytes of an index of a known version.
     pub fn width(first: &[u8]) -> Result<u32, FileError> {
         check_head(first)
     }
 
-    /// Opens the bytes of a whole file. Linear in the number of buckets for [`Layout::Packed`] and
-    /// [`Layout::Dense`], constant for [`Layout::CacheLineBuckets`].
+    /// Opens the bytes of a whole file. Takes time linear in the number of buckets for [`Layout::Packed`] and [`Layout::Dense`], constant time for
+    /// [`Layout::CacheLineBuckets`].
     ///
     /// # Errors
     ///
-    /// [`FileError`] when the bytes are no whole index of a known version for codes of this width.
+    /// Returns [`FileError`] if the bytes are not a whole index of a known version for codes of this width.
     pub fn open(bytes: SharedBytes) -> Result<Self, FileError> {
         let whole = (*bytes).as_ref();
         let found = check_head(whole)?;
@@ -176,20 +174,20 @@ impl<C: Code> IndexFile<C> {
             offset: directory.offset,
             what: "the tables do not fit what the directory says of them",
         };
-        // Scheme and width stand in both, each under a check: files put together from two do not agree.
+        // Both places have scheme and width, each under its own check: files put together from two do not agree.
         if directory.bits != found || head(directory.scheme, found) != whole[..HEAD] {
             return Err(inconsistent);
         }
-        // What leads a search to its entries.
+        // The sections that lead a search to its entries.
         let leading = match directory.layout {
             Layout::Packed => 0..1,
-            // The counts and places in a line are bounded when they are read.
+            // The counts and positions in a line are bounded when they are read.
             Layout::CacheLineBuckets => 0..0,
             Layout::Dense => 0..2,
         };
         for table in &directory.tables {
-            // Directories are read whole at the start: a wrong start would send a search anywhere. Entries are
-            // many gigabytes, and a wrong one is only a wrong answer, which `verify` finds.
+            // Directories are checked whole at the start, because a wrong bucket start would send a search anywhere. Entries are many gigabytes, and
+            // a wrong one only gives a wrong answer, which `verify` finds.
             for section in &table.sections[leading.clone()] {
                 directory.check(whole, section)?;
             }
@@ -208,7 +206,7 @@ impl<C: Code> IndexFile<C> {
                 &stored.sections,
             );
             table.filter(|table| {
-                // The entries of lines are not counted: that would read them all.
+                // The entries of lines are not counted, because that would read them all.
                 layout == Layout::CacheLineBuckets || table.len() as u64 == directory.distinct
             })
         });
@@ -229,36 +227,36 @@ impl<C: Code> IndexFile<C> {
         })
     }
 
-    /// The tables, to be searched.
+    /// Returns the index over the tables, to search.
     pub fn index(&self) -> &TableIndex<C> {
         &self.index
     }
 
-    /// The scheme of the fingerprints, where it is known.
+    /// Returns the scheme of the fingerprints, if it is known.
     pub fn scheme(&self) -> Option<u64> {
         self.directory.scheme
     }
 
-    /// Number of fingerprints read, equal ones included.
+    /// Returns the number of fingerprints that were read, including equal ones.
     pub fn documents(&self) -> u64 {
         self.directory.documents
     }
 
-    /// Returns true if there are ids beside the fingerprints.
+    /// Returns true if the fingerprints have ids.
     pub fn has_ids(&self) -> bool {
         self.directory.ids.is_some()
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     pub fn bytes(&self) -> u64 {
         (*self.bytes).as_ref().len() as u64
     }
 
-    /// Appends the ids of a code to `ids`, ascending; none when it is not stored.
+    /// Appends the ids of a code to `ids`, ascending; nothing if the code is not stored.
     ///
     /// # Errors
     ///
-    /// [`FileError::Damaged`] with the place, when what was read does not match its check.
+    /// Returns [`FileError::Damaged`] with the offset if the bytes read do not match their check.
     pub fn ids<'a>(&'a self, code: C, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
         let Some([firsts, ends, texts]) = &self.directory.ids else {
             return Ok(());
@@ -271,7 +269,7 @@ impl<C: Code> IndexFile<C> {
         let bounds = self.part(firsts, bounds)?;
         let (first, end) = bounds.split_at(bytes);
         let [first, end] = [first, end].map(|at| number(at) as usize);
-        // The end of the id before the first, which begins there, unless there is none.
+        // The first id begins at the end of the one before, unless there is none.
         let told = first.saturating_sub(1).saturating_mul(8)..end.saturating_mul(8);
         let mut told = self
             .part(ends, told)?
@@ -293,12 +291,11 @@ impl<C: Code> IndexFile<C> {
         Ok(())
     }
 
-    /// Visits every code with the number of its copies, in the order of
-    /// [`TableIndex::for_each`]; each counts as one where there are no ids.
+    /// Visits every code with the number of its copies, in the order of [`TableIndex::for_each`]; without ids each code counts as one copy.
     ///
     /// # Errors
     ///
-    /// [`FileError::Damaged`] when the counts do not match their check.
+    /// Returns [`FileError::Damaged`] if the counts do not match their check.
     pub fn copies(&self, visit: &mut dyn FnMut(C, u64)) -> Result<(), FileError> {
         let Some([firsts, ..]) = &self.directory.ids else {
             self.index.for_each(&mut |code| visit(code, 1));
@@ -317,7 +314,7 @@ impl<C: Code> IndexFile<C> {
         Ok(())
     }
 
-    /// A part of a section, after a check of its pages.
+    /// Returns a part of a section, after checking its pages.
     fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
         let inside = part.start <= part.end && part.end <= section.len();
         if !inside {
@@ -326,7 +323,7 @@ impl<C: Code> IndexFile<C> {
         }
         let at = section.start + part.start..section.start + part.end;
         let whole = (*self.bytes).as_ref();
-        // At each reading: ids are not part of a search, and a page is checked in some ten microseconds.
+        // Checked at each read: ids are not part of a search, and checking a page takes about ten microseconds.
         self.directory.check(whole, &at)?;
         Ok(&whole[at])
     }
@@ -335,20 +332,20 @@ impl<C: Code> IndexFile<C> {
     ///
     /// # Errors
     ///
-    /// [`FileError::Damaged`] with the place of the first page that does not match its check.
+    /// Returns [`FileError::Damaged`] with the offset of the first page that does not match its check.
     pub fn verify(&self) -> Result<(), FileError> {
         let whole = (*self.bytes).as_ref();
         self.directory
-            // What follows has a check of its own, which was made when the file was opened.
+            // The rest has its own check, which was compared when the file was opened.
             .check(whole, &(0..self.directory.offset as usize))
     }
 
-    /// Checks every byte as `file` gives it from the first on: that of which the bytes of this index are a mapping.
-    /// Touched pages of a mapping count as memory of the process, and [`IndexFile::verify`] touches all of them.
+    /// Checks every byte by reading `file`, which must be at the start of the file that this index maps. Touched pages of a mapping count as memory
+    /// of the process, and [`IndexFile::verify`] touches all of them.
     ///
     /// # Errors
     ///
-    /// [`FileError`]: the file cannot be read, or a page does not match its check.
+    /// Returns [`FileError`] if the file cannot be read, or a page does not match its check.
     pub fn verify_read(&self, file: &mut impl Read) -> Result<(), FileError> {
         let mut bytes = vec![0; PAGE];
         for page in 0..self.directory.offset as usize / PAGE {
@@ -367,7 +364,7 @@ impl StoredDirectory {
     }
 
     fn check_page(&self, page: usize, bytes: &[u8]) -> Result<(), FileError> {
-        // The seed is the number of the page: a right page in the wrong place fails, too.
+        // The seed is the number of the page, so a correct page in the wrong place fails, too.
         if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
             let offset = (page * PAGE) as u64;
             let what = "these 65536 bytes do not match their check";

@@ -30,9 +30,9 @@ mod single_probe;
 #[derive(Clone, Debug)]
 pub(super) struct ProbeTable<W> {
     pub(super) addressing: BuildAddressing<W>,
-    /// Errors in the address that probes tolerate.
+    /// Number of errors in the address that probes tolerate.
     pub(super) budget: u32,
-    /// Bits that each probe flips in an address, ascending: neighbouring buckets share cache lines.
+    /// Bits that each probe flips in an address, ascending, because neighbouring buckets share cache lines.
     pub(super) xor_masks: Vec<u32>,
     pub(super) numbers: TableNumbers,
     store: TableStorage,
@@ -43,7 +43,7 @@ pub(super) struct ProbeTable<W> {
 pub(super) struct TableNumbers {
     /// Bytes of a rank.
     pub(super) ranks: RankBytes,
-    /// Unit of the places of overflow, in bytes: of cache-line buckets only.
+    /// Unit of the positions in the overflow, in bytes; only of cache-line buckets.
     pub(super) unit: usize,
 }
 
@@ -54,21 +54,20 @@ enum TableStorage {
     Dense(DenseStore),
 }
 
-/// Xor masks of a table that are searched together: a table that tolerates several errors has thousands, whose memory would
-/// be gone from the cache before it is read.
+/// Number of xor masks of a table that are searched together: a table that tolerates several errors has thousands, whose memory would have left the
+/// cache before it is read.
 pub(super) const PIECE: usize = 32;
-/// Bytes that may be read beyond the last entry in whole bytes: kernels read eight at a time.
+/// Bytes that may be read beyond the last entry in whole bytes, because kernels read eight at a time.
 const PADDING: usize = 8;
 
-/// Calls `each` with the first bucket of every run of buckets of one unit, a power of two.
+/// Calls `each` with the first bucket of every run of buckets in one unit, which is a power of two.
 #[inline(always)]
 fn each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
-    // A shift: a division costs as much as a probe.
+    // A shift, because a division costs as much as a probe.
     let shift = unit.trailing_zeros();
     let mut last = usize::MAX;
     for at in buckets {
-        // Masks ascend, so the buckets of a unit, a power of two, follow each other: one request for all of
-        // them.
+        // Masks ascend and a unit is a power of two, so its buckets follow each other: one request for all of them.
         if at >> shift != last {
             last = at >> shift;
             each(at);
@@ -78,19 +77,19 @@ fn each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl F
 
 /// Appends entries of `width` bytes.
 fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
-    // Each entry is written as a whole word and then cut, hence the padding.
+    // Each entry is written as a whole word and then cut, which needs the padding.
     entries.reserve(rests.len() * width + PADDING);
     rests.iter().for_each(|rest| rest.append(width, entries));
 }
 
-/// All xor masks of at most `budget` of `bits` address bits, ascending.
+/// Returns all xor masks of at most `budget` of `bits` address bits, ascending.
 pub(super) fn xor_masks(bits: u32, budget: u32) -> Vec<u32> {
     let mut all = vec![0_u32];
     let mut newest = vec![0_u32];
     for _ in 0..budget.min(bits) {
-        // Each mask once: bits are added above those there are.
+        // New bits are only added above the existing ones, so each mask comes up once.
         let grown = newest.iter().flat_map(|&mask| {
-            // Bits above the highest one only, or a mask would come up once for each order of its bits.
+            // Only bits above the highest one, or a mask would come up once for each order of its bits.
             let above = 32 - mask.leading_zeros();
             (above..bits).map(move |bit| mask | 1 << bit)
         });
@@ -119,14 +118,14 @@ impl<W: Word> ProbeTable<W> {
         Self {
             addressing,
             budget: key.budget,
-            // Over the bits of bucket numbers, which stand together wherever they come from.
+            // Over the bits of bucket numbers, which are contiguous wherever they come from.
             xor_masks: xor_masks(addressing.address_bits, key.budget),
             numbers,
             store,
         }
     }
 
-    /// Makes room for so many entries, which the sums of the buckets must not exceed.
+    /// Makes room for `entries` entries, which all buckets together must not exceed.
     pub(super) fn reserve(&mut self, entries: usize) {
         let buckets = self.buckets();
         match &mut self.store {
@@ -136,7 +135,7 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Adds the next buckets: their entries, and how many each of them has.
+    /// Adds the next buckets: their entries, and the number of entries in each.
     pub(super) fn push(&mut self, rests: &[W], sizes: &[u32]) {
         match &mut self.store {
             TableStorage::Packed(packed) => packed.push(rests, sizes),
@@ -145,7 +144,7 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Ends the table.
+    /// Completes the table.
     pub(super) fn finish(&mut self) {
         match &mut self.store {
             TableStorage::Packed(packed) => packed.finish(),
@@ -154,14 +153,14 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Prepares a whole table for random probes; one that is only to be written needs none of it.
+    /// Prepares a complete table for random probes; a table that is only written does not need this.
     pub(super) fn settle(&self) {
         for section in self.sections() {
             kernel::gather_huge_pages(section);
         }
     }
 
-    /// The table as it stands in a file: the parts that must be right for any search to end first.
+    /// Returns the sections of the table as in a file, those first that must be right for any search to end.
     pub(super) fn sections(&self) -> [&[u8]; 3] {
         match &self.store {
             TableStorage::Packed(packed) => packed.sections(),
@@ -170,8 +169,7 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// The table that [`ProbeTable::sections`] was written from; `None` when the sizes contradict each
-    /// other.
+    /// Creates the table from the sections that [`ProbeTable::sections`] returned; `None` if their sizes are inconsistent.
     pub(super) fn shared(
         key: &TableKey,
         address: u128,
@@ -180,7 +178,7 @@ impl<W: Word> ProbeTable<W> {
         bytes: &SharedBytes,
         sections: &[Range<usize>; 3],
     ) -> Option<Self> {
-        // Masks and addressing are made again: the file names the bits, and nothing that follows from them.
+        // Masks and addressing are computed again: the file has the bits of the address, and nothing that follows from them.
         let mut table = Self::new(key, address, layout, numbers);
         let (addressing, buckets) = (table.addressing, table.buckets());
         let width = entry_bytes(W::BITS, addressing.address_bits);
@@ -204,7 +202,7 @@ impl<W: Word> ProbeTable<W> {
         1 << self.addressing.address_bits
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         match &self.store {
             TableStorage::Packed(packed) => packed.len(),
@@ -213,31 +211,31 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Memory of the table.
+    /// Returns the memory of the table in bytes.
     pub(super) fn bytes(&self) -> usize {
         let stored: usize = self.sections().iter().map(|section| section.len()).sum();
         stored + size_of_val(self.xor_masks.as_slice())
     }
 
-    /// Pieces that the xor masks are searched in.
+    /// Returns the number of pieces in which the xor masks are searched.
     pub(super) fn pieces(&self) -> usize {
         self.xor_masks.len().div_ceil(PIECE)
     }
 
-    /// The xor masks of a piece.
+    /// Returns the xor masks of a piece.
     #[inline(always)]
     pub(super) fn piece(&self, piece: usize) -> &[u32] {
         let start = piece * PIECE;
         &self.xor_masks[start..self.xor_masks.len().min(start + PIECE)]
     }
 
-    /// Returns true if there is a unary directory between the counts and the entries.
+    /// Returns true if the table has a unary directory between the counts and the entries.
     #[inline(always)]
     pub(super) fn has_unary_directory(&self) -> bool {
         matches!(self.store, TableStorage::Dense(_))
     }
 
-    /// Asks for the memory that the probes at these xor masks from `bucket` read first.
+    /// Prefetches the memory that the probes with these xor masks from `bucket` read first.
     pub(super) fn prefetch_directory(&self, bucket: u32, xor_masks: &[u32]) {
         let buckets = xor_masks.iter().map(|mask| (bucket ^ mask) as usize);
         match &self.store {
@@ -247,14 +245,14 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Asks for the unary directory of a dense table, once the directory is there.
+    /// Prefetches the unary directory of a dense table, once the directory has arrived.
     pub(super) fn prefetch_unary(&self, bucket: u32, xor_masks: &[u32]) {
         if let TableStorage::Dense(dense) = &self.store {
             dense.prefetch_unary(xor_masks.iter().map(|mask| (bucket ^ mask) as usize));
         }
     }
 
-    /// Finds the entries of the probes, once both directories are there, and asks for their memory.
+    /// Finds the entries of the probes, once both directories have arrived, and prefetches them.
     pub(super) fn locate(&self, bucket: u32, xor_masks: &[u32], out: &mut [EntryRange]) {
         let buckets = xor_masks.iter().map(|mask| (bucket ^ mask) as usize);
         match &self.store {
@@ -264,8 +262,8 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Visits bucket and stored bits of each entry within the radius of `needle`, the bits flipped in
-    /// the number of its bucket included; how many were compared. `ranges` is what [`ProbeTable::locate`] found.
+    /// Visits the bucket and the stored bits of each entry within the radius of `needle`, where bits flipped in the number of its bucket count, too.
+    /// Returns the number of entries compared. `ranges` is the result of [`ProbeTable::locate`].
     pub(super) fn probe(
         &self,
         probes: ProbeSet<'_>,
@@ -286,7 +284,7 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Returns true if a query has one probe of the table, which needs no unary directory.
+    /// Returns true if a query probes the table once, without a unary directory.
     pub(super) fn has_single_probe(&self) -> bool {
         self.xor_masks.len() == 1 && !self.has_unary_directory()
     }
@@ -296,7 +294,7 @@ impl<W: Word> ProbeTable<W> {
         AddressSplit { address, rest }
     }
 
-    /// The table for a search that probes it once, where it has cache-line buckets.
+    /// Returns the view for a search that probes the table once, if it has cache-line buckets.
     pub(super) fn bucket_table(&self) -> Option<BucketTable<'_, W>> {
         match &self.store {
             TableStorage::Buckets(store) => Some(store.view(self.split())),
@@ -304,7 +302,7 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// The same where it is packed.
+    /// Returns the same view if the table is packed.
     pub(super) fn packed_table(&self) -> Option<PackedTable<'_, W>> {
         match &self.store {
             TableStorage::Packed(packed) => Some(packed.view(self.split())),
@@ -323,7 +321,7 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Rank of the first entry of a bucket; [`ProbeTable::count_ranks`] comes before.
+    /// Returns the rank of the first entry of a bucket; call [`ProbeTable::count_ranks`] before.
     fn rank(&self, bucket: usize) -> usize {
         match &self.store {
             TableStorage::Packed(packed) => packed.range(bucket).0,
@@ -332,7 +330,7 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// Returns true if [`ProbeTable::find`] can tell ranks.
+    /// Returns true if [`ProbeTable::find`] can return ranks.
     pub(super) fn has_ranks(&self) -> bool {
         match &self.store {
             TableStorage::Packed(_) | TableStorage::Dense(_) => true,
@@ -347,26 +345,26 @@ impl<W: Word> ProbeTable<W> {
         }
     }
 
-    /// The position of a code in its bucket, when it is stored.
+    /// Returns the position of a code in its bucket, if it is stored.
     fn position(&self, word: W) -> Option<usize> {
         let bucket = self.bucket(self.addressing.bucket(word) as usize);
         bucket.position(word.extract(self.addressing.rest))
     }
 
-    /// The rank of a code, when it is stored.
+    /// Returns the rank of a code, if it is stored.
     pub(super) fn find(&self, word: W) -> Option<usize> {
         let position = self.position(word)?;
-        // Ranks of a crafted file may be anything.
+        // The ranks of a crafted file may be anything.
         let first = self.rank(self.addressing.bucket(word) as usize);
         first.checked_add(position)
     }
 
-    /// Returns true if a code is stored.
+    /// Returns true if the code is stored.
     pub(super) fn contains(&self, word: W) -> bool {
         self.position(word).is_some()
     }
 
-    /// Number of entries of each bucket, from the first to the last.
+    /// Returns the number of entries of each bucket, from the first to the last.
     pub(super) fn loads(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.buckets()).map(|bucket| match &self.store {
             TableStorage::Packed(packed) => packed.range(bucket).1,

@@ -5,12 +5,12 @@
 pub struct TableKey {
     /// The bits of the code that form the table's key.
     pub mask: u128,
-    /// Number of them that may be wrong: the table is probed at every key within this distance.
+    /// Number of these bits that may be wrong: the table is probed at every key within this distance.
     pub budget: u32,
 }
 
 impl TableKey {
-    /// Length of the key, the p of the paper (Manku et al. 2007, section 3.1).
+    /// Returns the length of the key in bits, the p of the paper (Manku et al. 2007, section 3.1).
     pub fn prefix_bits(&self) -> u32 {
         self.mask.count_ones()
     }

@@ -1,17 +1,17 @@
-//! Threads of a scope that are always joined.
+//! Scoped threads that are always joined.
 //!
-//! A handle that is dropped detaches its thread. `pthread_detach` of glibc 2.36 marks a thread as detached and then reads its
-//! descriptor; if the thread has ended in between and its stack was unmapped, the process dies of a signal. So no handle is dropped here,
-//! nor anywhere else in the workspace (`scripts/check-names` looks).
+//! A handle that is dropped detaches its thread. `pthread_detach` of glibc 2.36 marks a thread as detached and then reads its descriptor; if the
+//! thread has ended in between and its stack was unmapped, the process is killed by a signal. So no handle is dropped here, nor anywhere else in the
+//! workspace (`scripts/check-names` checks this).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 
-/// Does some work on each item, with a thread for each, that of the caller among them. Results are in the order of the items.
+/// Calls `work` on each item, with a thread for each, one of which is the caller's. Returns the results in the order of the items.
 ///
 /// # Panics
-/// As `work` does.
+/// Panics if `work` does.
 pub fn on_each<I, R>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> R + Sync) -> Vec<R>
 where
     I: Send,
@@ -22,7 +22,7 @@ where
     let (threads, items) = (items.len(), Mutex::new(items));
     in_parallel(threads, &|number| {
         let item = lock(&items)[number].take();
-        // Each number has one thread, and so its item.
+        // Each number belongs to one thread, so its item is still there.
         if let Some(item) = item {
             results.set(number, work(item));
         }
@@ -35,7 +35,7 @@ where
 pub struct OrderedResults<R>(Mutex<Vec<Option<R>>>);
 
 impl<R> OrderedResults<R> {
-    /// So many, none of which is there yet.
+    /// Creates `count` results, none of which is set yet.
     pub fn new(count: usize) -> Self {
         let mut results = Vec::new();
         results.resize_with(count, || None);
@@ -45,12 +45,12 @@ impl<R> OrderedResults<R> {
     /// Sets the result of this number.
     ///
     /// # Panics
-    /// If there is no such number.
+    /// Panics if there is no such number.
     pub fn set(&self, number: usize, result: R) {
         lock(&self.0)[number] = Some(result);
     }
 
-    /// All that were set.
+    /// Returns all results that were set.
     #[expect(
         clippy::manual_flatten,
         reason = "adapters would be as much code again for each type"
@@ -71,12 +71,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does the same work on so many threads, that of the caller among them, each of which has a number.
+/// Calls `work` on this many threads, one of which is the caller's, each with its own number.
 ///
-/// A scope is a thousand lines of intermediate code for each type that it is used with: here is the one of most of the workspace.
+/// A scope is a thousand lines of intermediate code for each type that it is used with, so most of the workspace uses this one.
 ///
 /// # Panics
-/// As `work` does, once all threads have ended.
+/// Panics if `work` does, once all threads have ended.
 pub fn in_parallel(threads: usize, work: &(dyn Fn(usize) + Sync)) {
     if threads == 0 {
         return;
@@ -84,7 +84,7 @@ pub fn in_parallel(threads: usize, work: &(dyn Fn(usize) + Sync)) {
     std::thread::scope(|scope| {
         let begin = |number| scope.spawn(move || work(number));
         let others: Vec<_> = (1..threads).map(begin).collect();
-        // The caller's thread does a part instead of waiting for the others. Where that panics, they are joined all the same.
+        // The caller's thread does a part instead of waiting for the others. If it panics, they are joined all the same.
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
         results(std::iter::once(own).chain(others.into_iter().map(ScopedJoinHandle::join)));
     });
@@ -93,12 +93,12 @@ pub fn in_parallel(threads: usize, work: &(dyn Fn(usize) + Sync)) {
 /// Waits for threads, and returns their results in order.
 ///
 /// # Panics
-/// As the first of them did.
+/// Panics if one of them did, like the first.
 pub fn join_all<R>(threads: Vec<ScopedJoinHandle<'_, R>>) -> Vec<R> {
     results(threads.into_iter().map(ScopedJoinHandle::join))
 }
 
-/// The results of all threads, once all have ended; or the first panic.
+/// Returns the results of all threads once all have ended, or resumes the first panic.
 fn results<R>(ends: impl Iterator<Item = std::thread::Result<R>>) -> Vec<R> {
     let ends: Vec<_> = ends.collect();
     ends.into_iter()

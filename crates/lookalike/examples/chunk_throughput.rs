@@ -1,4 +1,4 @@
-//! How fast texts are cut into chunks and the chunks hashed, in MB of text a second on one core.
+//! Measures how fast texts are cut into chunks and the chunks hashed, in MB of text per second on one core.
 //!
 //! ```text
 //! cargo run --release -p lookalike --example chunk_throughput -- TEXT.jsonl [ROUNDS]

@@ -1,6 +1,6 @@
-//! How fast texts are cut into words: `segmentation FILE [seconds]`, one text in the file.
+//! Measures how fast texts are cut into words: `segmentation FILE [seconds]`, with one text in the file.
 //!
-//! Prints megabytes and words a second on one thread, by Unicode's rules and by dictionaries.
+//! Prints megabytes and words per second on one thread, by Unicode's rules and by dictionaries.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for segmentation in [Segmentation::Unicode, Segmentation::Languages] {
         let scheme = Scheme::default().segmentation(segmentation);
         let mut segmenter = Segmenter::new(&scheme);
-        // Dictionaries are read at first use.
+        // Dictionaries are read on first use.
         let loading = Instant::now();
         segmenter.words("\u{4e2d}\u{6587}", |word| {
             black_box(word);

@@ -1,8 +1,8 @@
-//! How fast each stage of the core is on a text of yours, on one core:
+//! Measures how fast each stage of the core is on a text of yours, on one core:
 //! `cargo run --release -p lookalike --example throughput -- TEXT [KILOBYTES [SHINGLE...]]`.
 //!
-//! The text is cut into documents of about 10 kB at line ends; every stage runs over all of them
-//! five times and the best run counts; in processor time, where the system tells it.
+//! The text is cut into documents of about 10 kB at line ends. Every stage runs over all of them five times, and the best run counts, in processor
+//! time if the system reports it.
 #![allow(clippy::print_stdout, reason = "an example shows its figures")]
 
 use std::hint::black_box;
@@ -80,7 +80,7 @@ fn stages(scheme: &Scheme, text: &str, documents: &[&str]) {
     sketches_alone(&all, &mut signature, &minhash);
 }
 
-/// The stages behind the features, over features that lie ready in blocks of 1600.
+/// Measures the stages after the features, on features that are ready in blocks of 1600.
 fn sketches_alone(features: &[u64], signature: &mut [u32], minhash: &MinHash) {
     let report = |name: &str, seconds: f64| {
         println!(
@@ -137,8 +137,7 @@ fn set(features: &[u64], scratch: &mut Vec<u64>) -> Vec<u64> {
     set
 }
 
-/// Seconds of the fastest of five runs. The system counts in steps of some milliseconds: a short
-/// run is made of many.
+/// Returns the seconds of the fastest of five runs. The system counts in steps of some milliseconds, so a short run is repeated many times.
 fn best(mut run: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut time = |_| {
@@ -155,7 +154,7 @@ fn best(mut run: impl FnMut()) -> f64 {
     (0..5).map(&mut time).fold(f64::INFINITY, f64::min)
 }
 
-/// Seconds this thread has run, or, where the system does not tell, that have passed.
+/// Returns the seconds that this thread has run or, if the system does not report this, that have passed.
 fn seconds(start: Instant) -> f64 {
     let on_cpu = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = on_cpu
@@ -167,7 +166,7 @@ fn seconds(start: Instant) -> f64 {
     )
 }
 
-/// Documents of about `size` bytes, cut behind a line end.
+/// Cuts a text after line ends into documents of about `size` bytes.
 fn cut(text: &str, size: usize) -> Vec<&str> {
     let mut documents = Vec::new();
     let mut rest = text;

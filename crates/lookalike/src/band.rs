@@ -1,11 +1,11 @@
-//! Bands over signatures: which documents are worth comparing.
+//! Bands of signatures: they propose the documents that are worth comparing.
 //!
-//! A signature of min-hash is cut into bands of some rows; documents that agree in all rows of a
-//! band share its key and become candidates. Stands between sketches and verification.
+//! A min-hash signature is cut into bands of a few rows. Documents that agree in all rows of a band share its key and become candidates, which are
+//! then verified.
 
 use crate::hash::xxh3_values;
 
-/// `bands` bands of `rows` minima each.
+/// Division of a signature into `bands` bands of `rows` minima each.
 ///
 /// ```
 /// use lookalike::hash::avalanche;
@@ -26,26 +26,24 @@ use crate::hash::xxh3_values;
 pub struct Banding {
     /// Number of bands.
     pub bands: usize,
-    /// Minima in each; 0 counts as 1.
+    /// Minima in each band; 0 counts as 1.
     pub rows: usize,
 }
 
 impl Banding {
-    /// Chance that two documents of this resemblance s share at least one key:
-    /// 1 - (1 - s^rows)^bands.
+    /// Returns the probability that two documents of resemblance s share at least one key: 1 - (1 - s^rows)^bands.
     #[must_use]
     pub fn recall(&self, resemblance: f64) -> f64 {
         if self.bands == 0 {
             return 0.0;
         }
         let miss = -resemblance.powf(self.rows.max(1) as f64);
-        // 1 - (1 + miss)^bands, exact also where the chance is tiny.
+        // 1 - (1 + miss)^bands, accurate even if the probability is tiny.
         -(self.bands as f64 * miss.ln_1p()).exp_m1()
     }
 
-    /// The banding of at most `functions` minima that proposes least while it finds pairs at the
-    /// threshold with at least this recall: the most rows that do, in as many bands as there are
-    /// minima for. `None` when even one row a band does not.
+    /// Returns the banding of at most `functions` minima that proposes the fewest candidates while it finds pairs at the threshold with at least this
+    /// recall: as many rows as possible, in as many bands as there are minima for. `None` if even one row per band is not enough.
     ///
     /// ```
     /// use lookalike::Banding;
@@ -61,20 +59,18 @@ impl Banding {
                 bands: functions / rows,
                 rows,
             })
-            // Recall falls as rows grow, so the first that reaches it has the most rows: it proposes the fewest
-            // pairs.
+            // Recall falls as rows grow, so the first banding that reaches it has the most rows and proposes the fewest pairs.
             .find(|banding| banding.recall(threshold) >= recall)
     }
 
-    /// The key of each band of `signature`: XXH3-64, with the band's number as seed, of the
-    /// little-endian bytes of its minima. Minima beyond the bands are not used, bands beyond the
-    /// minima have no key.
+    /// Returns the key of each band of `signature`: XXH3-64, seeded with the band's number, of the little-endian bytes of its minima. Minima beyond
+    /// the last band are not used, and bands beyond the last minimum have no key.
     pub fn keys<'a>(&'a self, signature: &'a [u32]) -> impl Iterator<Item = u64> + 'a {
         signature
             .chunks_exact(self.rows.max(1))
             .take(self.bands)
             .enumerate()
-            // The number of the band is the seed: equal minima in two bands are no agreement.
+            // Seeded with the band's number, so that equal minima in two bands do not count as agreement.
             .map(|(band, rows)| xxh3_values(rows, band as u64))
     }
 }

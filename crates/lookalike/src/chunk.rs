@@ -1,7 +1,7 @@
-//! Texts to chunks: the units whose fingerprints are counted when documents are laid over one another (Shivakumar and Garcia-Molina 1998, section 2).
+//! Texts to chunks: the pieces whose fingerprints are counted to measure how much documents overlap (Shivakumar and Garcia-Molina 1998, section 2).
 //!
-//! A [`Chunking`] says what a chunk is; a [`Chunker`] makes the fingerprints of all chunkings that are asked for in one
-//! reading of a text. What comes out is a set: a chunk that a document repeats counts once.
+//! A [`Chunking`] defines a chunk; a [`Chunker`] computes the fingerprints of several chunkings in one pass over a text. The result is a set: a chunk
+//! that a document repeats counts once.
 //!
 //! | chunking | a chunk is |
 //! |---|---|
@@ -10,20 +10,20 @@
 //! | `lines:N:sliding` | any N lines in a row; a shorter text is one chunk |
 //! | `paragraphs` | lines up to a blank one |
 //! | `sentences` | a sentence by UAX #29, trimmed |
-//! | `fields:N`, `fields:N:sliding` | as for lines, of what white space separates: the words of the source |
-//! | `words:N`, `words:N:sliding` | as for lines, of words |
-//! | `chars:N`, `chars:N:sliding` | as for lines, of characters |
+//! | `fields:N`, `fields:N:sliding` | the same with fields, which white space separates: the words of the paper |
+//! | `words:N`, `words:N:sliding` | the same with words |
+//! | `chars:N`, `chars:N:sliding` | the same with characters |
 //!
-//! Words and characters are those of a [`Scheme`], as [`crate::text`] defines them: its masks, normalisation, folding, case and
-//! segmentation count, its stop words and stems for words. A text without any word, or of white space alone, has no such chunk.
+//! Words and characters are those of a [`Scheme`], as [`crate::text`] defines them. Its masks, normalisation, folding, case and segmentation apply;
+//! its stop words and stems apply to words. A text without words, or of only white space, has no such chunks.
 //!
-//! For all other chunkings characters that nobody sees (default-ignorable code points) are left out first, and nothing else is
-//! normalised. A line ends at `\n`; ASCII white space at both ends of it does not count, and neither do lines without anything
-//! else. Fields are what ASCII white space separates, punctuation and case included.
+//! For all other chunkings invisible characters (default-ignorable code points) are removed first, and nothing else is normalised. A line ends at
+//! `\n`; ASCII white space at both of its ends does not count, and neither do lines of nothing else. Fields are separated by ASCII white space and
+//! include punctuation and case.
 //!
-//! A fingerprint is XXH3-64 of the bytes for a whole text and a sentence; of lines, fields, words or characters it is their XXH3-64
-//! values folded in order, with their number. Two chunks collide with probability 2^-64, or 2^-32 when asked for
-//! [`ChunkBits::Short`], the width of the source; [`ChunkBits::expected_collisions`] tells what that means.
+//! The fingerprint of a whole text or a sentence is XXH3-64 of its bytes. That of several lines, fields, words or characters folds their XXH3-64
+//! values in order, with their number. Two chunks collide with probability 2^-64, or 2^-32 with [`ChunkBits::Short`], the width of the paper;
+//! [`ChunkBits::expected_collisions`] computes how many collisions that means.
 
 mod name;
 mod novelty;
@@ -62,7 +62,7 @@ pub enum Chunking {
     Sentences,
     /// Lines up to a blank one.
     Paragraphs,
-    /// Runs of what white space separates.
+    /// Runs of fields, which white space separates.
     Fields(RunChunking),
     /// Runs of words.
     Words(RunChunking),
@@ -75,7 +75,7 @@ pub enum Chunking {
 pub struct RunChunking {
     /// Parts in a chunk, from 1 to [`RunChunking::MOST`].
     pub length: u16,
-    /// True if a chunk begins at every part, not only where the last one ended.
+    /// True if a chunk begins at every part, false if where the last one ended.
     pub sliding: bool,
 }
 
@@ -87,15 +87,15 @@ impl RunChunking {
 /// Width of a fingerprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChunkBits {
-    /// 32, as in the source.
+    /// 32 bits, as in the paper.
     Short,
-    /// 64.
+    /// 64 bits.
     #[default]
     Long,
 }
 
 impl ChunkBits {
-    /// The number of bits.
+    /// Returns the number of bits.
     #[must_use]
     pub fn count(self) -> u32 {
         match self {
@@ -104,8 +104,8 @@ impl ChunkBits {
         }
     }
 
-    /// Expected number of pairs of different chunks, among so many, that share a fingerprint: n(n-1)/2 divided by two to the power
-    /// of the width.
+    /// Returns the expected number of pairs of different chunks, among `chunks`, that share a fingerprint: n(n-1)/2 divided by two to the power of
+    /// the width.
     #[must_use]
     pub fn expected_collisions(self, chunks: u64) -> f64 {
         let chunks = chunks as f64;
@@ -120,7 +120,7 @@ impl ChunkBits {
     }
 }
 
-/// Pieces of a text of which runs are made.
+/// Parts of a text that runs are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkPart {
     Line,
@@ -134,7 +134,7 @@ impl ChunkPart {
 }
 
 impl Chunking {
-    /// True if a scheme decides what the chunks are: those of words and of characters.
+    /// Returns true if a scheme decides what the chunks are, as it does for words and characters.
     #[must_use]
     pub fn needs_scheme(self) -> bool {
         matches!(self, Self::Words(_) | Self::Characters(_))
@@ -151,13 +151,12 @@ impl Chunking {
     }
 }
 
-/// Chunks of a text up to which a second buffer of that size sorts them faster.
+/// Maximum number of chunks of a text that are sorted with a second buffer of their size, which is faster.
 const SCRATCH_CHUNKS: usize = 1 << 20;
 
-/// Makes the chunk fingerprints of texts. One a thread; its buffers are used again from text to text.
+/// Computes the chunk fingerprints of texts. Use one per thread: its buffers are reused from text to text.
 ///
-/// Time is linear in the text for each chunking; lines, fields, words and characters are looked for once, whatever number of
-/// chunkings uses them.
+/// Time is linear in the text for each chunking. Lines, fields, words and characters are found once, however many chunkings use them.
 ///
 /// ```
 /// use lookalike::Scheme;
@@ -175,9 +174,9 @@ pub struct Chunker {
     chunkings: Vec<Chunking>,
     bits: ChunkBits,
     segmenter: Segmenter,
-    /// Hashes of the parts of each kind: of lines those that are not blank.
+    /// Hashes of the parts of each kind; of lines, only those that are not blank.
     parts: [Vec<u64>; ChunkPart::ALL.len()],
-    /// Ends of paragraphs among the lines.
+    /// Ends of paragraphs, as indexes into the lines.
     paragraphs: Vec<usize>,
     characters: CharBatch,
     bounds: Vec<u32>,
@@ -186,7 +185,7 @@ pub struct Chunker {
 }
 
 impl Chunker {
-    /// A chunker for these chunkings, with the words and characters of a scheme.
+    /// Creates a chunker for these chunkings, with the words and characters of a scheme.
     #[must_use]
     pub fn new(chunkings: &[Chunking], bits: ChunkBits, scheme: &Scheme) -> Self {
         Self {
@@ -202,7 +201,7 @@ impl Chunker {
         }
     }
 
-    /// Chunks a text. [`Chunker::set`] has what came out until the next call.
+    /// Chunks a text. [`Chunker::set`] returns the results until the next call.
     pub fn chunk(&mut self, text: &str) {
         let seen = &*without_ignorable(text);
         for part in ChunkPart::ALL {
@@ -225,9 +224,9 @@ impl Chunker {
                 | Chunking::Fields(run)
                 | Chunking::Words(run)
                 | Chunking::Characters(run) => {
-                    // Parts are shared by all chunkings that are made of them, and may be as large as the text.
+                    // All chunkings made of these parts share them, and they may be as large as the text.
                     let later = &self.chunkings[at + 1..];
-                    // Whoever uses the parts last may overwrite them.
+                    // The last chunking that uses the parts may overwrite them.
                     let is_last = !later.iter().any(|c| c.part() == chunking.part());
                     let part = chunking.part().expect("runs are made of parts");
                     runs(&mut self.parts[part as usize], run, is_last, set);
@@ -236,10 +235,10 @@ impl Chunker {
             set.iter_mut()
                 .for_each(|chunk| *chunk = self.bits.cut(*chunk));
             match set.len() {
-                // Fingerprints are hashes, which the bucket sort wants.
+                // Fingerprints are hashes, as the bucket sort requires.
                 0..=SCRATCH_CHUNKS => sort_dedup(set, &mut self.scratch),
                 _ => {
-                    // In place: a second buffer would double the memory of a long text.
+                    // Sort in place: a second buffer would double the memory of a long text.
                     set.sort_unstable();
                     set.dedup();
                 }
@@ -247,7 +246,7 @@ impl Chunker {
         }
     }
 
-    /// Gives back the memory of buffers, which grow with the longest text; [`Chunker::set`] is empty until the next one.
+    /// Frees the buffers, which grow with the longest text. [`Chunker::set`] is empty until the next text.
     pub fn shrink(&mut self) {
         self.segmenter.shrink();
         self.parts = Default::default();
@@ -255,7 +254,7 @@ impl Chunker {
         self.sets.fill_with(Vec::new);
     }
 
-    /// Distinct fingerprints of the text's chunks under chunking number `chunking`, ascending.
+    /// Returns the distinct fingerprints of the text's chunks under the chunking at index `chunking`, ascending.
     #[must_use]
     pub fn set(&self, chunking: usize) -> &[u64] {
         &self.sets[chunking]
@@ -270,7 +269,7 @@ impl Chunker {
                 let fields = fields.filter(|field| !field.is_empty());
                 self.parts[part as usize].extend(fields.map(xxh3_64));
             }
-            // Whether ignorable characters count is a matter of the scheme.
+            // The scheme decides whether ignorable characters count.
             ChunkPart::Word => {
                 let words = &mut self.parts[part as usize];
                 self.segmenter.batches(text, |batch| {
@@ -307,7 +306,7 @@ impl Chunker {
         let lines = &mut self.parts[ChunkPart::Line as usize];
         self.paragraphs.clear();
         let text = text.as_bytes();
-        // The last line may lack its end.
+        // The last line may lack its line end.
         let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
         let mut start = 0;
         for end in ends {
@@ -335,7 +334,7 @@ fn sentences(text: &str, set: &mut Vec<u64>) {
 
 fn paragraphs(lines: &[u64], ends: &[usize], set: &mut Vec<u64>) {
     let mut start = 0;
-    // A text without lines has one end, at zero.
+    // A text without lines has one paragraph end, at zero.
     for &end in ends.iter().filter(|&&end| end > 0) {
         if end > start {
             set.push(fold(&lines[start..end]));
@@ -344,11 +343,11 @@ fn paragraphs(lines: &[u64], ends: &[usize], set: &mut Vec<u64>) {
     }
 }
 
-/// Puts the fingerprints of runs of parts into a set; into the room of the parts, if this is their last use.
+/// Puts the fingerprints of runs of parts into `set`. Reuses the buffer of the parts if this is their last use.
 fn runs(parts: &mut Vec<u64>, run: RunChunking, is_last: bool, set: &mut Vec<u64>) {
     let length = usize::from(run.length);
     let step = if run.sliding { 1 } else { length };
-    // Without sliding, the last run may be shorter; a text that is shorter than a run is one.
+    // Without sliding, the last run may be shorter. A text shorter than a run is one run.
     let count = match run.sliding && parts.len() > length {
         true => parts.len() - length + 1,
         false => parts.len().div_ceil(length),
@@ -358,7 +357,7 @@ fn runs(parts: &mut Vec<u64>, run: RunChunking, is_last: bool, set: &mut Vec<u64
         fold(&parts[start..parts.len().min(start + length)])
     };
     if is_last {
-        // A run begins at its own place or behind it: what is overwritten is not needed again.
+        // A run begins at or after the slot that it is written to, so nothing overwritten is needed again.
         for at in 0..count {
             parts[at] = fold_at(parts, at);
         }
@@ -369,12 +368,12 @@ fn runs(parts: &mut Vec<u64>, run: RunChunking, is_last: bool, set: &mut Vec<u64
     }
 }
 
-/// One fingerprint of several: their number and each in order.
+/// Folds several fingerprints into one: their number, then each in order.
 #[inline]
 fn fold(parts: &[u64]) -> u64 {
-    // The number of parts comes first, so that a run is no prefix of a longer one.
+    // The number of parts comes first, so that a run never hashes like the beginning of a longer one.
     let start = (parts.len() as u64).wrapping_mul(GOLDEN);
-    // The rotation tells the order: parts that change places give another fingerprint.
+    // The rotation makes the order count: the same parts in another order give another fingerprint.
     let step = |hash: u64, part: &u64| (hash.rotate_left(29) ^ part).wrapping_mul(GOLDEN);
     avalanche(parts.iter().fold(start, step))
 }

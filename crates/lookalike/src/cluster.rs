@@ -1,35 +1,33 @@
-//! Survivors: which documents are kept.
+//! Survivors: the documents that are kept.
 //!
-//! The last step of the way of the data. [`survivors`] is the slow and obvious definition; [`StarClusters`] decides the same
-//! from pairs that stream by in order, and the batch job has a version of its own that verifies as it goes. Both are tested
-//! against it. [`Components`] follows chains, for those who ask for that.
+//! The last step of the pipeline. [`survivors`] is the slow and obvious definition. [`StarClusters`] makes the same decisions from a stream of pairs
+//! in order, and the batch job has its own version, which verifies pairs as it goes; both are tested against the definition. [`Components`] follows
+//! chains, for callers that want them.
 
 use std::collections::BTreeMap;
 
 /// Decision about a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// It is kept.
+    /// The document is kept.
     Survivor,
-    /// It is removed for a survivor that it is similar to.
+    /// The document is removed because it is similar to a survivor.
     Removed {
-        /// Index of the document that is kept for it.
+        /// Index of that survivor.
         survivor: usize,
-        /// Verified similarity of the two.
+        /// Verified similarity to the survivor.
         similarity: f64,
     },
 }
 
-/// Decides for each document, in order of priority: it is removed if it is similar to a survivor
-/// that was decided on before, and joins the most similar one, of equals the one of higher
-/// priority; else it survives. So every removed document is similar to one that is kept, there is
-/// no drift along chains, and the result depends on nothing but the priorities and the pairs.
+/// Decides for each document whether it is kept. Documents are taken in order of priority. One that is similar to an earlier survivor is removed for
+/// the most similar of them (among equals, the one of highest priority); any other document survives. So every removed document is similar to one
+/// that is kept, decisions do not drift along chains, and the result depends only on the priorities and the pairs.
 ///
-/// `priority` lists document indexes, the most wanted first; `pairs` the similar documents with
-/// their similarity, in any order. Decisions stand at the document's index, up to the largest in
-/// `priority`; one below it that is not listed survives without being anyone's survivor. A pair of
-/// a document with itself, or beyond the documents, means nothing. Time: (documents + pairs) times
-/// a logarithm. Memory is that of the largest index.
+/// `priority` lists document indexes, the most wanted first. `pairs` lists similar documents with their similarity, in any order. The result is
+/// indexed by document, up to the largest index in `priority`; a document below it that is not listed survives, but no other document is removed for
+/// it. Pairs of a document with itself or with an index beyond the documents are ignored. Time: (documents + pairs) times a logarithm. Memory grows
+/// with the largest index and the number of pairs.
 ///
 /// ```
 /// use lookalike::{Decision, survivors};
@@ -40,7 +38,7 @@ pub enum Decision {
 /// ```
 ///
 /// # Panics
-/// If there is no memory for that many decisions.
+/// Panics if memory for that many decisions cannot be allocated.
 #[must_use]
 pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decision> {
     let mut similar: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
@@ -59,7 +57,7 @@ pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decis
         let neighbours = similar.get(&document).map_or(&[][..], Vec::as_slice);
         let kept = neighbours
             .iter()
-            // Others have the largest rank: those that were removed, and those whose turn comes later.
+            // All other documents still have the largest rank: those that were removed, and those whose turn comes later.
             .filter(|(other, _)| rank.get(*other).is_some_and(|&r| r < place));
         let best = kept.max_by(|a, b| a.1.total_cmp(&b.1).then(rank[b.0].cmp(&rank[a.0])));
         match best {
@@ -69,17 +67,17 @@ pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decis
                     similarity,
                 };
             }
-            // Only survivors get a rank: they alone can be joined.
+            // Only survivors get a rank, so only they can be joined.
             None => rank[document] = place,
         }
     }
     decisions
 }
 
-/// The decisions of [`survivors`] over fingerprints, from pairs in the order of their less wanted document.
+/// Decisions of [`survivors`] over fingerprints, from pairs that arrive in the order of their less wanted document.
 ///
-/// Documents are called by their places in the order of priority, from 0; the closer of two pairs is that of the smaller
-/// distance. Memory is five bytes a document, and nothing of the pairs, which may stream from disk.
+/// Documents are numbered from 0 in order of priority. A smaller distance counts as a larger similarity. Memory is five bytes per document; the pairs
+/// are not stored, so they may stream from disk.
 ///
 /// ```
 /// use lookalike::cluster::StarClusters;
@@ -92,15 +90,15 @@ pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decis
 /// ```
 #[derive(Clone, Debug)]
 pub struct StarClusters {
-    /// Place of the survivor of each document; its own place if it survives.
+    /// Survivor of each document; its own number if it survives.
     survivors: Vec<u32>,
-    /// Distance to it.
+    /// Distance of each document to its survivor.
     distances: Vec<u8>,
     latest: u32,
 }
 
 impl StarClusters {
-    /// So many documents, none of which has been compared.
+    /// Starts with `documents` documents, none of which has been compared.
     #[must_use]
     pub fn new(documents: u32) -> Self {
         Self {
@@ -110,36 +108,36 @@ impl StarClusters {
         }
     }
 
-    /// Takes a pair of documents, the less wanted one first.
+    /// Adds a pair of documents, the less wanted one first.
     ///
     /// # Panics
-    /// When `later` is not the less wanted one, no document at all, or less than that of a pair before: what a decision rests on
-    /// must have been decided.
+    /// Panics if `later` is not the less wanted document, is not a document, or is less than in an earlier pair: the decisions that this pair depends
+    /// on must be final.
     pub fn pair(&mut self, later: u32, earlier: u32, distance: u8) {
-        // Refused loudly: out of order, a document could be removed for one that is removed later, and no
-        // survivor would be left of the two.
+        // Always checked: with pairs out of order, a document could be removed for one that is itself removed later, and neither of the two would
+        // survive.
         assert!(
             earlier < later && self.latest <= later,
             "pairs come in order"
         );
         self.latest = later;
-        // Decided by now: all pairs of `earlier` as the later document have come before.
+        // All pairs with `earlier` as the less wanted document have already come, so it is decided.
         if self.survivors[earlier as usize] != earlier {
             return;
         }
         let at = later as usize;
         // A document counts as its own survivor until its first pair.
         let is_first = self.survivors[at] == later;
-        // Of two survivors at one distance, the more wanted has the smaller place.
+        // Of two survivors at the same distance, the more wanted one has the smaller number.
         if is_first || (distance, earlier) < (self.distances[at], self.survivors[at]) {
             (self.survivors[at], self.distances[at]) = (earlier, distance);
         }
     }
 
-    /// The survivor that a document is removed for, and their distance; none if it survives itself.
+    /// Returns the survivor that a document is removed for and their distance, or `None` if the document survives.
     ///
     /// # Panics
-    /// If there is no such document.
+    /// Panics if there is no such document.
     #[must_use]
     pub fn survivor(&self, document: u32) -> Option<(u32, u8)> {
         let at = document as usize;
@@ -147,9 +145,9 @@ impl StarClusters {
     }
 }
 
-/// Connected components of documents, which are called by their numbers from 0.
+/// Connected components of documents, which are numbered from 0.
 ///
-/// Members of a component need not be similar to each other: a chain of small changes may lead from anywhere to anywhere.
+/// Members of a component need not be similar to each other: a chain of small changes can connect very different documents.
 ///
 /// ```
 /// use lookalike::cluster::Components;
@@ -165,7 +163,7 @@ pub struct Components {
 }
 
 impl Components {
-    /// So many documents, each a component by itself.
+    /// Starts with `documents` documents, each a component by itself.
     #[must_use]
     pub fn new(documents: u32) -> Self {
         Self {
@@ -173,28 +171,27 @@ impl Components {
         }
     }
 
-    /// The first member of a document's component.
+    /// Returns the first member of a document's component.
     ///
     /// # Panics
-    /// If there is no such document.
+    /// Panics if there is no such document.
     pub fn first(&mut self, mut document: u32) -> u32 {
         while self.parents[document as usize] != document {
             let parent = self.parents[document as usize];
-            // Path halving (Tarjan, van Leeuwen 1984): each look-up shortens the way for the next.
+            // Path halving (Tarjan, van Leeuwen 1984): each lookup shortens the path for the next.
             self.parents[document as usize] = self.parents[parent as usize];
             document = parent;
         }
         document
     }
 
-    /// Makes one component of those of two documents; false if they are one already.
+    /// Joins the components of two documents. Returns false if they are already in the same one.
     ///
     /// # Panics
-    /// If there is no such document.
+    /// Panics if there is no such document.
     pub fn join(&mut self, a: u32, b: u32) -> bool {
         let (a, b) = (self.first(a), self.first(b));
-        // The smaller root stays a root, so that a component is called by its first member in whatever order
-        // pairs come.
+        // The smaller root stays the root, so that a component is named by its first member, whatever the order of the pairs.
         self.parents[a.max(b) as usize] = a.min(b);
         a != b
     }

@@ -1,30 +1,25 @@
-//! Words to features: the second step of the way of the data.
+//! Words to features: the second step of the pipeline.
 //!
 //! The published definition, all arithmetic modulo 2^64:
 //!
 //! - the hash of a word is `t = XXH3-64(its UTF-8 bytes, seed)`;
 //! - `words:1`: the feature is `t`;
-//! - `words:w`, w >= 2: a window of m = w words in a row with hashes t_0 .. t_(m-1) has the feature
-//!   `avalanche(XOR over j of rotl64(t_j, m - 1 - j) ^ m * 0x9E3779B97F4A7C15)`, with
-//!   [`avalanche`](crate::hash::avalanche). A text of m < w words, m >= 1, has one feature, that of
-//!   the window of all its m words: a feature of its own kind, for m is in it;
-//! - `chars:n`: a window of n code points has the feature `XXH3-64(its UTF-8 bytes, seed)`. A text
-//!   of fewer has one feature, that of all of them. A text of white space alone has none;
-//! - `words:v+w`: the features of `words:v` and those of `words:w` as one list, for any number of
-//!   sizes. A size that is longer than the text adds nothing; a text shorter than all sizes has
-//!   the one feature of all its words;
-//! - `words:w/n:v`, v < w: those of `words:v` of a text of fewer than n words, of any other those of `words:w`;
-//! - `stops:w`: the features of `words:w` of the text's English function words, all other words
-//!   left out; the list stands in `docs/explanation/algorithms.md`;
-//! - `phrases:c`: of words with hashes t_0, t_1, .. from the front: where the table of terms has
-//!   the pair (t_i, t_(i+1)) in n_12 >= c of its N documents, and n_12 N >= 8 n_1 n_2, the feature
-//!   of the pair under `words:2`, and on behind it; else t_i, and on with the next word. A feature
-//!   that the table lacks is in one document;
-//! - with another token hash than XXH3-64 that hash takes its place, in words and in windows of
-//!   characters; `avalanche` stays.
+//! - `words:w`, w >= 2: a window of m = w consecutive words with hashes t_0 .. t_(m-1) has the feature
+//!   `avalanche(XOR over j of rotl64(t_j, m - 1 - j) ^ m * 0x9E3779B97F4A7C15)`, with [`avalanche`](crate::hash::avalanche). A text of m < w words,
+//!   m >= 1, has one feature, that of the window of all its m words; as m is part of it, it differs from the features of longer windows;
+//! - `chars:n`: a window of n code points has the feature `XXH3-64(its UTF-8 bytes, seed)`. A text of fewer code points has one feature, that of all
+//!   of them. A text of only white space has none;
+//! - `words:v+w`: the features of `words:v` and those of `words:w` as one list, for any number of sizes. A size that is longer than the text adds
+//!   nothing; a text shorter than all sizes has the one feature of all its words;
+//! - `words:w/n:v`, v < w: the features of `words:v` if the text has fewer than n words, else those of `words:w`;
+//! - `stops:w`: the features of `words:w` over the text's English function words, with all other words left out; the list is in
+//!   `docs/explanation/algorithms.md`;
+//! - `phrases:c`: the words, with hashes t_0, t_1, .., are read from the front. If the table of terms has the pair (t_i, t_(i+1)) in n_12 >= c of its
+//!   N documents, and n_12 N >= 8 n_1 n_2, the feature is that of the pair under `words:2`, and reading continues after the pair; else it is t_i,
+//!   and reading continues with the next word. A feature that the table lacks counts as occurring in one document;
+//! - a token hash other than XXH3-64 takes its place, in words and in windows of characters; `avalanche` stays.
 //!
-//! What the words and characters are is said in [`crate::text`]. A text without any has no
-//! features: it resembles nothing, not even itself.
+//! [`crate::text`] defines the words and characters. A text without any has no features and resembles nothing, not even itself.
 
 mod fields;
 mod phrase;
@@ -46,7 +41,7 @@ pub use fields::{Anchor, DocumentFields};
 pub use sort::sort_dedup;
 pub use spelling::Spelling;
 
-/// Makes the features of texts under one scheme. One a thread: its buffers are used again.
+/// Extracts the features of texts under one scheme. Use one per thread: its buffers are reused.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme};
@@ -75,7 +70,7 @@ pub struct FeatureExtractor {
     weights: Vec<(u64, i32)>,
 }
 
-/// All that a sketch can be made of: what [`FeatureExtractor::extract`] makes of one text.
+/// Everything that a sketch can be computed from, as [`FeatureExtractor::extract`] returns it for one text.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme};
@@ -92,19 +87,19 @@ pub struct FeatureExtractor {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
-    /// In text order, as often as they occur.
+    /// The features in text order, as often as they occur.
     pub in_order: &'a [u64],
-    /// The distinct ones, ascending.
+    /// The distinct features, ascending.
     pub set: &'a [u64],
-    /// The distinct ones with their weights in a simhash; empty where the scheme's weight is `set`
-    /// or `tf`, which `set` and `in_order` already hold.
+    /// The distinct features with their weights in a simhash; empty if the scheme's weight is `set` or `tf`, for which `set` and `in_order` are
+    /// enough.
     pub weights: &'a [(u64, i32)],
-    /// True if features that weigh the same are counted once or as often as they occur.
+    /// If all features weigh the same: true if each counts as often as it occurs, false if once.
     repeats: bool,
 }
 
 impl<'a> Features<'a> {
-    /// A set of features that each weigh 1.
+    /// Wraps a set of features that each weigh 1.
     #[must_use]
     pub fn of_set(set: &'a [u64]) -> Self {
         Self {
@@ -115,7 +110,7 @@ impl<'a> Features<'a> {
         }
     }
 
-    /// The features that a simhash counts once each, where `weights` is empty.
+    /// Returns the features that each count once in a simhash if `weights` is empty.
     pub(crate) fn equal_weights(&self) -> &'a [u64] {
         if self.repeats {
             self.in_order
@@ -126,7 +121,7 @@ impl<'a> Features<'a> {
 }
 
 impl FeatureExtractor {
-    /// Gives back the memory of buffers, which grow with the longest text.
+    /// Frees the buffers, which grow with the longest text.
     pub fn shrink(&mut self) {
         self.segmenter.shrink();
         self.chars = CharBatch::default();
@@ -135,8 +130,8 @@ impl FeatureExtractor {
         (self.set, self.weights) = (Vec::new(), Vec::new());
     }
 
-    /// An extractor for the features of `scheme`. Where the scheme's weight needs a table of
-    /// terms, add it by [`FeatureExtractor::with_terms`]; without it all features weigh the same.
+    /// Creates an extractor for the features of `scheme`. If the scheme's weight needs a table of terms, use [`FeatureExtractor::with_terms`];
+    /// without the table all features weigh the same.
     #[must_use]
     pub fn new(scheme: &Scheme) -> Self {
         Self {
@@ -162,10 +157,10 @@ impl FeatureExtractor {
         }
     }
 
-    /// An extractor for the features and weights of `scheme`, which names this table.
+    /// Creates an extractor for the features and weights of `scheme`, which names the table `terms`.
     ///
     /// # Errors
-    /// [`TermsMismatch`] when the scheme names another table or other features.
+    /// Returns [`TermsMismatch`] if the scheme names another table or other features.
     pub fn with_terms(scheme: &Scheme, terms: &Arc<Terms>) -> Result<Self, TermsMismatch> {
         terms.ensure_fits(scheme)?;
         Ok(Self {
@@ -174,7 +169,7 @@ impl FeatureExtractor {
         })
     }
 
-    /// The features of `text` in order, as a set, and weighted as the scheme says.
+    /// Extracts the features of `text`: in order, as a set, and weighted as the scheme says.
     pub fn extract(&mut self, text: &str) -> Features<'_> {
         self.features(text);
         self.weights.clear();
@@ -184,8 +179,8 @@ impl FeatureExtractor {
         self.gather()
     }
 
-    /// The same of a text whose words' hashes are known: what an extractor for `words:1` with the
-    /// same hash makes of it. `None` where words are not enough: character shingles, the weights of Yu, Hu and Zhang.
+    /// Like [`FeatureExtractor::extract`], for a text whose word hashes are known: `tokens` are the features that an extractor for `words:1` with the
+    /// same hash returns for it. Returns `None` if words are not enough: for character shingles and the weights of Yu, Hu and Zhang.
     pub fn extract_tokens(&mut self, tokens: &[u64]) -> Option<Features<'_>> {
         if matches!(self.weight, Weight::TfLengthNoun(_)) {
             return None;
@@ -216,12 +211,12 @@ impl FeatureExtractor {
         Some(self.gather())
     }
 
-    /// The set and the weights of the features at hand.
+    /// Collects the set and the weights of the current features.
     fn gather(&mut self) -> Features<'_> {
         self.set.clear();
-        // A copy: some sketches look at features in the order of the text.
+        // Sort a copy: some sketches need the features in text order.
         self.set.extend_from_slice(&self.features);
-        // Sets and frequencies need no list of weights; those of Yu, Hu and Zhang are there already.
+        // `set` and `tf` need no list of weights, and the weights of Yu, Hu and Zhang are already there.
         if !matches!(
             self.weight,
             Weight::Set | Weight::Tf | Weight::TfLengthNoun(_)
@@ -239,8 +234,8 @@ impl FeatureExtractor {
         }
     }
 
-    /// The features of `text` in text order, as often as they occur: a text of n words has
-    /// max(n - w + 1, 1) of them, one without words none. Linear time.
+    /// Returns the features of `text` in text order, as often as they occur: max(n - w + 1, 1) for a text of n words, none for a text without words.
+    /// Linear time.
     pub fn features(&mut self, text: &str) -> &[u64] {
         self.features.clear();
         match self.shingle {
@@ -268,7 +263,7 @@ impl FeatureExtractor {
         &self.features
     }
 
-    /// Features of the tokens at hand that are chosen or joined by what they are.
+    /// Computes the features of the current tokens for shingles that select or join particular words.
     fn selected_features(&mut self) {
         let Self {
             tokens,
@@ -279,12 +274,11 @@ impl FeatureExtractor {
         } = self;
         match self.shingle {
             Shingle::Stops(width) => {
-                // By hash, since tokens that come from elsewhere have no words (`extract_tokens`).
-                // A word that shares its hash with a function word would be taken for it: one pair of words in
-                // 2^64.
+                // Compare hashes, since tokens passed to `extract_tokens` have no words. A word with the same hash as a function word would be taken
+                // for it, which happens to one pair of words in 2^64.
                 tokens.retain(|token| stops.binary_search(token).is_ok());
                 add_windows(features, tokens, width.get());
-                // A text that is shorter than a shingle has one feature, that of all its words.
+                // A text shorter than a shingle has one feature, that of all its words.
                 if features.is_empty() && !tokens.is_empty() {
                     shingle::extend(features, tokens, tokens.len());
                 }
@@ -301,8 +295,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// The distinct features of `text`, ascending: the set whose resemblance is computed.
-    /// Expected linear time.
+    /// Returns the distinct features of `text`, ascending: the set that resemblance is computed from. Expected linear time.
     pub fn feature_set(&mut self, text: &str) -> &[u64] {
         self.features(text);
         sort_dedup(&mut self.features, &mut self.scratch);
@@ -318,7 +311,7 @@ impl FeatureExtractor {
             seed,
             ..
         } = self;
-        // A window of one is its token: hashes go where features belong.
+        // A window of one word is its token, so hash straight into the features.
         if width == 1 {
             return segmenter.batches(text, |batch| {
                 hash.extend(features, batch.bytes(), batch.bounds(), *seed);
@@ -327,7 +320,7 @@ impl FeatureExtractor {
         tokens.clear();
         segmenter.batches(text, |batch| {
             hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
-            // Batch by batch: tokens of a long text never stand in memory all at once.
+            // Batch by batch, so that the tokens of a long text are never in memory all at once.
             shingle::extend(features, tokens, width);
             // The last w - 1 tokens begin windows that end in the next batch.
             let seen = tokens.len().saturating_sub(width - 1);
@@ -338,7 +331,8 @@ impl FeatureExtractor {
         }
     }
 
-    /// Features of the sizes that a text of so many words has: those of the first in text order, then those of the next.
+    /// Computes the features of each size that `widths` returns for the text's number of words: those of the first size in text order, then those of
+    /// the next.
     fn sizes_features<I: IntoIterator<Item = usize>>(
         &mut self,
         text: &str,
@@ -356,7 +350,7 @@ impl FeatureExtractor {
         segmenter.batches(text, |batch| {
             hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
         });
-        // After all tokens are there: their number decides, and the features of one size stand before those of the next.
+        // Wait for all tokens: their number decides the sizes, and the features of one size come before those of the next.
         for width in widths(tokens.len()) {
             add_windows(features, tokens, width);
         }
@@ -389,7 +383,7 @@ impl FeatureExtractor {
         if !chars.has_ink {
             features.clear();
         } else if features.is_empty() {
-            // A text of fewer characters than a shingle has: one feature, that of all of them.
+            // A text of fewer characters than a shingle has one feature, that of all of them.
             let bytes = chars.windows(chars.len(), bounds);
             hash.extend(features, bytes, bounds, *seed);
         }
@@ -406,7 +400,7 @@ fn add_windows(features: &mut Vec<u64>, tokens: &[u64], width: usize) {
 }
 
 impl TokenHash {
-    /// The hash of one word.
+    /// Returns the hash of one word.
     fn of(self, word: &[u8], seed: u64) -> u64 {
         match self {
             Self::Xxh3 => xxh3_64(word, seed),
@@ -415,10 +409,9 @@ impl TokenHash {
         }
     }
 
-    /// Appends the hash of each word of `bytes`; `bounds` holds start and end of each.
+    /// Appends the hash of each word of `bytes`; `bounds` holds the start and end of each.
     fn extend(self, out: &mut Vec<u64>, bytes: &[u8], bounds: &[u32], seed: u64) {
-        // The vector kernel is for XXH3 alone.
-        // Others are asked for by name, for their promise rather than their speed.
+        // The vector kernel computes XXH3 only. The other hashes are chosen for their guarantees rather than their speed.
         if self == Self::Xxh3 {
             return token_hash::extend(out, bytes, bounds, seed);
         }

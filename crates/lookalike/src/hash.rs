@@ -1,8 +1,7 @@
-//! The published hash functions: everything that is stored or compared rests on these.
+//! The published hash functions, on which everything that is stored or compared rests.
 //!
-//! They are fixed for ever: XXH3-64 is a published, stable specification, `avalanche` is the
-//! finaliser of XXH64, `splitmix64` is Steele, Lea and Flood's generator (OOPSLA 2014). A scheme
-//! may hash its words by [`lookup3`] (Holub) or, against hostile input, by [`siphash`] instead.
+//! They never change: XXH3-64 is a published, stable specification, `avalanche` is the finaliser of XXH64, `splitmix64` is Steele, Lea and Flood's
+//! generator (OOPSLA 2014). A scheme may hash its words by [`lookup3`] (Holub) or, against hostile input, by [`siphash`] instead.
 
 pub mod lookup3;
 pub mod siphash;
@@ -18,7 +17,7 @@ pub fn xxh3_64(bytes: &[u8], seed: u64) -> u64 {
 /// The factors of [`avalanche`].
 pub(crate) const AVALANCHE: [u64; 2] = [0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9];
 
-/// XXH64's finaliser: a bijection of 64 bits in which each input bit moves half of the output.
+/// XXH64's finaliser: a bijection on 64 bits in which each input bit changes about half of the output bits.
 #[inline(always)]
 #[must_use]
 pub const fn avalanche(mut x: u64) -> u64 {
@@ -29,7 +28,7 @@ pub const fn avalanche(mut x: u64) -> u64 {
     x ^ (x >> 32)
 }
 
-/// The next value of the splitmix64 sequence that `state` stands in; moves `state` on.
+/// Returns the next value of the splitmix64 sequence and advances `state`.
 pub const fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(GOLDEN);
     let mut z = *state;
@@ -38,9 +37,9 @@ pub const fn splitmix64(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// XXH3-64 of the little-endian bytes of `values`: what a band key and a super-shingle are.
+/// XXH3-64 of the little-endian bytes of `values`, used for band keys and super-shingles.
 pub(crate) fn xxh3_values(values: &[u32], seed: u64) -> u64 {
-    // Up to 64 values need no heap: bands and groups have fewer as a rule.
+    // Up to 64 values need no allocation; bands and groups usually have fewer.
     let mut bytes = [0u8; 256];
     if values.len() * 4 <= bytes.len() {
         for (slot, value) in bytes.chunks_exact_mut(4).zip(values) {

@@ -1,9 +1,8 @@
 //! The hot loops, each with vector versions that are chosen at run time and a portable twin.
 //!
-//! The only modules of this crate with `unsafe` in them. A kernel is written once, as an inlined
-//! body; [`versions!`](versions) compiles it for each [`CpuLevel`] of instructions, and the compiler
-//! or a few intrinsics do the rest. All levels give equal results; the tests compare all that the
-//! machine at hand can run.
+//! Only these modules of the crate contain `unsafe`. A kernel is written once, as an inlined body; [`versions!`](versions) compiles it for each
+//! [`CpuLevel`] of instructions, and the compiler or a few intrinsics do the rest. All levels give equal results; the tests compare all levels that
+//! the machine has.
 
 mod level;
 mod versions;

@@ -1,9 +1,8 @@
-//! Languages: their codes, which one a text is in, and what is known of the words of some.
+//! Languages: their codes, the language of a text, and data on the words of some languages.
 //!
-//! All of it but the codes stands behind the Cargo feature `languages`. The versions of all data
-//! are part of the schemes that use them ([`StopWords`](crate::scheme::StopWords),
-//! [`Stemming`](crate::scheme::Stemming), [`Nouns`](crate::scheme::Nouns),
-//! [`Segmentation`](crate::scheme::Segmentation)), for new data can move any feature.
+//! Everything but the codes needs the Cargo feature `languages`. The versions of all data are part of the schemes that use them
+//! ([`StopWords`](crate::scheme::StopWords), [`Stemming`](crate::scheme::Stemming), [`Nouns`](crate::scheme::Nouns),
+//! [`Segmentation`](crate::scheme::Segmentation)), because new data can change any feature.
 
 #[cfg(feature = "languages")]
 mod detection;
@@ -24,7 +23,7 @@ use crate::scheme::ParseOptionError;
 #[cfg(feature = "languages")]
 pub use detection::detect;
 
-/// A language, by its two letters in ISO 639-1; `no` is Bokmal, `zh` Mandarin.
+/// A language, by its two-letter code of ISO 639-1; `no` is Bokmal, `zh` Mandarin.
 ///
 /// ```
 /// use lookalike::Language;
@@ -36,7 +35,7 @@ pub use detection::detect;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Language(u8);
 
-/// Codes of ISO 639-1 and 639-3, ascending by the first. At most 128, see [`LanguageSet`].
+/// Codes of ISO 639-1 and 639-3, ascending by the first. At most 128, because of [`LanguageSet`].
 #[rustfmt::skip]
 const CODES: &[(&str, &str)] = &[
     ("af", "afr"), ("ak", "aka"), ("am", "amh"), ("ar", "ara"), ("az", "aze"), ("be", "bel"),
@@ -55,18 +54,18 @@ const CODES: &[(&str, &str)] = &[
 ];
 
 impl Language {
-    /// Every language that has a code here, ascending by code.
+    /// Returns all languages that have a code here, ascending by code.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..CODES.len() as u8).map(Self)
     }
 
-    /// The two letters of ISO 639-1.
+    /// Returns the two-letter code of ISO 639-1.
     #[must_use]
     pub fn code(self) -> &'static str {
         CODES[usize::from(self.0)].0
     }
 
-    /// The three letters of ISO 639-3.
+    /// Returns the three-letter code of ISO 639-3.
     #[must_use]
     pub fn code3(self) -> &'static str {
         CODES[usize::from(self.0)].1
@@ -99,19 +98,19 @@ impl FromStr for Language {
     }
 }
 
-/// Some languages: bit i of the mask stands for the i-th code.
+/// Set of languages: bit i of the mask stands for the i-th code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LanguageSet(u128);
 
 impl LanguageSet {
-    /// The set of these; `None` when there are none.
+    /// Creates the set of these languages, or returns `None` if there are none.
     #[cfg(any(test, feature = "languages"))]
     pub(crate) fn new(languages: impl Iterator<Item = Language>) -> Option<Self> {
         let mask = languages.fold(0, |mask, language| mask | 1_u128 << language.0);
         (mask != 0).then_some(Self(mask))
     }
 
-    /// Its members, ascending by code.
+    /// Returns the members, ascending by code.
     pub(crate) fn iter(self) -> impl Iterator<Item = Language> {
         Language::all().filter(move |language| self.0 >> language.0 & 1 == 1)
     }

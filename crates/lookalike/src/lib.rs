@@ -1,14 +1,14 @@
 //! Near-duplicate detection: features, schemes, sketches, exact resemblance, clusters.
 //!
-//! The core is pure: it does no input or output, starts no thread, reads no clock, and what it
-//! computes depends on the text and the [`Scheme`] alone. The way of a document through it:
+//! The core is pure: it does no input or output, starts no thread and reads no clock, and its results depend only on the text and the [`Scheme`]. A
+//! document passes through these steps:
 //!
-//! 1. a [`Scheme`] says what is compared: normalisation, words, shingles, hash, sketch ([`scheme`]);
+//! 1. a [`Scheme`] defines what is compared: normalisation, words, shingles, hash, sketch ([`scheme`]);
 //! 2. [`Segmenter`] normalises a text and cuts it into words ([`text`]);
 //! 3. [`FeatureExtractor`] hashes runs of words or characters to 64-bit features ([`feature`]);
-//! 4. [`Simhash`] or [`MinHash`] makes a small sketch of many features ([`sketch`]);
-//! 5. [`Banding`] or the Hamming indexes propose pairs of like sketches ([`band`], the crate `lookalike-hamming`);
-//! 6. [`resemblance`](resemblance()) of the feature sets decides about a pair ([`mod@resemblance`]);
+//! 4. [`Simhash`] or [`MinHash`] computes a small sketch from many features ([`sketch`]);
+//! 5. [`Banding`] or the Hamming indexes propose pairs of similar sketches ([`band`], the crate `lookalike-hamming`);
+//! 6. [`resemblance`](resemblance()) of the feature sets verifies each proposed pair ([`mod@resemblance`]);
 //! 7. [`survivors`] keeps one document of each cluster ([`cluster`]).
 //!
 //! ```
@@ -30,27 +30,26 @@
 //!
 //! # Which sketch should I use?
 //!
-//! | sketch | bytes | finds | strength and price |
+//! | sketch | bytes | finds | strengths and limits |
 //! |---|---|---|---|
-//! | none: the feature sets | 8 a feature | every pair at or above any threshold | exact; the largest |
-//! | [`MinHash`], bands | 4 a function, 512 for 128 | pairs above a threshold with a recall that is computed ([`Banding::recall`]) | any threshold from 0.3 on; needs verification |
-//! | [`SuperShingles`] | 8 a group, 48 for 6 | pairs of resemblance 0.95 and more | small, exact lookups; blind below 0.9 |
-//! | [`Simhash`] | 8 | pairs within a Hamming distance, all of them | smallest; the distance stands for a resemblance only roughly, less so on short texts |
+//! | none: the feature sets | 8 per feature | every pair at or above any threshold | exact; the largest |
+//! | [`MinHash`], bands | 4 per function, 512 for 128 | pairs above a threshold, with a recall that can be computed ([`Banding::recall`]) | any threshold from 0.3 up; needs verification |
+//! | [`SuperShingles`] | 8 per group, 48 for 6 | pairs of resemblance 0.95 and more | small, exact lookups; blind below 0.9 |
+//! | [`Simhash`] | 8 | all pairs within a Hamming distance | smallest; the distance corresponds to a resemblance only roughly, and even less closely on short texts |
 //!
-//! Which pairs are truly alike is decided by the exact [`resemblance`](resemblance()), whatever the
-//! sketch. Texts without words or characters have no features and no sketch: they resemble nothing.
+//! Whatever the sketch, the exact [`resemblance`](resemblance()) decides which pairs are near-duplicates. A text without words or characters has no
+//! features and no sketch, and resembles nothing.
 //!
 //! # Languages
 //!
-//! With the Cargo feature `languages` there are schemes that know words of single languages
-//! ([`Segmentation`], [`StopWords`], [`Stemming`], [`Nouns`]) and a way to tell which language a
-//! text is in ([`mod@language`]). Without it such schemes are refused by name. Dictionaries are part
-//! of the build and of the schemes' texts.
+//! The Cargo feature `languages` adds schemes that know the words of single languages ([`Segmentation`], [`StopWords`], [`Stemming`], [`Nouns`]) and
+//! detects the language of a text ([`mod@language`]). Builds without it refuse such schemes by name. Dictionaries are part of the build, and their
+//! versions are part of a scheme's text.
 //!
-//! # Instructions of the processor
+//! # Processor instructions
 //!
-//! The hot loops use AVX-512 or AVX2 where the processor has them, which is found out at run time,
-//! and plain code elsewhere. The results are the same to the last bit.
+//! The hot loops use AVX-512, AVX2 or NEON if the processor has them, which is detected at run time, and portable code otherwise. The results are the
+//! same to the last bit.
 
 pub mod band;
 pub mod chunk;
@@ -92,7 +91,7 @@ pub use sketch::{
 pub use terms::{GrowingTerms, TermCounts, Terms};
 pub use text::Segmenter;
 
-/// The example of the README, as a test.
+/// Runs the example of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct CoreReadme;

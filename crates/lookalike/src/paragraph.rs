@@ -1,13 +1,13 @@
 //! Texts to paragraphs: the parts of a document that are compared one by one (Yu, Hu and Zhang: similarity on full text and
 //! paragraphs).
 //!
-//! Extraction sets blocks of a page off by blank lines, and so do most who write plain text. Laws, lists and exports of databases
-//! have a paragraph a line and no blank lines; as one paragraph, such a text would be known only as a whole.
+//! Extraction separates the blocks of a page by blank lines, and so do most authors of plain text. Laws, lists and database exports have one
+//! paragraph per line and no blank lines; as a single paragraph, such a text could only be recognised as a whole.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// End of a paragraph. Parsed from and printed as `auto`, `blank`, `lines`.
+/// Rule for the end of a paragraph. Parsed from and printed as `auto`, `blank`, `lines`.
 ///
 /// ```
 /// use lookalike::ParagraphRule;
@@ -20,7 +20,7 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ParagraphRule {
-    /// A blank line, in texts with a blank line between two others; in other texts the end of the line.
+    /// A blank line if the text has one between two other lines, else the end of each line.
     #[default]
     Auto,
     /// A blank line.
@@ -29,13 +29,13 @@ pub enum ParagraphRule {
     Lines,
 }
 
-/// A word that is no rule for paragraphs.
+/// Error for a word that is not a paragraph rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown rule for paragraphs {0:?}: use auto, blank or lines")]
 pub struct ParagraphRuleError(String);
 
 impl ParagraphRule {
-    /// The paragraphs of a text in order, without those that are blank. Linear in the text.
+    /// Returns the paragraphs of a text in order, without blank ones. Linear in the text.
     pub fn split(self, text: &str) -> impl Iterator<Item = &str> {
         let by_line = match self {
             Self::Auto => !has_blank_line(text),
@@ -49,7 +49,7 @@ impl ParagraphRule {
             }
             let end = if by_line { 0 } else { end_of_block(rest) };
             let line = rest[end..].find('\n').map_or(rest.len(), |at| end + at + 1);
-            // The line that ends a block is blank, and belongs to none.
+            // The line that ends a block is blank and belongs to no paragraph.
             let part = &rest[..if by_line { line } else { end }];
             rest = &rest[line..];
             Some(part)
@@ -58,7 +58,7 @@ impl ParagraphRule {
     }
 }
 
-/// Byte offset at which the first blank line begins.
+/// Returns the byte offset of the first blank line, or the length of the text.
 fn end_of_block(text: &str) -> usize {
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -70,10 +70,9 @@ fn end_of_block(text: &str) -> usize {
     end
 }
 
-/// Tells whether a blank line stands between two that are not.
+/// Returns true if a blank line stands between two others that are not blank.
 fn has_blank_line(text: &str) -> bool {
-    // Blank lines in front of a text and behind it separate nothing.
-    // Decided by the whole text: a list with one blank line in it is cut there, and nowhere else.
+    // Blank lines at the start and end of a text separate nothing. The whole text decides: a list with one blank line is cut there, and nowhere else.
     text.trim().lines().any(|line| line.trim().is_empty())
 }
 
@@ -116,7 +115,7 @@ mod tests {
         parts.map(|part| part.trim().to_owned()).collect()
     }
 
-    /// The slow twin: all lines first, then blocks of them.
+    /// The slow twin: splits the text into lines first, then groups them into blocks.
     fn by_lines(rule: ParagraphRule, text: &str) -> Vec<String> {
         let lines: Vec<&str> = text.split('\n').collect();
         let is_blank = |line: &&str| line.trim().is_empty();

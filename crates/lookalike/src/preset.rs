@@ -5,7 +5,7 @@
 use crate::scheme::option::option_words;
 use crate::scheme::{Scheme, Shingle, Sketch};
 
-/// Kind of collections that others chose features, a sketch and a distance for.
+/// A named choice of features, sketch and distance for collections of one kind.
 ///
 /// ```
 /// use lookalike::{Preset, Scheme};
@@ -25,7 +25,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// Text of the features, as an option has it.
+    /// Returns the text of the features, as an option takes it.
     #[must_use]
     pub const fn shingle_text(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Preset {
         }
     }
 
-    /// Text of the sketch, a fingerprint.
+    /// Returns the text of the sketch, which is a fingerprint.
     #[must_use]
     pub const fn sketch_text(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Preset {
         }
     }
 
-    /// Text of the largest distance of a pair, in bits.
+    /// Returns the text of the largest distance of a pair, in bits.
     #[must_use]
     pub const fn distance_text(self) -> &'static str {
         match self {
@@ -49,19 +49,19 @@ impl Preset {
         }
     }
 
-    /// Bits of the fingerprints.
+    /// Returns the number of bits of the fingerprints.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.scheme(Scheme::default()).sketch.fingerprint_bits()
     }
 
-    /// The largest distance of a pair, in bits.
+    /// Returns the largest distance of a pair, in bits.
     #[must_use]
     pub fn distance(self) -> u32 {
         self.distance_text().parse().unwrap_or_default()
     }
 
-    /// The scheme with the features and the sketch of the preset.
+    /// Returns `base` with the features and the sketch of the preset.
     #[must_use]
     pub fn scheme(self, base: Scheme) -> Scheme {
         let shingle: Shingle = self.shingle_text().parse().unwrap_or_default();

@@ -1,9 +1,8 @@
-//! Exact resemblance and containment of feature sets (Broder's measures), and the arithmetic of
-//! thresholds that an exact join rests on.
+//! Exact resemblance and containment of feature sets (Broder's measures), and the threshold arithmetic that exact joins need.
 //!
-//! Sets are ascending lists of distinct features, as `FeatureExtractor::feature_set` gives them; other lists give meaningless numbers.
-//! Every bound here agrees to the last bit with the floating-point comparison
-//! `resemblance(a, b) >= threshold`, so that no join loses or invents a pair by rounding.
+//! Sets are ascending lists of distinct features, as returned by `FeatureExtractor::feature_set`; other lists give meaningless numbers. Every bound
+//! here agrees to the last bit with the floating-point comparison `resemblance(a, b) >= threshold`, so that no join loses or invents a pair by
+//! rounding.
 
 mod measure;
 
@@ -11,7 +10,7 @@ pub use measure::SetMeasure;
 
 use crate::kernel::intersect;
 
-/// Tells whether the shorter of two lengths is at least this share of the longer (Manku et al. 2007, section 6). Equal ones are.
+/// Returns true if the shorter of two lengths is at least the share `least` of the longer (Manku et al. 2007, section 6). Equal lengths always are.
 ///
 /// ```
 /// use lookalike::resemblance::close_lengths;
@@ -19,29 +18,29 @@ use crate::kernel::intersect;
 /// ```
 #[must_use]
 pub fn close_lengths(a: u64, b: u64, least: f64) -> bool {
-    // A quotient: a product would round .55 of 100 up, past 55.
+    // Divide: the product 0.55 * 100 would round up past 55.
     a == b || a.min(b) as f64 / a.max(b) as f64 >= least
 }
 
-/// Number of features the two sets share, which ascend and repeat nothing. Time is linear in both, or in the smaller times the
-/// logarithm of the larger where one is more than 32 times the other.
+/// Returns the number of features that two sets share. Both must be ascending without duplicates. Time is linear in both or, if one is more than 32
+/// times as large as the other, the size of the smaller times the logarithm of the larger.
 #[must_use]
 pub fn intersection_size(a: &[u64], b: &[u64]) -> usize {
     intersect::count(a, b, 0)
 }
 
-/// The same if it is at least `needed`; `None` as soon as it cannot be.
+/// Like [`intersection_size`], but returns `None` as soon as it is certain to be less than `needed`.
 #[must_use]
 pub fn intersection_at_least(a: &[u64], b: &[u64], needed: usize) -> Option<usize> {
-    // Told by the sizes alone, before any feature is read.
+    // The sizes alone tell this, before any feature is read.
     if needed > a.len().min(b.len()) {
         return None;
     }
     Some(intersect::count(a, b, needed)).filter(|&shared| shared >= needed)
 }
 
-/// Broder's resemblance, the Jaccard coefficient: shared features over all features, in [0, 1];
-/// 0 if either set is empty. Both ascend and repeat nothing.
+/// Computes Broder's resemblance, the Jaccard coefficient: shared features over all features, in [0, 1]; 0 if either set is empty. Both must be
+/// ascending without duplicates.
 ///
 /// ```
 /// use lookalike::{containment, resemblance};
@@ -55,7 +54,7 @@ pub fn resemblance(a: &[u64], b: &[u64]) -> f64 {
     resemblance_of(intersection_size(a, b), a.len(), b.len())
 }
 
-/// Broder's containment: the share of `a` that is in `b`, in [0, 1]; 0 if either set is empty. Both ascend and repeat nothing.
+/// Computes Broder's containment: the share of `a` that is in `b`, in [0, 1]; 0 if either set is empty. Both must be ascending without duplicates.
 #[must_use]
 pub fn containment(a: &[u64], b: &[u64]) -> f64 {
     if a.is_empty() {
@@ -65,7 +64,7 @@ pub fn containment(a: &[u64], b: &[u64]) -> f64 {
     }
 }
 
-/// The resemblance of two sets of these sizes that share so many features; 0 if either is empty.
+/// Computes the resemblance of two sets of these sizes that share `shared` features; 0 if either is empty.
 #[must_use]
 pub fn resemblance_of(shared: usize, len_a: usize, len_b: usize) -> f64 {
     if len_a == 0 || len_b == 0 {
@@ -74,8 +73,8 @@ pub fn resemblance_of(shared: usize, len_a: usize, len_b: usize) -> f64 {
     shared as f64 / (len_a + len_b - shared) as f64
 }
 
-/// The least number of shared features with which sets of these sizes reach the threshold, that is
-/// `resemblance_of(shared, len_a, len_b) >= threshold`; more than either size when none does.
+/// Returns the smallest number of shared features with which sets of these sizes reach the threshold, that is
+/// `resemblance_of(shared, len_a, len_b) >= threshold`; one more than the smaller size if none does.
 #[must_use]
 pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
     // o / (a + b - o) = t, solved for o.
@@ -85,11 +84,9 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
     })
 }
 
-/// Number of a set's `len` features, in any one order that is common to all sets, that must be looked
-/// at so that two sets at the threshold are sure to share one of them:
-/// len - o + 1, where o is the least number with o / len >= threshold.
-/// 0 when no set of this size can reach the threshold; `len` for a threshold of zero or less,
-/// where pairs that share nothing also count and no prefix finds them.
+/// Returns how many of a set's `len` features, in any order that is common to all sets, must be looked at so that two sets at the threshold are sure
+/// to share one of them: len - o + 1, where o is the smallest number with o / len >= threshold. Returns 0 if no set of this size can reach the
+/// threshold, and `len` for a threshold of zero or less, where pairs without shared features also count and no prefix finds them.
 ///
 /// ```
 /// use lookalike::{intersection_at_least, prefix_len, shared_needed};
@@ -104,16 +101,15 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
 pub fn prefix_len(len: usize, threshold: f64) -> usize {
     let shares = |shared: usize| len > 0 && shared as f64 / len as f64 >= threshold;
     let shared_least = least(threshold * len as f64, len, shares);
-    // A set at the threshold shares o of its `len` features: any len - o + 1 of them hold one.
+    // A set at the threshold shares o of its `len` features, so any len - o + 1 of them include a shared one.
     (len + 1 - shared_least).min(len)
 }
 
-/// The least number up to `max` that `reaches`, which is monotone; `max + 1` if none does. The
-/// guess is off by a rounding at most, so that the loops take one step.
+/// Returns the smallest number up to `max` for which the monotone `reaches` holds, or `max + 1` if there is none. The guess is off by at most one
+/// from rounding, so the loops take at most one step.
 fn least(guess: f64, max: usize, reaches: impl Fn(usize) -> bool) -> usize {
-    // A guess that is not a number becomes 0, one that is too large becomes max.
-    // The comparison decides, not the formula: rounding of the guess may be off by one in either direction, and
-    // a join by prefixes would lose that pair.
+    // A guess of NaN becomes 0, and one that is too large becomes `max`. The comparison decides, not the formula: the guess may be off by one in
+    // either direction, and a join by prefixes would lose that pair.
     let mut number = (guess.ceil() as usize).min(max);
     while number > 0 && reaches(number - 1) {
         number -= 1;

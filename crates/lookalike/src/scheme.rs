@@ -1,10 +1,8 @@
 //! The scheme: everything that can change a sketch, with one canonical text and an id.
 //!
-//! A scheme goes before everything else in the way of the data: extractors and sketches are made
-//! from it, and its id is stored with whatever they produce. Sketches of different schemes are
-//! never compared ([`Scheme::ensure_same`]). What the text means to the last bit stands in
-//! [`crate::text`], [`crate::feature`] and [`crate::sketch`]; published values for it in
-//! `docs/vectors`.
+//! A scheme is the first thing that is needed: extractors and sketches are made from it, and its id is stored with everything they produce. Sketches
+//! of different schemes are never compared ([`Scheme::ensure_same`]). The exact meaning of each field is defined in [`crate::text`],
+//! [`crate::feature`] and [`crate::sketch`]; `docs/vectors` has published test values.
 
 mod boilerplate;
 mod extraction;
@@ -37,13 +35,13 @@ pub use terms_id::{ParseTermsIdError, TermsId};
 pub use token_hash::TokenHash;
 pub use weight::{Lambda, Weight};
 
-/// The major version of the Unicode tables in this build; part of every scheme, since a new
-/// version can move a word boundary and with it a fingerprint.
+/// The major version of the Unicode tables in this build. It is part of every scheme, because a new version can move a word boundary and so change a
+/// fingerprint.
 pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 
 /// Everything that a sketch depends on besides the document's bytes.
 ///
-/// Its text form has every field, in the order in which they act:
+/// The text form has every field, in the order in which the fields act:
 ///
 /// ```
 /// use lookalike::Scheme;
@@ -56,15 +54,15 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct Scheme {
-    /// The text of an HTML page that counts.
+    /// The part of an HTML page's text that is compared.
     pub html: Extraction,
-    /// Lines that recur on many pages, kept or removed.
+    /// The treatment of lines that recur on many pages.
     pub boilerplate: Boilerplate,
     /// Numbers and dates that are replaced before words are cut.
     pub mask: Mask,
     /// The normalisation form.
     pub normalization: Normalization,
-    /// Variants of characters that count as one.
+    /// Variants of characters that are treated as the same.
     pub folding: Folding,
     /// The treatment of upper and lower case.
     pub case: Case,
@@ -80,15 +78,15 @@ pub struct Scheme {
     pub hash: TokenHash,
     /// Seed of the token hash and of the min-hash functions.
     pub seed: u64,
-    /// Number of times that a feature counts in a simhash.
+    /// Weight of a feature in a simhash.
     pub weight: Weight,
     /// Additional weight of nouns.
     pub nouns: Nouns,
-    /// Record fields besides the text that give features.
+    /// Fields of a record, besides the text, that give features.
     pub fields: FieldWeights,
-    /// The table of terms that weights or lexicons come from.
+    /// The table of terms from which weights or lexicons come.
     pub terms: Option<TermsId>,
-    /// The sketch that is made of the features.
+    /// The sketch that is computed from the features.
     pub sketch: Sketch,
 }
 
@@ -114,7 +112,7 @@ crate::setters! {
     }
 }
 
-/// XXH3-64 (seed 0) of a scheme's canonical text: a short name for it to store with data.
+/// Id of a scheme: XXH3-64 (seed 0) of its canonical text, short enough to store with data.
 ///
 /// ```
 /// use lookalike::{Scheme, Sketch};
@@ -135,26 +133,25 @@ impl fmt::Display for SchemeId {
     }
 }
 
-/// Two schemes that were to be compared and differ.
+/// Error for data of two different schemes that were to be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "different schemes are never compared; they differ in {}; make both sides with the same scheme",
     self.differences()
 )]
 pub struct SchemeMismatch {
-    /// The scheme of the one side.
+    /// The scheme of one side.
     pub left: Box<Scheme>,
     /// The scheme of the other side.
     pub right: Box<Scheme>,
 }
 
 impl SchemeMismatch {
-    /// The fields that differ, such as `shingle (words:5 and chars:9)`.
+    /// Lists the fields that differ, such as `shingle (words:5 and chars:9)`.
     #[must_use]
     pub fn differences(&self) -> String {
         let (left, right) = (self.left.to_string(), self.right.to_string());
-        // Every scheme writes all fields in one order.
-        // No value has a space in it: options that take names refuse them.
+        // Every scheme writes all fields in the same order. No value contains a space, because options that take names refuse spaces.
         let fields = left.split(' ').zip(right.split(' '));
         let differing = fields.filter_map(|(left, right)| {
             let ((name, left), (_, right)) = (left.split_once('=')?, right.split_once('=')?);
@@ -164,11 +161,11 @@ impl SchemeMismatch {
     }
 }
 
-/// Reason why a text is no scheme of this build.
+/// Error for a text that is not a scheme of this build.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseSchemeError {
-    /// The text does not begin with the version this build knows.
+    /// The text does not begin with the version that this build knows.
     #[error(
         "{found:?} is not a scheme version of this build: expected \"{}\"",
         text_form::VERSION
@@ -177,79 +174,79 @@ pub enum ParseSchemeError {
         /// The first word of the text.
         found: String,
     },
-    /// A field is missing or stands elsewhere.
+    /// A field is missing or out of order.
     #[error("scheme field {expected:?} expected, found {found:?}: fields have a fixed order")]
     Field {
-        /// The field that belongs here.
+        /// The field that was expected here.
         expected: &'static str,
-        /// Text that stood in its place; empty at the end of the text.
+        /// The text found in its place; empty at the end of the text.
         found: String,
     },
-    /// A field has a value that means nothing.
+    /// A field has an invalid value.
     #[error(transparent)]
     Value(#[from] ParseOptionError),
-    /// A value in a form that is not that of a scheme.
+    /// A value is written in a short form, which a scheme does not accept.
     #[error(
         "{found:?} is not the form used in a scheme: write {expected:?}, which also names the data"
     )]
     Short {
-        /// Text that stood there.
+        /// The text found.
         found: String,
-        /// The same as a scheme says it.
+        /// The same value in the form that a scheme uses.
         expected: String,
     },
-    /// The token hash is none of this build.
+    /// The token hash is unknown to this build.
     #[error(
         "token hash {found:?} is unknown to this build: expected xxh3-64, lookup3 or siphash-2-4:ID"
     )]
     Hash {
-        /// The name that stood there.
+        /// The name found.
         found: String,
     },
-    /// The token hash has a secret key, and it was not given, or another one.
+    /// The token hash has a secret key, and no key or a different one was given.
     #[error("the token hash {found:?} has a secret key: give the key with this id")]
     Key {
         /// The hash with the id of its key.
         found: String,
     },
-    /// The terms are no id of a table.
+    /// The terms are not the id of a table.
     #[error("{found:?} is not the id of a table of terms: use none or 16 hexadecimal digits")]
     Terms {
-        /// Text that stood there.
+        /// The text found.
         found: String,
     },
-    /// The seed is no number from 0 to 2^64 - 1.
+    /// The seed is not a number from 0 to 2^64 - 1.
     #[error("{found:?} is not a seed: use a number from 0 to 18446744073709551615")]
     Seed {
-        /// Text that stood there.
+        /// The text found.
         found: String,
     },
-    /// Made with the tables of another version of Unicode.
+    /// The scheme was made with the tables of another Unicode version.
     #[error(
         "the scheme was made with Unicode {found}, this build has Unicode {UNICODE_MAJOR}: \
          make the sketches again, or use a build with Unicode {found}"
     )]
     Unicode {
-        /// The version that stood there.
+        /// The version found.
         found: String,
     },
-    /// Something follows the last field.
+    /// Text follows the last field.
     #[error("{found:?} after the last field of the scheme")]
     Trailing {
-        /// The first word too many.
+        /// The first surplus word.
         found: String,
     },
 }
 
 impl Scheme {
-    /// True if features, weights or sketch come from a table of terms.
+    /// Returns true if the features, weights or sketch need a table of terms.
     #[must_use]
     pub const fn needs_terms(&self) -> bool {
         self.shingle.needs_terms() || self.weight.needs_terms() || self.sketch.needs_terms()
     }
 
-    /// The scheme whose features a table of terms for this one counts: its own features, or of
-    /// phrases the words and the pairs of words in a row.
+    /// Returns the scheme whose features a table of terms for this scheme counts: the same features or, for phrases, the single words and the pairs
+    /// of adjacent words.
     #[must_use]
     pub fn counted(&self) -> Self {
         const ONE: Width = Width::new(1).expect("1 lies between 1 and 64");
@@ -259,7 +256,7 @@ impl Scheme {
             ..self.features_only()
         };
         match (self.shingle, Widths::new(&[ONE, TWO])) {
-            // Phrases are told by the counts of two words and of their pair.
+            // Phrases are found from the counts of two words and of their pair.
             (Shingle::Phrases(_), Some(sizes)) => Self {
                 shingle: Shingle::WordSizes(sizes),
                 ..own
@@ -268,7 +265,7 @@ impl Scheme {
         }
     }
 
-    /// The same features, not weighted, without a sketch.
+    /// Returns the scheme of the same features, unweighted and without a sketch.
     #[must_use]
     pub fn features_only(&self) -> Self {
         Self {
@@ -280,7 +277,7 @@ impl Scheme {
         }
     }
 
-    /// The part of the canonical text that says what the words and characters of a text are.
+    /// Returns the part of the canonical text that defines the words and characters of a text.
     #[must_use]
     pub fn token_rules(&self) -> String {
         const RULES: [&str; 8] = [
@@ -301,8 +298,8 @@ impl Scheme {
         fields.collect::<Vec<_>>().join(" ")
     }
 
-    /// Bytes of dictionaries that are held in memory, once for all threads, when texts are made to
-    /// features under this scheme; 0 for most.
+    /// Returns the bytes of dictionaries that are held in memory, once for all threads, while features are extracted under this scheme; 0 for most
+    /// schemes.
     #[must_use]
     pub fn dictionary_bytes(&self) -> u64 {
         match self.segmentation {
@@ -314,16 +311,16 @@ impl Scheme {
         }
     }
 
-    /// The id: XXH3-64 of the canonical text.
+    /// Returns the id: XXH3-64 of the canonical text.
     #[must_use]
     pub fn id(&self) -> SchemeId {
         SchemeId(crate::hash::xxh3_64(self.to_string().as_bytes(), 0))
     }
 
-    /// Refuses to go on when `other` is not the same scheme.
+    /// Checks that `other` is the same scheme.
     ///
     /// # Errors
-    /// [`SchemeMismatch`], which names the fields that differ.
+    /// Returns [`SchemeMismatch`], which names the fields that differ, if it is not.
     pub fn ensure_same(&self, other: &Self) -> Result<(), SchemeMismatch> {
         if self == other {
             Ok(())

@@ -1,7 +1,7 @@
-//! Builder methods of settings.
+//! Builder methods for settings.
 
-/// Makes a method of each field's name that takes the struct and gives it back with that field set: fields can then be added to a
-/// `#[non_exhaustive]` struct without breaking who builds it. For the crates of this workspace.
+/// Defines a method for each field, which takes the struct and returns it with that field set. Fields can then be added to a `#[non_exhaustive]`
+/// struct without breaking its users. For the crates of this workspace.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {

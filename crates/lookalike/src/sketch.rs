@@ -1,13 +1,12 @@
-//! Features to sketches: the third step of the way of the data.
+//! Features to sketches: the third step of the pipeline.
 //!
-//! [`Simhash`] makes a [`Fingerprint`] of 8 bytes (Manku et al. 2007, section 2), [`MinHash`] a [`Signature`] of 4 bytes a
-//! function (Vassilvitskii 2007), of which [`SuperShingles`] of 8 bytes a group (Vassilvitskii 2007) can be made. Features must be
-//! well mixed 64-bit values, as [`crate::feature`] makes them.
+//! [`Simhash`] computes a [`Fingerprint`] of 8 bytes (Manku et al. 2007, section 2), [`MinHash`] a [`Signature`] of 4 bytes per function (Vassilvitskii
+//! 2007), from which [`SuperShingles`] of 8 bytes per group (Vassilvitskii 2007) can be made. Features must be well mixed 64-bit values, like those of
+//! [`crate::feature`].
 //!
-//! The other schemes of the survey (Manku et al. 2007, section 5.4) stand beside them: [`OnePermutation`] (min-hash at the
-//! price of one function), [`mod_p`] and [`winnow`] (selected features), [`IMatch`] and
-//! [`bucket_checksums`] (hashes of parts), simhash of 32 and 128 bits ([`Simhash::wide`]).
-//! [`Sketcher`] makes whichever a scheme names.
+//! The other sketches of the survey (Manku et al. 2007, section 5.4) are here, too: [`OnePermutation`] (min-hash at the cost of one function),
+//! [`mod_p`] and [`winnow`] (selected features), [`IMatch`] and [`bucket_checksums`] (hashes of parts), simhash of 32 and 128 bits
+//! ([`Simhash::wide`]). [`Sketcher`] computes the sketch that a scheme names.
 
 mod checksum;
 mod minhash;

@@ -1,9 +1,9 @@
-//! Tables of terms: in how many documents of a collection each feature occurs.
+//! Tables of terms: the number of documents of a collection in which each feature occurs.
 //!
-//! Weights by rarity (idf; Manku et al. 2007, section 2) and the lexicons of I-Match (Manku et al. 2007, section 5.4) come from one. A table belongs to
-//! the features of one scheme, and its id is part of every scheme that uses it: sketches made
-//! with two tables are never compared. [`GrowingTerms`] counts on behind a table, so that it need not change with
-//! each document. The bytes are described in `docs/reference/formats.md`.
+//! They are the source of weights by rarity (idf; Manku et al. 2007, section 2) and of the lexicons of I-Match (Manku et al. 2007, section 5.4). A
+//! table belongs to the features of one scheme, and its id is part of every scheme that uses it, so sketches made with different tables are never
+//! compared. [`GrowingTerms`] keeps a table together with counts that continue to change, so that the table need not change with each document.
+//! `docs/reference/formats.md` describes the bytes.
 
 mod counts;
 mod file;
@@ -16,7 +16,7 @@ pub use counts::TermCounts;
 pub use file::TermsFileError;
 pub use growing::{GrowingTerms, TermsDrift};
 
-/// A table that does not fit a scheme.
+/// Error for a table that does not fit a scheme.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TermsMismatch {
@@ -28,17 +28,17 @@ pub enum TermsMismatch {
         "the scheme needs the table of terms {wanted}, and this one is {found}: give the table that it was made with"
     )]
     Id {
-        /// The id in the scheme; `none` where it names no table.
+        /// The id in the scheme; `none` if it names no table.
         wanted: String,
         /// The id of the table.
         found: TermsId,
     },
 }
 
-/// In how many of a collection's documents each feature occurs.
+/// Number of documents of a collection in which each feature occurs.
 ///
-/// Memory: 12 bytes for each feature of two documents or more; the others are not stored, and a
-/// feature that is not in the table counts as one of a single document. Lookup: a binary search.
+/// Memory: 12 bytes for each feature that occurs in at least two documents. The others are not stored: a feature that is not in the table counts as
+/// occurring in one document. A lookup is a binary search.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme, TermCounts};
@@ -81,25 +81,25 @@ impl Terms {
         table
     }
 
-    /// The id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> TermsId {
         self.id
     }
 
-    /// The scheme whose features are counted, without weight and sketch.
+    /// Returns the scheme whose features are counted, without weight and sketch.
     #[must_use]
     pub fn scheme(&self) -> &Scheme {
         &self.scheme
     }
 
-    /// Documents that were counted.
+    /// Returns the number of documents that were counted.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// Number of features that two or more documents have.
+    /// Returns the number of features that occur in two or more documents.
     #[must_use]
     pub fn len(&self) -> usize {
         self.features.len()
@@ -111,7 +111,7 @@ impl Terms {
         self.features.is_empty()
     }
 
-    /// Number of documents with this feature, at least 1.
+    /// Returns the number of documents with this feature, at least 1.
     #[must_use]
     pub fn count(&self, feature: u64) -> u32 {
         self.features
@@ -119,17 +119,17 @@ impl Terms {
             .map_or(1, |at| self.counts[at])
     }
 
-    /// The inverse document frequency log2((N + 1) / n) in 256ths, at least 1; the same on every
-    /// machine, for it is computed in integers.
+    /// Returns the inverse document frequency log2((N + 1) / n) in 256ths, at least 1. It is computed in integers, so it is the same on every
+    /// machine.
     #[must_use]
     pub fn idf(&self, feature: u64) -> u32 {
         idf(self.documents, self.count(feature))
     }
 
-    /// Refuses a scheme whose features are others, or that names another table.
+    /// Checks that a scheme has the features that are counted and names this table.
     ///
     /// # Errors
-    /// [`TermsMismatch`], which says in what they differ.
+    /// Returns [`TermsMismatch`], which names the difference, if it does not.
     pub fn ensure_fits(&self, scheme: &Scheme) -> Result<(), TermsMismatch> {
         self.scheme.ensure_same(&scheme.counted())?;
         if scheme.terms == Some(self.id) {
@@ -144,25 +144,24 @@ impl Terms {
     }
 }
 
-/// log2((N + 1) / n) in 256ths, at least 1.
+/// Computes log2((N + 1) / n) in 256ths, at least 1.
 fn idf(documents: u64, count: u32) -> u32 {
     let all = log2_256(documents.saturating_add(1));
     (all - log2_256(count.into()).min(all)).max(1)
 }
 
-/// log2 of a number in 256ths, rounded down, by squaring its mantissa bit by bit; 0 for 0.
+/// Computes log2 of a number in 256ths, rounded down, by squaring its mantissa bit by bit; 0 for 0.
 pub(crate) fn log2_256(number: u64) -> u32 {
     let Some(whole) = number.checked_ilog2() else {
         return 0;
     };
-    // The mantissa in [1, 2) with 63 bits behind the point.
+    // The mantissa in [1, 2) with 63 bits after the point.
     let mut mantissa = number << (63 - whole);
     let mut log = whole;
     for _ in 0..8 {
         let square = u128::from(mantissa) * u128::from(mantissa);
-        // log2 x^2 = 2 log2 x: a square of 2 or more has the next bit of the logarithm, and is halved.
-        // Eight rounds of squaring give eight bits of the logarithm, in integers: a `log2` of the system's
-        // library differs in its last bit between machines.
+        // log2 x^2 = 2 log2 x: a square of 2 or more sets the next bit of the logarithm, and is halved. Eight rounds of squaring give eight bits, in
+        // integers, because the `log2` of system libraries differs in its last bit between machines.
         let carry = (square >> 127) as u32;
         mantissa = (square >> (63 + carry)) as u64;
         log = log << 1 | carry;

@@ -1,32 +1,25 @@
-//! Text to words: the first step of the way of the data, and the published meaning of a scheme.
+//! Text to words: the first step of the pipeline, and the published meaning of a scheme.
 //!
-//! 0. Default-ignorable characters are left out, unless the scheme normalises nothing
-//!    ([`Normalization::None`]); then numbers and dates are masked if it says so
-//!    ([`Scheme::mask`]).
-//! 1. The text is cut at ASCII white space (space, `\t`, `\n`, `\r`, `\x0b`, `\x0c`) into pieces.
-//!    Each piece is brought to the scheme's normalisation form, its variants of characters are
-//!    folded ([`Scheme::folding`]), then it is lower-cased when the scheme says so (full mapping; a
-//!    final sigma is judged within its piece). A piece of which nothing is left is none.
-//! 2. [`Segmentation::Unicode`]: the words of a piece are those of UAX #29, that is the segments
-//!    between word boundaries that hold at least one alphanumeric character.
-//!    `languages`: the same, but for runs of at most 1,024 Han, kana, Thai, Lao, Khmer or Burmese
-//!    characters (Han and kana in one run), which dictionaries cut: Han alone by jieba with its
-//!    hidden Markov model, all others by ICU's dictionaries; of the segments, words are those
-//!    that hold an alphanumeric.
-//! 3. [`Segmentation::WordChars`]: the words of a piece are the maximal runs of characters of
-//!    general category L* or N*, or `_`. This is `\w+` of Python's `re`, and not
-//!    `char::is_alphanumeric`, which takes in combining marks.
-//! 4. Character shingles are windows over the code points of the pieces joined by one space
-//!    (`Unicode`), or over the word characters alone, joined without anything (`WordChars`;
-//!    Python's `''.join(re.findall(r'\w', text.lower()))` when nothing is normalised).
+//! 0. Default-ignorable characters are removed, unless the scheme normalises nothing ([`Normalization::None`]). Then numbers and dates are masked if
+//!    the scheme asks for it ([`Scheme::mask`]).
+//! 1. The text is cut at ASCII white space (space, `\t`, `\n`, `\r`, `\x0b`, `\x0c`) into pieces. Each piece is brought to the scheme's normalisation
+//!    form, its variants of characters are folded ([`Scheme::folding`]), and it is lower-cased if the scheme says so (full mapping; a final sigma is
+//!    decided within its piece). A piece that becomes empty is dropped.
+//! 2. [`Segmentation::Unicode`]: the words of a piece are those of UAX #29: the segments between word boundaries that contain at least one
+//!    alphanumeric character. `languages`: the same, except that dictionaries cut runs of at most 1,024 Han, kana, Thai, Lao, Khmer or Burmese
+//!    characters (Han and kana in one run): jieba with its hidden Markov model cuts runs of Han alone, and ICU's dictionaries all others. Of these
+//!    segments, too, the words are those that contain an alphanumeric character.
+//! 3. [`Segmentation::WordChars`]: the words of a piece are the maximal runs of characters of general category L* or N*, or `_`. This is `\w+` of
+//!    Python's `re`, not `char::is_alphanumeric`, which includes combining marks.
+//! 4. Character shingles are windows over the code points of the pieces joined by one space (`Unicode`), or over the word characters alone, joined
+//!    without a separator (`WordChars`; Python's `''.join(re.findall(r'\w', text.lower()))` if nothing is normalised).
 //!
-//! 5. Words on the lists of [`Scheme::stop`] are left out, and the others, if they are of at most 64
-//!    bytes and their stem is not empty, replaced by their stems ([`Scheme::stem`]). Character shingles
-//!    know nothing of either.
+//! 5. Words on the lists of [`Scheme::stop`] are left out. The others are replaced by their stems ([`Scheme::stem`]) if they have at most 64 bytes
+//!    and the stem is not empty. Character shingles ignore both.
 //!
-//! Every step looks at one piece only, so a text can be worked on in parts of any size; but where a
-//! list or stemmer is chosen by the text's language, that is decided first ([`mod@crate::language`]).
-//! Pieces of ASCII take a vector kernel, all others the Unicode tables; both give the same words.
+//! Every step looks at one piece only, so a text can be processed in parts of any size. If the text's language chooses a list or a stemmer, however,
+//! the language is detected first ([`mod@crate::language`]). Pieces of ASCII go through a vector kernel, all others through the Unicode tables; both
+//! give the same words.
 
 mod batch;
 mod chars;
@@ -53,11 +46,10 @@ pub use ignorable::without_ignorable;
 use mask::mask;
 use piece::PieceReader;
 
-/// Bytes of text that are worked on at once: the lower-cased copy and the word bounds of so much
-/// stay in the first-level cache.
+/// Bytes of text that are processed at once, few enough that their lower-cased copy and word bounds stay in the first-level cache.
 const CHUNK: usize = 8 << 10;
 
-/// The part of a scheme that says what a word is.
+/// The part of a scheme that defines words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextRules {
     normalization: Normalization,
@@ -81,9 +73,8 @@ impl TextRules {
 
 /// Cuts texts into normalised, lower-cased words.
 ///
-/// One a thread: the buffers inside are used again from text to text, and grow to the longest
-/// piece met. Time is linear in the text, but for a piece without white space that NFC or NFKC
-/// must reorder (the reordering of combining marks is a sort).
+/// Use one per thread: its buffers are reused from text to text, and grow to the longest piece. Time is linear in the text, except for a piece without
+/// white space whose combining marks NFC or NFKC must reorder, which takes a sort.
 ///
 /// ```
 /// use lookalike::{Scheme, Segmenter};
@@ -102,14 +93,14 @@ pub struct Segmenter {
 }
 
 impl Segmenter {
-    /// Gives back the memory of a long text.
+    /// Frees the buffers that a long text has enlarged.
     pub(crate) fn shrink(&mut self) {
         self.masked = String::new();
         self.batch = WordBatch::default();
         self.reader = PieceReader::new(self.rules);
     }
 
-    /// A segmenter for the words of `scheme`.
+    /// Creates a segmenter for the words of `scheme`.
     #[must_use]
     pub fn new(scheme: &Scheme) -> Self {
         let rules = TextRules {
@@ -128,25 +119,25 @@ impl Segmenter {
         }
     }
 
-    /// Shows `visit` each word of `text`, in text order.
+    /// Calls `visit` with each word of `text`, in text order.
     pub fn words(&mut self, text: &str, mut visit: impl FnMut(&str)) {
         self.batches(text, |batch| batch.words().for_each(&mut visit));
     }
 
-    /// Shows `full` the words of `text` in batches of some thousand.
+    /// Calls `full` with the words of `text`, in batches of a few KiB.
     pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&WordBatch)) {
-        // The filter is lent out, since batches borrow the whole segmenter.
+        // Take the filter out, because batches borrow the whole segmenter.
         let Some(mut filter) = self.filter.take() else {
             return self.plain_batches(text, full);
         };
-        // Before any word is cut: the language of the text chooses lists and stemmer.
+        // Before any word is cut, because the language of the text chooses the lists and the stemmer.
         filter.begin(&self.seen(text));
         self.plain_batches(text, |batch| full(filter.apply(batch)));
         self.filter = Some(filter);
     }
 
-    /// Rule for a word of a text that was last cut by [`Segmenter::batches`] or
-    /// [`Segmenter::begin`]: its stem, or nothing.
+    /// Filters a word of the text that was last given to [`Segmenter::batches`] or [`Segmenter::begin`]: returns its stem, or `None` if the word is
+    /// left out.
     pub(crate) fn filtered<'w>(&self, word: &'w str) -> Option<Cow<'w, str>> {
         match &self.filter {
             Some(filter) => filter.word(word),
@@ -154,7 +145,7 @@ impl Segmenter {
         }
     }
 
-    /// Turns to the stop words and stems of a text.
+    /// Selects the stop words and the stemmer for a text.
     pub(crate) fn begin(&mut self, text: &str) {
         if let Some(mut filter) = self.filter.take() {
             filter.begin(&self.seen(text));
@@ -162,7 +153,7 @@ impl Segmenter {
         }
     }
 
-    /// The text without its ignorable characters, where the scheme leaves them out.
+    /// Returns the text without its ignorable characters if the scheme leaves them out.
     pub(crate) fn seen<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.rules.strips_ignorable() {
             true => without_ignorable(text),
@@ -170,23 +161,22 @@ impl Segmenter {
         }
     }
 
-    /// Shows `full` the words of `text` before any is left out or reduced to its stem.
+    /// Calls `full` with the words of `text` before any is left out or stemmed.
     pub(crate) fn plain_batches(&mut self, text: &str, mut full: impl FnMut(&WordBatch)) {
         self.masked(text, |segmenter, text| {
             let mut rest = text;
             segmenter.batch.clear();
             while !rest.is_empty() {
                 rest = segmenter.chunk(rest, &mut full);
-                // Not every few words: whoever takes them calls kernels for a batch.
-                // Half a chunk: a batch and the next scan then fit the buffers without growing.
+                // Wait for half a chunk: callers run kernels on whole batches, and a batch and the next scan still fit the buffers without growing
+                // them.
                 segmenter.flush(CHUNK / 2, &mut full);
             }
             segmenter.flush(1, &mut full);
         });
     }
 
-    /// Shows `visit` the words that [`Segmenter::plain_batches`] shows, one by one and with their
-    /// surroundings.
+    /// Calls `visit` with each word of [`Segmenter::plain_batches`], its line, and the dictionary that cut it.
     #[cfg(feature = "languages")]
     pub(crate) fn words_by_run(&mut self, text: &str, mut visit: impl FnMut(&str, WordPlace)) {
         self.masked(text, |segmenter, text| {
@@ -202,19 +192,19 @@ impl Segmenter {
         });
     }
 
-    /// Goes on with the text masked as the scheme says.
+    /// Calls `go_on` with the text, masked as the scheme says.
     fn masked(&mut self, text: &str, go_on: impl FnOnce(&mut Self, &str)) {
         if self.mask == Mask::default() {
             return go_on(self, text);
         }
-        // Lent out, since the call takes the whole segmenter.
+        // Take the buffer out, because the call borrows the whole segmenter.
         let mut masked = std::mem::take(&mut self.masked);
         mask(&self.seen(text), self.mask, &mut masked);
         go_on(self, &masked);
         self.masked = masked;
     }
 
-    /// Hands the batch on when it holds so many bytes.
+    /// Passes the batch to `full` once it holds at least `least` bytes, and clears it.
     fn flush(&mut self, least: usize, full: &mut impl FnMut(&WordBatch)) {
         if self.batch.len_bytes() >= least {
             full(&self.batch);
@@ -222,13 +212,13 @@ impl Segmenter {
         }
     }
 
-    /// Takes the next chunk off `text`, puts its words into the batch, returns what is left.
+    /// Takes the next chunk off `text`, adds its words to the batch, and returns the rest.
     fn chunk<'a>(&mut self, text: &'a str, full: &mut impl FnMut(&WordBatch)) -> &'a str {
         let chunk = &text[..chunk_len(text.as_bytes())];
-        // No white space in eight KiB: Chinese text, base64, or made on purpose. It goes by the tables, whose
-        // buffers grow with the piece.
+        // 8 KiB without white space are Chinese text, base64, or made on purpose. They go through the Unicode tables, whose buffers grow with the
+        // piece.
         if chunk.len() > CHUNK {
-            // A piece too long for the kernel's buffers: its words are handed on bit by bit.
+            // The piece is too long for the kernel's buffers, so its words are passed on in parts.
             self.piece_words(first_piece(chunk), full);
             return &text[chunk.len()..];
         }
@@ -237,7 +227,7 @@ impl Segmenter {
         &text[done..]
     }
 
-    /// Words of the leading pieces of `text` that are ASCII; returns their length in bytes.
+    /// Adds the words of the leading ASCII pieces of `text` to the batch, and returns the length of these pieces in bytes.
     fn ascii_words(&mut self, text: &[u8]) -> usize {
         let rules = self.rules.ascii();
         let scan = tokenise::scan(
@@ -250,30 +240,30 @@ impl Segmenter {
         let len = if whole {
             scan.len
         } else {
-            // A piece with a byte beyond ASCII is normalised as a whole: its words are cut again.
+            // A piece with a non-ASCII byte is normalised as a whole, so its words are cut again.
             piece_start(text, scan.len)
         };
         self.batch.commit(scan, len, rules.join);
         len
     }
 
-    /// Words of the leading pieces of `text` that are not ASCII; returns their length in bytes.
+    /// Adds the words of the leading non-ASCII pieces of `text` to the batch, and returns the length of these pieces in bytes.
     fn unicode_words(&mut self, text: &str, full: &mut impl FnMut(&WordBatch)) -> usize {
         let mut done = 0;
         while done < text.len() {
             let piece = first_piece(&text[done..]);
-            // The kernel goes on from here.
+            // The ASCII kernel continues here.
             if piece.is_ascii() && !piece.is_empty() {
                 break;
             }
             self.piece_words(piece, full);
-            // With one byte of white space behind it: an empty piece is white space alone.
+            // Include the byte of white space after the piece. An empty piece stands for white space alone.
             done = (done + piece.len() + 1).min(text.len());
         }
         done
     }
 
-    /// Words of one piece, by the Unicode tables.
+    /// Cuts one piece into words by the Unicode tables.
     fn piece_words(&mut self, piece: &str, full: &mut impl FnMut(&WordBatch)) {
         let Self { batch, reader, .. } = self;
         reader.words(piece, |word| {
@@ -286,12 +276,12 @@ impl Segmenter {
     }
 }
 
-/// A chunk ends behind white space or with the text.
+/// Returns the length of the next chunk, which ends after white space or at the end of the text.
 fn chunk_len(text: &[u8]) -> usize {
     if text.len() <= CHUNK {
         return text.len();
     }
-    // White space of ASCII is no part of a longer character: the cut is between two.
+    // ASCII white space is never part of a longer character, so the cut is between characters.
     match text[..CHUNK].iter().rposition(is_space) {
         Some(at) => at + 1,
         None => text[CHUNK..]
@@ -301,7 +291,7 @@ fn chunk_len(text: &[u8]) -> usize {
     }
 }
 
-/// Start of the piece that holds the byte `at`.
+/// Returns the start of the piece that contains byte `at`.
 fn piece_start(text: &[u8], at: usize) -> usize {
     text[..at]
         .iter()
@@ -309,19 +299,19 @@ fn piece_start(text: &[u8], at: usize) -> usize {
         .map_or(0, |space| space + 1)
 }
 
-/// `text` up to its first white space; empty when it begins with one.
+/// Returns `text` up to its first white space; empty if `text` begins with white space.
 fn first_piece(text: &str) -> &str {
     let end = text.as_bytes().iter().position(is_space);
     end.map_or(text, |end| &text[..end])
 }
 
-/// The ASCII characters behind which a line must end by UAX #14.
+/// Returns true for the ASCII characters after which UAX #14 requires a line to end.
 #[cfg(feature = "languages")]
 fn is_line_end(c: char) -> bool {
     matches!(c, '\n'..='\r')
 }
 
-/// ASCII white space with the vertical tab, which `u8::is_ascii_whitespace` leaves out.
+/// Returns true for ASCII white space including the vertical tab, which `u8::is_ascii_whitespace` leaves out.
 pub(crate) fn is_space(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

@@ -1,23 +1,23 @@
-//! What the examples that measure the Hamming engine share.
+//! Code shared by the examples that measure the Hamming engine.
 
 use lookalike_hamming::{CostConstants, TableIndex, calibrate};
 use std::time::Instant;
 
-/// The random fingerprint of a number.
+/// Returns a random fingerprint for a number.
 pub(crate) fn word(i: u64) -> u64 {
     let mixed = (i ^ i >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed ^ mixed >> 32
 }
 
-/// Seconds this thread has run on a processor, where the system tells; else those that have passed.
+/// Returns the seconds that this thread has run on a processor if the system tells, else those that have passed.
 pub(crate) fn seconds(started: Instant) -> f64 {
     let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = ran.and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     nanoseconds.map_or(started.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
 }
 
-/// The number at a place of the command line.
+/// Returns the number at a position of the command line.
 pub(crate) fn argument(at: usize, default: usize) -> usize {
     std::env::args()
         .nth(at)
@@ -25,7 +25,7 @@ pub(crate) fn argument(at: usize, default: usize) -> usize {
         .unwrap_or(default)
 }
 
-/// The constants of this machine, with random cache lines of up to so many bytes.
+/// Measures the constants of this machine, with random cache lines within up to `largest` bytes.
 pub(crate) fn calibrated(largest: u64) -> CostConstants {
     let started = Instant::now();
     let sizes: Vec<u64> = (20..34)
@@ -36,22 +36,22 @@ pub(crate) fn calibrated(largest: u64) -> CostConstants {
     calibrate(&mut || started.elapsed().as_secs_f64(), &sizes)
 }
 
-/// Queries that are searched together.
+/// Number of queries that are searched together.
 const GROUP: usize = 64;
 
-/// How fast an index answers.
+/// Speed at which an index answers.
 pub(crate) struct Speed {
-    /// Queries a second of processor time, in groups.
+    /// Queries for each second of processor time, in groups.
     pub(crate) queries: f64,
-    /// Codes found.
+    /// Number of codes found.
     pub(crate) found: usize,
     /// Median of the wall time of single queries, in microseconds.
     pub(crate) median: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of the same times.
     pub(crate) late: f64,
 }
 
-/// Searches most queries in groups, and others, whose memory is as cold, one by one.
+/// Searches most queries in groups and the others, whose memory is just as cold, one by one.
 pub(crate) fn speed(
     index: &TableIndex<u64>,
     queries: &[u64],

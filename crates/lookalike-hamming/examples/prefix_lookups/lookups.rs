@@ -1,10 +1,10 @@
-//! Search for the first entry of a prefix in a sorted table, as the paper has it: by bisection, in O(log n) steps always; or by
-//! interpolation, as if entries were spread evenly (Perl and Reingold 1977), in O(log log n) expected steps on random codes. A
-//! guess that does not halve the range is followed by a halving, so that none takes more than O(log^2 n).
+//! Search for the first entry of a prefix in a sorted table, as in the paper: by bisection, always in O(log n) steps; or by interpolation, as if
+//! entries were spread evenly (Perl and Reingold 1977), in O(log log n) expected steps on random codes. A guess that does not halve the range is
+//! followed by a halving, so that no search takes more than O(log^2 n) steps.
 
 use std::ops::Range;
 
-/// Number of entries less than `target`, which lies in a range, by halving.
+/// Returns the number of entries less than `target`, which lies in a range, by halving.
 pub(crate) fn bisected(
     range: Range<usize>,
     target: u64,
@@ -24,7 +24,7 @@ pub(crate) fn bisected(
     low
 }
 
-/// A range in which the answer lies, and the values just outside of it.
+/// A range that contains the answer, and the values just outside of it.
 struct Bracket {
     low: usize,
     high: usize,
@@ -33,7 +33,7 @@ struct Bracket {
 }
 
 impl Bracket {
-    /// Takes what was read at a place into account; returns true if it is less than `target`.
+    /// Narrows the range by a value that was read at a position; returns true if the value is less than `target`.
     fn narrow(&mut self, at: usize, value: u64, target: u64) -> bool {
         let is_less = value < target;
         match is_less {
@@ -44,10 +44,10 @@ impl Bracket {
     }
 }
 
-/// Number of entries less than `target` of `len` sorted entries.
+/// Returns the number of entries less than `target` among `len` sorted entries.
 ///
-/// Each step guesses a place, and looks on from there in strides of the error that random entries let expect, doubled each time, until
-/// the target lies between two places.
+/// Each step guesses a position, and continues from there in strides of the error to be expected with random entries, doubled each time, until the
+/// target lies between two positions.
 pub(crate) fn interpolated(len: usize, target: u64, mut read: impl FnMut(usize) -> u64) -> usize {
     const FEW: usize = 4;
     let mut bracket = Bracket {
@@ -61,11 +61,10 @@ pub(crate) fn interpolated(len: usize, target: u64, mut read: impl FnMut(usize) 
         let entries = (high - low) as f64;
         let span = bracket.above.saturating_sub(bracket.below).max(1) as f64;
         let share = (target.saturating_sub(bracket.below) as f64 / span).clamp(0.0, 1.0);
-        // How many of the entries lie below the target is binomial: this is its standard deviation.
-        // The guess is off by about that much; looking on in such strides brackets the target in two or three
-        // reads.
+        // The number of entries below the target is binomial, and this is its standard deviation. The guess is off by about that much, so strides of
+        // that length bracket the target in two or three reads.
         let mut stride = (entries * share * (1.0 - share)).sqrt() as usize + 1;
-        // A share of 1 would lie behind the range.
+        // A share of 1 would be after the range.
         let mut at = (low + (share * entries) as usize).min(high - 1);
         let goes_up = bracket.narrow(at, read(at), target);
         loop {

@@ -1,6 +1,5 @@
-//! Prints what the first match in a sorted table costs by bisection and by interpolation (Manku et al. 2007, section 3.1): entries read, and
-//! nanoseconds of processor time, of 2^n fingerprints that are random, and of as many of which sixteen each are within
-//! two bits of one.
+//! Prints the cost of finding the first match in a sorted table by bisection and by interpolation (Manku et al. 2007, section 3.1): entries read, and
+//! nanoseconds of processor time, for 2^n random fingerprints, and for as many in groups of sixteen that are within two bits of one.
 //!
 //! `cargo run --release -p lookalike-hamming --example prefix_lookups -- [n] [queries]`
 

@@ -1,4 +1,4 @@
-//! Reading archives: as a whole in memory, or block by block from a stream.
+//! Reading of archives: as a whole in memory, or block by block from a stream.
 
 use super::super::file_error::{FileError, number, read_or_cut};
 use super::super::huffman::HuffmanDecoder;
@@ -23,7 +23,7 @@ impl ArchiveHeader {
                 magic: "LKAR",
             });
         }
-        // Before the check: the header of another version may have another length.
+        // Compared before the check, because the header of another version may have another length.
         let version = number(&bytes[4..8]) as u32;
         if version != VERSION {
             return Err(FileError::Version {
@@ -53,7 +53,7 @@ impl ArchiveHeader {
     fn decode(&self, block: &[u8], at: u64, out: &mut Vec<u64>) -> Result<(), FileError> {
         let offset = HEADER as u64 + at * self.block_bytes as u64;
         let damaged = |what| FileError::Damaged { offset, what };
-        // Before any bit is decoded: what follows trusts that a writer made this block.
+        // Before any bit is decoded: the code below trusts that a writer made this block.
         if u64::from(block_check(block, at)) != number(&block[..4]) {
             return Err(damaged("the block does not match its check"));
         }
@@ -76,7 +76,7 @@ impl ArchiveHeader {
                     bits.peek() >> (64 - symbol)
                 };
                 bits.at += symbol as usize;
-                // The bit at the position flips, the bits above it stay.
+                // The bit at the position flips, and the bits above it stay.
                 code = (code >> symbol ^ 1) << symbol | below;
             }
             out.push(code);
@@ -91,9 +91,9 @@ struct BitReader<'a> {
 }
 
 impl BitReader<'_> {
-    /// The next 64 bits; zeros beyond the end.
+    /// Returns the next 64 bits, with zeros beyond the end.
     fn peek(&self) -> u64 {
-        // 64 bits that begin within a byte reach into a ninth.
+        // 64 bits that begin within a byte reach into a ninth byte.
         let from = self.bytes.get(self.at / 8..).unwrap_or_default();
         let (high, next) = match from.first_chunk::<9>() {
             Some(nine) => {
@@ -112,7 +112,7 @@ impl BitReader<'_> {
     }
 }
 
-/// An archive in memory, or mapped into it by the caller.
+/// An archive that the caller has in memory or has mapped.
 ///
 /// ```
 /// use lookalike_hamming::{Archive, ArchiveWriter, FingerprintArchiveReader, GapCounts};
@@ -143,11 +143,11 @@ pub struct Archive<'a> {
 }
 
 impl<'a> Archive<'a> {
-    /// Reads header and keys, and checks both; the blocks are checked when they are read.
+    /// Reads the header and the keys, and checks both; blocks are checked when they are read.
     ///
     /// # Errors
     ///
-    /// [`FileError`] when the bytes are not a whole archive of a known version.
+    /// Returns [`FileError`] if the bytes are not a whole archive of a known version.
     pub fn open(bytes: &'a [u8]) -> Result<Self, FileError> {
         let cut = FileError::Cut {
             offset: bytes.len() as u64,
@@ -159,7 +159,7 @@ impl<'a> Archive<'a> {
         let [count_at, blocks_at, check_at] =
             [24, 16, 8].map(|before| bytes.len().saturating_sub(before));
         let blocks = number(&bytes[blocks_at..check_at]);
-        // Nothing is checked yet: the number may be any, and must not overflow.
+        // Nothing is checked yet: the number may be anything, and must not overflow.
         let tail = blocks.checked_mul(8).and_then(|keys| {
             let keys_at = (count_at as u64).checked_sub(keys)?;
             let blocks_end = HEADER as u64 + blocks.checked_mul(header.block_bytes as u64)?;
@@ -192,17 +192,17 @@ impl<'a> Archive<'a> {
         })
     }
 
-    /// The scheme of the fingerprints.
+    /// Returns the scheme of the fingerprints.
     pub fn scheme(&self) -> u64 {
         self.header.scheme
     }
 
-    /// Number of fingerprints, equal ones included.
+    /// Returns the number of fingerprints, including equal ones.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no fingerprints.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -211,7 +211,7 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     ///
-    /// [`FileError::Damaged`] with the place of the first bad block.
+    /// Returns [`FileError::Damaged`] with the offset of the first bad block.
     pub fn for_each(&self, visit: &mut dyn FnMut(u64)) -> Result<(), FileError> {
         let mut decoded = Vec::new();
         for at in 0..self.keys.len() {
@@ -227,8 +227,8 @@ impl<'a> Archive<'a> {
         let block = &self.blocks[at * size..(at + 1) * size];
         let before = out.len();
         self.header.decode(block, at as u64, out)?;
-        // `with_prefix` rests on both: codes ascend, and a block ends with its key.
-        // A check that holds does not prove order: it may have been made by somebody else's program.
+        // `with_prefix` relies on both: codes ascend, and a block ends with its key. A correct check does not prove order, because another program
+        // may have made it.
         let sorted = out[before..].windows(2).all(|two| two[0] <= two[1]);
         if !sorted || out.last() != Some(&self.keys[at]) {
             let offset = (HEADER + at * size) as u64;
@@ -240,12 +240,12 @@ impl<'a> Archive<'a> {
         Ok(())
     }
 
-    /// Visits the fingerprints that share their `bits` leading bits with `prefix`, ascending: the
-    /// keys tell the block of the first, and blocks are decoded until one goes beyond.
+    /// Visits the fingerprints that share their `bits` leading bits with `prefix`, ascending: the keys identify the block of the first one, and
+    /// blocks are decoded until one is beyond the last.
     ///
     /// # Errors
     ///
-    /// [`FileError::Damaged`] with the place of a bad block among those read.
+    /// Returns [`FileError::Damaged`] with the offset of the first bad block that is read.
     pub fn with_prefix(
         &self,
         prefix: u64,
@@ -255,7 +255,7 @@ impl<'a> Archive<'a> {
         let kept = !u64::MAX.checked_shr(bits).unwrap_or(0);
         let (first, last) = (prefix & kept, prefix | !kept);
         let mut decoded = Vec::new();
-        // The key of a block is its last code: all in earlier blocks are less.
+        // The key of a block is its last code, so all codes in earlier blocks are less.
         for at in self.keys.partition_point(|&key| key < first)..self.keys.len() {
             decoded.clear();
             self.decode(at, &mut decoded)?;
@@ -269,7 +269,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Reads an archive in one pass, block by block, without its keys.
+/// Reader of an archive in one pass, block by block, without its keys.
 #[derive(Debug)]
 pub struct FingerprintArchiveReader<R: Read> {
     input: R,
@@ -283,7 +283,7 @@ impl<R: Read> FingerprintArchiveReader<R> {
     ///
     /// # Errors
     ///
-    /// [`FileError`] when it is not that of an archive of a known version.
+    /// Returns [`FileError`] if it is not that of an archive of a known version.
     pub fn new(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
         read_or_cut(&mut input, &mut header, 0)?;
@@ -297,21 +297,21 @@ impl<R: Read> FingerprintArchiveReader<R> {
         })
     }
 
-    /// The scheme of the fingerprints.
+    /// Returns the scheme of the fingerprints.
     pub fn scheme(&self) -> u64 {
         self.header.scheme
     }
 
-    /// Appends the fingerprints of the next block to `out`; false when there was none.
+    /// Appends the fingerprints of the next block to `out`; returns false if there is none.
     ///
     /// # Errors
     ///
-    /// [`FileError`] when the block is damaged or cut off, or reading fails.
+    /// Returns [`FileError`] if the block is damaged or cut off, or reading fails.
     pub fn read_block(&mut self, out: &mut Vec<u64>) -> Result<bool, FileError> {
         let offset = HEADER as u64 + self.blocks * self.block.len() as u64;
         let (start, rest) = self.block.split_at_mut(6);
         read_or_cut(&mut self.input, start, offset)?;
-        // A block has one fingerprint at least, so zero is the end.
+        // A block has at least one fingerprint, so zero is the end.
         if start[4..] == [0; 2] {
             return match start {
                 [0, 0, 0, 0, ..] => Ok(false),

@@ -1,12 +1,12 @@
-//! Items put in the order of their leading bits, a bucket at a time, in memory of a fixed size.
+//! Items brought into the order of their leading bits, bucket by bucket, in memory of a fixed size.
 //!
-//! Stands between the addresses of a chunk and the bitmap that they are looked up in: what lies in one
-//! bucket falls into one stretch of the bitmap, small enough for the second-level cache. Nothing is
-//! counted beforehand: a bucket that is full is emptied at once, so skew costs more visits, not memory.
+//! These buckets are between the addresses of a chunk and the bitmap in which they are looked up: the items of one bucket fall into one stretch of
+//! the bitmap, small enough for the second-level cache. Nothing is counted beforehand: a full bucket is emptied at once, so skew costs more visits
+//! instead of memory.
 
 use super::super::kernel;
 
-/// Items of a cache line.
+/// Number of items in a cache line.
 const LINE: usize = 8;
 
 /// Eight items on their way to their bucket.
@@ -18,33 +18,33 @@ struct BucketLine([u64; LINE]);
 #[derive(Debug, Default)]
 pub(super) struct QueryBuckets {
     lines: Vec<BucketLine>,
-    /// Items in each bucket, those in its line included.
+    /// Number of items in each bucket, including those in its line.
     counts: Vec<u32>,
     whole: WholeLines,
 }
 
-/// The items of all buckets that left their line.
+/// The items of all buckets that have left their line.
 #[derive(Debug, Default)]
 struct WholeLines {
-    /// All buckets, each of `capacity` items, from the first whole cache line on.
+    /// All buckets, each of `capacity` items, starting at the first whole cache line.
     items: Vec<u64>,
     from: usize,
     capacity: usize,
 }
 
 impl QueryBuckets {
-    /// Gets ready for about `items` items in 2^`digit_bits` buckets.
+    /// Prepares for about `items` items in 2^`digit_bits` buckets.
     pub(super) fn prepare(&mut self, digit_bits: u32, items: usize) {
         let buckets = 1 << digit_bits;
         self.lines.resize(buckets, BucketLine([0; LINE]));
         self.counts.clear();
         self.counts.resize(buckets, 0);
-        // A quarter more than the mean: evenly spread items fit without being emptied midway.
+        // A quarter more than the mean, so that evenly spread items fit without being emptied midway.
         let capacity = (items / buckets * 5 / 4 + 8 * LINE).next_multiple_of(LINE);
         self.whole.prepare(buckets, capacity);
     }
 
-    /// Adds items, each with its bucket; hands a bucket that is full to `empty`.
+    /// Adds items, each with its bucket; passes a bucket to `empty` when it is full.
     #[inline(always)]
     pub(super) fn extend(
         &mut self,
@@ -53,12 +53,11 @@ impl QueryBuckets {
     ) {
         let (lines, counts) = (self.lines.as_mut_slice(), self.counts.as_mut_slice());
         for (bucket, item) in items {
-            // The capacity is a multiple of a line: a bucket can be full only when its line is.
+            // The capacity is a multiple of a line, so a bucket can only be full when its line is.
             let count = counts[bucket];
             let line = &mut lines[bucket];
-            // Software write combining: eight items gather in a line that stays in the first-level cache, and
-            // leave it as one store past the caches. Written one by one, each item would fetch a line of its
-            // bucket, and thousands of buckets miss the TLB.
+            // Software write combining: eight items are collected in a line that stays in the first-level cache, and leave it as one store past the
+            // caches. Written one by one, each item would fetch a line of its bucket, and thousands of buckets miss the TLB.
             line.0[count as usize % LINE] = item;
             counts[bucket] = count + 1;
             if count as usize % LINE == LINE - 1 && self.whole.add(bucket, count, line) {
@@ -68,14 +67,14 @@ impl QueryBuckets {
         }
     }
 
-    /// Hands every bucket to `empty`, in order.
+    /// Passes every bucket to `empty`, in order.
     pub(super) fn finish(&mut self, empty: &mut impl FnMut(usize, &[u64])) {
         kernel::end_streaming();
         for (bucket, (count, line)) in self.counts.iter_mut().zip(&self.lines).enumerate() {
             let count = std::mem::take(count) as usize;
             let start = self.whole.start(bucket);
             let whole = count - count % LINE;
-            // What has not filled its line stands behind the whole lines of its bucket.
+            // Items that have not filled their line go after the whole lines of their bucket.
             let waiting = &line.0[..count % LINE];
             self.whole.items[start + whole..start + count].copy_from_slice(waiting);
             empty(bucket, self.whole.bucket(bucket, count));
@@ -86,16 +85,16 @@ impl QueryBuckets {
 impl WholeLines {
     fn prepare(&mut self, buckets: usize, capacity: usize) {
         self.capacity = capacity;
-        // A line more, so that the first bucket can begin at a cache line.
+        // One line more, so that the first bucket can begin at a cache line.
         let wanted = buckets * capacity + LINE;
         if self.items.len() < wanted {
-            // The old list goes first: there may be no room for both.
+            // Free the old list first, because there may be no room for both.
             self.items = Vec::new();
-            // Fresh pages are zero already: nothing is written twice.
+            // Fresh pages are already zero, so nothing is written twice.
             self.items = vec![0; wanted];
             kernel::claim_huge_pages(&mut self.items);
         }
-        // Stores past the caches want whole lines of memory, wherever the allocator put the list.
+        // Stores past the caches need whole lines of memory, wherever the allocator put the list.
         let beyond_line = self.items.as_ptr().addr() % 64 / size_of::<u64>();
         self.from = (LINE - beyond_line) % LINE;
     }
@@ -109,7 +108,7 @@ impl WholeLines {
         &self.items[self.start(bucket)..][..count]
     }
 
-    /// Takes a line whose last item has the number `last` in its bucket; whether the bucket is full then.
+    /// Takes a line whose last item has the number `last` in its bucket; returns true if the bucket is then full.
     #[inline(never)]
     fn add(&mut self, bucket: usize, last: u32, line: &BucketLine) -> bool {
         let count = last as usize + 1;

@@ -1,10 +1,10 @@
-//! The filter before the tables of a batch join: what one half of a code looks like when some query is near in that half.
+//! The filter in front of the tables of a batch join: the values that one half of a code takes if a query is near in that half.
 //!
-//! A code is let through when its address, some bits of the half, is marked. Marks stand in words of 64 bits, either each
-//! address at a bit of its own, or, where few are marked, spread by a hash: it chooses a word and three bits of it (a blocked
-//! Bloom filter: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), which takes a quarter of
-//! the memory and lets one code in four hundred through that is not marked. Words that fit the second-level cache are looked up as the codes come; more of them a
-//! stretch at a time, with the addresses in the order of their stretches ([`QueryBuckets`]).
+//! A code passes if its address, some bits of the half, is marked. Marks are in words of 64 bits. Either each address has its own bit or, if few are
+//! marked, a hash spreads them: it chooses a word and three bits in it (a blocked Bloom filter: Putze, Sanders, Singler, "Cache-, hash- and
+//! space-efficient Bloom filters", 2007), which takes a quarter of the memory and lets one in four hundred unmarked codes pass. Words that fit the
+//! second-level cache are looked up in the order of the codes; larger ones a stretch at a time, with the addresses in the order of their stretches
+//! ([`QueryBuckets`]).
 
 use super::super::build::BuildAddressing;
 use super::super::code::{Code, Word};
@@ -15,7 +15,7 @@ use super::super::kernel::{self, FilterKind};
 use super::super::table::xor_masks;
 use super::buckets::QueryBuckets;
 
-/// Marks what a half of a code looks like when some query is near in that half.
+/// A filter that marks the values that a half of a code takes if a query is near in that half.
 #[derive(Clone, Debug)]
 pub(super) struct QueryFilter<W> {
     addressing: BuildAddressing<W>,
@@ -29,33 +29,33 @@ pub(super) struct FilterShape {
     kind: FilterKind,
     /// Bits of an address, 6 to 32.
     address_bits: u32,
-    /// Words, as a power of two.
+    /// Number of words, as a power of two.
     word_bits: u32,
 }
 
-/// Words of a stretch that fits the second-level cache beside what streams by, as a power of two: 256 KiB.
+/// Number of words in a stretch, as a power of two: 256 KiB, which fit the second-level cache beside the codes that stream past.
 const STRETCH_BITS: u32 = 15;
-/// Most stretches, as a power of two.
+/// Maximum number of stretches, as a power of two.
 const MOST_DIGIT_BITS: u32 = 12;
-/// Addresses that are put in order at a time when words are filled.
+/// Number of addresses that are put in order at a time when words are filled.
 const MARKS: usize = 1 << 22;
-/// Codes whose addresses are taken together: they stay in the first-level cache.
+/// Number of codes whose addresses are computed together, few enough to stay in the first-level cache.
 const LOT: usize = 1 << 9;
-/// Filters that let more than this share of random codes through do not pay.
+/// Share of random codes that a filter may let pass; with more it does not pay.
 const LEAST_USE: f64 = 0.25;
-/// About what it costs to search for a code that is let through, to set a mark, and to read a byte of words, in nanoseconds.
+/// Approximate cost of searching for a code that passes, of setting a mark, and of reading a byte of words, in nanoseconds.
 const SEARCH_NS: f64 = 200.0;
 const MARK_NS: f64 = 5.0;
 const BYTE_NS: f64 = 0.125;
 
-/// The halves of a code, and the errors that one of them keeps to.
+/// Returns the halves of a code, and the number of errors that each tolerates, such that every near pair keeps to one of them.
 pub(super) fn half_budgets(bits: u32, radius: u32) -> Vec<(u128, u32)> {
-    // Halves rather than thirds: for k = 3 the neighbourhood of one error in 32 bits has 33 members. With
-    // thirds one of them would still bear an error, in fewer bits, and a third filter would be read.
+    // Halves rather than thirds: for k = 3, one error in 32 bits has a neighbourhood of 33 members. With thirds, one of them would also have to
+    // tolerate an error, in fewer bits, and a third filter would be read.
     let low = low_mask(bits / 2);
     let high = low_mask(bits) & !low;
-    // By the pigeonhole principle: with t errors tolerated in one half and u in the other, a pair that both
-    // halves miss has t + 1 + u + 1 = radius + 1 errors or more.
+    // By the pigeonhole principle: if one half tolerates t errors and the other u, a pair that both halves miss has at least t + 1 + u + 1 = radius +
+    // 1 errors.
     match radius.checked_sub(1) {
         None => vec![(high, 0)],
         Some(errors) => vec![(high, errors - errors / 2), (low, errors / 2)],
@@ -63,8 +63,8 @@ pub(super) fn half_budgets(bits: u32, radius: u32) -> Vec<(u128, u32)> {
 }
 
 impl FilterShape {
-    /// The cheapest filter for distinct `queries` in at most half of `filter_bytes`, read once for every `block` of
-    /// `stream` codes; `None` when none is of use.
+    /// Returns the cheapest filter for distinct `queries` in at most half of `filter_bytes`, which is read once for every `block` of `stream` codes;
+    /// `None` if none is worthwhile.
     pub(super) fn cheapest(
         queries: u64,
         budget: u32,
@@ -77,7 +77,7 @@ impl FilterShape {
         let most = (filter_bytes / 2 / 8).checked_ilog2()?;
         let all = (6..=half_bits.min(32)).flat_map(|address_bits| {
             let spread = (0..=most).map(move |word_bits| (FilterKind::BlockedBloom, word_bits));
-            // A word has the bits of 64 addresses.
+            // A word has one bit for each of 64 addresses.
             let each = std::iter::once((FilterKind::Bitmap, address_bits - 6));
             spread.chain(each).map(move |(kind, word_bits)| Self {
                 kind,
@@ -91,8 +91,8 @@ impl FilterShape {
             let read = 8.0 * 2_f64.powi(shape.word_bits as i32) * BYTE_NS / block as f64;
             let made = marks * MARK_NS / stream as f64;
             (marks <= stream as f64 && passed <= LEAST_USE)
-                // Nanoseconds a code of the stream: the search of what passes by mistake, the words that are
-                // read through, the marks that are set once.
+                // Nanoseconds for each code of the stream: searching for those that pass by mistake, reading through the words, and setting the marks
+                // once.
                 .then_some((passed * SEARCH_NS + read + made, shape))
         };
         let fitting = all.filter(|shape| shape.word_bits <= most);
@@ -104,13 +104,13 @@ impl FilterShape {
         queries as f64 * neighbours(self.address_bits, budget) as f64
     }
 
-    /// The share of random codes that a filter with so many marks lets through, or a bit more.
+    /// Estimates the share of random codes that a filter with this many marks lets pass, rounded up a little.
     fn passed(self, marks: f64) -> f64 {
         let marked = marks / 2_f64.powi(self.address_bits as i32);
         let mistaken = match self.kind {
             FilterKind::Bitmap => 0.0,
             FilterKind::BlockedBloom => {
-                // The third moment of a Poisson distribution: three bits for each of the marks of a word, as if all differed.
+                // The third moment of a Poisson distribution: three bits for each mark of a word, as if all were different.
                 let load = marks / 2_f64.powi(self.word_bits as i32);
                 27.0 * (load.powi(3) + 3.0 * load.powi(2) + load) / 64_f64.powi(3)
             }
@@ -124,7 +124,7 @@ impl FilterShape {
 }
 
 impl<W: Word> QueryFilter<W> {
-    /// Marks the halves of `queries` within `budget` errors.
+    /// Creates a filter that marks all values within `budget` errors of the halves of `queries`.
     pub(super) fn new<C: Code<Word = W>>(
         queries: &[C],
         balance: &BitBalance,
@@ -133,8 +133,7 @@ impl<W: Word> QueryFilter<W> {
         shape: FilterShape,
     ) -> Self {
         let mut words = vec![0_u64; shape.words()];
-        // Before the first mark: marks fall anywhere, and with small pages each would miss the TLB as well as
-        // the cache.
+        // Before the first mark: marks fall anywhere, and with small pages each would miss the TLB as well as the cache.
         kernel::claim_huge_pages(&mut words);
         let mut filter = Self {
             addressing: BuildAddressing::new(balance.best(half, shape.address_bits)),
@@ -153,20 +152,20 @@ impl<W: Word> QueryFilter<W> {
         size_of_val(self.words.as_slice())
     }
 
-    /// Leading bits of a place in the words by which items are put in order.
+    /// Returns the number of leading bits of a position in the words by which items are put in order.
     fn digit_bits(&self) -> u32 {
         let beyond = self.words.len().ilog2().saturating_sub(STRETCH_BITS);
         beyond.min(MOST_DIGIT_BITS)
     }
 
-    /// Marks what is near the queries, a stretch of words at a time.
+    /// Marks the neighbourhood of each query, a stretch of words at a time.
     fn mark<const BLOOM: bool, C: Code<Word = W>>(&mut self, queries: &[C], xor_masks: &[u32]) {
         let (bits, digit_bits) = (self.addressing.address_bits, self.digit_bits());
         let stretch = self.words.len() >> digit_bits;
         let (addressing, words) = (self.addressing, &mut self.words);
         let mut buckets = QueryBuckets::default();
         let marks = queries.len().saturating_mul(xor_masks.len());
-        // A bucket is emptied when it is full: any number of marks takes the memory of so many.
+        // A bucket is emptied when it is full, so any number of marks takes at most the memory of this many.
         buckets.prepare(digit_bits, marks.min(MARKS));
         let mut empty = |bucket: usize, items: &[u64]| {
             kernel::insert::<BLOOM>(&mut words[bucket * stretch..][..stretch], items);
@@ -174,15 +173,14 @@ impl<W: Word> QueryFilter<W> {
         for query in queries {
             let address = addressing.bucket(query.word());
             let near = xor_masks.iter().map(|&mask| address ^ u64::from(mask));
-            // Marks are made around the queries, so that a code of the stream costs one look-up, not one for
-            // each neighbour.
+            // The neighbours of the queries are marked, so that a code of the stream costs one lookup instead of one for each neighbour.
             let items = near.map(|near| kernel::filter_item::<BLOOM>(near, bits, digit_bits));
             buckets.extend(items, &mut empty);
         }
         buckets.finish(&mut empty);
     }
 
-    /// Appends the positions of the codes of `block`, at most 2^24, that the filter lets through, in any order.
+    /// Appends the positions of the codes of `block` that pass the filter, in any order. A block has at most 2^24 codes.
     pub(super) fn pass<C: Code<Word = W>>(
         &self,
         block: &[C],
@@ -229,7 +227,7 @@ impl<W: Word> QueryFilter<W> {
         buckets.finish(&mut look_up);
     }
 
-    /// As [`QueryFilter::pass`] where all words are one stretch: what is looked up stays in the first-level cache.
+    /// Does the same as [`QueryFilter::pass`] if all words are one stretch: the addresses stay in the first-level cache.
     fn pass_in_lots<const BLOOM: bool, C: Code<Word = W>>(
         &self,
         block: &[C],
@@ -247,7 +245,7 @@ impl<W: Word> QueryFilter<W> {
         }
     }
 
-    /// Writes the addresses of at most a lot of codes to `out`.
+    /// Writes the addresses of at most [`LOT`] codes to `out`.
     #[inline]
     fn addresses<C: Code<Word = W>>(&self, codes: &[C], out: &mut [u64; LOT]) {
         let (mask, bits) = (
@@ -256,7 +254,7 @@ impl<W: Word> QueryFilter<W> {
         );
         let shift = mask.trailing_zeros();
         let out = out.iter_mut().zip(codes);
-        // Bits that stand together need no PEXT: a shift and a mask take them.
+        // Contiguous bits need no PEXT: a shift and a mask extract them.
         if bits < 64 && mask >> shift == low_mask(bits) {
             let low = low_mask(bits) as u64;
             return out.for_each(|(out, code)| *out = code.word().above(shift) & low);
@@ -300,7 +298,7 @@ mod tests {
             Some((FilterKind::BlockedBloom, 32 * MIB))
         );
         assert_eq!(cheapest(1 << 20, 1, 1 << 20), None);
-        // One address in eight is marked: a bit each is better than a hash.
+        // One address in eight is marked: a bit for each is better than a hash.
         assert_eq!(
             cheapest(1 << 20, 2, 1 << 30),
             Some((FilterKind::Bitmap, 512 * MIB))

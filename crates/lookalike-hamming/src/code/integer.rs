@@ -1,4 +1,4 @@
-//! The machine integers that tables pack and compare: their bits and bytes.
+//! The machine integers that tables pack and compare, with operations on their bits and bytes.
 
 use super::super::kernel::{bits, memory};
 use super::sealed::Sealed;
@@ -27,21 +27,21 @@ pub trait Integer:
     /// The word with no bit set.
     const ZERO: Self;
 
-    /// The low bits of `mask`; a design's masks always fit.
+    /// Returns the low bits of `mask`; a design's masks always fit.
     fn from_u128(mask: u128) -> Self;
-    /// The word as the low bits of a `u128`.
+    /// Returns the word as the low bits of a `u128`.
     fn to_u128(self) -> u128;
-    /// Number of set bits: 0 to [`Integer::BITS`].
+    /// Returns the number of set bits, from 0 to [`Integer::BITS`].
     fn ones(self) -> u32;
-    /// The bits of the word at the set positions of `mask`, moved together to the low end.
+    /// Returns the bits of the word at the set positions of `mask`, moved together to the low end.
     fn extract(self, mask: Self) -> Self;
-    /// The inverse of [`Integer::extract`]: the low bits spread to the set positions of `mask`.
+    /// Inverts [`Integer::extract`]: spreads the low bits to the set positions of `mask`.
     fn deposit(self, mask: Self) -> Self;
-    /// `address` above the low `rest_bits` bits of `rest`; `rest` has no others.
+    /// Joins `address` above the low `rest_bits` bits of `rest`, which has no others set.
     fn joined(address: u64, rest: Self, rest_bits: u32) -> Self;
-    /// The bits above the low `rest_bits`, of which there are at most 64.
+    /// Returns the bits above the low `rest_bits`, of which there are at most 64.
     fn above(self, rest_bits: u32) -> u64;
-    /// The low `bits` bits.
+    /// Returns the low `bits` bits.
     fn low(self, bits: u32) -> Self;
     /// Writes the low `out.len()` bytes, little-endian; `out` is at most as wide as the word.
     fn write(self, out: &mut [u8]);
@@ -49,13 +49,13 @@ pub trait Integer:
     fn write_wide(self, width: usize, out: &mut [u8]);
     /// Appends the low `width` bytes.
     fn append(self, width: usize, out: &mut Vec<u8>);
-    /// Writes eight words to `out[at..]`, past the caches when they are a cache line.
+    /// Writes eight words to `out[at..]`, past the caches if they are a cache line.
     fn stream_line(out: &mut [Self], at: usize, line: &[Self; 8]) {
         out[at..at + 8].copy_from_slice(line);
     }
     /// Reads `bytes` as a little-endian number; `bytes` is at most as wide as the word.
     fn read(bytes: &[u8]) -> Self;
-    /// Reads the `width` bytes from a place of some bytes on, where those behind them are there as well mostly.
+    /// Reads the `width` bytes at `place`; fastest if enough bytes follow for a whole word, as they mostly do.
     fn read_at(bytes: &[u8], place: usize, width: usize) -> Self;
 }
 
@@ -82,8 +82,7 @@ macro_rules! integer {
 
             #[inline]
             fn extract(self, mask: Self) -> Self {
-                // Two instructions where the processor has PEXT; else a step for each run of ones in the mask,
-                // of which designs have few.
+                // Two instructions if the processor has PEXT, otherwise a step for each run of ones in the mask, of which designs have few.
                 $extract(self, mask)
             }
 
@@ -94,7 +93,7 @@ macro_rules! integer {
 
             #[inline]
             fn joined(address: u64, rest: Self, rest_bits: u32) -> Self {
-                // Without an address, the rest has the whole width, by which nothing can be shifted.
+                // Without an address, the rest has the whole width, and a shift by the whole width is not possible.
                 (address as Self).checked_shl(rest_bits).unwrap_or(0) | rest
             }
 
@@ -105,7 +104,7 @@ macro_rules! integer {
 
             #[inline]
             fn low(self, bits: u32) -> Self {
-                // A shift by the whole width is refused: then all bits are low.
+                // A shift by the whole width returns `None`: then all bits are low.
                 self & !Self::MAX.checked_shl(bits).unwrap_or(0)
             }
 
@@ -116,7 +115,7 @@ macro_rules! integer {
 
             #[inline]
             fn write_wide(self, width: usize, out: &mut [u8]) {
-                // One store of fixed size, wherever the word fits: a copy of any size is a call.
+                // One store of fixed size wherever the word fits, because a copy of variable size is a call.
                 match out.first_chunk_mut() {
                     Some(whole) => *whole = self.to_le_bytes(),
                     None => self.write(&mut out[..width]),
@@ -125,7 +124,7 @@ macro_rules! integer {
 
             #[inline]
             fn append(self, width: usize, out: &mut Vec<u8>) {
-                // A store of fixed size and a cut are much faster than a copy of any size.
+                // A store of fixed size and a truncation are much faster than a copy of variable size.
                 out.extend_from_slice(&self.to_le_bytes());
                 out.truncate(out.len() - (size_of::<$type>() - width));
             }
@@ -139,7 +138,7 @@ macro_rules! integer {
 
             #[inline(always)]
             fn read_at(bytes: &[u8], place: usize, width: usize) -> Self {
-                // Near the end of a list only; elsewhere one load and a mask are much faster than a copy of any size.
+                // Only near the end of a list; elsewhere one load and a mask are much faster than a copy of variable size.
                 #[cold]
                 fn read_last(bytes: &[u8], place: usize, width: usize) -> $type {
                     <$type>::read(&bytes[place..place + width])
@@ -172,11 +171,11 @@ integer!(u128, extract_wide, deposit_wide, {});
 fn extract_wide(word: u128, mask: u128) -> u128 {
     let low = bits::extract(word as u64, mask as u64);
     let high = bits::extract((word >> 64) as u64, (mask >> 64) as u64);
-    // PEXT takes 64 bits: what the high half gives stands above what the low half gave.
+    // PEXT takes 64 bits, so the bits of the high half are put above those of the low half.
     u128::from(low) | shifted(high, (mask as u64).count_ones())
 }
 
-/// `high << by`, for any `by` up to 64.
+/// Returns `high << by`, for any `by` up to 64.
 fn shifted(high: u64, by: u32) -> u128 {
     u128::from(high) << by
 }

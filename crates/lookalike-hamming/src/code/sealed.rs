@@ -1,6 +1,6 @@
-//! Closes the traits of this engine, so that their contracts can grow.
+//! Seals the traits of this crate, so that their contracts can grow.
 
-/// Keeps other crates from implementing a trait.
+/// Prevents other crates from implementing a trait.
 pub trait Sealed {}
 
 impl Sealed for u32 {}

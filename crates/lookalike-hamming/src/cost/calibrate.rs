@@ -1,4 +1,4 @@
-//! Measures [`CostConstants`] on this machine, with a clock that the caller brings.
+//! Measuring of [`CostConstants`] on this machine, with a clock that the caller provides.
 
 use super::super::code::Word;
 use super::super::design::Design;
@@ -9,8 +9,7 @@ use super::super::layout::Layout;
 use super::{CostConstants, DesignCosts};
 use std::hint::black_box;
 
-/// Measures the constants of one core; takes a second or two, and the memory of the largest working
-/// set in `working_sets` (bytes; ascending).
+/// Measures the constants of one core. Takes a second or two, and the memory of the largest working set in `working_sets` (bytes; ascending).
 ///
 /// `clock` returns seconds from any origin. The library itself reads no clock.
 pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> CostConstants {
@@ -20,8 +19,8 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> CostCo
     let line_ns = line_ns.collect();
     let scanned_code_ns = scan(clock);
     let (shorter, longer) = (probe(clock, 64), probe(clock, 128));
-    // The difference is free of what a probe costs by itself; noise may make it negative, or too large.
-    // By difference, as all constants here: whatever both measurements share drops out.
+    // By difference, as for all constants here: the cost that both measurements share, such as that of the probe itself, drops out. Noise may make it
+    // negative, or too large.
     let entry_ns = ((longer - shorter) / 64.0).clamp(0.0, shorter / 64.0);
     let fitted = CostConstants {
         query_ns: 0.0,
@@ -59,7 +58,7 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> CostCo
     }
 }
 
-/// An entry of a table that is built.
+/// Measures the building of one entry of a table.
 fn build(clock: &mut dyn FnMut() -> f64) -> f64 {
     const CODES: u64 = 1 << 20;
     let codes: Vec<u64> = (1..=CODES).map(random).collect();
@@ -78,10 +77,10 @@ fn random(i: u64) -> u64 {
     mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Codes of the index that queries are measured on: larger than the nearest caches, and quickly built.
+/// Number of codes in the index on which queries are measured: larger than the nearest caches, and built quickly.
 const CODES: u64 = 1 << 19;
 
-/// Two tables that tolerate an error each.
+/// Two tables that each tolerate an error.
 fn error_tolerant() -> Family {
     let half = BlockGroup {
         errors: 1,
@@ -96,9 +95,9 @@ fn exact() -> Family {
     Family::exact_groups(&[(1, 4), (1, 4)])
 }
 
-/// Costs of a table of a query and of a probe, out of two searches: one with many probes of each table, one with tables
-/// that have a single probe beside. `others` prices what the rest of a query costs, which is memory and entries; what a
-/// query takes beyond all parts, such as branches that go astray and results that are handed over, is in these two.
+/// Measures the costs of a table in a query and of a probe, from two searches: one with many probes of each table, and one that also has tables with
+/// a single probe. `others` prices the rest of a query, which is memory and entries. These two constants include the time that a query takes beyond
+/// all parts, such as for mispredicted branches and the passing of results.
 fn table_and_probe(
     clock: &mut dyn FnMut() -> f64,
     layout: Layout,
@@ -114,21 +113,21 @@ fn table_and_probe(
     solve(&own, &other)
 }
 
-/// Costs of a table and of a probe, neither below zero, out of a query with many probes of few tables and one with few of many.
+/// Computes the costs of a table and of a probe, neither below zero, from a query with many probes of few tables and one with few probes of many.
 fn solve(own: &MeasuredQuery, other: &MeasuredQuery) -> (f64, f64) {
     let (few, many_probes, a) = (own.tables, own.probes, own.ns);
     let (many, few_probes, b) = (other.tables, other.probes, other.ns);
     // a = few t + many_probes p, b = many t + few_probes p.
-    // Cramer's rule for two equations. The denominator is far from zero, since one search has many probes of
-    // few tables and the other few of many.
+    // Cramer's rule for two equations. The denominator is far from zero, because one search has many probes of few tables and the other few probes of
+    // many.
     let probe_ns = (a * many - b * few) / (many_probes * many - few_probes * few);
     let probe_ns = probe_ns.clamp(0.0, a / many_probes);
-    // Where probes cost it all, rounding may leave less than nothing.
+    // If probes take all the time, rounding may leave a negative rest.
     let table_ns = ((a - many_probes * probe_ns) / few).max(0.0);
     (table_ns, probe_ns)
 }
 
-/// Cost of a packed table of a query that probes each table once.
+/// Measures the cost of a packed table in a query that probes each table once.
 fn single_probe_table(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -> f64 {
     let own = own_part(clock, exact(), CODES, Layout::Packed, others);
     own.map_or(CostConstants::default().single_probe_ns, |own| {
@@ -136,8 +135,8 @@ fn single_probe_table(clock: &mut dyn FnMut() -> f64, others: &CostConstants) ->
     })
 }
 
-/// Costs of a table of cache-line buckets of a query that probes each table once, and of a bucket that does not fit its line: out of a
-/// search where hardly any bucket does not, and one where every fifth does not.
+/// Measures the costs of a table of cache-line buckets in a query that probes each table once, and of a bucket that does not fit its line: from a
+/// search in which hardly any bucket overflows, and one in which every fifth does.
 fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -> (f64, f64) {
     let searches = [CODES / 2, CODES];
     let [Some(few), Some(many)] =
@@ -147,7 +146,7 @@ fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -
         return (default.bucket_single_probe_ns, default.overflow_ns);
     };
     let apart = many.overflow_share - few.overflow_share;
-    // Noise must make it neither negative nor more than the whole query.
+    // Noise must not make it negative, or more than the whole query.
     let overflow_ns = ((many.ns - few.ns) / apart).clamp(0.0, many.ns / many.overflow_share);
     (
         (few.ns - few.overflow_share * overflow_ns) / few.tables,
@@ -155,7 +154,7 @@ fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -
     )
 }
 
-/// Cost of a query beside what other constants price, and its work.
+/// Cost of a query that other constants do not price, and its work.
 struct MeasuredQuery {
     tables: f64,
     probes: f64,
@@ -177,12 +176,12 @@ fn own_part(
         tables: design.tables().len() as f64,
         probes: costs.probes,
         overflow_share: costs.overflows_per_query,
-        // Where memory seems to take it all, a part is left.
+        // If memory seems to take all the time, a part is left.
         ns: (measured - costs.query_ns).max(measured / 4.0),
     })
 }
 
-/// Nanoseconds of a query of an index, none of which is asked twice: what a query touches is no nearer than it is for others.
+/// Measures the nanoseconds of a query of an index. No query is repeated, so that its memory is not in the caches from an earlier run.
 fn search(
     clock: &mut dyn FnMut() -> f64,
     design: &Design,
@@ -193,7 +192,7 @@ fn search(
     const GROUP: usize = 64;
     let codes: Vec<u64> = (1..=codes).map(random).collect();
     let index = TableIndex::build(&codes, design, layout).ok()?;
-    // Every second query finds something, which takes its time as well.
+    // Every second query finds something, which also takes time.
     let near = |i: usize| codes[i * (codes.len() / (TIMINGS * QUERIES))] ^ 1 << 5 ^ 1 << 40;
     let far = |i: usize| random(1 << 40 | i as u64);
     let queries = 0..TIMINGS * QUERIES;
@@ -210,21 +209,21 @@ fn search(
     }))
 }
 
-/// Shortest of five timings.
+/// Returns the shortest of five timings.
 fn best(clock: &mut dyn FnMut() -> f64, units: usize, work: &mut dyn FnMut()) -> f64 {
     timings(clock, units, work).fold(f64::INFINITY, f64::min)
 }
 
 const TIMINGS: usize = 5;
 
-/// Median of five timings. Not the shortest: other users of the memory are there when it is searched, too.
+/// Returns the median of five timings. Not the shortest, because other users of the memory are also there during a search.
 fn typical(clock: &mut dyn FnMut() -> f64, units: usize, work: &mut dyn FnMut()) -> f64 {
     let mut all: Vec<f64> = timings(clock, units, work).collect();
     all.sort_by(f64::total_cmp);
     all[all.len() / 2]
 }
 
-/// Five timings, in nanoseconds for each of `units`.
+/// Returns five timings, in nanoseconds for each of `units`.
 fn timings(
     clock: &mut dyn FnMut() -> f64,
     units: usize,
@@ -237,8 +236,8 @@ fn timings(
     })
 }
 
-/// A line of a query that probes at every flip of one bit: its lines are powers of two apart, which crowds the sets of
-/// caches and page tables more than lines anywhere, and asked for one query before they are read.
+/// Measures a line of a query that probes at every flip of one bit. Such lines are powers of two apart, which crowds the sets of caches and page
+/// tables more than random lines do, and they are prefetched one query before they are read.
 fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
     const QUERIES: usize = 8_000;
     let bits = (bytes / 64).max(2).ilog2();
@@ -250,7 +249,7 @@ fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
     let flips: Vec<usize> = std::iter::once(0)
         .chain((0..bits).map(|bit| 1 << bit))
         .collect();
-    // The high bits of a product depend on all bits of its factors, the low ones do not.
+    // The high bits of a product depend on all bits of its factors; the low ones do not.
     let base = |query: usize| (random(query as u64 + 1) >> (64 - bits)) as usize;
     let mut from = 0;
     typical(clock, QUERIES * flips.len(), &mut || {
@@ -285,7 +284,7 @@ fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
     })
 }
 
-/// A probe of a bucket of `load` entries of five bytes, in the nearest caches.
+/// Measures a probe of a bucket of `load` entries of five bytes, in the nearest caches.
 fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
     const BUCKETS: u32 = 64;
     const ROUNDS: u32 = 4_000;
@@ -367,7 +366,7 @@ mod tests {
             now
         };
         let constants = calibrate(&mut clock, &[1 << 12, 1 << 16]);
-        // Every work takes a millisecond by this clock.
+        // All work takes a millisecond by this clock.
         let per_line = |bits: u32| 1e6 / (8_000.0 * f64::from(1 + bits));
         assert_eq!(constants.line_ns.len(), 2);
         assert!(
@@ -377,7 +376,7 @@ mod tests {
                 .all(|(size, ns)| (ns - per_line((size / 64.0).log2() as u32)).abs() < 1e-6)
         );
         assert!((constants.scanned_code_ns - 1e6 / f64::from(1 << 20)).abs() < 1e-6);
-        // Long and short probes took the same time, and so did searches with many and few of them.
+        // Long and short probes took the same time, and so did searches with many and with few of them.
         assert!(constants.entry_ns.abs() < 1e-6);
         let search = 1e6 / f64::from(1 << 14);
         for ns in [

@@ -1,4 +1,4 @@
-//! The tables of an index, built one after the other from a source that is read again for each.
+//! Building of an index's tables, one after the other, from a source that is read again for each.
 
 use super::super::build::{BuildError, CodeSource, buckets};
 use super::super::code::{Code, Integer};
@@ -14,12 +14,12 @@ use super::super::threads::on_each;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildLimits {
-    /// Memory for sorting, beside the tables. With less than eight bytes a 64-bit code the source is
-    /// read several times for each table.
+    /// Memory for sorting in addition to the tables, in bytes. With less than eight bytes for each 64-bit code, the source is read several times for
+    /// each table.
     pub scratch_bytes: usize,
-    /// Tables that are built at the same time, each with its share of the memory; at least one.
+    /// Number of tables that are built at the same time, each with its share of the memory; at least one.
     pub threads: usize,
-    /// Least bytes of a rank, for tests of what only billions of codes need.
+    /// Minimum bytes of a rank, to test code that only billions of codes need.
     #[doc(hidden)]
     pub rank_bytes: u32,
 }
@@ -35,14 +35,14 @@ impl Default for BuildLimits {
 }
 
 impl BuildLimits {
-    /// Sets the memory for sorting, beside the tables.
+    /// Sets the memory for sorting in addition to the tables, in bytes.
     #[must_use]
     pub fn scratch_bytes(mut self, scratch_bytes: usize) -> Self {
         self.scratch_bytes = scratch_bytes;
         self
     }
 
-    /// Sets how many tables are built at the same time, at least one.
+    /// Sets the number of tables that are built at the same time, at least one.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -50,9 +50,9 @@ impl BuildLimits {
     }
 }
 
-/// A table is probed at no more addresses than this.
+/// Maximum number of addresses at which a table is probed.
 pub(in super::super) const MOST_PROBES: u64 = 1 << 20;
-/// Codes that are looked at to judge the bits.
+/// Number of codes in the sample that judges the bits.
 const SAMPLE: usize = 1 << 16;
 
 /// Facts about the codes that are needed before the first table is built.
@@ -74,7 +74,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         let (mut count, mut sample) = (0_usize, Vec::<C>::new());
         source.replay(&mut |codes| {
             count += codes.len();
-            // How many codes will come is not known yet: the sample is of the first chunks.
+            // The number of codes is not known yet, so the sample is taken from the first chunks.
             let step = (codes.len() / SAMPLE).max(1);
             let room = SAMPLE.saturating_sub(sample.len());
             sample.extend(codes.iter().step_by(step).take(room));
@@ -90,7 +90,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         })
     }
 
-    /// The same facts about the same codes, read in another way.
+    /// Keeps these facts, but reads the same codes from another source.
     pub(in super::super) fn reading<T: CodeSource<C> + ?Sized>(
         self,
         source: &'a T,
@@ -105,14 +105,14 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         }
     }
 
-    /// Bytes of a rank: enough for all codes, and for the ids beside them.
+    /// Returns the bytes of a rank: enough for all codes, and for their ids.
     pub(in super::super) fn rank_bytes(&self) -> RankBytes {
         let needed = RankBytes::of_count(self.count as u64);
         let forced = RankBytes::new(self.limits.rank_bytes.into());
         forced.map_or(needed, |forced| forced.max(needed))
     }
 
-    /// Codes of the source, equal ones included.
+    /// Returns the number of codes of the source, including equal ones.
     pub(in super::super) fn count(&self) -> usize {
         self.count
     }
@@ -123,10 +123,10 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         };
         let threads = self.limits.threads.clamp(1, keys.len());
         let limits = self.limits;
-        // The first by itself, with all threads: the others need the number of distinct codes that it finds.
+        // The first table is built by itself, with all threads, because the others need the number of distinct codes that it finds.
         let mut tables = vec![self.first_table(first, limits)?];
         let distinct = tables[0].len() as u64;
-        // Each table by itself in a thread.
+        // Each of the others is built by one thread.
         let each = BuildLimits {
             scratch_bytes: limits.scratch_bytes / threads,
             threads: 1,
@@ -146,8 +146,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         Ok(tables)
     }
 
-    /// The table that finds out how many distinct codes there are; made again, smaller, when they
-    /// are far fewer than was thought.
+    /// Builds the table that finds the number of distinct codes. It is built again, smaller, if they are far fewer than assumed.
     pub(in super::super) fn first_table(
         &self,
         key: &TableKey,
@@ -155,8 +154,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
     ) -> Result<ProbeTable<C::Word>, BuildError> {
         let table = self.table(key, self.count as u64, limits)?;
         let distinct = table.len();
-        // The address was chosen for four times the codes or more: most buckets would be empty, and their
-        // directory larger than the entries.
+        // The address was chosen for at least four times as many codes: most buckets would be empty, and their directory larger than the entries.
         if distinct < self.count / 4 {
             self.table(key, distinct as u64, limits)
         } else {
@@ -177,7 +175,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         if probes > MOST_PROBES {
             return Err(BuildError::TooManyProbes(probes));
         }
-        // Of the bits of the key, the best balanced number the buckets; the others are stored, and compared.
+        // The best balanced bits of the key address the buckets; the others are stored, and compared.
         let address = self.balance.best(key.mask, geometry.address_bits);
         let unit = match self.layout {
             Layout::CacheLineBuckets => {

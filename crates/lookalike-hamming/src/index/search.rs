@@ -1,8 +1,8 @@
 //! A search as a stream of tasks.
 //!
-//! A task is some probes (query, table, xor masks); tasks move through stages some probes apart: ask for the directory entry,
-//! in dense tables for the unary directory, find the buckets and ask for their entries, compare. So the memory always has a dozen or
-//! two requests in flight, for single queries as for groups.
+//! A task is some probes (query, table, xor masks). Tasks move through stages that are some probes apart: prefetch the directory entry, in dense
+//! tables also the unary directory, find the buckets and prefetch their entries, compare. So there are always a dozen or two memory requests in
+//! flight, for single queries as for groups.
 
 use super::super::Effort;
 use super::super::code::{Code, Integer, Word};
@@ -19,32 +19,32 @@ pub(super) struct IndexSearch<'a, 'v, C: Code> {
     pub(super) effort: Effort,
 }
 
-/// Some probes of one query in one table, on their way.
+/// Some probes of one query in one table.
 #[derive(Clone, Copy, Default)]
 struct SearchTask<W> {
     query: u32,
     table: u32,
-    /// Number of the piece of the table's xor masks.
+    /// Index of the piece of the table's xor masks.
     piece: u32,
     /// Bucket of the query itself.
     bucket: u32,
-    /// Its stored bits.
+    /// Stored bits of the query.
     needle: W,
-    /// Start of the ranges of this task among all, once it is located.
+    /// Start of the ranges of this task among all ranges, once it is located.
     at: usize,
-    /// Probes of the search up to and with this task.
+    /// Number of probes of the search up to and including this task.
     probes: u64,
 }
 
-/// Probes that are made between two stages of another.
+/// Number of probes that are made between two stages of another.
 const APART: u64 = 12;
-/// Tasks on their way: each has a probe at least, and a stage is behind the one before by [`APART`] probes and a task.
+/// Maximum number of unfinished tasks: each has at least one probe, and a stage is behind the one before by [`APART`] probes and a task.
 const RING: usize = 64;
-/// Entry ranges on their way: [`APART`], those of the task before them, of the one after, and what a task that does not fit
-/// before the end leaves there.
+/// Maximum number of unfinished entry ranges: [`APART`], those of the task before them, those of the one after, and the slots that a task leaves
+/// empty if it does not fit before the end.
 const RANGES: usize = 4 * PIECE;
 
-/// The tasks of a search, which move through four stages: made, unary directory asked for, located, compared.
+/// The tasks of a search, which move through four stages: made, unary directory requested, located, compared.
 struct TaskPipeline<W> {
     tasks: [SearchTask<W>; RING],
     made: usize,
@@ -52,7 +52,7 @@ struct TaskPipeline<W> {
     located: usize,
     compared: usize,
     ranges: [EntryRange; RANGES],
-    /// Place of the next ranges.
+    /// Position of the next ranges.
     free: usize,
 }
 
@@ -73,19 +73,19 @@ impl<W: Word> TaskPipeline<W> {
         &self.tasks[number % RING]
     }
 
-    /// Probes of the first so many tasks.
+    /// Returns the number of probes of the first `tasks` tasks.
     fn probes(&self, tasks: usize) -> u64 {
         tasks
             .checked_sub(1)
             .map_or(0, |last| self.task(last).probes)
     }
 
-    /// Returns true if a task is at least `apart` probes before the end of the first `tasks` tasks, and among them.
+    /// Returns true if a task is one of the first `tasks` tasks and at least `apart` probes before their end.
     fn is_due(&self, number: usize, tasks: usize, apart: u64) -> bool {
         number < tasks && self.task(number).probes + apart <= self.probes(tasks)
     }
 
-    /// Room for the ranges of the next task, which are as many as its xor masks.
+    /// Returns the position for the ranges of the next task, one for each of its xor masks.
     fn room(&mut self, xor_masks: usize) -> usize {
         if self.free + xor_masks > RANGES {
             self.free = 0;
@@ -97,12 +97,12 @@ impl<W: Word> TaskPipeline<W> {
 }
 
 impl<C: Code> IndexSearch<'_, '_, C> {
-    /// Searches each of these tables for each of these queries.
+    /// Searches each of these pairs of a query and a table.
     pub(super) fn run(&mut self, tasks: impl Iterator<Item = (usize, usize)>) {
         let mut line = TaskPipeline::new();
         for (query, number) in tasks {
             let (word, table) = (self.queries[query].word(), &self.index.tables[number]);
-            // Once a query and table; every probe is this number with some bits flipped.
+            // Once for each query and table; every probe is this number with some bits flipped.
             let bucket = table.addressing.bucket(word) as u32;
             let needle = word.extract(table.addressing.rest);
             for piece in 0..table.pieces() {
@@ -122,15 +122,15 @@ impl<C: Code> IndexSearch<'_, '_, C> {
                 self.advance(&mut line, APART);
             }
         }
-        // Nothing follows that could hide the latency of the last tasks: each stage is made at once.
+        // Nothing follows that could hide the latency of the last tasks, so each stage is made at once.
         self.advance(&mut line, 0);
         self.effort.probes = line.probes(line.made);
     }
 
-    /// Moves every task on that is `apart` probes before those of the stage it comes from.
+    /// Advances every task that is `apart` probes before the last ones of the stage that it leaves.
     fn advance(&mut self, line: &mut TaskPipeline<C::Word>, apart: u64) {
         let tables = &self.index.tables;
-        // Stages move on in the order of tasks, so that a plain ring holds all of them.
+        // Stages advance in the order of tasks, so a plain ring holds all of them.
         while line.unary_asked < line.made {
             let task = line.task(line.unary_asked);
             let table = &tables[task.table as usize];
@@ -142,7 +142,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
             }
             line.unary_asked += 1;
         }
-        // Without a unary directory, a task is located once its directory is there.
+        // Without a unary directory, a task can be located once its directory has arrived.
         while line.is_due(line.located, line.unary_asked, apart) {
             let SearchTask {
                 table,
@@ -160,7 +160,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
             );
             line.tasks[line.located % RING].at = at;
             line.located += 1;
-            // Before more are located, whose ranges would overwrite those that wait to be compared.
+            // Compare before more are located, whose ranges would overwrite those that wait.
             while line.is_due(line.compared, line.located, APART) {
                 self.compare(line);
             }
@@ -170,14 +170,14 @@ impl<C: Code> IndexSearch<'_, '_, C> {
         }
     }
 
-    /// The last stage, of the next task.
+    /// Runs the last stage of the next task.
     fn compare(&mut self, line: &mut TaskPipeline<C::Word>) {
         let task = *line.task(line.compared);
         line.compared += 1;
         let index = self.index;
         let table = &index.tables[task.table as usize];
-        // No list of what was found is kept: whether an earlier table finds a code follows from the bits in
-        // which it differs. A search allocates nothing, and its memory does not grow with its hits.
+        // No list of results is kept: whether an earlier table finds a code follows from the bits in which it differs. A search allocates nothing,
+        // and its memory does not grow with its hits.
         let earlier = &index.tables[..task.table as usize];
         let query = self.queries[task.query as usize].word();
         let visit = &mut self.visit;

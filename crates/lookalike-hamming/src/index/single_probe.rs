@@ -1,25 +1,25 @@
-//! Tables that a query probes once each: all its probes as one loop.
+//! Search of tables that a query probes once each, with all its probes in one loop.
 //!
-//! Where a table tolerates no error, a query has one probe of it, and the bookkeeping of a stream of tasks (`index`) would
-//! cost more than the probe. Here a few queries at a time, a *wave*, pass three stages: their buckets are numbered and asked
-//! for; what lies behind these (entries of packed tables, what does not fit a line) is asked for; entries are compared. A
-//! stage of one wave is made while the memory that the next stage of the wave before needs is on its way.
+//! If a table tolerates no error, a query probes it once, and the bookkeeping of a stream of tasks (`index`) would cost more than the probe. Here a
+//! few queries at a time, a *wave*, pass three stages: their buckets are computed and prefetched; the memory behind these (entries of packed tables,
+//! entries that do not fit a line) is prefetched; entries are compared. A stage of one wave runs while the memory that the next stage of the wave
+//! before needs is on its way.
 //!
-//! The loop is a [`Kernel`] as a whole, so that its stages are made of the instructions of the processor: a call for each of
-//! twenty probes would cost as much as the probe.
+//! The whole loop is a [`Kernel`], so that its stages are compiled for the instructions of the processor: a call for each of twenty probes would cost
+//! as much as the probe.
 
 use super::super::code::Integer;
 use super::super::kernel::{Kernel, ScanLine, ScanPacked, ScanRun, Vector, each_hit};
 use super::super::table::{AddressSplit, SingleProbeTable};
 
-/// Probes of a wave, at most: as many lines as a processor fetches at a time, or twice that.
+/// Maximum number of probes in a wave: as many lines as a processor fetches at a time, or twice that.
 const WAVE: usize = 32;
 
-/// Receiver of what is found: number of the query, code, distance.
+/// Receiver of results: index of the query, code, distance.
 pub(in super::super) type Found<'v, W> = &'v mut dyn FnMut(usize, W, u32);
 
-/// A search of 1 to [`MOST_TABLES`](super::super::table::MOST_TABLES) tables that a query probes once each. Returns how many entries were compared. What is found for
-/// one query comes together.
+/// A search of 1 to [`MOST_TABLES`](super::super::table::MOST_TABLES) tables that a query probes once each. Returns the number of entries compared.
+/// The results of one query come together.
 pub(in super::super) struct SingleProbeSearch<'a, 'v, W, T> {
     pub(in super::super) tables: &'a [T],
     pub(in super::super) queries: &'a [W],
@@ -36,10 +36,9 @@ impl<W: Integer, T: SingleProbeTable<W>> Kernel<W> for SingleProbeSearch<'_, '_,
             tables: self.tables,
             queries: self.queries,
             radius: self.radius,
-            // At least one, since there are `MOST_TABLES` = 20 tables at most.
+            // At least one, because there are at most `MOST_TABLES` = 20 tables.
             per_wave: WAVE / self.tables.len(),
-            // Numbered in the first stage and read up to the third: three waves have some. Places are those of
-            // two.
+            // Written in the first stage and read up to the third, so three waves have buckets. Places only last for two.
             buckets: [[0; WAVE]; 3],
             places: [[T::Place::default(); WAVE]; 2],
         };
@@ -58,26 +57,26 @@ impl<W: Integer, T: SingleProbeTable<W>> Kernel<W> for SingleProbeSearch<'_, '_,
     }
 }
 
-/// The probes on their way: those of three waves, which follow one another.
+/// The unfinished probes: those of three consecutive waves.
 struct ProbePipeline<'a, W, T: SingleProbeTable<W>> {
     tables: &'a [T],
     queries: &'a [W],
     radius: u32,
-    /// Queries of a wave.
+    /// Number of queries in a wave.
     per_wave: usize,
     buckets: [[u32; WAVE]; 3],
     places: [[T::Place; WAVE]; 2],
 }
 
 impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
-    /// The queries of a wave; none behind the last.
+    /// Returns the queries of a wave; none after the last.
     #[inline(always)]
     fn queries(&self, wave: usize) -> &'a [W] {
         let start = (wave * self.per_wave).min(self.queries.len());
         &self.queries[start..self.queries.len().min(start + self.per_wave)]
     }
 
-    /// The first stage.
+    /// Runs the first stage of a wave.
     #[inline(always)]
     fn prefetch<V: Vector<W>>(&mut self, vector: V, wave: usize) {
         let mut at = 0;
@@ -91,7 +90,7 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
         }
     }
 
-    /// The second stage.
+    /// Runs the second stage of a wave.
     #[inline(always)]
     fn locate(&mut self, wave: usize) {
         let mut at = 0;
@@ -103,7 +102,7 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
         }
     }
 
-    /// The third stage.
+    /// Runs the third stage of a wave.
     #[inline(always)]
     fn compare<V: Vector<W>>(&self, vector: V, wave: usize, found: Found<'_, W>) -> u64 {
         let (mut compared, mut at) = (0, 0);
@@ -112,8 +111,8 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
                 let (bucket, place) = (self.buckets[wave % 3][at], self.places[wave % 2][at]);
                 at += 1;
                 let width = table.width();
-                // Made here, not in the first stage: a PEXT takes three cycles, and the needles of three waves
-                // would take twice the room of their bucket numbers.
+                // Computed here instead of in the first stage: a PEXT takes three cycles, and the needles of three waves would take twice the room of
+                // their bucket numbers.
                 let needle = vector.extract(query, table.split().rest);
                 let mut part = 0;
                 while let Some(run) = table.run(bucket, place, part) {
@@ -131,10 +130,10 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
                             let place = run.place;
                             ScanRun { place, entries }.run(vector)
                         }
-                        // An overflow that has 64 bytes up to its end is taken for a line as well: its entries
-                        // stand at the start, and two vectors hold them all.
+                        // An overflow that has at least 64 bytes up to its end is also treated as a line: its entries are at the start, and two
+                        // vectors hold them all.
                         Some(line) => ScanLine::new(line, entries).run(vector),
-                        // Few, which begin anywhere in their line: a vector would reach into the next.
+                        // A few entries that begin anywhere in their line: a vector would reach into the next line.
                         None => ScanPacked {
                             bytes: &run.bytes[run.place..],
                             ..entries
@@ -158,18 +157,18 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
     }
 }
 
-/// A probe that finds something.
+/// A probe that has hits.
 struct SingleProbe<'a, W, T> {
     query: W,
     number: usize,
     bucket: u32,
     table: &'a T,
-    /// The tables before that one.
+    /// The tables before this one.
     earlier: &'a [T],
 }
 
 impl<W: Integer, T: SingleProbeTable<W>> SingleProbe<'_, W, T> {
-    /// Emits the entries of `run` that are hits, but for those that an earlier table finds.
+    /// Emits the entries of `run` that are hits, except those that an earlier table finds.
     #[inline(always)]
     fn emit<V: Vector<W>>(self, vector: V, hits: u64, run: &[u8], found: Found<'_, W>) {
         let AddressSplit { address, rest } = self.table.split();
@@ -179,7 +178,7 @@ impl<W: Integer, T: SingleProbeTable<W>> SingleProbe<'_, W, T> {
             let entry = W::read_at(run, at * width, width);
             let word = bucket | vector.deposit(entry, rest);
             let apart = word ^ self.query;
-            // A table without a budget finds what agrees with the query in its whole address.
+            // A table without a budget finds the codes that agree with the query in its whole address.
             let finds = |table: &T| apart & table.split().address == W::ZERO;
             if !self.earlier.iter().any(finds) {
                 found(self.number, word, apart.ones());

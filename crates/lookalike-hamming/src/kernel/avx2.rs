@@ -10,17 +10,17 @@ pub(super) struct Avx2(());
 impl Avx2 {
     /// # Safety
     ///
-    /// The processor has these instructions.
+    /// The processor must have these instructions.
     #[inline(always)]
     pub(super) unsafe fn new() -> Self {
         Self(())
     }
 
-    /// The ones in each lane, by look-up of nibbles: there is no instruction for them. Two shuffles a vector, on the one port
-    /// that shuffles, are two cycles for four words; POPCNT takes one cycle a word.
+    /// Counts the ones in each lane by looking up nibbles, because there is no instruction for it. Two shuffles per vector, on the only port that
+    /// shuffles, take two cycles for four words; POPCNT takes one cycle per word.
     #[inline(always)]
     fn ones(self, x: __m256i) -> __m256i {
-        // SAFETY: a value of this type is the proof that the instructions are there.
+        // SAFETY: a value of this type proves that the instructions are there.
         unsafe {
             let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
                 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
@@ -37,14 +37,13 @@ impl Avx2 {
 
 const LANES: usize = 4;
 
-/// Shuffles that spread four packed entries, loaded as their first and their last 16 bytes, over the lanes: by width less four.
+/// Shuffles that spread four packed entries, loaded as their first and their last 16 bytes, over the lanes; indexed by width less four.
 static SPREADS: [[u8; 32]; 5] = [spread(4), spread(5), spread(6), spread(7), spread(8)];
 
 const fn spread(width: usize) -> [u8; 32] {
-    // A byte with its top bit set is a zero of the result.
+    // A byte with its top bit set gives a zero in the result.
     let mut order = [0x80; 32];
-    // Places within each 16-byte load: the second load ends with the last entry, so its two entries are counted
-    // from its end.
+    // Positions within each 16-byte load: the second load ends with the last entry, so its two entries are counted from its end.
     let firsts = [0, width, 16 - 2 * width, 16 - width];
     let mut at = 0;
     while at < LANES * width {
@@ -55,7 +54,7 @@ const fn spread(width: usize) -> [u8; 32] {
     order
 }
 
-/// Masks for a load of the first lanes: those from four less their number on.
+/// Masks for a load of the first n lanes: the four from 4 - n on.
 static FIRST: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
 impl Vector<u64> for Avx2 {
@@ -83,8 +82,7 @@ impl Vector<u64> for Avx2 {
 
     #[inline(always)]
     fn packed_lanes(width: usize, left: usize) -> usize {
-        // Four entries of fewer than four bytes are shorter than one load of 16; none of a word has more than
-        // eight.
+        // Four entries of fewer than four bytes are shorter than one load of 16, and no entry of a word has more than eight bytes.
         if (4..=8).contains(&width) && left >= LANES {
             LANES
         } else {
@@ -97,8 +95,7 @@ impl Vector<u64> for Avx2 {
         let (group, order) = (&bytes[..LANES * width], &SPREADS[width - 4]);
         // SAFETY: a group is 4 * width >= 16 bytes, of which the first and the last 16 are read; an order is 32 bytes.
         unsafe {
-            // VPSHUFB moves bytes within halves of 16 only: the first half gets the bytes of the first two
-            // entries, the second those of the last two.
+            // VPSHUFB only moves bytes within halves of 16: the first half gets the bytes of the first two entries, the second those of the last two.
             let first = _mm_loadu_si128(group.as_ptr().cast());
             let last = _mm_loadu_si128(group.as_ptr().add(LANES * width - 16).cast());
             let order = _mm256_loadu_si256(order.as_ptr().cast());
@@ -111,7 +108,7 @@ impl Vector<u64> for Avx2 {
         // SAFETY: the instructions are there.
         let beyond = unsafe {
             let apart = self.ones(_mm256_xor_si256(lanes, needles));
-            // AVX2 compares lanes for greater only, so the mask is that of the lanes beyond the radius.
+            // AVX2 only compares lanes for greater, so the mask has the lanes beyond the radius.
             let limit = _mm256_set1_epi64x(radius.into());
             _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(apart, limit)))
         };
@@ -133,8 +130,8 @@ impl Vector<u64> for Avx2 {
 
     #[inline(always)]
     fn select(self, word: u64, n: u32) -> u32 {
-        // PDEP moves a single one to the n-th set bit, TZCNT tells where that is, and 64 when there is none
-        // (Pandey, Bender, Johnson, "A fast x86 implementation of select", 2017).
+        // PDEP moves a single one to the n-th set bit, and TZCNT gives its position, or 64 if there is none (Pandey, Bender, Johnson, "A fast x86
+        // implementation of select", 2017).
         self.deposit(1 << n, word).trailing_zeros()
     }
 }

@@ -1,4 +1,4 @@
-//! Eight words of AVX-512, whose ones are counted by VPOPCNTDQ or, without it, by look-up.
+//! Eight words of AVX-512, whose ones are counted by VPOPCNTDQ or, without it, by lookup.
 
 use super::address_filter::{PAYLOAD_BITS, select_one_by_one};
 use super::bits::low_ones;
@@ -8,21 +8,21 @@ use super::vector::Vector;
 use super::windows::{NearWindows, WINDOW};
 use std::arch::x86_64::*;
 
-/// The instructions of AVX-512 F, BW, DQ and VL and those of AVX2 and before; with `POPCNT`, VPOPCNTDQ besides.
+/// The instructions of AVX-512 F, BW, DQ and VL and those up to AVX2; with `POPCNT`, VPOPCNTDQ as well.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512<const POPCNT: bool>(());
 
 const LANES: usize = 8;
 
-/// Shuffles that spread eight packed entries over the 64-bit lanes of a vector: first four dwords for each
-/// 128-bit lane, which then hold the bytes of two entries, then those bytes in place.
+/// Shuffles that spread eight packed entries over the 64-bit lanes of a vector: the first brings four dwords to each 128-bit lane, which then holds
+/// the bytes of two entries; the second brings those bytes into place.
 struct Spread {
     dwords: [u32; 16],
     bytes: [u8; 64],
 }
 
 impl Spread {
-    /// `at[lane]` is the position in the loaded vector of the first byte of entry `2 * lane`.
+    /// Creates the shuffles. `at[lane]` is the position in the loaded vector of the first byte of entry `2 * lane`.
     const fn new(width: usize, at: [usize; 4]) -> Self {
         let mut spread = Self {
             dwords: [0; 16],
@@ -32,15 +32,13 @@ impl Spread {
         while lane < 4 {
             let mut i = 0;
             while i < 4 {
-                // Lanes beyond the last entry of a line wrap around: they hold garbage, which the number of
-                // entries masks off.
+                // Lanes beyond the last entry of a line wrap around: they hold garbage, which is masked off by the number of entries.
                 spread.dwords[4 * lane + i] = (at[lane] / 4 + i) as u32 & 15;
                 i += 1;
             }
             let mut byte = 0;
             while byte < width {
-                // For all widths, `at % 4 + 2 * width` is at most 16: the four dwords of a lane hold both its
-                // entries.
+                // For all widths, `at % 4 + 2 * width` is at most 16, so the four dwords of a lane hold both its entries.
                 let from = at[lane] % 4 + byte;
                 spread.bytes[16 * lane + byte] = from as u8;
                 spread.bytes[16 * lane + 8 + byte] = (from + width) as u8;
@@ -51,14 +49,14 @@ impl Spread {
         spread
     }
 
-    /// For eight entries loaded as their first and their last 32 bytes.
+    /// Creates the shuffles for eight entries loaded as their first and their last 32 bytes.
     const fn of_group(width: usize) -> Self {
         let mut at = [0; 4];
         let mut lane = 0;
         while lane < 4 {
             let first = 2 * width * lane;
-            // Lanes 0 and 1 end at byte 4 * width <= 32, lanes 2 and 3 begin at 4 * width >= 8 * width - 32:
-            // the entries of each lie in one of the two loads.
+            // Lanes 0 and 1 end at byte 4 * width <= 32, and lanes 2 and 3 begin at 4 * width >= 8 * width - 32, so the entries of each lane are in
+            // one of the two loads.
             let in_low_half = first + 2 * width <= 32;
             at[lane] = if in_low_half {
                 first
@@ -70,7 +68,7 @@ impl Spread {
         Self::new(width, at)
     }
 
-    /// For the entries `8 * group..` of one line.
+    /// Creates the shuffles for the entries `8 * group..` of one line.
     const fn of_line(width: usize, group: usize) -> Self {
         let first = 8 * width * group;
         Self::new(
@@ -85,7 +83,7 @@ impl Spread {
     }
 }
 
-/// By width less four.
+/// Shuffles of a group of eight, indexed by width less four.
 static GROUP_SPREADS: [Spread; 5] = [
     Spread::of_group(4),
     Spread::of_group(5),
@@ -94,7 +92,7 @@ static GROUP_SPREADS: [Spread; 5] = [
     Spread::of_group(8),
 ];
 
-/// By width less four, and group.
+/// Shuffles of a line, indexed by width less four, and group.
 static LINE_SPREADS: [[Spread; 2]; 5] = [
     [Spread::of_line(4, 0), Spread::of_line(4, 1)],
     [Spread::of_line(5, 0), Spread::of_line(5, 1)],
@@ -106,17 +104,17 @@ static LINE_SPREADS: [[Spread; 2]; 5] = [
 impl<const POPCNT: bool> Avx512<POPCNT> {
     /// # Safety
     ///
-    /// The processor has these instructions.
+    /// The processor must have these instructions.
     #[inline(always)]
     pub(super) unsafe fn new() -> Self {
         Self(())
     }
 
-    /// The ones in each lane. VPOPCNTDQ counts eight words in three cycles, and begins with another eight in each; the look-up of
-    /// nibbles takes eight instructions, two of which go to the one port that shuffles.
+    /// Counts the ones in each lane. VPOPCNTDQ counts eight words in three cycles, and starts with another eight in each cycle; the lookup of nibbles
+    /// takes eight instructions, two of which use the only port that shuffles.
     #[inline(always)]
     fn ones(self, x: __m512i) -> __m512i {
-        // SAFETY: a value of this type is the proof that the instructions are there.
+        // SAFETY: a value of this type proves that the instructions are there.
         unsafe {
             if POPCNT {
                 return _mm512_popcnt_epi64(x);
@@ -133,8 +131,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         }
     }
 
-    /// Packed entries over the lanes: one shuffle across the vector by dwords, one inside its quarters by bytes. A single shuffle
-    /// by bytes across the vector is VBMI's, which the oldest processors with AVX-512 lack.
+    /// Spreads packed entries over the lanes: one shuffle across the vector by dwords, one within its quarters by bytes. A single shuffle by bytes
+    /// across the vector belongs to VBMI, which the oldest processors with AVX-512 lack.
     #[inline(always)]
     fn spread(self, loaded: __m512i, how: &Spread) -> __m512i {
         // SAFETY: both tables are 64 bytes, and the instructions are there.
@@ -160,7 +158,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
 
     #[inline(always)]
     fn load(self, words: &[u64]) -> __m512i {
-        // Lanes that the mask leaves out are not touched, even where a page ends.
+        // Masked lanes are not touched, even at the end of a page.
         let kept = low_ones(words.len()) as u8;
         // SAFETY: the mask keeps the load within the words.
         unsafe { _mm512_maskz_loadu_epi64(kept, words.as_ptr().cast()) }
@@ -177,8 +175,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
 
     #[inline(always)]
     fn load_packed(self, bytes: &[u8], width: usize, _: usize) -> __m512i {
-        // Two loads that overlap: one of 64 bytes would read beyond the group, and beyond the last page of a
-        // table.
+        // Two overlapping loads: one of 64 bytes would read beyond the group, and perhaps beyond the last page of a table.
         let group = &bytes[..LANES * width];
         // SAFETY: a group is 8 * width >= 32 bytes, of which the first and the last 32 are read.
         let loaded = unsafe {
@@ -201,8 +198,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
     fn near(self, lanes: __m512i, needles: __m512i, radius: u32) -> u64 {
         // SAFETY: the instructions are there.
         unsafe {
-            // XOR and VPCMPUQ take a cycle or three; the count between them is what the level decides (see
-            // `ones`).
+            // XOR and VPCMPUQ take one to three cycles; the level decides on the count between them (see `ones`).
             let apart = self.ones(_mm512_xor_si512(lanes, needles));
             _mm512_cmple_epu64_mask(apart, _mm512_set1_epi64(radius.into())).into()
         }
@@ -210,7 +206,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
 
     #[inline(always)]
     fn near_words(self, words: &[u64], needles: __m512i, radius: u32) -> u64 {
-        // The mask goes into the comparison: lanes that are not loaded are zero, which may be near the needle.
+        // The mask is part of the comparison, because lanes that are not loaded are zero, which may be near the needle.
         let kept = low_ones(words.len()) as u8;
         // SAFETY: the instructions are there.
         unsafe {
@@ -244,7 +240,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
-        // An entry of more than 57 bits may reach into a ninth byte, which a gather of eight does not bring.
+        // An entry of more than 57 bits may reach into a ninth byte, which a gather of eight does not load.
         let gathered = (1..=WORD_BITS).contains(&table.entry_bits) && table.entries.len() >= 8;
         if !POPCNT || !gathered {
             return table.probe_one_by_one(probes, needle, hit);
@@ -272,17 +268,17 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
     }
 }
 
-/// Probes whose entries are gathered at a time.
+/// Number of probes whose entries are gathered at a time.
 const PROBES: usize = 32;
-/// Entries of a bucket that are gathered; those beyond are compared one by one.
+/// Number of entries of a bucket that are gathered; further ones are compared one by one.
 const GATHERED: usize = 4;
 
-// The forms of their own of the kernels that gather.
+// Separate forms of the kernels that gather.
 impl<const POPCNT: bool> Avx512<POPCNT> {
-    /// The entries of all probes in one list, of which eight at a time are gathered and compared: buckets hold one entry on
-    /// average, and a loop over so few would be mispredicted at every second bucket.
+    /// Lists the entries of all probes, and gathers and compares them eight at a time: buckets hold one entry on average, and a loop over so few
+    /// would be mispredicted at every second bucket.
     ///
-    /// The table has entries of 1 to 57 bits, and eight bytes of them at least.
+    /// The table must have entries of 1 to 57 bits, and at least eight bytes of them.
     #[inline(always)]
     fn probe_gathered(
         self,
@@ -299,26 +295,24 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         let (mut compared, bits) = (0, table.entry_bits as u64);
         let groups = xor_masks.chunks(PROBES).zip(probes.ranges.chunks(PROBES));
         for (xor_masks, ranges) in groups {
-            // Eight more than can be listed, since the last eight are read whole.
+            // Eight more than can be listed, because the last eight are read whole.
             let mut places = [0_u64; PROBES * GATHERED + 8];
             let mut owners = [0_u8; PROBES * GATHERED + 8];
             let mut listed = 0;
             for (at, (&mask, range)) in xor_masks.iter().zip(ranges).enumerate() {
-                // Masks ascend by value, not by their ones: a query with a smaller radius skips some of them on
-                // the way.
+                // Masks ascend by value, not by their number of ones: a query with a smaller radius skips some of them on the way.
                 let Some(left) = radius.checked_sub(mask.count_ones()) else {
                     continue;
                 };
-                // The bits in which the entries begin.
+                // The bit at which the first entry begins.
                 let first = range.first * bits;
                 compared += u64::from(range.count);
-                // All four are written, and those that there are kept.
+                // All four are written, and the list only grows by those that exist.
                 let four = [first, first + bits, first + 2 * bits, first + 3 * bits];
                 places[listed..listed + GATHERED].copy_from_slice(&four);
                 owners[listed..listed + GATHERED].copy_from_slice(&[at as u8; GATHERED]);
                 listed += range.count.min(GATHERED as u32) as usize;
-                // With one entry on average, 4 buckets in 1000 have more than four: this branch is predicted
-                // well.
+                // With one entry per bucket on average, 4 buckets in 1000 have more than four, so this branch is predicted well.
                 if range.count > GATHERED as u32 {
                     let rest = EntryRange {
                         first: range.first + GATHERED as u64,
@@ -328,19 +322,18 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 }
             }
             for start in (0..listed).step_by(8) {
-                // Always there: the list has eight more than can be listed.
+                // Always there, because the list has eight slots more than can be listed.
                 let eight = places[start..].first_chunk().unwrap_or(&[0; 8]);
-                // With the whole radius, which is the same for all eight. What a mask costs is left to the few
-                // that pass.
+                // With the whole radius, which is the same for all eight. The bits of the masks are checked for the few that pass.
                 let (mut near, entries) = self.near_entries(table, eight, needle, radius);
-                // What stands behind the list is left over from buckets of fewer than four entries.
+                // Lanes after the end of the list are left over from buckets of fewer than four entries.
                 near &= low_ones(listed - start) as u8;
                 while near != 0 {
                     let lane = near.trailing_zeros() as usize;
                     near &= near - 1;
-                    // The owner tells of which probe an entry is: lists of several buckets share a vector.
+                    // The owner is the probe of an entry, because several buckets share a vector.
                     let (mask, entry) = (xor_masks[owners[start + lane] as usize], entries[lane]);
-                    // By now without what the mask costs.
+                    // Now the bits of the mask count, too.
                     if (entry ^ needle).count_ones() + mask.count_ones() <= radius {
                         hit(bucket ^ mask, entry);
                     }
@@ -350,8 +343,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         compared
     }
 
-    /// Mask of those of eight entries that are within `radius` of `needle`, and these entries, of which the bits are given in which they
-    /// begin. Bits beyond the table are taken for those of its last eight bytes. The table has entries of 1 to 57 bits, and eight bytes of them at least.
+    /// Returns a mask of those of eight entries that are within `radius` of `needle`, and the entries. `places` are the bits at which they begin;
+    /// those beyond the table are replaced by the last eight bytes. The table must have entries of 1 to 57 bits, and at least eight bytes of them.
     #[inline(always)]
     fn near_entries(
         self,
@@ -361,15 +354,14 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         radius: u32,
     ) -> (u8, [u64; 8]) {
         let bits = table.entry_bits;
-        // Its eight bytes are the last, or before.
+        // The last bit position whose eight bytes are inside the table.
         let last = (table.entries.len() - 8) * 8;
-        // SAFETY: the list is 64 bytes; place <= last, so that the first byte of an entry is no more than eight bytes before the end.
+        // SAFETY: the list is 64 bytes; place <= last, so the first byte of an entry is at least eight bytes before the end.
         let entries = unsafe {
             let places = _mm512_loadu_si512(places.as_ptr().cast());
-            // Lanes without an entry may be anything, and so may ranks of a crafted directory: this keeps the
-            // gather inside.
+            // Lanes without an entry may hold anything, and so may ranks of a crafted directory: this keeps the gather inside.
             let places = _mm512_min_epu64(places, _mm512_set1_epi64(last as i64));
-            // An entry begins at any bit: the gather takes the byte of its first bit, the shift the rest.
+            // An entry begins at any bit: the gather starts at the byte of its first bit, and the shift drops the bits before it.
             let shifts = _mm512_and_si512(places, _mm512_set1_epi64(7));
             let bytes = _mm512_srli_epi64::<3>(places);
             let found = _mm512_i64gather_epi64::<1>(bytes, table.entries.as_ptr().cast());
@@ -386,8 +378,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         (near, out)
     }
 
-    /// Marks of eight items looked up at a time: items are in the order of their stretch, whose words are in the cache, so that a
-    /// gather takes little more than eight loads, and there is no branch on what is marked.
+    /// Looks up the marks of eight items at a time: items are in the order of their stretch, whose words are in the cache, so a gather takes little
+    /// more than eight loads, and there is no branch on the marks.
     #[inline(always)]
     fn select_gathered<const BLOOM: bool>(
         self,
@@ -399,8 +391,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         let (groups, rest) = items.as_chunks::<LANES>();
         let mut kept = 0;
         for group in groups {
-            // SAFETY: a group is 64 bytes; places are at most the last of the words; no more is kept than was looked at before, so
-            // that eight places of the room are left.
+            // SAFETY: a group is 64 bytes; places are at most the last of the words; no more items are kept than were looked at before, so eight
+            // slots of the room are left.
             unsafe {
                 let items = _mm512_loadu_si512(group.as_ptr().cast());
                 let places = if BLOOM {
@@ -412,13 +404,11 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 let places = _mm512_and_si512(places, last);
                 let found = _mm512_i64gather_epi64::<8>(places, words.as_ptr().cast());
                 let bits = self.pattern::<BLOOM>(items);
-                // All bits of an item at once: it is kept if none is missing.
+                // All bits of an item are tested at once: it is kept if none is missing.
                 let set = _mm512_cmpeq_epi64_mask(_mm512_and_si512(found, bits), bits);
                 let own = _mm512_and_si512(items, _mm512_set1_epi64((1 << PAYLOAD_BITS) - 1));
-                // What is kept moves to the front, and eight are stored all the same: the next store overwrites
-                // the rest.
-                // VPCOMPRESSQ into a register, then one plain store: its form with a memory operand takes a
-                // hundred cycles and more on Zen 4.
+                // Kept items move to the front, and eight are stored in any case: the next store overwrites the surplus. VPCOMPRESSQ into a register,
+                // then a plain store: its form with a memory operand takes a hundred cycles and more on Zen 4.
                 let own = _mm512_cvtepi64_epi32(_mm512_maskz_compress_epi64(set, own));
                 _mm256_storeu_si256(room.as_mut_ptr().add(kept).cast(), own);
                 kept += set.count_ones() as usize;
@@ -427,14 +417,14 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         kept + select_one_by_one::<BLOOM>(words, rest, &mut room[kept..])
     }
 
-    /// The bits that items have in their words.
+    /// Returns the bits that items have in their words.
     #[inline(always)]
     fn pattern<const BLOOM: bool>(self, items: __m512i) -> __m512i {
         // SAFETY: the instructions are there.
         unsafe {
             let (one, low) = (_mm512_set1_epi64(1), _mm512_set1_epi64(63));
             let first = _mm512_srli_epi64::<PAYLOAD_BITS>(items);
-            // VPSLLVQ shifts each lane by a number of its own.
+            // VPSLLVQ shifts each lane by its own number.
             let bit = _mm512_sllv_epi64(one, _mm512_and_si512(first, low));
             if !BLOOM {
                 return bit;
@@ -447,7 +437,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         }
     }
 
-    /// The differences of eight windows are brought to their least before one comparison judges them.
+    /// Takes the minimum of the differences over eight windows before one comparison judges them.
     #[inline(always)]
     fn near_by_vectors<F: Fn(usize) -> usize + Copy>(self, mut search: NearWindows<'_, F>) {
         let (groups, rest) = search.xs.as_chunks::<LANES>();
@@ -455,14 +445,13 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             let base = group * LANES;
             // SAFETY: the instructions are there.
             let near = unsafe {
-                // More than any count of ones.
+                // More than any number of ones.
                 let mut least = _mm512_set1_epi32(33);
                 // Eight windows for one branch: hits are rare, so it is hardly ever taken.
                 for (at, &x) in words.iter().enumerate() {
                     let from = (search.window)(base + at);
                     let apart = self.bits_apart(x, &search.ys[from..from + WINDOW]);
-                    // Eight independent loads, counts and minima: they overlap, and the one comparison at the
-                    // end waits for the last only.
+                    // Eight independent loads, counts and minima, which overlap; the one comparison at the end only waits for the last.
                     least = _mm512_min_epu32(least, apart);
                 }
                 _mm512_cmple_epu32_mask(least, _mm512_set1_epi32(search.radius as i32))
@@ -474,7 +463,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         self.near_at(&mut search, rest, groups.len() * LANES);
     }
 
-    /// As [`Self::near_by_vectors`] for at most eight words, from position `base` of their list on.
+    /// Finds the near words for at most eight words, from position `base` of their list on.
     #[inline(always)]
     fn near_at<F: Fn(usize) -> usize + Copy>(
         self,
@@ -482,8 +471,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         words: &[u32],
         base: usize,
     ) {
-        // All windows first: which word is near cannot be foretold, so a branch for each would be mispredicted.
-        // Eight words with a mask of sixteen bits each fill it.
+        // All windows first: which word is near is unpredictable, so a branch for each would be mispredicted. Eight words with a mask of sixteen bits
+        // each fill the 128 bits.
         let mut near = 0_u128;
         for (at, &x) in words.iter().enumerate() {
             let from = (search.window)(base + at);
@@ -505,11 +494,11 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         }
     }
 
-    /// In how many bits each word of a window differs from `x`.
+    /// Returns the number of bits in which each word of a window differs from `x`.
     #[inline(always)]
     fn bits_apart(self, x: u32, window: &[u32]) -> __m512i {
         assert!(window.len() == WINDOW);
-        // SAFETY: a window is 64 bytes; this is called with VPOPCNTDQ only.
+        // SAFETY: a window is 64 bytes; this is only called with VPOPCNTDQ.
         unsafe {
             let loaded = _mm512_loadu_si512(window.as_ptr().cast());
             _mm512_popcnt_epi32(_mm512_xor_si512(loaded, _mm512_set1_epi32(x as i32)))

@@ -1,9 +1,9 @@
-//! Bits of a word taken out and put in by a mask.
+//! Extracting and depositing the bits of a word by a mask.
 
 #[cfg(target_arch = "x86_64")]
 use super::level::CpuLevel;
 
-/// The `count <= 64` lowest bits.
+/// Returns a mask of the `count` lowest bits; all 64 from 64 on.
 #[inline(always)]
 pub(in super::super) fn low_ones(count: usize) -> u64 {
     if count >= 64 {
@@ -13,11 +13,10 @@ pub(in super::super) fn low_ones(count: usize) -> u64 {
     }
 }
 
-/// The bits of `word` at the set positions of `mask`, moved together to the low end (PEXT).
+/// Returns the bits of `word` at the set positions of `mask`, moved together to the low end (PEXT).
 #[inline]
 pub(in super::super) fn extract(word: u64, mask: u64) -> u64 {
-    // A relaxed load and a branch that is always predicted. Kernels do not come here: their vector has the
-    // instruction inline.
+    // A relaxed load and a branch that is always predicted. Kernels do not call this: their vector has the instruction inline.
     #[cfg(target_arch = "x86_64")]
     if CpuLevel::current() != CpuLevel::PORTABLE {
         return x86::extract(word, mask);
@@ -25,7 +24,7 @@ pub(in super::super) fn extract(word: u64, mask: u64) -> u64 {
     extract_portably(word, mask)
 }
 
-/// The inverse of [`extract`]: low bits spread to the set positions of `mask` (PDEP).
+/// Inverts [`extract`]: spreads the low bits to the set positions of `mask` (PDEP).
 #[inline]
 pub(in super::super) fn deposit(word: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -35,13 +34,12 @@ pub(in super::super) fn deposit(word: u64, mask: u64) -> u64 {
     deposit_portably(word, mask)
 }
 
-/// The runs of ones of a mask, from low to high: where each starts, how long it is, and how many
-/// ones lie below it.
+/// Returns the runs of ones of a mask, from low to high: the start and the length of each, and the number of ones below it.
 fn runs(mut mask: u64) -> impl Iterator<Item = (u32, u32, u32)> {
     let mut below = 0;
     std::iter::from_fn(move || {
         let start = mask.trailing_zeros();
-        // An empty mask has 64 trailing zeros: the shift is refused, which ends the runs.
+        // An empty mask has 64 trailing zeros: the shift returns `None`, which ends the runs.
         let length = mask.checked_shr(start)?.trailing_ones();
         mask &= !(low_ones(length as usize) << start);
         below += length;

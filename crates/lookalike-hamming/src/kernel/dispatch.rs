@@ -18,11 +18,10 @@ pub(in super::super) fn run<K: Kernel<u64>>(kernel: K) -> K::Output {
 /// [`run`] at a chosen level.
 #[inline]
 pub(super) fn run_at<K: Kernel<u64>>(level: CpuLevel, kernel: K) -> K::Output {
-    // One branch for a whole kernel: all that it calls is compiled for the level, too.
-    // A function with features is not inlined into one without: its call is where generic code gets its
-    // instructions.
+    // One branch for a whole kernel: everything that it calls is compiled for the level, too. A function with target features is not inlined into one
+    // without, so this call is where generic code gets its instructions.
     match level.kind() {
-        // SAFETY: a level above portable exists only where it was detected, here as in what follows.
+        // SAFETY: a level above portable exists only where it was detected, here and below.
         #[cfg(target_arch = "x86_64")]
         CpuKind::Avx2 => unsafe { by_avx2(kernel) },
         // SAFETY: as above.
@@ -38,7 +37,7 @@ pub(super) fn run_at<K: Kernel<u64>>(level: CpuLevel, kernel: K) -> K::Output {
     }
 }
 
-/// Runs a kernel for words that no vector is made of, with the instructions for single words that come with AVX2.
+/// Runs a kernel for words without vectors, with the instructions for single words that come with AVX2.
 #[inline]
 pub(in super::super) fn run_one_by_one<W: Integer, K: Kernel<W>>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
@@ -56,10 +55,9 @@ pub(in super::super) fn run_one_by_one<W: Integer, K: Kernel<W>>(kernel: K) -> K
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-// These are the features that `CpuLevel::available` asks for: with one more, the code could run on a processor
-// that lacks it.
+// These are the features that `CpuLevel::available` checks: with one more, the code could run on a processor that lacks it.
 fn by_avx2<K: Kernel<u64>>(kernel: K) -> K::Output {
-    // SAFETY: this function is compiled for these instructions, so that its caller knows of them.
+    // SAFETY: this function is compiled for these instructions, so its caller knows that they are there.
     kernel.run(unsafe { Avx2::new() })
 }
 

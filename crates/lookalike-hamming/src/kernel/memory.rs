@@ -1,6 +1,6 @@
-//! Memory asked for before it is read, and written past the caches.
+//! Prefetches of memory, and writes past the caches.
 
-/// Asks for the cache line that holds `items[index]`; does nothing when there is no such item.
+/// Prefetches the cache line that holds `items[index]`; does nothing if there is no such item.
 #[inline(always)]
 pub(in super::super) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -9,17 +9,17 @@ pub(in super::super) fn prefetch<T>(items: &[T], index: usize) {
     let _ = (items, index);
 }
 
-/// Bytes of a run that are asked for beside its last: the processor itself asks for those that follow.
+/// Bytes of a run that are prefetched in addition to its last: the processor itself prefetches those that follow.
 const ASKED: usize = 512;
 const LINE_BYTES: usize = 64;
-/// Entries that vector kernels read at least, those that follow a bucket included.
+/// Minimum number of entries that vector kernels read, including those that follow a bucket.
 const READ: usize = 8;
 
-/// Asks for the first cache lines of some entries of `width` bytes from a place on, and for the last: no line that a
-/// comparison reads is left out, since a processor that waits for one makes nothing else meanwhile.
+/// Prefetches the first cache lines of some entries of `width` bytes from `place` on, and the last. No line that a comparison reads is left out,
+/// because a processor that waits for one does nothing else meanwhile.
 #[inline(always)]
 pub(in super::super) fn prefetch_run(entries: &[u8], place: usize, count: usize, width: usize) {
-    // An empty bucket is asked for as well: the kernel reads a vector before it knows the count.
+    // An empty bucket is prefetched as well, because the kernel reads a vector before it knows the count.
     let last = (place + count.max(READ) * width).saturating_sub(1);
     prefetch(entries, place);
     prefetch(entries, last);
@@ -28,31 +28,30 @@ pub(in super::super) fn prefetch_run(entries: &[u8], place: usize, count: usize,
     }
 }
 
-/// Bytes of a bucket beside its line that are asked for.
+/// Bytes of a bucket's overflow that are prefetched.
 const OVERFLOW_BYTES: usize = 32;
 
-/// Asks for what a bucket has beside its line: little, which may reach into the next cache line all the same.
+/// Prefetches the overflow of a bucket: few bytes, which may reach into the next cache line all the same.
 #[inline(always)]
 pub(in super::super) fn prefetch_overflow(overflow: &[u8], place: usize) {
     prefetch(overflow, place);
     prefetch(overflow, place + OVERFLOW_BYTES - 1);
 }
 
-/// Writes eight words to `out[at..]`, past the caches when they fill a cache line there.
+/// Writes eight words to `out[at..]`, past the caches if they fill a cache line there.
 #[inline]
 pub(in super::super) fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8]) {
     let to = &mut out[at..at + 8];
     #[cfg(target_arch = "x86_64")]
-    // Only whole lines: a part of one that goes past the caches is a transfer of its own.
-    // A store past the caches does not read the line first: half of the traffic of a scatter, and the caches
-    // keep what they hold.
+    // Only whole lines, because a part of one that goes past the caches is a separate transfer. A store past the caches does not read the line first:
+    // half of the traffic of a scatter, and the caches keep their contents.
     if to.as_ptr().addr().is_multiple_of(64) {
         return x86::stream_line(to, line);
     }
     to.copy_from_slice(line);
 }
 
-/// Orders what was written by [`stream_line`] before all that follows.
+/// Orders the writes of [`stream_line`] before everything that follows.
 pub(in super::super) fn end_streaming() {
     #[cfg(target_arch = "x86_64")]
     x86::end_streaming();
@@ -68,8 +67,7 @@ mod x86 {
 
     #[inline(always)]
     pub(super) fn prefetch<T>(items: &[T], index: usize) {
-        // Wrapping: an address beyond the list must not be undefined behaviour. Asking for it is merely in
-        // vain.
+        // Wrapping, because an address beyond the list must not be undefined behaviour; prefetching it is merely useless.
         let address = items.as_ptr().wrapping_add(index);
         // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
@@ -90,8 +88,8 @@ mod x86 {
     }
 
     pub(super) fn end_streaming() {
-        // Stores past the caches are weakly ordered: without a fence, another thread that was started or joined
-        // after them may still see what was there before.
+        // Stores past the caches are weakly ordered: without a fence, another thread that is started or joined after them may still see the old
+        // contents.
         // SAFETY: a fence has no preconditions; SSE is part of x86-64.
         unsafe { _mm_sfence() };
     }

@@ -1,8 +1,7 @@
 //! Sixteen words of NEON.
 //!
-//! NEON counts the ones of bytes. The counts of sixteen 64-bit words are brought together by pairwise
-//! additions, eight bytes to one in three rounds, so that sixteen words end as one vector of sixteen
-//! counts, and one comparison judges them all.
+//! NEON counts the ones of bytes. Pairwise additions sum up the counts of sixteen 64-bit words, eight bytes to one in three rounds, so that sixteen
+//! words end as one vector of sixteen counts, and one comparison judges them all.
 
 use super::super::code::Integer;
 use super::vector::Vector;
@@ -15,17 +14,17 @@ pub(super) struct Neon(());
 impl Neon {
     /// # Safety
     ///
-    /// The processor has NEON, which is part of aarch64.
+    /// The processor must have NEON, which is part of aarch64.
     #[inline(always)]
     pub(super) unsafe fn new() -> Self {
         Self(())
     }
 
-    /// One bit of each byte that is all ones, the first byte lowest.
+    /// Returns one bit for each byte that is all ones, the first byte lowest.
     #[inline(always)]
     fn bits(self, bytes: uint8x16_t) -> u64 {
-        // NEON has no MOVMSK: each byte keeps a bit of its own, and the sum over eight bytes is their mask.
-        // SAFETY: a value of this type is the proof that the instructions are there.
+        // NEON has no MOVMSK: each byte keeps its own bit, and the sum over eight bytes is their mask.
+        // SAFETY: a value of this type proves that the instructions are there.
         unsafe {
             let places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
             let kept = vandq_u8(bytes, places);
@@ -39,7 +38,7 @@ impl Neon {
 const LANES: usize = 16;
 
 impl Vector<u64> for Neon {
-    /// Two words a register. Needles have the same word in all.
+    /// Two words in each register. Needles have the same word in all lanes.
     type Lanes = [uint64x2_t; LANES / 2];
     const LANES: usize = LANES;
     const WIDE: bool = false;
@@ -54,8 +53,7 @@ impl Vector<u64> for Neon {
     #[inline(always)]
     fn load(self, words: &[u64]) -> Self::Lanes {
         let mut room = [0; LANES];
-        // NEON has no masked load: fewer words are copied to where sixteen may be read.
-        // Sixteen words, no copy: the common case. The rest of a list is copied once.
+        // NEON has no masked load. Sixteen words, the common case, are not copied; fewer are copied to where sixteen may be read.
         let whole = words.first_chunk().unwrap_or_else(|| {
             room[..words.len()].copy_from_slice(words);
             &room
@@ -91,7 +89,7 @@ impl Vector<u64> for Neon {
                 // CNT counts bytes; there is no instruction for 64-bit lanes.
                 *count = vcntq_u8(vreinterpretq_u8_u64(veorq_u64(lanes[at], needles[at])));
             }
-            // A word has 64 ones at most, so no sum leaves its byte.
+            // A word has at most 64 ones, so no sum overflows its byte.
             let [a, b, c, d, e, f, g, h] = counts;
             let (ab, cd) = (vpaddq_u8(a, b), vpaddq_u8(c, d));
             let (ef, gh) = (vpaddq_u8(e, f), vpaddq_u8(g, h));

@@ -1,4 +1,4 @@
-//! Words one by one, in plain Rust: what every other vector has to equal.
+//! Words one by one, in plain Rust: the reference that every other vector must equal.
 
 use super::super::code::Integer;
 use super::vector::Vector;

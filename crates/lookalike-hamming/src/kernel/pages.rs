@@ -1,11 +1,11 @@
-//! Huge pages for memory that is read at random: a random line beyond 1 GiB costs twice as much without them.
+//! Huge pages for memory that is read at random: a random cache line beyond 1 GiB costs twice as much without them.
 //!
-//! They are asked for before memory is touched, which costs nothing; but where most of the memory holds cached files, the
-//! system finds free huge pages for some of it only. For others it makes room when it is told to move what lies in small
-//! pages. [`claim_huge_pages`] tells it before anything is written, when there is nothing to move yet: for memory that will
-//! be filled. [`gather_huge_pages`] does it once the content is there. [`ask_huge_pages`] alone is for what may stay empty.
+//! They are requested before memory is touched, which costs nothing. But if cached files take most of the memory, the system finds free huge pages
+//! for only some of it; for the rest it makes room when it is asked to move the contents of small pages. [`claim_huge_pages`] asks it before anything
+//! is written, when there is nothing to move yet: for memory that will be filled. [`gather_huge_pages`] does it once the contents are there.
+//! [`ask_huge_pages`] alone is for memory that may stay empty.
 //!
-//! All are hints: content and results never depend on them, and systems other than Linux have none of them.
+//! All are hints: contents and results never depend on them, and on systems other than Linux they do nothing.
 
 /// Asks the system to back a large allocation with huge pages as it is filled.
 pub(in super::super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
@@ -15,7 +15,7 @@ pub(in super::super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
     let _ = items;
 }
 
-/// Puts the whole room of a list, filled or not, in huge pages as far as the system has them. All of it is taken at once.
+/// Puts the whole capacity of a list, filled or not, in huge pages as far as the system has them. Takes all of that memory at once.
 pub(in super::super) fn claim_huge_pages<T>(items: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     linux::claim(items.as_mut_ptr().cast(), items.capacity() * size_of::<T>());
@@ -23,8 +23,8 @@ pub(in super::super) fn claim_huge_pages<T>(items: &mut Vec<T>) {
     let _ = items;
 }
 
-/// Moves items that stay as they are to huge pages, as far as the system has them. Takes about half a second for each GiB
-/// that is moved, and hundredths where nothing is.
+/// Moves items that do not change to huge pages, as far as the system has them. Takes about half a second for each GiB that is moved, and hundredths
+/// of a second if nothing is.
 pub(in super::super) fn gather_huge_pages<T>(items: &[T]) {
     #[cfg(target_os = "linux")]
     linux::gather(items.as_ptr().cast_mut().cast(), size_of_val(items));
@@ -40,16 +40,16 @@ mod linux {
     use std::mem::MaybeUninit;
     use std::ops::Range;
 
-    /// Of the usual pages of 4 KiB; where pages are larger, a huge one is, too, and the system declines.
+    /// Size of a huge page where pages have the usual 4 KiB. Where pages are larger, huge ones are, too, and the system declines.
     const HUGE_PAGE: usize = 2 << 20;
     const MADV_HUGEPAGE: i32 = 14;
     /// Since Linux 6.1.
     const MADV_COLLAPSE: i32 = 25;
-    /// Neither this advice nor this kind of memory is known: no use to go on.
+    /// Error if this advice or this kind of memory is unknown, so that there is no use in continuing.
     const EINVAL: i32 = 22;
-    /// Give up after so many failures in a row.
+    /// Number of failures in a row after which to give up.
     const REFUSALS: usize = 32;
-    /// Asks again for what was refused: room was made meanwhile.
+    /// Number of rounds: refused pages are requested again, because room may have been made meanwhile.
     const ROUNDS: usize = 3;
 
     unsafe extern "C" {
@@ -57,23 +57,23 @@ mod linux {
     }
 
     pub(super) fn ask(start: *mut c_void, bytes: usize) {
-        // Memory below two huge pages may have none whole in it: then nothing is asked.
+        // Memory of less than two huge pages may contain no whole one: then nothing is requested.
         let range = whole_pages(start.addr(), bytes);
         if !range.is_empty() {
             let address = start.with_addr(range.start);
-            // SAFETY: the range lies within an allocation and begins at a page; this advice changes neither content nor
-            // access rights, and a failure is only a missing speed-up.
+            // SAFETY: the range lies within an allocation and begins at a page; this advice changes neither content nor access rights, and a failure
+            // only means a missing speed-up.
             let _ = unsafe { madvise(address, range.len(), MADV_HUGEPAGE) };
         }
     }
 
     pub(super) fn claim(start: *mut c_void, bytes: usize) {
         ask(start, bytes);
-        // The first touch of a huge page maps it as one, if the system has one free; else it leaves a small
-        // page there, which MADV_COLLAPSE needs to begin with.
+        // The first touch of a huge page maps it as one if the system has one free; else it leaves a small page there, which MADV_COLLAPSE needs to
+        // start from.
         for page in whole_pages(start.addr(), bytes).step_by(HUGE_PAGE) {
             let byte = start.with_addr(page).cast::<MaybeUninit<u8>>();
-            // Volatile, or the compiler would leave out a write of what was just read.
+            // Volatile, or the compiler would remove a write of the value that was just read.
             // SAFETY: the byte lies within an allocation that the caller alone has access to, and is written back as it was,
             // whether it was ever written or not.
             unsafe { byte.write_volatile(byte.read_volatile()) };
@@ -89,13 +89,13 @@ mod linux {
             let before = left.len();
             let mut in_a_row = 0;
             for page in std::mem::take(&mut left) {
-                // SAFETY: the page lies within an allocation; this advice changes neither content nor access rights, which
-                // other threads may use meanwhile, and a failure is only a missing speed-up.
+                // SAFETY: the page lies within an allocation; this advice changes neither content nor access rights, which other threads may use
+                // meanwhile, and a failure only means a missing speed-up.
                 if unsafe { madvise(start.with_addr(page), HUGE_PAGE, MADV_COLLAPSE) } == 0 {
                     in_a_row = 0;
                     continue;
                 }
-                // Before anything else can fail: `push` may ask the system for memory.
+                // Read before anything else can fail: `push` may ask the system for memory.
                 let unknown = io::Error::last_os_error().raw_os_error() == Some(EINVAL);
                 in_a_row += 1;
                 left.push(page);
@@ -111,9 +111,9 @@ mod linux {
         }
     }
 
-    /// The addresses of the huge pages that lie inside so many bytes from an address on.
+    /// Returns the addresses of the huge pages that lie inside `bytes` bytes from `start` on.
     fn whole_pages(start: usize, bytes: usize) -> Range<usize> {
-        // Those at the edges hold other allocations as well.
+        // The pages at the edges hold other allocations as well.
         let first = start.next_multiple_of(HUGE_PAGE);
         let end = (start + bytes) & !(HUGE_PAGE - 1);
         first..end.max(first)

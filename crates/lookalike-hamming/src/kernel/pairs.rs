@@ -1,21 +1,21 @@
-//! Pairs of words of a list that are near one another.
+//! Pairs of words of a list that are near each other.
 
 use super::super::code::Integer;
 use super::scan::each_hit;
 use super::vector::{Kernel, Vector};
 
-/// All pairs of `words` within `radius` inside each of some groups, appended to `pairs`.
+/// Search for all pairs of `words` within `radius`, inside each of some groups. Appends them to `pairs`.
 #[derive(Debug)]
 pub struct ClosePairs<'a, W> {
     /// The groups, back to back from `start` on.
     pub words: &'a [W],
-    /// Begin of the first group.
+    /// Start of the first group.
     pub start: usize,
     /// End of each group.
     pub ends: &'a [u32],
-    /// Groups of more words are passed over.
+    /// Groups of more words than this are skipped.
     pub most: usize,
-    /// The largest distance.
+    /// Maximum distance.
     pub radius: u32,
     /// Receives the pairs.
     pub pairs: &'a mut Vec<(W, W)>,
@@ -30,7 +30,7 @@ impl<W: Integer> Kernel<W> for ClosePairs<'_, W> {
         for &end in self.ends {
             let group = &self.words[start..end as usize];
             start = end as usize;
-            // Quadratic beyond that: the caller takes large groups apart by other bits.
+            // The comparison is quadratic: the caller divides larger groups by other bits.
             if group.len() > self.most {
                 continue;
             }
@@ -45,7 +45,7 @@ impl<W: Integer> Kernel<W> for ClosePairs<'_, W> {
                     }
                     continue;
                 }
-                // Most groups are of two or three words, and vectors hardly ever whole.
+                // Most groups have two or three words, so vectors are hardly ever full.
                 let needles = vector.splat(needle);
                 for words in later.chunks(V::LANES) {
                     for at in each_hit(vector.near_words(words, needles, self.radius)) {

@@ -1,9 +1,9 @@
-//! Words whose bits are put in another order.
+//! Permutation of the bits of words.
 
 use super::super::code::Integer;
 use super::vector::{Kernel, Vector};
 
-/// Writes for each of `words` its bits under `address` above the others to `out`, which is as long.
+/// Permutation of each of `words`: its bits under `address` go above the others. Writes them to `out`, which is as long.
 #[derive(Debug)]
 pub struct Permute<'a, W> {
     /// The words.
@@ -19,10 +19,10 @@ impl<W: Integer> Kernel<W> for Permute<'_, W> {
 
     #[inline(always)]
     fn run<V: Vector<W>>(self, vector: V) {
-        // Outside of the loop: two PEXT, a shift and an OR a word are all that is left in it.
+        // Outside the loop, which is left with two PEXT, a shift and an OR for each word.
         let rest_bits = W::BITS - self.address.ones();
         for (&word, out) in self.words.iter().zip(self.out) {
-            // A bucket number has 64 bits at most, whatever the width of the word.
+            // A bucket number has at most 64 bits, whatever the width of the word.
             let bucket = vector.extract(word, self.address).above(0);
             *out = W::joined(bucket, vector.extract(word, !self.address), rest_bits);
         }

@@ -6,10 +6,10 @@ use super::probe_set::{BucketVisitor, CacheLine, EntryRange, ProbeLocations, Pro
 use super::scan::{ScanLine, ScanPacked, ScanRun, each_hit};
 use super::vector::{Kernel, Vector};
 
-/// Compares the entries of probes that lie back to back. Calls `hit` with bucket and value of each entry near `needle`, and returns
-/// how many were compared.
+/// Comparison of `needle` with the packed entries of some probes. Calls `hit` with the bucket and value of each entry near `needle`, and returns the
+/// number of entries compared.
 pub struct ProbePacked<'a, 'h, W> {
-    /// All entries, with eight bytes more.
+    /// All entries, followed by eight bytes more.
     pub entries: &'a [u8],
     /// Bytes of an entry.
     pub width: usize,
@@ -17,13 +17,13 @@ pub struct ProbePacked<'a, 'h, W> {
     pub probes: ProbeLocations<'a>,
     /// The word that entries are compared with.
     pub needle: W,
-    /// Receives what is near.
+    /// Receives each entry near `needle`, with its bucket.
     pub hit: &'h mut dyn FnMut(u32, W),
 }
 
-/// Entries that are compared as one run.
+/// Number of entries that are compared as one run.
 const RUN: usize = 64;
-/// Entries up to which a bucket is compared one by one where vectors are narrow.
+/// Number of entries up to which a bucket is compared one by one if vectors are narrow.
 const FEW: usize = 24;
 
 impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
@@ -42,10 +42,8 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
         for (bucket, left, EntryRange { first, count }) in probes.each() {
             compared += u64::from(count);
             let (place, count) = (first as usize * width, count as usize);
-            // A loop over so few is as fast as a vector that is narrow, and its step is known beforehand for the widths that
-            // tables of 64 bits mostly have.
-            // Buckets hold two to five entries on average. AVX2 would spend its shuffle on four of them, and
-            // mask off half.
+            // A loop over so few is as fast as a narrow vector, and its step is a constant for the widths that tables of 64 bits mostly have. Buckets
+            // hold two to five entries on average: AVX2 would spend its shuffle on four of them, and mask off half.
             let few = !V::WIDE && count <= if V::LANES == 1 { FEW } else { V::LANES };
             match width {
                 5 if few => {
@@ -68,7 +66,7 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
                     radius: left,
                 },
             };
-            // The first run stands outside the loop: nearly all buckets end with it.
+            // The first run is outside the loop, because nearly all buckets end with it.
             for at in each_hit(run.run(vector)) {
                 hit(bucket, W::read_at(entries, place + at * width, width));
             }
@@ -85,7 +83,7 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
     }
 }
 
-/// Entries of a width that is known beforehand, one by one.
+/// Compares entries of a constant width, one by one.
 #[inline(always)]
 fn compare_few<W: Integer, const WIDTH: usize>(
     bytes: &[u8],
@@ -103,19 +101,19 @@ fn compare_few<W: Integer, const WIDTH: usize>(
     }
 }
 
-/// Probes buckets of a cache line each; returns how many entries were compared.
+/// Probe of buckets of one cache line each; returns the number of entries compared.
 pub struct ProbeBuckets<'a, 'v, W> {
     /// The lines of all buckets.
     pub lines: &'a [CacheLine],
     /// Bytes of an entry.
     pub width: usize,
-    /// Entries that a line holds.
+    /// Number of entries that a line holds.
     pub capacity: u32,
     /// The probes.
     pub probes: ProbeSet<'a>,
     /// The word that entries are compared with.
     pub needle: W,
-    /// Receives what is near.
+    /// Receives the results.
     pub visitor: &'v mut dyn BucketVisitor<W>,
 }
 
@@ -128,8 +126,8 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
         let mut compared = 0;
         for (bucket, left) in self.probes.probes() {
             let line = &self.lines[bucket as usize];
-            // A tail above the capacity tells where the overflow is; the line is full then.
-            // One line, one miss: count and entries arrive together. That is the whole point of this layout.
+            // A tail above the capacity gives the position of the overflow, and the line is full. One line, one miss: count and entries arrive
+            // together, which is the point of this layout.
             let count = line.tail().min(self.capacity);
             compared += u64::from(count);
             let scan = ScanLine {
@@ -140,8 +138,7 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
                 radius: left,
             };
             for at in each_hit(scan.run(vector)) {
-                // Read again from the line, which is in the first-level cache by now: masks need no room for
-                // words.
+                // Read again from the line, which is in the first-level cache by now, so that masks need no room for words.
                 visitor.hit(bucket, W::read_at(&line.0, at * width, width));
             }
             if line.tail() > self.capacity {
@@ -152,12 +149,12 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
     }
 }
 
-/// Finds the entries of the buckets at each of `xor_masks` from `bucket` in a table as bits.
+/// Search for the entries of the buckets at each of `xor_masks` from `bucket` in a table as bits.
 pub(in super::super) struct LocateDense<'a> {
     pub(in super::super) table: Dense<'a>,
     pub(in super::super) bucket: u32,
     pub(in super::super) xor_masks: &'a [u32],
-    /// The entries of each, as many as there are masks.
+    /// Receives the entries of each bucket, as many as there are masks.
     pub(in super::super) out: &'a mut [EntryRange],
 }
 
@@ -168,8 +165,7 @@ impl Kernel<u64> for LocateDense<'_> {
     fn run<V: Vector<u64>>(self, vector: V) {
         for (&mask, out) in self.xor_masks.iter().zip(self.out) {
             let bucket = (self.bucket ^ mask) as usize;
-            // With the select of the vector, which is two instructions in line: without it, each probe would be
-            // a call.
+            // Uses the select of the vector, which is two inline instructions: without it, each probe would be a call.
             *out = self
                 .table
                 .range_with(bucket, |word, n| vector.select(word, n));
@@ -177,8 +173,8 @@ impl Kernel<u64> for LocateDense<'_> {
     }
 }
 
-/// Compares the entries of probes of a table as bits. Calls `hit` with bucket and value of each entry near `needle`, in any order,
-/// and returns how many were compared.
+/// Comparison of `needle` with the entries of some probes of a table as bits. Calls `hit` with the bucket and value of each entry near `needle`, in
+/// any order, and returns the number of entries compared.
 pub(in super::super) struct ProbeDense<'a, 'h, W> {
     /// The table.
     pub table: Dense<'a>,
@@ -186,7 +182,7 @@ pub(in super::super) struct ProbeDense<'a, 'h, W> {
     pub probes: ProbeLocations<'a>,
     /// The word that entries are compared with.
     pub needle: W,
-    /// Receives what is near.
+    /// Receives each entry near `needle`, with its bucket.
     pub hit: &'h mut dyn FnMut(u32, W),
 }
 

@@ -1,23 +1,22 @@
-//! Probes of a table: the buckets at some xor masks from that of a query, and what is found there.
+//! Probes of a table: the buckets at some xor masks from that of a query, and the entries found there.
 
-/// The buckets of one table that a query looks at: those at each of `xor_masks` from its own.
+/// Buckets of one table that a query probes: those at each of `xor_masks` from its own.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeSet<'a> {
     /// The bucket of the query.
     pub bucket: u32,
-    /// Bits that each probe flips in its number.
+    /// Bits that each probe flips in the number of the bucket.
     pub xor_masks: &'a [u32],
-    /// Errors that the query may have in all; a xor mask costs as many as it has bits.
+    /// Number of errors that the query may have in all; a xor mask uses up as many as it has bits.
     pub radius: u32,
 }
 
 impl ProbeSet<'_> {
-    /// Bucket and errors left of each probe.
+    /// Returns the bucket of each probe, and the errors left for it.
     #[inline(always)]
     pub(super) fn probes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.xor_masks.iter().filter_map(|&mask| {
-            // A query may come with less than the radius of the table: masks that use up more have nothing to
-            // find.
+            // A query may have a smaller radius than the table: masks that use up more cannot find anything.
             let left = self.radius.checked_sub(mask.count_ones())?;
             Some((self.bucket ^ mask, left))
         })
@@ -27,9 +26,9 @@ impl ProbeSet<'_> {
 /// Entries of a bucket: the rank of the first, and their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryRange {
-    /// Entries of the table before the bucket.
+    /// Number of entries of the table before the bucket.
     pub first: u64,
-    /// Entries of the bucket.
+    /// Number of entries of the bucket.
     pub count: u32,
 }
 
@@ -38,12 +37,12 @@ pub struct EntryRange {
 pub struct ProbeLocations<'a> {
     /// The probes.
     pub probes: ProbeSet<'a>,
-    /// The entries of each.
+    /// The entries of each probe.
     pub ranges: &'a [EntryRange],
 }
 
 impl ProbeLocations<'_> {
-    /// Bucket, errors left, and entries of each probe.
+    /// Returns the bucket, the errors left, and the entries of each probe.
     #[inline(always)]
     pub(in super::super) fn each(&self) -> impl Iterator<Item = (u32, u32, EntryRange)> + '_ {
         let ProbeSet {
@@ -67,8 +66,8 @@ impl ProbeLocations<'_> {
 pub struct CacheLine(pub [u8; 64]);
 
 impl CacheLine {
-    /// The last four bytes: how many entries the bucket has or, above what a line holds, that it has
-    /// more elsewhere.
+    /// Returns the last four bytes: the number of entries of the bucket or, if it has more than a line holds, a larger number, from which the position of
+    /// the others follows.
     #[inline(always)]
     pub(in super::super) fn tail(&self) -> u32 {
         let [.., a, b, c, d] = self.0;
@@ -76,11 +75,11 @@ impl CacheLine {
     }
 }
 
-/// Receiver of what a probe of buckets finds.
+/// Receiver of the results of probing buckets.
 pub trait BucketVisitor<W> {
-    /// An entry near the needle, and its bucket.
+    /// Receives an entry near the needle, and its bucket.
     fn hit(&mut self, bucket: u32, entry: W);
-    /// A bucket with more entries than its line holds, and the errors left for them; how many more
-    /// were compared.
+    /// Receives a bucket with more entries than its line holds, and the errors left for them. Returns the number of additional entries that were
+    /// compared.
     fn overflow(&mut self, bucket: u32, radius: u32) -> u64;
 }

@@ -1,13 +1,13 @@
-//! Ascending ranks in as few whole bytes as the largest of them needs, and in four at least.
+//! Ascending ranks, each in as few whole bytes as the largest of them needs, but at least four.
 
 use super::memory::prefetch;
 
-/// Bytes behind the last rank: each is read as eight, and the others are masked off.
+/// Number of bytes after the last rank: each rank is read as eight bytes, and the surplus is masked off.
 pub(in super::super) const PADDING: usize = 8;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Bytes of a rank, or of the number of a document.
+/// Number of bytes of a rank, or of the number of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RankBytes(u8);
 
@@ -18,39 +18,39 @@ impl Default for RankBytes {
 }
 
 impl RankBytes {
-    /// Enough for the ranks of so many entries, the end included.
+    /// Returns enough bytes for the ranks of `count` entries, including the end.
     pub fn of_count(count: u64) -> Self {
         let bits = u64::BITS - count.leading_zeros();
         Self((bits.div_ceil(8) as u8).max(4))
     }
 
-    /// So many bytes; `None` if no list has such ranks.
+    /// Takes this number of bytes; `None` if no list has such ranks.
     pub fn new(bytes: u64) -> Option<Self> {
         (4..=8).contains(&bytes).then_some(Self(bytes as u8))
     }
 
-    /// The number of them.
+    /// Returns the number of bytes.
     pub fn get(self) -> usize {
         self.0.into()
     }
 
-    /// The bytes of a rank.
+    /// Returns the bytes of a rank that are stored.
     pub fn cut(self, rank: &[u8; 8]) -> &[u8] {
         &rank[..self.get()]
     }
 }
 
-/// Ranks to be read.
+/// Ranks that can be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ranks<'a> {
     bytes: &'a [u8],
     width: usize,
-    /// Bits of a rank.
+    /// Mask of the bits of a rank.
     mask: u64,
 }
 
 impl<'a> Ranks<'a> {
-    /// Ranks of `width` bytes, back to back from the first byte on, with eight bytes more.
+    /// Reads ranks of `width` bytes, back to back from the first byte on and followed by eight bytes more.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], width: RankBytes) -> Self {
         Self {
@@ -60,14 +60,14 @@ impl<'a> Ranks<'a> {
         }
     }
 
-    /// All ranks, if they have four bytes, as they nearly always have: a factor and a mask that are known only now would cost
-    /// a search a tenth and more. Some of the bytes behind the last stand there as well.
+    /// Returns all ranks if they have four bytes, as they nearly always do: a factor and a mask that are only known at run time would slow down a
+    /// search by a tenth and more. Some of the padding is returned as well.
     #[inline(always)]
     pub fn narrow(&self) -> Option<&'a [[u8; 4]]> {
         (self.width == 4).then_some(self.bytes.as_chunks().0)
     }
 
-    /// The rank at a place; zero beyond the end.
+    /// Returns the rank at an index; zero beyond the end.
     #[inline(always)]
     pub fn get(&self, at: usize) -> usize {
         if let Some(ranks) = self.narrow() {
@@ -79,26 +79,26 @@ impl<'a> Ranks<'a> {
         (u64::from_le_bytes(*eight) & self.mask) as usize
     }
 
-    /// The rank at a place, and how far the next is from it.
+    /// Returns the rank at an index, and the difference between the next rank and it.
     #[inline(always)]
     pub fn range(&self, at: usize) -> (usize, usize) {
         let first = self.get(at);
         (first, self.get(at + 1).saturating_sub(first))
     }
 
-    /// Asks for the memory of a rank.
+    /// Prefetches a rank.
     #[inline(always)]
     pub fn prefetch(&self, at: usize) {
         prefetch(self.bytes, at * self.width);
     }
 
-    /// Asks for the last byte of the rank behind one, which is in the next cache line now and then.
+    /// Prefetches the last byte of the next rank, which is in the next cache line now and then.
     #[inline(always)]
     pub fn prefetch_next(&self, at: usize) {
         prefetch(self.bytes, (at + 2) * self.width - 1);
     }
 
-    /// Ranks that one request is made for: as many as fit a cache line, a power of two.
+    /// Returns the number of ranks that one request covers: as many as fit a cache line, a power of two.
     #[inline(always)]
     pub fn per_line(&self) -> usize {
         if self.width == 4 {

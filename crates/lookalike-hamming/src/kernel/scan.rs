@@ -1,22 +1,22 @@
-//! Search of some words, or of entries that lie back to back, for those near a needle.
+//! Search of some words, or of packed entries, for those near a needle.
 //!
-//! Results are masks: bit i stands for word i, of which there are at most 64. What is done with a hit is the caller's affair and
-//! happens after the whole scan: hits are rare and cannot be foretold, so that a branch for each comparison would be
-//! mispredicted at every hit, for some twenty cycles, in which whole vectors are compared.
+//! Results are masks: bit i stands for word i, of which there are at most 64. Hits are left to the caller, and handled after the whole scan: they are
+//! rare and unpredictable, so a branch for each comparison would be mispredicted at every hit, for about twenty cycles, in which whole vectors are
+//! compared.
 
 use super::super::code::Integer;
 use super::bits::low_ones;
 use super::one_by_one::OneByOne;
 use super::vector::{Kernel, Vector};
 
-/// Mask of those of at most 64 words that lie within `radius` of `needle`.
+/// Scan of at most 64 words. Returns a mask of those within `radius` of `needle`.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanWords<'a, W> {
     /// The words.
     pub words: &'a [W],
     /// The word that they are compared with.
     pub needle: W,
-    /// The largest distance.
+    /// Maximum distance.
     pub radius: u32,
 }
 
@@ -28,8 +28,8 @@ impl<W: Integer> Kernel<W> for ScanWords<'_, W> {
         assert!(self.words.len() <= 64);
         let needles = vector.splat(self.needle);
         let mut hits = 0;
-        // Whole vectors apart: the compiler knows how many words they are, and a mask for those that are there costs more than
-        // the comparison.
+        // Whole vectors are handled separately: the compiler knows their number of words, whereas a mask for the existing ones costs more than the
+        // comparison.
         let whole = self.words.chunks_exact(V::LANES);
         let rest = whole.remainder();
         for (at, words) in whole.enumerate() {
@@ -48,15 +48,15 @@ impl<W: Integer> Kernel<W> for ScanWords<'_, W> {
     }
 }
 
-/// Mask of those of the `count <= 64` entries, of `width` bytes at the start of `bytes`, that lie within `radius` of `needle`. An
-/// entry is a little-endian number, at most as wide as a word.
+/// Scan of `count` entries, at most 64, of `width` bytes at the start of `bytes`. Returns a mask of those within `radius` of `needle`. An entry is a
+/// little-endian number, at most as wide as a word.
 ///
 /// # Panics
 ///
-/// When `bytes` is shorter than the entries, or `count` or `width` is out of range.
+/// Panics if `bytes` is shorter than the entries, or `count` or `width` is out of range.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanPacked<'a, W> {
-    /// The entries, and what follows them.
+    /// The entries, and the bytes that follow them.
     pub bytes: &'a [u8],
     /// Bytes of an entry.
     pub width: usize,
@@ -64,7 +64,7 @@ pub struct ScanPacked<'a, W> {
     pub count: usize,
     /// The word that they are compared with.
     pub needle: W,
-    /// The largest distance.
+    /// Maximum distance.
     pub radius: u32,
 }
 
@@ -84,8 +84,7 @@ impl<W: Integer> Kernel<W> for ScanPacked<'_, W> {
         let needles = vector.splat(needle);
         let (mut hits, mut at) = (0, 0);
         loop {
-            // The vector says what it can load: AVX2 four entries of four to eight bytes, AVX-512 eight, others
-            // none.
+            // The vector decides how many entries it can load: AVX2 four of four to eight bytes, AVX-512 eight, others none.
             let lanes = V::packed_lanes(width, count - at);
             if lanes == 0 {
                 break;
@@ -103,7 +102,7 @@ impl<W: Integer> Kernel<W> for ScanPacked<'_, W> {
 }
 
 impl<W: Integer> ScanPacked<'_, W> {
-    /// Runs the scan for what a wide vector cannot load: entries of few bytes, and the last of a table.
+    /// Runs the scan for entries that a wide vector cannot load: those of few bytes, and the last of a table.
     #[inline(always)]
     fn run_apart<V: Vector<W>>(self, vector: V) -> u64 {
         /// A call, to keep it out of the loops for all other entries.
@@ -120,12 +119,12 @@ impl<W: Integer> ScanPacked<'_, W> {
     }
 }
 
-/// [`ScanPacked`] for entries from byte `place` on, behind which others follow that may be read.
+/// [`ScanPacked`] for entries from byte `place` on, followed by others that may be read.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct ScanRun<'a, W> {
     /// Byte offset of the first entry in `entries`.
     pub place: usize,
-    /// All entries from the first to the last of the table.
+    /// All entries of the table, from the first to the last.
     pub entries: ScanPacked<'a, W>,
 }
 
@@ -142,8 +141,7 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
             radius,
         } = self.entries;
         let lanes = V::LANES;
-        // Whole vectors, one at least: entries behind the bucket are compared as well, and masked off at the
-        // end.
+        // Whole vectors, at least one: entries after the bucket are compared as well, and masked off at the end.
         let whole = count.max(1).next_multiple_of(lanes) * width;
         let bytes = match bytes.get(self.place..self.place + whole) {
             Some(bytes) if V::WIDE && V::packed_lanes(width, lanes) == lanes => bytes,
@@ -156,9 +154,9 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
                 return entries.run_apart(vector);
             }
         };
-        // Two vectors are compared even where one would do, and then the same one twice: how many entries a bucket has is not
-        // known beforehand, and a branch on it that is mispredicted costs more than a vector. But memory beyond the bucket is
-        // not read for the second one: nobody has asked for it.
+        // Two vectors are compared even if one would be enough, and then the same one twice: the number of entries in a bucket is unpredictable, and
+        // a mispredicted branch on it costs more than a vector. But the second one does not read memory beyond the bucket, which has not been
+        // prefetched.
         let needles = vector.splat(needle);
         // A conditional move, not a branch.
         let second = if count > lanes { lanes * width } else { 0 };
@@ -166,7 +164,7 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
         let beyond = vector.load_packed(&bytes[second..], width, lanes);
         let mut hits =
             vector.near(entries, needles, radius) | vector.near(beyond, needles, radius) << lanes;
-        // Few buckets get here: the branch is predicted.
+        // Few buckets get here, so the branch is predicted.
         let mut at = 2 * lanes;
         while at < count {
             let entries = vector.load_packed(&bytes[at * width..], width, lanes);
@@ -177,7 +175,7 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
     }
 }
 
-/// [`ScanPacked`] for entries that lie together in one cache line, which is loaded once.
+/// [`ScanPacked`] for entries in one cache line, which is loaded once.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanLine<'a, W> {
     /// The line, with its entries at the start.
@@ -188,12 +186,12 @@ pub struct ScanLine<'a, W> {
     pub count: usize,
     /// The word that they are compared with.
     pub needle: W,
-    /// The largest distance.
+    /// Maximum distance.
     pub radius: u32,
 }
 
 impl<'a, W> ScanLine<'a, W> {
-    /// A scan of these entries, whose bytes are a line.
+    /// Creates a scan of these entries, whose bytes are a line.
     #[inline(always)]
     pub fn new(line: &'a [u8; 64], entries: ScanPacked<'a, W>) -> Self {
         let ScanPacked {
@@ -227,7 +225,7 @@ impl<W: Integer> Kernel<W> for ScanLine<'_, W> {
         } = self;
         match vector.load_line(line, width) {
             Some([first, second]) => {
-                // However many entries there are: no branch depends on it.
+                // No branch depends on the number of entries.
                 let needles = vector.splat(needle);
                 let hits = vector.near(first, needles, radius)
                     | vector.near(second, needles, radius) << V::LANES;
@@ -245,13 +243,13 @@ impl<W: Integer> Kernel<W> for ScanLine<'_, W> {
     }
 }
 
-/// The positions of a mask's ones, ascending.
+/// Returns the positions of a mask's ones, ascending.
 #[inline(always)]
 pub(in super::super) fn each_hit(hits: u64) -> HitPositions {
     HitPositions(hits)
 }
 
-/// See [`each_hit`].
+/// Iterator of [`each_hit`].
 pub(in super::super) struct HitPositions(u64);
 
 impl Iterator for HitPositions {

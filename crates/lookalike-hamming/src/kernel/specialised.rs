@@ -1,30 +1,30 @@
-//! The kernels that work on other words than codes: items of a filter, halves of codes. AVX-512 has forms of its own for them.
+//! The kernels that work on words other than codes: items of a filter, halves of codes. AVX-512 has separate forms of them.
 
 use super::dispatch::run;
 use super::vector::{Kernel, Vector};
 use super::windows::NearWindows;
 
-/// Appends what the owners wrote to the items that are marked in the words of their stretch, a power of two of them.
+/// Appends the owner's bits of the items that are marked in the words of their stretch, whose number is a power of two.
 ///
 /// # Panics
 ///
-/// When the number of words is no power of two.
+/// Panics if the number of words is not a power of two.
 pub(in super::super) fn select_members<const BLOOM: bool>(
     words: &[u64],
     items: &[u64],
     out: &mut Vec<u32>,
 ) {
-    // Kernels take the number of words less one as a mask of places.
+    // Kernels use the number of words less one as a mask of positions.
     assert!(words.len().is_power_of_two());
     let before = out.len();
-    // Kernels write something for every item, so the room is as long, whatever is kept.
+    // Kernels write something for every item, so the room must have this length, whatever is kept.
     out.resize(before + items.len(), 0);
     let room = &mut out[before..];
     let kept = run(SelectMembers::<BLOOM> { words, items, room });
     out.truncate(before + kept);
 }
 
-/// See [`Vector::select_members`].
+/// Kernel of [`Vector::select_members`].
 pub(super) struct SelectMembers<'a, const BLOOM: bool> {
     pub(super) words: &'a [u64],
     pub(super) items: &'a [u64],

@@ -1,4 +1,4 @@
-//! Every kernel, at every level of this processor, against its portable twin.
+//! Compares every kernel, at every level of this processor, with its portable twin.
 
 use super::super::code::Integer;
 use super::super::index::SingleProbeSearch;
@@ -210,7 +210,7 @@ proptest! {
         for rank in 0..rank {
             prop_assert_eq!(table.entry(rank), u128::from(value(rank)));
         }
-        // As many xor masks of one bit as stay inside, and more than are gathered together.
+        // All xor masks of at most two bits that stay inside, which are more than are gathered together.
         let whole = sizes.len().ilog2();
         let bucket = bucket & low_ones(whole as usize) as u32;
         let xor_masks: Vec<u32> = (0..1 << whole).filter(|mask: &u32| mask.count_ones() <= 2).collect();
@@ -365,7 +365,7 @@ fn marks_equal_their_twin<const BLOOM: bool>(
     Ok(())
 }
 
-/// Of all addresses of 16 bits, those that were marked are found, and of the others none or few.
+/// Of all addresses of 16 bits, those that were marked are found, and few or none of the others.
 fn marks_are_found<const BLOOM: bool>(
     addresses: &[u64],
     digit_bits: u32,
@@ -387,7 +387,7 @@ fn marks_are_found<const BLOOM: bool>(
     prop_assert!(addresses.iter().all(marked));
     let distinct: std::collections::BTreeSet<_> = addresses.iter().collect();
     let mistaken = found.len() - distinct.len();
-    // Three bits for each of 300 marks in 1024 words: about four addresses are taken for marked ones.
+    // Three bits for each of 300 marks in 1024 words: about four addresses are false positives.
     prop_assert!(mistaken <= if BLOOM { 100 } else { 0 }, "{}", mistaken);
     Ok(())
 }
@@ -397,7 +397,7 @@ fn hints_accept_anything() {
     prefetch(&[0_u8; 3], 1_000);
 }
 
-/// A table of these codes whose buckets are numbered by the bits of `address`.
+/// Creates a table of these codes whose buckets are numbered by the bits of `address`.
 fn table_of(codes: &[u64], address: u64, layout: Layout, numbers: TableNumbers) -> ProbeTable<u64> {
     let (mask, budget) = (address.into(), 0);
     let mut table = ProbeTable::<u64>::new(&TableKey { mask, budget }, mask, layout, numbers);
@@ -472,7 +472,7 @@ proptest! {
             let found = &mut |query, code, distance| in_runs.push((query, code, distance));
             prop_assert_eq!(search_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
             for mut found in [in_lines, in_runs] {
-                // What is found for one query comes together.
+                // The results of one query come together.
                 prop_assert!(found.is_sorted_by_key(|&(query, _, _)| query));
                 found.sort_unstable();
                 prop_assert_eq!(&found, &expected, "{:?}", level);

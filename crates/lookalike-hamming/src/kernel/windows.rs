@@ -1,10 +1,10 @@
-//! Words of 32 bits near others in windows of a list.
+//! Search for words of 32 bits that are near others in windows of a list.
 
-/// Words that one is compared with.
+/// Number of words that one word is compared with.
 pub(in super::super) const WINDOW: usize = 16;
 
-/// Compares each of `xs` with the sixteen words of `ys` from `window` of its position on. Appends the positions of those
-/// within `radius`; to that of the one in `xs`, `first` is added.
+/// Comparison of each of `xs` with the sixteen words of `ys` that begin at `window` of its position. Appends the positions of the pairs within
+/// `radius`; `first` is added to that of the word in `xs`.
 pub struct NearWindows<'a, F> {
     pub xs: &'a [u32],
     pub ys: &'a [u32],
@@ -15,7 +15,7 @@ pub struct NearWindows<'a, F> {
 }
 
 impl<F: Fn(usize) -> usize + Copy> NearWindows<'_, F> {
-    /// In a form that compilers make vector code of.
+    /// Compares in a form that compilers vectorise.
     #[inline(always)]
     pub(super) fn find_one_by_one(mut self) {
         for (at, &x) in self.xs.iter().enumerate() {
@@ -23,8 +23,7 @@ impl<F: Fn(usize) -> usize + Copy> NearWindows<'_, F> {
             let window = &self.ys[from..from + WINDOW];
             // The least distance of all sixteen, and one branch, which is hardly ever taken.
             let apart = window.iter().map(|y| (y ^ x).count_ones());
-            // A minimum over sixteen has no branch inside, so the compiler makes vectors of it; a test for each
-            // word it could not.
+            // A minimum over sixteen has no branch inside, so the compiler vectorises it, which it could not do with a test for each word.
             if apart.fold(u32::MAX, u32::min) <= self.radius {
                 self.find_near(at, from);
             }

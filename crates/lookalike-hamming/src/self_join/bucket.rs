@@ -1,9 +1,8 @@
 //! One bucket of a self-join: codes that agree in some bits of a key, joined in the cache.
 //!
-//! They are scattered by the rest of the key; small groups that agree in all of it are compared in
-//! one call of a vector kernel. A group too heavy for that is joined by the same means over the bits
-//! outside its key, with bits that are constant in it left out: skew costs more passes over the heavy
-//! part, not its square.
+//! The codes are scattered by the rest of the key, and small groups that agree in all of it are compared in one call of a vector kernel. A group too
+//! heavy for that is joined in the same way over the bits outside its key, without those that are constant in it: skew costs more passes over the
+//! heavy part, not its square.
 
 use super::super::code::{Code, Word};
 use super::super::design::Design;
@@ -12,18 +11,17 @@ use super::super::kernel::{ClosePairs, ScanWords, each_hit};
 use super::super::plan;
 use std::collections::BTreeMap;
 
-/// Buckets of up to so many codes are compared without a further look.
+/// Number of codes up to which a bucket is compared without being divided further.
 const SMALL: usize = 24;
-/// Groups of up to so many codes are compared by the kernel.
+/// Number of codes up to which a group is compared by the kernel.
 const FEW: usize = 256;
-/// Groups that the kernel compares in one call: so many pairs are gathered at most.
+/// Number of groups that the kernel compares in one call, which bounds the pairs that are collected.
 const AT_ONCE: usize = 64;
-/// Most bits of a key that one scatter takes: the write positions stay in the first-level cache.
+/// Maximum number of key bits that one scatter pass partitions by: the write positions stay in the first-level cache.
 const DIGIT_BITS: u32 = 11;
-/// Bits of a key that are not worth a scatter of their own: pairs that differ in them are compared in
-/// vain.
+/// Number of key bits that are not worth a scatter of their own: pairs that differ in them are compared in vain.
 const UNCUT: u32 = 2;
-/// Fewer bits that stand together are better than so many that do not, by this much.
+/// Number of bits by which a digit may be shorter if its bits are then contiguous.
 const SHORTER: u32 = 3;
 
 /// Some leading bits of a key, by which codes are scattered.
@@ -31,19 +29,18 @@ const SHORTER: u32 = 3;
 pub(super) struct BucketDigit<W> {
     pub(super) mask: W,
     bits: u32,
-    /// Lowest of the bits, when they stand together.
+    /// Lowest of the bits, if they are contiguous.
     shift: Option<u32>,
 }
 
 impl<W: Word> BucketDigit<W> {
-    /// As many leading bits of `key` as leave a few codes to a bucket, and one scatter can take; a few
-    /// less when those stand together.
+    /// Takes as many leading bits of `key` as leave a few codes in a bucket, and as one scatter can take; a few less if those are contiguous.
     pub(super) fn leading(key: W, codes: usize) -> Self {
-        // About eight codes a bucket: few enough to compare all pairs, many enough that the scatter pays.
+        // About eight codes per bucket: few enough to compare all pairs, many enough that the scatter pays.
         let wanted = (codes / 8).max(2).ilog2().max(1);
         let most = wanted.min(DIGIT_BITS).min(key.ones());
         let least = most.saturating_sub(SHORTER).max(1);
-        // The most bits that stand together, if any do: a shift takes them, not PEXT.
+        // The largest number of bits that are contiguous, if any are: a shift extracts them, without PEXT.
         let all = (least..=most).rev().map(|bits| Self::of_bits(key, bits));
         let together = all.into_iter().find(|digit| digit.shift.is_some());
         together.unwrap_or_else(|| Self::of_bits(key, most))
@@ -85,14 +82,14 @@ pub(super) fn varying_bits<W: Word>(mut words: impl Iterator<Item = W>) -> W {
 pub(super) struct BucketJoiner<W, V> {
     radius: u32,
     visit: V,
-    /// Keys that were done: pairs that agree in one of them have been visited.
+    /// Keys that are done: pairs that agree in one of them have been visited.
     covered: Vec<W>,
-    /// The key at work: only pairs that agree in all of it belong here.
+    /// The current key: only pairs that agree in all of it belong to it.
     key: W,
     close: Vec<(W, W)>,
-    /// Memory for scattered codes and the ends of their groups, by depth.
+    /// Memory for scattered codes and the ends of their groups, by recursion depth.
     spare: Vec<DigitGroups<W>>,
-    /// Masks of the designs used so far, by magnitude of the codes and by bits.
+    /// Masks of the designs used so far, by the magnitude of the number of codes and the number of bits.
     designs: BTreeMap<(u32, u32), Option<Vec<u128>>>,
 }
 
@@ -104,7 +101,7 @@ struct DigitGroups<W> {
 }
 
 impl<W: Word> DigitGroups<W> {
-    /// Takes the codes of `segments`, ordered by digit. Fewer than 2^32.
+    /// Takes the codes of `segments`, fewer than 2^32, and orders them by digit.
     fn scatter(&mut self, segments: &[&[W]], digit: &BucketDigit<W>) {
         let words = || segments.iter().flat_map(|segment| segment.iter().copied());
         self.ends.clear();
@@ -137,7 +134,7 @@ impl<W: Word> DigitGroups<W> {
         self.ends.push(self.words.len() as u32);
     }
 
-    /// Removes what is equal within each group.
+    /// Removes duplicates within each group.
     fn dedup(&mut self) {
         let (mut start, mut kept) = (0, 0);
         for end in &mut self.ends {
@@ -172,23 +169,22 @@ impl<W: Word, V> BucketJoiner<W, V> {
         }
     }
 
-    /// Pairs from here on go to another visitor; the one so far is dropped.
+    /// Passes pairs from here on to another visitor, and drops the previous one.
     pub(super) fn replace_visitor(&mut self, visit: V) {
         self.visit = visit;
     }
 
-    /// A table begins: pairs that agree in all of `key` belong to it.
+    /// Begins a table: pairs that agree in all of `key` belong to it.
     pub(super) fn begin(&mut self, key: W) {
         self.key = key;
     }
 
-    /// The table is done.
+    /// Ends the table of `key`.
     pub(super) fn end(&mut self, key: W) {
         self.covered.push(key);
     }
 
-    /// Joins the codes of `segments`, which agree in the key but for the bits of `rest`; `free` are the
-    /// bits outside the key.
+    /// Joins the codes of `segments`, which agree in the key except for the bits of `rest`; `free` are the bits outside the key.
     pub(super) fn bucket<C: Code<Word = W>>(&mut self, segments: &[&[W]], rest: W, free: W)
     where
         V: FnMut(C, C, u32),
@@ -204,8 +200,8 @@ impl<W: Word, V> BucketJoiner<W, V> {
         } else {
             let digit = BucketDigit::leading(rest, count);
             groups.scatter(segments, &digit);
-            // A pair that differs in bits that were not cut is found all the same, and dropped: it costs a
-            // comparison, where a scatter costs every code a move.
+            // A pair that differs in bits that were not scattered by is found anyway, and dropped: it costs a comparison, whereas a scatter costs
+            // every code a move.
             let left = rest & !digit.mask;
             // Codes of a group may still differ in these bits: `judge` drops such pairs.
             if left.ones() <= UNCUT {
@@ -221,7 +217,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
         self.spare.push(groups);
     }
 
-    /// Groups of codes that agree in the key, but for a few bits perhaps.
+    /// Joins groups of codes that agree in the key, perhaps except for a few bits.
     fn groups<C: Code<Word = W>>(&mut self, groups: &mut DigitGroups<W>, free: W)
     where
         V: FnMut(C, C, u32),
@@ -240,8 +236,8 @@ impl<W: Word, V> BucketJoiner<W, V> {
                 radius: self.radius,
                 pairs: &mut close,
             });
-            // Equal codes show up as pairs at distance zero; only then is anything sorted. No pair of this run
-            // has been visited yet, so that it can be done again.
+            // Equal codes show up as pairs at distance zero, and only then is anything sorted. No pair of this run has been visited yet, so the run
+            // can be repeated.
             if close.iter().any(|(a, b)| a == b) {
                 close.clear();
                 self.close = close;
@@ -262,7 +258,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
         self.close = close;
     }
 
-    /// The groups from `first` on, which begin at `start`, without what is equal.
+    /// Repeats the groups from `first` on, which begin at `start`, without duplicates.
     fn repeated<C: Code<Word = W>>(
         &mut self,
         groups: &DigitGroups<W>,
@@ -278,14 +274,13 @@ impl<W: Word, V> BucketJoiner<W, V> {
         distinct.ends.clear();
         let ends = groups.ends[first..].iter();
         distinct.ends.extend(ends.map(|end| end - start as u32));
-        // Distinct from here on: no equal pair leads back to this.
+        // The codes are distinct from here on, so no equal pair leads back here.
         distinct.dedup();
         self.groups(&mut distinct, free);
         self.spare.push(distinct);
     }
 
-    /// Codes that agree in the whole key: all their pairs, by tables over the free bits when they
-    /// are many.
+    /// Visits all pairs of codes that agree in the whole key, by tables over the free bits if there are many codes.
     fn heavy<C: Code<Word = W>>(&mut self, words: &[W], free: W)
     where
         V: FnMut(C, C, u32),
@@ -294,7 +289,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
         distinct.gather(&[words]);
         distinct.dedup();
         let words = distinct.words.as_slice();
-        // Bits in which all of them agree cut nothing.
+        // Bits in which all of them agree divide nothing.
         let free = free & varying_bits(words.iter().copied());
         match self
             .keys(words.len(), free)
@@ -308,8 +303,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
                     self.bucket(&[words], key, free & !key);
                     self.covered.push(key);
                 }
-                // Pairs are covered by the keys of this level inside this group only.
-                // Keys of this level were made for the free bits of this group: another group has others.
+                // Keys of this level cover pairs inside this group only: they were made for its free bits, and another group has others.
                 self.covered.truncate(done);
                 self.key = outer;
             }
@@ -317,10 +311,9 @@ impl<W: Word, V> BucketJoiner<W, V> {
         self.spare.push(distinct);
     }
 
-    /// The keys of the cheapest exact design for so many codes over the bits of `free`; `None` when
-    /// it is cheaper to compare all pairs.
+    /// Returns the keys of the cheapest exact design for `codes` codes over the bits of `free`; `None` if it is cheaper to compare all pairs.
     fn keys(&mut self, codes: usize, free: W) -> Option<Vec<W>> {
-        // By magnitude, and remembered: a join meets many groups of one size.
+        // By magnitude, and cached, because a join meets many groups of one size.
         let (bits, magnitude) = (free.ones(), codes.checked_ilog2()?);
         let best = || cheapest_masks(magnitude, bits, self.radius);
         let masks = self
@@ -359,15 +352,15 @@ impl<W: Word, V> BucketJoiner<W, V> {
         let apart = a ^ b;
         let here = apart & self.key == W::ZERO;
         if here && self.covered.iter().all(|&key| apart & key != W::ZERO) {
-            // As `self_join` promises, a < b.
+            // `self_join` promises a < b.
             let (a, b) = (a.min(b), a.max(b));
             (self.visit)(C::from_word(a), C::from_word(b), apart.ones());
         }
     }
 }
 
-/// Returns true if tables with these keys leave less than half of the pairs to compare. Without this, codes
-/// that are all alike would be cut in vain, level after level, each with as many tables.
+/// Returns true if tables with these keys leave less than half of the pairs to compare. Without this, codes that are all similar would be divided in
+/// vain, level after level, by as many tables each time.
 fn pays<W: Word>(words: &[W], keys: &[W]) -> bool {
     let all = words.len() as f64 * words.len() as f64;
     let mut left = 0.0;
@@ -383,26 +376,24 @@ fn pays<W: Word>(words: &[W], keys: &[W]) -> bool {
     })
 }
 
-/// Nanoseconds of one comparison, and of moving one code through one scatter.
+/// Nanoseconds of one comparison, and of moving one code in one scatter.
 const COMPARE: f64 = 0.4;
 const MOVE: f64 = 5.0;
 
-/// The keys of the exact design with the least expected time for a join of 2^magnitude codes, or
-/// `None` when comparing all pairs is no slower.
+/// Returns the keys of the exact design with the least expected time for a join of 2^magnitude codes, or `None` if comparing all pairs is no slower.
 pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<Vec<u128>> {
     const MOST_TABLES: u32 = 40;
-    // With no more bits than errors, no key is left in which a close pair must agree.
+    // If there are no more bits than errors, there is no key in which a close pair must agree.
     if 1 << magnitude.min(20) <= SMALL || bits <= radius {
         return None;
     }
-    // The middle of the counts with this magnitude, for all of which the design is kept.
+    // The middle of the counts of this magnitude, all of which use this design.
     let count = 1.5 * 2_f64.powi(magnitude as i32);
     let cost = |family: &Family| {
         let prefix = f64::from(bits) * family.prefix_share(radius);
         // More bits than the logarithm of the count would only scatter single codes.
         let scatters = (prefix.min(f64::from(magnitude)) / f64::from(DIGIT_BITS)).ceil();
-        // Half of those that agree in the key, since each pair is compared once.
-        // Random codes that agree in the key, and a share of a group that is compared whatever its keys.
+        // Random codes that agree in the key, halved because each pair is compared once, and a share of a group that is compared whatever its keys.
         let compared = count / prefix.exp2() / 2.0 + SMALL as f64 / 8.0;
         count * family.table_count(radius) as f64 * (scatters * MOVE + compared * COMPARE)
     };
@@ -413,7 +404,7 @@ pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<V
     pays.then(|| best.tables().iter().map(|table| table.mask).collect())
 }
 
-/// The design of a family, when every table has a key.
+/// Returns the design of a family, if every table has a key.
 fn design(family: Family, bits: u32, radius: u32) -> Option<Design> {
     let design = Design::new(family, bits, radius).ok()?;
     (design.prefix_range().0 > 0).then_some(design)

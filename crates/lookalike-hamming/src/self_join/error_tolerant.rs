@@ -1,15 +1,15 @@
-//! The self-join of large collections of 64-bit codes: few tables, in each of which one error is tolerated.
+//! The self-join of large collections of 64-bit codes: few tables, each of which tolerates one error.
 //!
-//! For radius 3, one half of a code has at most one of the errors. A table numbers the bucket of a code by some bits of
-//! one half, so many that a bucket has a handful of codes; two codes of a close pair then stand in one bucket, or in two
-//! whose numbers differ in one bit. Each code is compared with sixteen others at a time, by 32 of the bits that do not
-//! number its bucket, where that bucket begins: 1 + d / 2 vector comparisons a code and table for numbers of d bits,
-//! against one scatter a table for each of the three to four times as many tables of an exact design.
+//! For radius 3, one half of a code has at most one of the errors. A table numbers the bucket of a code by some bits of one half, so many that a
+//! bucket has a handful of codes; the two codes of a close pair are then in one bucket, or in two whose numbers differ in one bit. Each code is
+//! compared with the first sixteen codes of such a bucket at once, by 32 of the bits that do not number its bucket. This takes 1 + d / 2 vector
+//! comparisons for each code and table with numbers of d bits, whereas an exact design takes one scatter for each of three to four times as many
+//! tables.
 //!
-//! Codes are scattered by the leading bits of their number into *parts* that fit the second-level cache, each part by
-//! the rest of the number; parts that differ in one leading bit stream by each other. A pair belongs to the first table
-//! that finds it. Buckets of more than sixteen codes cost more comparisons, heavy ones are joined like a collection of
-//! their own (`bucket`); collections so uneven that this would be usual are left to exact designs.
+//! Codes are scattered by the leading bits of their bucket number into *parts* that fit the second-level cache, and each part by the rest of the
+//! number; parts that differ in one leading bit are streamed past each other. A pair belongs to the first table that finds it. Buckets of more than
+//! sixteen codes cost more comparisons, and heavy ones are joined like a collection of their own (`bucket`). Collections so uneven that this would be
+//! usual are left to exact designs.
 
 use super::super::build::{BuildAddressing, permuted};
 use super::super::code::{Code, Integer, Word};
@@ -25,24 +25,24 @@ use std::sync::{Mutex, PoisonError};
 
 mod part;
 
-/// Codes of a bucket, at most, when all are spread evenly.
+/// Maximum number of codes in a bucket if all codes are spread evenly.
 const LOAD: usize = 8;
-/// Codes of a bucket, on average over codes, beyond which exact designs are better.
+/// Number of codes in a bucket, on average over codes, above which exact designs are better.
 const MOST_LOAD: f64 = 40.0;
-/// Codes of a part: their numbers and halves stay in the second-level cache.
+/// Number of codes in a part, as a power of two: their numbers and halves stay in the second-level cache.
 const PART_BITS: u32 = 16;
-/// Most bits by which codes are scattered at once.
+/// Maximum number of bits that one scatter pass partitions by.
 const TOP_BITS: u32 = 13;
-/// Bits of a code that are compared sixteen at a time, and most that stand beside.
+/// Number of bits of a code that are compared, sixteen codes at a time, and the maximum number of other bits.
 const LOW_BITS: u32 = 32;
 const SIDE_BITS: u32 = 16;
-/// Fewest bits of a number: the others must find room.
+/// Minimum number of bits of a bucket number: the others must find room.
 const LEAST_BITS: u32 = 64 - LOW_BITS - SIDE_BITS;
-/// Codes below this are not worth the buckets.
+/// Number of codes below which the buckets do not pay.
 const LEAST_CODES: usize = 1 << 18;
-/// Memory beside the codes: scattered, then sorted into low bits and bits beside; starts of buckets.
+/// Memory in addition to the codes, for each of them: scattered words, then sorted low bits and other bits, and starts of buckets.
 const BYTES_A_CODE: usize = 8 + 4 + 2 + 2;
-/// Codes that are looked at to judge how even they are.
+/// Number of codes in the sample that judges how even the codes are.
 const SAMPLE: usize = 1 << 16;
 
 /// The tables for one collection.
@@ -52,11 +52,11 @@ pub(super) struct TolerantTables<W> {
     tables: Vec<TolerantTable<W>>,
 }
 
-/// One table: by which bits its buckets are numbered, and whether one of them may be wrong.
+/// One table: the bits that number its buckets, and whether one of them may be wrong.
 #[derive(Clone, Copy, Debug)]
 struct TolerantTable<W> {
     addressing: BuildAddressing<W>,
-    /// By how much a code is rotated to have its number on top, where that is all.
+    /// Rotation that moves the number of a code's bucket to the top, if a rotation is enough.
     rotation: Option<u32>,
     budget: u32,
 }
@@ -72,11 +72,11 @@ impl<W: Word> TolerantTable<W> {
         }
     }
 
-    /// Hands on some codes, each with its number as its highest bits.
+    /// Calls `each` with every code, rearranged so that the number of its bucket is its highest bits.
     #[inline(always)]
     fn numbered<C: Code<Word = W>>(&self, codes: &[C], mut each: impl FnMut(u64)) {
         match self.rotation {
-            // One rotation brings bits that stand together to the top; others take two PEXT and a shift.
+            // One rotation moves contiguous bits to the top; others take two PEXT and a shift.
             Some(by) => codes
                 .iter()
                 .for_each(|code| each(code.word().above(0).rotate_left(by))),
@@ -84,7 +84,7 @@ impl<W: Word> TolerantTable<W> {
         }
     }
 
-    /// The code with this number and these bits below it.
+    /// Returns the code with this bucket number and these bits below it.
     fn restored(&self, address: u64, rest: u64) -> W {
         match self.rotation {
             Some(by) => {
@@ -98,14 +98,14 @@ impl<W: Word> TolerantTable<W> {
         }
     }
 
-    /// Returns true if the table finds a pair that is close and differs so.
+    /// Returns true if the table finds a close pair that differs in the bits of `apart`.
     fn finds(&self, apart: W) -> bool {
         (apart & self.addressing.address).ones() <= self.budget
     }
 }
 
 impl<W: Word> TolerantTables<W> {
-    /// The tables for `codes`; `None` when an exact design suits them, or the memory, better.
+    /// Returns the tables for `codes`; `None` if an exact design suits the codes, or the memory, better.
     pub(super) fn worth_while<C: Code<Word = W>>(
         codes: &[C],
         radius: u32,
@@ -113,32 +113,32 @@ impl<W: Word> TolerantTables<W> {
     ) -> Option<Self> {
         let room = codes.len().checked_mul(BYTES_A_CODE)? <= limits.scratch_bytes;
         let many = codes.len() >= LEAST_CODES && u32::try_from(codes.len()).is_ok();
-        // The number of the bucket, up to 16 bits beside and 32 low bits make up a code of 64.
+        // A 64-bit code consists of the bucket number, up to 16 other bits and 32 low bits.
         if W::BITS != 64 || !room || !many || !(1..=5).contains(&radius) {
             return None;
         }
-        // Half of `LOAD` to all of it in a bucket: windows of sixteen then hold most buckets whole.
+        // A bucket has from half of `LOAD` to all of it, so windows of sixteen hold most buckets whole.
         let bits = (codes.len().div_ceil(LOAD)).next_power_of_two().ilog2();
         let tables = Self::with_bits(codes, radius, bits.max(LEAST_BITS))?;
         tables.are_even(codes).then_some(tables)
     }
 
-    /// Tables whose buckets have numbers of `bits` bits; `None` when a group of bits has not as many.
+    /// Creates tables whose bucket numbers have `bits` bits; `None` if a group of bits has fewer.
     fn with_bits<C: Code<Word = W>>(codes: &[C], radius: u32, bits: u32) -> Option<Self> {
         let balance = BitBalance::sample(codes, SAMPLE);
-        // Groups of bits, each of which tolerates an error but for one perhaps: sum of (t + 1) = radius + 1.
+        // Groups of bits, each of which tolerates an error, perhaps except one: the sum of (t + 1) is radius + 1.
         let groups = (radius + 2) / 2;
         let width = W::BITS / groups;
         let order = balance.order();
         let tables = (0..groups).map(|group| {
-            // For an even radius the sum leaves no error to the first group.
+            // For an even radius the sum leaves no error for the first group.
             let budget = u32::from(group > 0 || radius % 2 == 1);
             let end = if group + 1 == groups {
                 W::BITS
             } else {
                 (group + 1) * width
             };
-            // `order` deals the balanced bits out, so that each group has its share of them.
+            // `order` distributes the balanced bits, so that each group has its share of them.
             let places = group * width..end;
             let mask = places.fold(0, |mask, place| mask | 1_u128 << order[place as usize]);
             let wide = mask.count_ones() >= bits;
@@ -148,11 +148,10 @@ impl<W: Word> TolerantTables<W> {
         Some(Self { radius, tables })
     }
 
-    /// Returns true if few codes that differ stand in one bucket: by a sample.
+    /// Returns true if, by a sample, few different codes are in one bucket.
     fn are_even<C: Code<Word = W>>(&self, codes: &[C]) -> bool {
-        // Evenly spaced places would meet both codes of pairs that stand at even spaces.
-        // The golden ratio's multiples fill the interval evenly at every length (three-distance theorem), and
-        // in no rhythm.
+        // Evenly spaced positions would hit both codes of pairs that are evenly spaced. The multiples of the golden ratio fill the interval evenly at
+        // every length (three-distance theorem), without a regular step.
         let place = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let scaled = |place: u64| ((place * codes.len() as u64) >> 32) as usize;
         let sample = (0..SAMPLE as u64).map(|at| codes[scaled(place(at))].word());
@@ -165,15 +164,14 @@ impl<W: Word> TolerantTables<W> {
             let mut numbers: Vec<u64> = numbers.collect();
             numbers.sort_unstable();
             let groups = numbers.chunk_by(|a, b| a == b);
-            // The share of pairs that meet in a bucket, times the number of codes: the others in the bucket of
-            // a code.
+            // The share of pairs that meet in a bucket, times the number of codes, is the number of other codes in the bucket of a code.
             let met: f64 = groups.map(|group| (group.len() as f64).powi(2)).sum();
             let met = (met - sample.len() as f64) / 2.0;
             met / pairs * (codes.len() as f64) <= MOST_LOAD
         })
     }
 
-    /// Visits every pair, each by one of the visitors; as many threads as there are visitors. Ends early when it is cancelled.
+    /// Visits every pair, each by one of the visitors, with as many threads as visitors. Ends early if it is cancelled.
     pub(super) fn join<C, V>(
         &self,
         codes: &[C],
@@ -186,19 +184,17 @@ impl<W: Word> TolerantTables<W> {
     {
         let magnitude = codes.len().max(1).ilog2();
         let mut visitors = new_visitors();
-        // The errors that a table tolerates follow from its place.
+        // The errors that a table tolerates follow from its position.
         let bits = self.tables.iter().map(|table| table.addressing.address);
         let begun = SelfJoinProgress::begin(progress.as_deref(), bits.map(|bits| bits.to_u128()));
         let mut scattered: Vec<ScatteredCodes> =
             visitors.iter().map(|_| ScatteredCodes::default()).collect();
-        // The memory of the first table serves all.
+        // The memory of the first table is reused for all.
         let mut sorted = SortedParts::default();
         for (at, table) in self.tables.iter().enumerate().skip(begun.done) {
             let address_bits = table.addressing.address_bits;
-            // Sixteen bits at most number the buckets of a part, since they are kept as `u16`: any beyond
-            // number parts.
-            // Parts of 2^16 codes take 384 KiB of low bits and sides: they stay in a second-level cache while
-            // their buckets are compared bit by bit.
+            // At most sixteen bits number the buckets of a part, because they are kept as `u16`; any further ones number parts. Parts of 2^16 codes
+            // take 384 KiB of low bits and sides, which stay in a second-level cache while their buckets are compared bit by bit.
             let top = magnitude.saturating_sub(PART_BITS).min(TOP_BITS);
             if is_cancelled() {
                 return;
@@ -213,7 +209,7 @@ impl<W: Word> TolerantTables<W> {
             };
             pass.scatter(&mut scattered);
             pass.sort(&scattered, &mut sorted, &mut visitors);
-            // Without a budget, a table finds the pairs inside its buckets only. Cancelled, not all parts are in order.
+            // Without a budget, a table only finds the pairs inside its buckets. After a cancellation, not all parts are in order.
             if table.budget > 0 && !is_cancelled() {
                 pass.compare(&sorted, &mut visitors);
             }
@@ -228,7 +224,7 @@ impl<W: Word> TolerantTables<W> {
     }
 }
 
-/// One thread's share of the codes, by part: number, bits beside and low bits in one word.
+/// One thread's share of the codes, by part: bucket number, other bits and low bits in one word.
 #[derive(Default)]
 struct ScatteredCodes {
     words: Vec<u64>,
@@ -236,7 +232,7 @@ struct ScatteredCodes {
 }
 
 impl ScatteredCodes {
-    /// The words of each part.
+    /// Returns the words of each part.
     fn parts(&self) -> impl Iterator<Item = &[u64]> {
         let mut rest = self.words.as_slice();
         self.counts.iter().map(move |&count| {
@@ -247,14 +243,14 @@ impl ScatteredCodes {
     }
 }
 
-/// One table at work.
+/// A pass over the codes with one table.
 struct TolerantPass<'a, C: Code> {
     codes: &'a [C],
     is_cancelled: &'a (dyn Fn() -> bool + Sync),
     radius: u32,
     table: TolerantTable<C::Word>,
     earlier: &'a [TolerantTable<C::Word>],
-    /// Bits of a number below those that number its part.
+    /// Number of bits of a bucket number below those that number its part.
     below: u32,
 }
 
@@ -263,10 +259,10 @@ impl<C: Code> TolerantPass<'_, C> {
         1 << (self.table.addressing.address_bits - self.below)
     }
 
-    /// Each thread orders its share of the codes by part.
+    /// Orders each thread's share of the codes by part.
     fn scatter(&self, scattered: &mut [ScatteredCodes]) {
         let share = self.codes.len().div_ceil(scattered.len()).max(1);
-        // Where there is one part, this would be the whole width.
+        // If there is one part, this would be the whole width.
         let shift = (self.table.addressing.rest_bits + self.below).min(63);
         let last = self.parts() - 1;
         on_each(scattered.iter_mut().enumerate(), |(at, mine)| {
@@ -304,7 +300,7 @@ impl<C: Code> TolerantPass<'_, C> {
             let segments = sources.iter_mut().map(Iterator::next);
             segments.collect::<Option<Vec<_>>>()
         });
-        // A part's room goes to the thread that takes its number: nothing is shared but the list.
+        // The buffers of a part go to the thread that takes its number, so nothing is shared but the list.
         let jobs: Vec<_> = rooms.into_iter().zip(segments).enumerate().collect();
         let jobs = Mutex::new(jobs.into_iter());
         let shape = PartShape {
@@ -314,8 +310,7 @@ impl<C: Code> TolerantPass<'_, C> {
         on_each(&mut *visitors, |visitor| {
             let mut finder = PartFinder::default();
             loop {
-                // A thread that panicked leaves the iterator whole, and its panic is passed on when it is
-                // joined.
+                // A thread that panics leaves the iterator intact, and its panic is passed on when the thread is joined.
                 let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((number, (mut room, segments))) = next else {
                     return;
@@ -334,7 +329,7 @@ impl<C: Code> TolerantPass<'_, C> {
         });
     }
 
-    /// Visits the pairs of codes whose numbers differ in one bit.
+    /// Visits the pairs of codes whose bucket numbers differ in one bit.
     fn compare<V: FnMut(C, C, u32) + Send>(&self, sorted: &SortedParts, visitors: &mut [V]) {
         let next = AtomicUsize::new(0);
         on_each(&mut *visitors, |visitor| {
@@ -346,7 +341,7 @@ impl<C: Code> TolerantPass<'_, C> {
                 }
                 let part = sorted.part(number);
                 finder.number_buckets(part);
-                // The bit by which two numbers differ is one of the errors: all other bits may have one less.
+                // The bit in which two numbers differ is one of the errors, so all other bits may have one less.
                 for bit in 0..self.below {
                     finder.within(part, bit, self.radius - 1);
                     let this = NumberedPart { number, part };
@@ -396,14 +391,14 @@ struct NumberedPart<'a> {
     part: OrderedPart<'a>,
 }
 
-/// Judges the pairs that a comparison of low bits lets through.
+/// Verifier of the pairs that a comparison of low bits lets through.
 struct PairVerifier<'a, C: Code, V> {
     pass: &'a TolerantPass<'a, C>,
     /// Part of the first code of each pair.
     a: NumberedPart<'a>,
     /// Part of the second code of each pair.
     b: NumberedPart<'a>,
-    /// By what the buckets of a pair differ within their parts.
+    /// The bits in which the buckets of a pair differ within their parts.
     flip: usize,
     /// The bucket of each code of the first part.
     buckets: &'a [u16],
@@ -421,21 +416,20 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
         }
     }
 
-    /// Two codes, by their places in their parts.
+    /// Verifies two codes, given by their positions in their parts.
     fn pair(&mut self, a: u32, b: u32) {
         // Windows reach beyond the last code of a part.
         if b as usize >= self.b.part.len() {
             return;
         }
-        // Most of what stands by chance in the window of another bucket ends here.
+        // Most codes that are in the window of another bucket by chance are rejected here.
         let apart = self.a.part.rest(a as usize) ^ self.b.part.rest(b as usize);
         if apart.count_ones() > self.pass.radius {
             return;
         }
         let bucket = usize::from(self.buckets[a as usize]);
         let partner = bucket ^ self.flip;
-        // Windows have sixteen codes, however few the bucket has: those behind it belong to other pairs of
-        // buckets.
+        // Windows have sixteen codes, however few the bucket has; those after it belong to other pairs of buckets.
         if !self.b.part.range(partner).contains(&(b as usize)) {
             return;
         }
@@ -445,12 +439,12 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
     }
 
     fn word(&self, side: NumberedPart<'_>, bucket: usize, at: usize) -> C::Word {
-        // Codes are not kept: number and rest make them again.
+        // Codes are not kept: number and rest restore them.
         let address = (side.number << self.pass.below | bucket) as u64;
         self.pass.table.restored(address, side.part.rest(at))
     }
 
-    /// A bucket of the first part with its partner, or with itself: too many pairs to compare them all.
+    /// Joins a bucket of the first part with its partner, or with itself, if they have too many pairs to compare them all.
     fn heavy(&mut self, bucket: usize) {
         let partner = bucket ^ self.flip;
         let same = self.a.number == self.b.number && self.flip == 0;
@@ -474,7 +468,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
                 visit(pass, a.word(), b.word(), visitor);
             }
         });
-        // Both buckets agree in the address but for the flipped bit: the rest of it is the key of the join.
+        // Both buckets agree in the address except for the flipped bit, so the rest of it is the key of the join.
         let key = address & !C::Word::joined(differs, C::Word::ZERO, 0).deposit(address);
         joiner.begin(key);
         let segments: Vec<&[C::Word]> = segments.iter().map(Vec::as_slice).collect();
@@ -482,7 +476,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
     }
 }
 
-/// Visits a pair that is close, unless an earlier table finds it.
+/// Visits a close pair, unless an earlier table finds it.
 fn visit<C: Code>(
     pass: &TolerantPass<'_, C>,
     a: C::Word,
@@ -507,7 +501,7 @@ mod tests {
         })
     }
 
-    /// Codes of which many are near each other, in clusters and at all distances.
+    /// Codes, many of which are near each other, in clusters and at all distances.
     fn clustered(count: usize, radius: u32) -> Vec<u64> {
         let near = numbers(9).zip(numbers(77)).enumerate();
         let codes = near.flat_map(|(at, (center, noise))| {
@@ -567,7 +561,7 @@ mod tests {
 
     #[test]
     fn parts_that_differ_in_a_leading_bit_are_compared() {
-        // Enough codes that there are several parts.
+        // Enough codes for several parts.
         let mut codes: Vec<u64> = numbers(5).take(1 << 18).collect();
         let planted: Vec<u64> = codes
             .iter()
@@ -579,7 +573,7 @@ mod tests {
         let mut sorted = codes.clone();
         sorted.sort_unstable();
         let found = joined(&codes, 3, 16, 2);
-        // Random codes of 64 bits have no pairs; each of those that were planted is found.
+        // Random codes of 64 bits have no close pairs; each of the planted ones is found.
         assert!(
             found
                 .iter()
@@ -591,7 +585,7 @@ mod tests {
 
     #[test]
     fn heavy_buckets_are_joined_with_themselves_and_their_partners() {
-        // All differ in 14 bits of the lower half only, so that one table has a single bucket, but for a bit.
+        // All differ only in 14 bits of the lower half, so that one table has a single bucket, except for one bit.
         let mut codes: Vec<u64> = numbers(3).take(12_000).map(|code| code & 0x3fff).collect();
         codes.extend(
             numbers(8)

@@ -1,4 +1,4 @@
-//! The directory of an index file: what stands where, and the check of every page.
+//! The directory of an index file: the place of each section, and the check of every page.
 
 use super::super::cost::neighbours;
 use super::super::family::{BlockGroup, Family};
@@ -11,7 +11,7 @@ use super::{HEAD, PAGE, TRAILER};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Everything that is known of the sections of a file.
+/// Everything that is known about the sections of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StoredDirectory {
     /// Start of the directory, a multiple of [`PAGE`].
@@ -36,13 +36,13 @@ pub(super) struct StoredDirectory {
 pub(super) struct StoredTable {
     pub(super) key: TableKey,
     pub(super) address: u128,
-    /// Unit of the places of overflow.
+    /// Unit of the positions in the overflow, in bytes.
     pub(super) unit: usize,
     pub(super) sections: [Range<usize>; 3],
 }
 
 impl StoredDirectory {
-    /// The directory and what follows it.
+    /// Returns the directory and the trailer that follows it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let numbers = self.numbers();
         let mut bytes: Vec<u8> = numbers
@@ -54,7 +54,7 @@ impl StoredDirectory {
         for number in [self.offset, numbers.len() as u64, check] {
             trailer.extend_from_slice(&number.to_le_bytes());
         }
-        // With a check of its own: it is read first, since it tells where the directory begins.
+        // It has its own check, because it is read first: it tells where the directory begins.
         trailer.extend_from_slice(&xxh3_64(&trailer).to_le_bytes());
         bytes.extend_from_slice(&trailer);
         bytes
@@ -102,14 +102,14 @@ impl StoredDirectory {
                 what: "the end of the file is missing or does not match its check",
             });
         }
-        // Believed only now: whatever stands at the end of a file that is cut off is no offset.
+        // Only now is it trusted: the bytes at the end of a file that is cut off are no offset.
         if offset > length {
             return Err(FileError::Cut { offset: length });
         }
         Self::read_at(&whole[offset as usize..], offset)
     }
 
-    /// Reads and checks a directory and what follows it, which stand at `offset` of a file.
+    /// Reads and checks a directory and its trailer, which are at `offset` of a file.
     pub(super) fn read_at(bytes: &[u8], offset: u64) -> Result<Self, FileError> {
         let wrong = |what| FileError::Damaged { offset, what };
         let cut = FileError::Cut {
@@ -119,7 +119,7 @@ impl StoredDirectory {
             return Err(cut);
         };
         let told = [0, 8, 16].map(|at| number(&trailer[at..at + 8]));
-        // A directory says where it stands: one that was moved is not believed.
+        // A directory contains its own position: one that was moved is refused.
         if told[0] != offset || told[1].checked_mul(8) != Some(bytes.len() as u64) {
             return Err(cut);
         }
@@ -154,7 +154,7 @@ impl StoredDirectory {
             _ => Some(read_places(numbers, offset)?),
         };
         let pages = numbers.next()?;
-        // Taken from what is there: a number that is too large reserves no memory.
+        // Collect the numbers that exist, so that a count that is too large allocates nothing.
         let pages: Vec<u64> = numbers.by_ref().take(pages as usize).collect();
         let whole = pages.len() as u64 * PAGE as u64 == offset && numbers.next().is_none();
         whole.then_some(Self {
@@ -174,7 +174,7 @@ impl StoredDirectory {
     }
 }
 
-/// Offset and length.
+/// Returns offset and length of a section.
 fn place(section: &Range<usize>) -> [u64; 2] {
     [section.start as u64, section.len() as u64]
 }
@@ -196,8 +196,7 @@ fn read_table(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<Sto
     let (mask, address) = (mask()?, mask()?);
     let budget = u32::try_from(numbers.next()?).ok()?;
     let unit = usize::try_from(numbers.next()?).ok()?;
-    // Probes flip bits of the key only: with an address beyond it they would miss codes. Bucket numbers have 32
-    // bits.
+    // Probes only flip bits of the key: with an address beyond it they would miss codes. Bucket numbers have 32 bits.
     let small = address.count_ones() <= 32 && address & !mask == 0;
     Some(StoredTable {
         key: TableKey { mask, budget },
@@ -207,11 +206,11 @@ fn read_table(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<Sto
     })
 }
 
-/// Tells whether the masks of all tables fit into memory: a few bytes of a file may ask for any number of them.
+/// Returns true if the masks of all tables fit into memory: a few bytes of a file may ask for any number of them.
 fn are_probes_bounded(tables: &[StoredTable], file_bytes: u64) -> bool {
     let probes = |table: &StoredTable| neighbours(table.address.count_ones(), table.key.budget);
     let all = tables.iter().map(probes).fold(0, u64::saturating_add);
-    // No table has more probes than buckets, so tables of their own sections have hardly more than the file has bytes.
+    // No table has more probes than buckets, so tables with sections of their own have hardly more than the file has bytes.
     tables.iter().all(|table| probes(table) <= MOST_PROBES)
         && all <= file_bytes.max(64 * MOST_PROBES)
 }
@@ -306,7 +305,7 @@ mod tests {
         let end = bytes.len() - TRAILER;
         for width in 0..=u8::MAX {
             let mut bytes = bytes.clone();
-            // The fourth number, with all checks made again.
+            // The fourth number, with all checks computed again.
             bytes[24] = width;
             let check = xxh3_64(&bytes[..end]).to_le_bytes();
             bytes[end + 16..end + 24].copy_from_slice(&check);

@@ -1,5 +1,4 @@
-//! Writing an index file in one pass, table by table; an interrupted build goes on after the last
-//! whole table.
+//! Writing of an index file in one pass, table by table. An interrupted build continues after the last whole table.
 
 use super::super::build::{BuildError, CancellableSource, CodeSource};
 use super::super::code::{Code, Integer, Word};
@@ -14,12 +13,12 @@ use std::io::{self, Write};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The ids of all codes of a source, in its order.
+/// The ids of all codes of a source, in the order of the source.
 #[derive(Clone, Copy, Debug)]
 pub struct IdTexts<'a> {
     /// The ids, back to back.
     pub texts: &'a str,
-    /// End of each of them.
+    /// End of each id.
     pub ends: &'a [u64],
 }
 
@@ -32,12 +31,11 @@ impl<'a> IdTexts<'a> {
     }
 }
 
-/// Writes an index file. The way of a build: [`IndexFileWriter::new`], then
-/// [`IndexFileWriter::next_table`] until it says that there are no more, then
+/// Writer of an index file. Call [`IndexFileWriter::new`], then [`IndexFileWriter::next_table`] until it returns false, then
 /// [`IndexFileWriter::finish`].
 ///
-/// After each table, not before the first, [`IndexFileWriter::progress`] tells what is needed to go on from
-/// there. [`IndexFile`](super::IndexFile) has an example.
+/// After each table, but not before the first, [`IndexFileWriter::progress`] returns the state that is needed to continue from there.
+/// [`IndexFile`](super::IndexFile) has an example.
 #[derive(Debug)]
 pub struct IndexFileWriter<W: Write> {
     out: PageWriter<W>,
@@ -50,7 +48,7 @@ impl<W: Write> IndexFileWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Returns an error if writing to the output fails.
     pub fn new(out: W, scheme: Option<u64>, design: &Design, layout: Layout) -> io::Result<Self> {
         let mut out = PageWriter {
             out,
@@ -78,13 +76,12 @@ impl<W: Write> IndexFileWriter<W> {
         })
     }
 
-    /// Goes on with an interrupted build: `progress` is what [`IndexFileWriter::progress`] told,
-    /// `written` what the output holds already. Only so many bytes of it are good as are returned
-    /// beside the writer: `out` must be cut to them and go on after them.
+    /// Continues an interrupted build. `progress` is the result of [`IndexFileWriter::progress`], and `written` is the content of the output so far.
+    /// The returned number is the bytes of it that are good: truncate the output to that length, and let `out` append to it.
     ///
     /// # Errors
     ///
-    /// [`FileError`] when what was written does not match the progress.
+    /// Returns [`FileError`] if the bytes written do not match the progress.
     pub fn resume(out: W, progress: &[u8], written: &[u8]) -> Result<(Self, u64), FileError> {
         let directory = StoredDirectory::from_progress(progress)?;
         let kept = directory.offset as usize;
@@ -92,7 +89,7 @@ impl<W: Write> IndexFileWriter<W> {
             let offset = written.len() as u64;
             return Err(FileError::Cut { offset });
         };
-        // All of it: a power cut may have lost pages that were written before others that are there.
+        // Check all of it: a power cut may have lost pages that were written before others that survived.
         directory.check(written, &(0..kept))?;
         let family = directory.family.clone();
         let design = Design::new(family, directory.bits, directory.radius);
@@ -113,33 +110,32 @@ impl<W: Write> IndexFileWriter<W> {
         Ok((writer, kept as u64))
     }
 
-    /// State that [`IndexFileWriter::resume`] needs to go on after the tables written so far.
+    /// Returns the state that [`IndexFileWriter::resume`] needs to continue after the tables written so far.
     pub fn progress(&self) -> Vec<u8> {
-        // The directory of a file that ended here: it is read like that of a whole one.
+        // The directory of a file that ends here, so it is read like that of a whole file.
         let directory = self.directory_so_far();
         let mut bytes = directory.offset.to_le_bytes().to_vec();
         bytes.extend(directory.to_bytes());
         bytes
     }
 
-    /// Output of the file: to flush it after a table.
+    /// Returns the output, for example to flush it after a table.
     pub fn output(&mut self) -> &mut W {
         &mut self.out.out
     }
 
-    /// Number of tables written.
+    /// Returns the number of tables written.
     pub fn tables_written(&self) -> usize {
         self.directory.tables.len()
     }
 
-    /// Builds and writes the next table; false when all are there. With the first one go the ids,
-    /// as many as the source has codes.
+    /// Builds and writes the next table. Returns false if all are there. The ids, as many as the source has codes, are written with the first table.
     ///
     /// Memory: the table, [`BuildLimits::scratch_bytes`], and for ids eight bytes each.
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: the source fails or changes, or the output fails.
+    /// Returns [`BuildError`] if the source fails or changes, or the output fails.
     pub fn next_table<C: Code>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
@@ -149,12 +145,12 @@ impl<W: Write> IndexFileWriter<W> {
         self.next_table_until(source, ids, limits, &|| false)
     }
 
-    /// As [`IndexFileWriter::next_table`], until `is_cancelled`, which is asked between some thousand codes; once true it must stay so.
-    /// Then the file cannot be ended.
+    /// Like [`IndexFileWriter::next_table`], until `is_cancelled` returns true. It is called at least every 65,536 codes, and once true it must stay so;
+    /// the file can then not be finished.
     ///
     /// # Errors
     ///
-    /// As [`IndexFileWriter::next_table`], and [`BuildError::Cancelled`].
+    /// As for [`IndexFileWriter::next_table`], and [`BuildError::Cancelled`].
     pub fn next_table_until<C: Code>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
@@ -186,7 +182,7 @@ impl<W: Write> IndexFileWriter<W> {
                 codes: C::Word::BITS,
             });
         }
-        // The sample that it takes depends on the pieces that it gets: no look comes in between.
+        // The sample depends on the pieces in which codes arrive, so it is taken without checks for cancellation in between.
         let builder = Builder::look_at(source, self.directory.layout, limits)?;
         let source = &CancellableSource {
             source,
@@ -203,7 +199,7 @@ impl<W: Write> IndexFileWriter<W> {
             self.directory.rank_bytes = builder.rank_bytes();
             self.directory.distinct = table.len() as u64;
         } else if table.len() as u64 != self.directory.distinct {
-            // All tables have the same codes, unless the source has others by now.
+            // All tables have the same codes, unless the source has changed.
             return Err(BuildError::Changed);
         }
         let ids = ids.filter(|_| at == 0);
@@ -214,7 +210,7 @@ impl<W: Write> IndexFileWriter<W> {
         if let Some(ids) = ids {
             self.write_ids(source, &table, ids)?;
         }
-        // Whole pages, each with its check: an interrupted build goes on from here.
+        // Whole pages, each with its check, so that an interrupted build can continue from here.
         self.out.pad(PAGE).map_err(BuildError::Write)?;
         Ok(true)
     }
@@ -249,7 +245,7 @@ impl<W: Write> IndexFileWriter<W> {
         ids: IdTexts<'_>,
     ) -> Result<(), BuildError> {
         let sections = match self.directory.rank_bytes.get() {
-            // Eight bytes a document, which are enough for nearly all collections.
+            // Eight bytes for each document, which are enough for nearly all collections.
             ..=4 => self.write_ordered::<C, u32>(source, table, ids)?,
             _ => self.write_ordered::<C, u64>(source, table, ids)?,
         };
@@ -257,7 +253,7 @@ impl<W: Write> IndexFileWriter<W> {
         Ok(())
     }
 
-    /// The same with ranks and positions as numbers `N`, which are enough for all.
+    /// Does the same with ranks and positions as numbers `N`, which must be large enough for all.
     fn write_ordered<C: Code, N: Copy + Ord + TryFrom<usize> + Into<u64>>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
@@ -299,7 +295,7 @@ impl<W: Write> IndexFileWriter<W> {
     ) -> io::Result<[Range<usize>; 3]> {
         let mut first = 0;
         let firsts = (0..=ranks as u64).map(|rank| {
-            // Ranks ascend: the search goes on from the last place.
+            // Ranks ascend, so the search continues from the last position.
             first += order[first..].partition_point(|&(of, _)| of.into() < rank);
             (first as u64).to_le_bytes()
         });
@@ -326,16 +322,16 @@ impl<W: Write> IndexFileWriter<W> {
         }
     }
 
-    /// Writes what follows the tables, and gives the output back, flushed.
+    /// Writes the part after the tables, flushes the output, and returns it.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Incomplete`] when tables are missing, and those of the output.
+    /// Returns [`BuildError::Incomplete`] if tables are missing, and the errors of the output.
     pub fn finish(mut self) -> Result<W, BuildError> {
         if self.directory.tables.len() < self.design.tables().len() {
             return Err(BuildError::Incomplete);
         }
-        // Not part of a page: the directory has a check of its own.
+        // Not part of a page, because the directory has its own check.
         let end = self.directory_so_far().to_bytes();
         let mut written = self.out.out.write_all(&end);
         written = written.and_then(|()| self.out.out.flush());
@@ -344,14 +340,14 @@ impl<W: Write> IndexFileWriter<W> {
     }
 }
 
-/// Sorts pairs of a rank and a document by the texts of documents where ranks are equal; texts stay where they are.
+/// Sorts pairs of a rank and a document, those of equal ranks by the texts of the documents; the texts are not moved.
 fn sort_by_text<N: Copy + Ord + Into<u64>>(order: &mut [(N, N)], ids: IdTexts<'_>) {
     let text = |&(_, document): &(N, N)| ids.of(document.into() as usize);
     order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| text(a).cmp(text(b))));
 }
 
 impl StoredDirectory {
-    /// Reads what [`IndexFileWriter::progress`] made: the offset, and the directory that would stand there.
+    /// Reads the result of [`IndexFileWriter::progress`]: the offset, and the directory that would be there.
     fn from_progress(progress: &[u8]) -> Result<Self, FileError> {
         let Some((offset, rest)) = progress.split_first_chunk::<8>() else {
             let offset = progress.len() as u64;
@@ -362,7 +358,7 @@ impl StoredDirectory {
     }
 }
 
-/// A number of so many bytes.
+/// A number, cut to the bytes of a rank.
 struct NumberBytes([u8; 8], RankBytes);
 
 impl AsRef<[u8]> for NumberBytes {
@@ -371,7 +367,7 @@ impl AsRef<[u8]> for NumberBytes {
     }
 }
 
-/// Writes pages and keeps their checks.
+/// Writer of pages, which keeps their checks.
 #[derive(Debug)]
 struct PageWriter<W> {
     out: W,
@@ -390,7 +386,7 @@ impl<W: Write> PageWriter<W> {
             self.page.extend_from_slice(now);
             bytes = later;
             if self.page.len() == PAGE {
-                // Made once the page is whole, and seeded by its number.
+                // Computed once the page is whole, and seeded with its number.
                 let check = xxh3_64_with_seed(&self.page, self.checks.len() as u64);
                 self.out.write_all(&self.page)?;
                 self.checks.push(check);
@@ -400,7 +396,7 @@ impl<W: Write> PageWriter<W> {
         Ok(())
     }
 
-    /// Zeros up to a multiple of `unit`, which divides a page.
+    /// Writes zeros up to a multiple of `unit`, which divides a page.
     fn pad(&mut self, unit: usize) -> io::Result<()> {
         let zeros = self.position().next_multiple_of(unit) - self.position();
         self.write(&[0; PAGE][..zeros])
@@ -410,7 +406,7 @@ impl<W: Write> PageWriter<W> {
         self.items([bytes])
     }
 
-    /// A section of items of any size.
+    /// Writes a section of items of any size.
     fn items<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,

@@ -6,9 +6,9 @@ use super::super::kernel::{Dense, ScanLine, ScanPacked, each_hit};
 /// Entries of a bucket.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Bucket<'a> {
-    /// In whole bytes.
+    /// Entries in whole bytes.
     Bytes(Runs<'a>),
-    /// In a table as bits: rank of the first, and how many.
+    /// Entries as bits in a table: the rank of the first, and their number.
     Bits(Dense<'a>, usize, usize),
 }
 
@@ -17,27 +17,27 @@ pub(in super::super) enum Bucket<'a> {
 pub(in super::super) struct Runs<'a> {
     first: &'a [u8],
     first_count: usize,
-    /// The first run, where it is a cache line.
+    /// The first run, if it is a cache line.
     line: Option<&'a [u8; 64]>,
     more: &'a [u8],
     more_count: usize,
     width: usize,
 }
 
-/// So many entries are compared at once sooner than one of them is found by halves.
+/// Number of entries up to which comparing all of them is faster than a binary search.
 const FEW: usize = 64;
 
 impl Bucket<'_> {
-    /// Position of an entry, if it is there.
+    /// Returns the position of an entry, if it is there.
     pub(super) fn position<W: Word>(&self, sought: W) -> Option<usize> {
         let count = self.count();
         if count <= FEW {
             let mut found = None;
-            // Codes are distinct: one entry at most is equal.
+            // Codes are distinct, so at most one entry is equal.
             self.scan(sought, 0, &mut |at, _| found = Some(at));
             return found;
         }
-        // All codes may be in one bucket: looking for each of them by a scan would take quadratic time.
+        // All codes may be in one bucket: looking for each of them with a scan would take quadratic time.
         let (mut start, mut end) = (0, count);
         while start < end {
             let middle = start + (end - start) / 2;
@@ -63,7 +63,7 @@ impl Bucket<'_> {
         }
     }
 
-    /// Visits position and value of each entry within `radius` of `needle`.
+    /// Visits the position and value of each entry within `radius` of `needle`.
     pub(in super::super) fn scan<W: Word>(
         &self,
         needle: W,
@@ -73,7 +73,7 @@ impl Bucket<'_> {
         match self {
             Self::Bytes(runs) => runs.scan(needle, radius, visit),
             Self::Bits(table, start, count) => {
-                // One by one: only look-ups in small buckets and walks over all get here. Searches have `ProbeDense`.
+                // One by one: only lookups in small buckets and walks over all entries get here. Searches use `ProbeDense`.
                 for at in 0..*count {
                     let entry = W::from_u128(table.entry(start + at));
                     if (entry ^ needle).ones() <= radius {
@@ -86,7 +86,7 @@ impl Bucket<'_> {
 }
 
 impl<'a> Runs<'a> {
-    /// So many entries at the start of `first`.
+    /// Creates a run of `first_count` entries at the start of `first`.
     pub(super) fn packed(first: &'a [u8], first_count: usize, width: usize) -> Self {
         Self {
             first,
@@ -98,7 +98,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// The entries of a line, and those beside it.
+    /// Creates the entries of a line, and those that are stored elsewhere.
     pub(super) fn of_line(
         line: &'a [u8; 64],
         held: usize,
@@ -126,7 +126,7 @@ impl<'a> Runs<'a> {
     fn scan<W: Word>(&self, needle: W, radius: u32, visit: &mut impl FnMut(usize, W)) {
         let (width, held) = (self.width, self.first_count);
         if let Some(line) = self.line {
-            // Two vectors hold a line, however many entries it has: no branch depends on their number.
+            // Two vectors hold a line, however many entries it has, so no branch depends on their number.
             let hits = W::run(ScanLine {
                 line,
                 width,
@@ -145,8 +145,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Visits those of so many entries at the start of `bytes` that are within `radius` of `needle`; `before` is added to
-/// their positions.
+/// Visits the entries among the first `count` of `bytes` that are within `radius` of `needle`; `before` is added to their positions.
 pub(super) fn scan_run<W: Word>(
     mut bytes: &[u8],
     count: usize,

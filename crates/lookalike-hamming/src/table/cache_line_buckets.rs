@@ -10,16 +10,16 @@ use super::single_probe::{AddressSplit, BucketTable};
 use super::{PADDING, append};
 use std::ops::Range;
 
-/// The overflow of a bucket begins at a multiple of so many bytes at least.
+/// Minimum unit: the overflow of a bucket begins at a multiple of at least this many bytes.
 const LEAST_UNIT: usize = 16;
-/// At most: a damaged file may tell of any.
+/// Maximum unit, because a damaged file may have any.
 const MOST_UNIT: usize = 1 << 20;
 
-/// Unit of the places of overflow in a table of so many entries: the least that lets a tail of 32 bits tell all places, however
-/// the entries lie. `None` if there is none.
+/// Returns the unit of the positions in the overflow for a table of `entries` entries: the smallest with which a tail of 32 bits can express all
+/// positions, however the entries are distributed. `None` if there is none.
 pub(in super::super) fn overflow_unit(entries: u64, buckets: u64, width: usize) -> Option<usize> {
     let capacity = bucket_capacity(width) as u64;
-    // A list has an entry that its line does not hold, and begins with a number of four bytes.
+    // A list has at least one entry that its line does not hold, and begins with a number of four bytes.
     let lists = (entries / (capacity + 1)).min(buckets);
     let bytes = entries
         .checked_mul(width as u64)
@@ -27,21 +27,21 @@ pub(in super::super) fn overflow_unit(entries: u64, buckets: u64, width: usize) 
     let room = (u64::from(u32::MAX) - capacity).checked_sub(1)?;
     let units = std::iter::successors(Some(LEAST_UNIT), |unit| Some(2 * unit));
     let mut units = units.take_while(|&unit| unit <= MOST_UNIT);
-    // Each list may leave most of its last unit free.
+    // Each list may leave most of its last unit unused.
     units.find(|&unit| lists + bytes / unit as u64 <= room)
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct BucketStore {
     lines: TableSection<CacheLine>,
-    /// Of each bucket with more entries than a line holds, at a multiple of `unit` bytes: how many it
-    /// has in all (4 bytes), and those that are not in the line.
+    /// For each bucket with more entries than a line holds, at a multiple of `unit` bytes: the number of all its entries (4 bytes), and those that
+    /// are not in the line.
     overflow: TableSection<u8>,
-    /// Rank of the first entry of each bucket; empty until asked for.
+    /// Rank of the first entry of each bucket; empty until counted.
     ranks: RankList,
     /// Bytes of an entry.
     width: usize,
-    /// Unit of an overflow place, in bytes.
+    /// Unit of the positions in the overflow, in bytes.
     unit: usize,
 }
 
@@ -56,10 +56,10 @@ impl BucketStore {
         }
     }
 
-    /// Makes room for so many buckets.
+    /// Makes room for `buckets` buckets.
     pub(super) fn reserve(&mut self, buckets: usize) {
         let lines = self.lines.growing();
-        // Before the first line is written: the system gives huge pages to memory that nobody has touched.
+        // Before the first line is written, because the system gives huge pages to untouched memory.
         lines.reserve_exact(buckets);
         kernel::ask_huge_pages(lines);
     }
@@ -80,19 +80,19 @@ impl BucketStore {
         let held = rests.len().min(capacity);
         let mut line = CacheLine([0; 64]);
         for (i, rest) in rests[..held].iter().enumerate() {
-            // Ascending: the next entry, and the tail at last, overwrite what a wide write leaves behind.
+            // In ascending order: the next entry, and finally the tail, overwrite the surplus of a wide write.
             rest.write_wide(width, &mut line.0[i * width..]);
         }
         let tail = if held == rests.len() {
             held as u32
         } else {
             let overflow = self.overflow.growing();
-            // Places in units of 16 bytes or more, so that 32 bits reach the last one.
+            // Positions in units of 16 bytes or more, so that 32 bits reach the last one.
             let unit = overflow.len().div_ceil(self.unit);
             overflow.resize(unit * self.unit, 0);
             overflow.extend_from_slice(&(rests.len() as u32).to_le_bytes());
             append(overflow, &rests[held..], width);
-            // Larger than any count of a line, so that one comparison tells counts and places apart.
+            // Larger than any count of a line, so that one comparison distinguishes counts from positions.
             (capacity + 1 + unit) as u32
         };
         line.0[LINE_ENTRY_BYTES..].copy_from_slice(&tail.to_le_bytes());
@@ -113,7 +113,7 @@ impl BucketStore {
         ]
     }
 
-    /// The store that [`BucketStore::sections`] was written from; `None` when the sizes contradict each other.
+    /// Creates the store from the sections that [`BucketStore::sections`] returned; `None` if their sizes are inconsistent.
     pub(super) fn shared(
         width: usize,
         ranks: RankBytes,
@@ -136,25 +136,25 @@ impl BucketStore {
         fits.then_some(store)
     }
 
-    /// Numbers of the buckets.
+    /// Returns the numbers of the buckets.
     fn buckets(&self) -> Range<usize> {
         0..self.lines.items().len()
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.buckets().map(|bucket| self.count(bucket)).sum()
     }
 
-    /// Place of the overflow of a bucket, if it has one.
+    /// Returns the position of the overflow of a bucket, if it has one.
     #[inline]
     fn overflow_place(&self, line: &CacheLine) -> Option<usize> {
-        // Up to the capacity the tail is a count, and nothing lies elsewhere.
+        // Up to the capacity the tail is a count, and all entries are in the line.
         let unit = (line.tail() as usize).checked_sub(bucket_capacity(self.width) + 1)?;
         Some(unit * self.unit)
     }
 
-    /// Overflow entries of a bucket, and the count of all its entries.
+    /// Returns the overflow entries of a bucket, and the number of all its entries.
     fn range(&self, bucket: usize) -> (&[u8], usize) {
         let line = &self.lines.items()[bucket];
         match self.overflow_place(line) {
@@ -162,14 +162,14 @@ impl BucketStore {
             Some(at) => {
                 let list = self.overflow.items().get(at..).unwrap_or_default();
                 let (count, entries) = list.split_at_checked(4).unwrap_or_default();
-                // A damaged file may tell of more than there is; whole ones never do.
+                // A damaged file may claim more entries than there are; intact files never do.
                 let most = entries.len() / self.width.max(1) + bucket_capacity(self.width);
                 (entries, (u32::read(count) as usize).min(most))
             }
         }
     }
 
-    /// Number of entries of a bucket.
+    /// Returns the number of entries of a bucket.
     pub(super) fn count(&self, bucket: usize) -> usize {
         self.range(bucket).1
     }
@@ -181,7 +181,7 @@ impl BucketStore {
         Runs::of_line(line, held, more, count - held, self.width)
     }
 
-    /// Rank of the first entry of a bucket; [`BucketStore::count_ranks`] comes before.
+    /// Returns the rank of the first entry of a bucket; call [`BucketStore::count_ranks`] before.
     pub(super) fn rank(&self, bucket: usize) -> usize {
         self.ranks.view().get(bucket)
     }
@@ -208,7 +208,7 @@ impl BucketStore {
     pub(super) fn locate(&self, buckets: impl Iterator<Item = usize>) {
         let (lines, overflow) = (self.lines.items(), self.overflow.items());
         for at in buckets {
-            // The line is there by now, and says whether a second access to memory follows.
+            // The line has arrived by now, and tells whether a second memory access follows.
             if let Some(at) = self.overflow_place(&lines[at]) {
                 kernel::prefetch_overflow(overflow, at);
             }
@@ -248,7 +248,7 @@ impl BucketStore {
     }
 }
 
-/// Compares the overflow of buckets too.
+/// Visitor that also compares the overflow of buckets.
 struct OverflowVisitor<'a, W> {
     lines: &'a BucketStore,
     needle: W,
@@ -263,7 +263,7 @@ impl<W: Word> BucketVisitor<W> for OverflowVisitor<'_, W> {
     fn overflow(&mut self, bucket: u32, radius: u32) -> u64 {
         let width = self.lines.width;
         let (entries, count) = self.lines.range(bucket as usize);
-        // A damaged file may say that a bucket with overflow has fewer entries than a line.
+        // A damaged file may claim that a bucket with overflow has fewer entries than a line.
         let more = count.saturating_sub(bucket_capacity(width));
         let visit = &mut |_, rest| (self.hit)(bucket, rest);
         scan_run(entries, more, width, self.needle, radius, 0, visit);
@@ -281,11 +281,10 @@ mod tests {
         let of = |entries, buckets| overflow_unit(entries, buckets, 5);
         assert_eq!(of(0, 1), Some(16));
         assert_eq!(of(1 << 30, 1 << 27), Some(16));
-        // All in one bucket, seven of eight bytes in its line: a tail tells 2^32 - 8 units, of which the list may
-        // leave one free.
+        // All in one bucket, with seven of eight bytes in its line: a tail can express 2^32 - 8 units, of which the list may leave one unused.
         assert_eq!(overflow_unit((1 << 33) - 19, 1, 8), Some(16));
         assert_eq!(overflow_unit((1 << 33) - 18, 1, 8), Some(32));
-        // Every bucket may have a list, and there are more of them than a tail can tell.
+        // Every bucket may have a list, and there are more lists than a tail can express.
         assert_eq!(of(13 << 32, 1 << 32), None);
         assert_eq!(of(u64::MAX, 1 << 32), None);
     }

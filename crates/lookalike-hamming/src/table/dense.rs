@@ -1,4 +1,4 @@
-//! The store of a table as bits ([`Layout::Dense`](super::super::layout::Layout)): as `kernel::dense` reads it.
+//! The store of a table as bits ([`Layout::Dense`](super::super::layout::Layout)), in the form that `kernel::dense` reads.
 
 use super::super::code::Word;
 use super::super::kernel::{
@@ -9,14 +9,14 @@ use super::each_unit;
 use super::rank_list::RankList;
 use std::ops::Range;
 
-/// The three lists of bits, and what is not written yet.
+/// The three lists of bits, and the state of writing them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DenseStore {
     counts: RankList,
     unary: TableSection<u8>,
     entries: TableSection<u8>,
     entry_bits: u32,
-    /// Number of entries, once there are all.
+    /// Number of entries, once the table is complete.
     len: usize,
     growing: Growing,
 }
@@ -38,9 +38,9 @@ impl DenseStore {
         }
     }
 
-    /// Makes room for so many entries in so many buckets.
+    /// Makes room for `entries` entries in `buckets` buckets.
     pub(super) fn reserve(&mut self, entries: usize, buckets: usize) {
-        // Sixteen more, since the writer stores whole words and keeps part of the last.
+        // Sixteen bytes more, because the writer stores whole words and keeps part of the last.
         let bytes = |bits: usize| bits.div_ceil(8) + 16 + DENSE_PADDING;
         self.counts.reserve(buckets.div_ceil(DENSE_GROUP) + 1);
         let unary = self.unary.growing();
@@ -59,13 +59,13 @@ impl DenseStore {
             .push_words(rests, self.entry_bits, self.entries.growing());
         let (counts, unary) = (&mut self.counts, self.unary.growing());
         for &size in sizes {
-            // One count for 64 buckets, half a bit each; the unary codes tell the rest.
+            // One count for 64 buckets, which is half a bit for each; the unary codes give the rest.
             if growing.buckets.is_multiple_of(DENSE_GROUP) {
                 counts.push(growing.entries);
             }
             growing.buckets += 1;
             growing.entries += u64::from(size);
-            // The writer takes 64 bits at a time: the last zeros of a bucket, 63 at most, and its one.
+            // The writer takes at most 64 bits at a time: the last zeros of a bucket, at most 63, and its one.
             let mut zeros = size;
             while zeros > 63 {
                 growing.unary.push(0, 63, unary);
@@ -76,7 +76,7 @@ impl DenseStore {
     }
 
     pub(super) fn finish(&mut self) {
-        // The number of all entries stands behind the last group: it is the length of the table.
+        // The number of all entries follows the last group, and is the length of the table.
         self.len = self.growing.entries as usize;
         self.counts.push(self.growing.entries);
         self.counts.finish();
@@ -94,7 +94,7 @@ impl DenseStore {
         ]
     }
 
-    /// The store that [`DenseStore::sections`] was written from; `None` when the sizes contradict each other.
+    /// Creates the store from the sections that [`DenseStore::sections`] returned; `None` if their sizes are inconsistent.
     pub(super) fn shared(
         entry_bits: u32,
         ranks: RankBytes,
@@ -116,7 +116,7 @@ impl DenseStore {
         let room = |bits: usize| bits.div_ceil(8) + DENSE_PADDING;
         let counts = store.counts.view();
         let fits = store.counts.has(groups + 1)
-            // As of packed tables: sums of them must not overflow.
+            // As in packed tables: sums of them must not overflow.
             && (0..=groups).map(|at| counts.get(at)).is_sorted()
             && store.unary.items().len() == room(buckets.checked_add(len)?)
             && store.entries.items().len() == room(len.checked_mul(entry_bits as usize)?);
@@ -133,14 +133,14 @@ impl DenseStore {
         }
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
         let counts = self.counts.view();
-        // A cache line holds the counts of sixteen groups, if these have four bytes.
+        // A cache line holds the counts of sixteen groups if these have four bytes.
         each_unit(buckets, DENSE_GROUP * counts.per_line(), |at| {
             counts.prefetch(at / DENSE_GROUP);
         });
@@ -151,7 +151,7 @@ impl DenseStore {
         each_unit(buckets, DENSE_GROUP, |at| {
             let place = view.unary_place(at);
             kernel::prefetch(view.unary, place);
-            // Those of most groups are sixteen bytes, of which three words are read.
+            // The unary codes of most groups are sixteen bytes, of which three words are read.
             kernel::prefetch(view.unary, place + 23);
         });
     }
@@ -166,7 +166,7 @@ impl DenseStore {
         });
         for &range in out.iter() {
             let (first, last) = view.place(range);
-            // With one entry on average, more than a third of the buckets are empty.
+            // With one entry per bucket on average, more than a third of the buckets are empty.
             if range.count > 0 {
                 kernel::prefetch(view.entries, first);
                 kernel::prefetch(view.entries, last);

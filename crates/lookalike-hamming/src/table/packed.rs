@@ -9,7 +9,7 @@ use super::single_probe::{AddressSplit, PackedTable};
 use super::{PADDING, append, each_unit};
 use std::ops::Range;
 
-/// Starts of four bytes in a cache line.
+/// Number of four-byte starts in a cache line.
 const LINE_STARTS: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl PackedStore {
         }
     }
 
-    /// Makes room for so many entries in so many buckets.
+    /// Makes room for `entries` entries in `buckets` buckets.
     pub(super) fn reserve(&mut self, entries: usize, buckets: usize) {
         self.starts.reserve(buckets + 1);
         // The first bucket begins at zero; each bucket then adds its end, which is the start of the next.
@@ -63,7 +63,7 @@ impl PackedStore {
         [self.starts.section(), self.entries.bytes(), &[]]
     }
 
-    /// The store that [`Self::sections`] was written from; `None` when the sizes contradict each other, or the starts descend.
+    /// Creates the store from the sections that [`Self::sections`] returned; `None` if their sizes are inconsistent, or the starts descend.
     pub(super) fn shared(
         width: usize,
         ranks: RankBytes,
@@ -77,7 +77,7 @@ impl PackedStore {
         let expected = len.checked_mul(width)?.checked_add(PADDING)?;
         let fits = starts.has(buckets + 1)
             && entries.items().len() == expected
-            // Their check says that they are as they were written, not that it was us who wrote them.
+            // The check proves that the starts are as they were written, not that this library wrote them.
             && (0..=buckets).map(|at| view.get(at)).is_sorted();
         fits.then_some(Self {
             starts,
@@ -87,12 +87,12 @@ impl PackedStore {
         })
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Rank of the first entry of a bucket, and how many it has.
+    /// Returns the rank of the first entry of a bucket, and the number of its entries.
     #[inline(always)]
     pub(super) fn range(&self, bucket: usize) -> (usize, usize) {
         self.starts.view().range(bucket)
@@ -113,12 +113,11 @@ impl PackedStore {
             });
             return;
         };
-        // Sixteen buckets share a line of starts: with masks in ascending order one request serves those that
-        // differ in the low four bits.
+        // Sixteen buckets share a line of starts. As masks ascend, one request serves those that differ in the low four bits.
         each_unit(buckets.clone(), LINE_STARTS, |at| {
             kernel::prefetch(narrow, at)
         });
-        // Where a bucket ends, which is in the next line now and then.
+        // The end of a bucket is in the next line now and then.
         buckets.for_each(|at| kernel::prefetch(narrow, at + 1));
     }
 
@@ -182,7 +181,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// A search panicked in them.
+    /// A search panicked on them.
     #[test]
     fn starts_that_descend_are_refused() {
         for width in 4..=8 {

@@ -1,4 +1,4 @@
-//! Lists of ranks, in memory or in a file: as [`Ranks`] reads them.
+//! Lists of ranks, in memory or in a file, in the form that [`Ranks`] reads.
 
 use super::super::kernel::{self, RANK_PADDING, RankBytes, Ranks};
 use super::super::shared_bytes::{SharedBytes, TableSection};
@@ -19,33 +19,33 @@ impl RankList {
         }
     }
 
-    /// Makes room for so many.
+    /// Makes room for `count` ranks.
     pub(super) fn reserve(&mut self, count: usize) {
         let bytes = self.bytes.growing();
         bytes.reserve_exact(count * self.width.get() + RANK_PADDING);
         kernel::ask_huge_pages(bytes);
     }
 
-    /// Adds the next.
+    /// Adds the next rank.
     #[inline]
     pub(super) fn push(&mut self, rank: u64) {
         let bytes = self.bytes.growing();
-        // All eight, and then fewer: copies of a constant length need no call.
+        // All eight bytes, and then a truncation, because copies of a constant length need no call.
         bytes.extend_from_slice(&rank.to_le_bytes());
         bytes.truncate(bytes.len() + self.width.get() - 8);
     }
 
-    /// Ends the list.
+    /// Completes the list.
     pub(super) fn finish(&mut self) {
         self.bytes.growing().extend_from_slice(&[0; RANK_PADDING]);
     }
 
-    /// As it stands in a file; nothing, if it was not begun.
+    /// Returns the bytes as in a file; empty if the list was not begun.
     pub(super) fn section(&self) -> &[u8] {
         self.bytes.bytes()
     }
 
-    /// The list that [`Self::section`] was written from.
+    /// Creates the list from the bytes that [`Self::section`] returned.
     pub(super) fn shared(
         width: RankBytes,
         bytes: &SharedBytes,
@@ -59,7 +59,7 @@ impl RankList {
         self.bytes.items().is_empty()
     }
 
-    /// Returns true if there are so many of them.
+    /// Returns true if the list has `count` ranks.
     pub(super) fn has(&self, count: usize) -> bool {
         self.bytes.items().len() == count * self.width.get() + RANK_PADDING
     }

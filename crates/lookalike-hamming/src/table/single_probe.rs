@@ -1,21 +1,21 @@
-//! Tables as a search sees them that probes each of them once.
+//! Views of tables for a search that probes each of them once.
 
 use super::super::code::Integer;
 use super::super::kernel::{CacheLine, Ranks, prefetch, prefetch_overflow, prefetch_run};
 
-/// Most tables that are searched so.
+/// Maximum number of tables that are searched in this way.
 pub(in super::super) const MOST_TABLES: usize = 20;
-/// Entries that are compared at a time.
+/// Number of entries that are compared at a time.
 const TOGETHER: usize = 64;
 
-/// Division of a code into the bits that number its bucket and those that are stored.
+/// Division of a code into the bits that address its bucket and those that are stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct AddressSplit<W> {
     pub(in super::super) address: W,
     pub(in super::super) rest: W,
 }
 
-/// Some entries of a bucket, at most 64: so many from a place of some bytes on.
+/// Some entries of a bucket, at most 64: `count` entries, starting `place` bytes into `bytes`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct EntryRun<'a> {
     pub(in super::super) bytes: &'a [u8],
@@ -23,56 +23,56 @@ pub(in super::super) struct EntryRun<'a> {
     pub(in super::super) count: usize,
 }
 
-/// A table that is searched so.
+/// A table that is searched in this way.
 pub(in super::super) trait SingleProbeTable<W>: Copy + Default {
     /// True if the first run of a bucket is a cache line.
     const IN_CACHE_LINES: bool;
-    /// Place of the entries of a bucket, once that is known.
+    /// Position of the entries of a bucket, once it is known.
     type Place: Copy + Default;
 
-    /// Division of codes into address and stored bits.
+    /// Returns the division of codes into address and stored bits.
     fn split(&self) -> AddressSplit<W>;
-    /// Bytes of an entry.
+    /// Returns the bytes of an entry.
     fn width(&self) -> usize;
-    /// Asks for the memory of a bucket.
+    /// Prefetches a bucket.
     fn prefetch(&self, bucket: u32);
-    /// Looks at a bucket that was asked for, and asks for what lies behind it.
+    /// Reads a bucket that was prefetched, and prefetches the entries that it points to.
     fn locate(&self, bucket: u32) -> Self::Place;
-    /// The runs of a bucket by their numbers from zero on; `None` behind the last.
+    /// Returns run `number` of a bucket, counted from zero; `None` after the last.
     fn run(&self, bucket: u32, place: Self::Place, number: usize) -> Option<EntryRun<'_>>;
 }
 
-/// A table with a line for each bucket.
+/// A table with a cache line for each bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct BucketTable<'a, W> {
     pub(in super::super) split: AddressSplit<W>,
     pub(in super::super) lines: &'a [CacheLine],
-    /// Overflow of the buckets, as the module `stored` says.
+    /// Overflow of the buckets, in the format that the module `stored` describes.
     pub(in super::super) overflow: &'a [u8],
     /// Bytes of an entry.
     pub(in super::super) width: usize,
-    /// Entries of a line.
+    /// Number of entries in a line.
     pub(in super::super) capacity: u32,
-    /// Unit of an overflow place, in bytes.
+    /// Unit of the positions in the overflow, in bytes.
     pub(in super::super) unit: usize,
 }
 
 impl<'a, W> BucketTable<'a, W> {
-    /// Place of the overflow of a bucket; the beginning where there is none.
+    /// Returns the position of the overflow of a bucket; zero if it has none.
     #[inline(always)]
     fn overflow_place(&self, tail: u32) -> usize {
         tail.saturating_sub(self.capacity + 1) as usize * self.unit
     }
 
-    /// The entries of a bucket that its line does not hold, and how many these are.
+    /// Returns the entries of a bucket that its line does not hold, and their number.
     fn overflow_entries(&self, tail: u32) -> (&'a [u8], usize) {
-        // Checked, since the tail of a damaged line may lead anywhere.
+        // Checked, because the tail of a damaged line may point anywhere.
         let list = self.overflow.get(self.overflow_place(tail)..);
         let (count, entries) = list
             .and_then(<[u8]>::split_first_chunk)
             .unwrap_or((&[0; 4], &[]));
         let count = u32::from_le_bytes(*count).saturating_sub(self.capacity);
-        // A damaged file may tell of more than there is; whole ones never do.
+        // A damaged file may claim more entries than there are; intact files never do.
         let most = entries.len() / self.width.max(1);
         (entries, (count as usize).min(most))
     }
@@ -99,7 +99,7 @@ impl<W: Integer> SingleProbeTable<W> for BucketTable<'_, W> {
 
     #[inline(always)]
     fn locate(&self, bucket: u32) {
-        // Asked for whether there is overflow or not: a branch on it would be mispredicted now and then.
+        // Prefetched whether there is overflow or not, because a branch on it would be mispredicted now and then.
         let tail = self.lines[bucket as usize].tail();
         prefetch_overflow(self.overflow, self.overflow_place(tail));
     }
@@ -129,13 +129,13 @@ pub(in super::super) struct PackedTable<'a, W> {
     pub(in super::super) split: AddressSplit<W>,
     /// Rank of the first entry of each bucket, and of the end.
     pub(in super::super) starts: Ranks<'a>,
-    /// With eight bytes more.
+    /// The entries, followed by eight bytes more.
     pub(in super::super) entries: &'a [u8],
     /// Bytes of an entry.
     pub(in super::super) width: usize,
 }
 
-/// Entries of a bucket among those of all.
+/// Position of a bucket's entries among all entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct PackedBucket {
     /// First byte.
@@ -179,7 +179,7 @@ impl<W: Integer> SingleProbeTable<W> for PackedTable<'_, W> {
     }
 }
 
-/// The entries of a list that are compared as its `number`-th part.
+/// Returns the entries of a list that are compared as its part `number`.
 #[inline(always)]
 fn part_of(
     bytes: &[u8],

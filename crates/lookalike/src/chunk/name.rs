@@ -1,11 +1,11 @@
-//! Names of chunkings, as they stand on command lines and in results.
+//! Names of chunkings, as used on command lines and in results.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Chunking, RunChunking};
 
-/// A word that names no chunking.
+/// Error for a word that is not the name of a chunking.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown chunking {0:?}: use doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, such as \
@@ -34,7 +34,7 @@ impl FromStr for Chunking {
     }
 }
 
-/// `N` or `N:sliding`; one of a kind when nothing is said.
+/// Parses `N` or `N:sliding`; runs of one part if there is no text.
 fn run(rest: Option<&str>) -> Option<RunChunking> {
     let Some(rest) = rest else {
         return Some(RunChunking {
@@ -51,7 +51,7 @@ fn run(rest: Option<&str>) -> Option<RunChunking> {
         .parse()
         .ok()
         .filter(|n| (1..=RunChunking::MOST).contains(n))?;
-    // Of runs of one both kinds are the same.
+    // For runs of one part both kinds are the same.
     Some(RunChunking {
         length,
         sliding: sliding && length > 1,

@@ -1,21 +1,21 @@
-//! Results in the order of what is new in each (Shivakumar and Garcia-Molina 1998, section 4).
+//! Ordering of results by how much is new in each (Shivakumar and Garcia-Molina 1998, section 4).
 
 use std::mem::replace;
 
-/// A document in its place of an order.
+/// A document of an order by novelty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NovelDocument {
-    /// Its number in the list that was given, from 0.
+    /// Number of the document in the list that was given, from 0.
     pub number: usize,
-    /// Chunks that no document before it has.
+    /// Number of its chunks that no document before it has.
     pub new_chunks: usize,
 }
 
-/// Orders documents, given as their sets of chunks: the first stays first, and then always the one with the largest share of chunks
-/// that none before it has; of equal shares the one that stood earlier.
+/// Orders documents, given as their sets of chunks. The first document stays first; the next one is always the one with the largest share of chunks
+/// that no document before it has, the earlier one if shares are equal.
 ///
-/// O(c log c) in all chunks together, and O(n^2) in the number of documents; 17 bytes a chunk.
+/// O(c log c) time in the total number of chunks c, and O(n^2) in the number of documents n; 17 bytes per chunk.
 ///
 /// ```
 /// use lookalike::chunk::order_by_novelty;
@@ -29,10 +29,9 @@ pub fn order_by_novelty(sets: &[Vec<u64>]) -> Vec<NovelDocument> {
     let holders = holders.flat_map(|(number, set)| set.iter().map(move |&chunk| (chunk, number)));
     let mut holders: Vec<(u64, usize)> = holders.collect();
     holders.sort_unstable();
-    // For each chunk at its first holder.
+    // For each chunk, at its first holder.
     let mut is_known = vec![false; holders.len()];
-    // Counts are kept up to date rather than made anew: each chunk is taken off each of its holders once,
-    // whatever the number of rounds.
+    // The counts are updated rather than recomputed: each chunk is subtracted from each of its holders once, whatever the number of rounds.
     let mut new_chunks: Vec<usize> = sets.iter().map(Vec::len).collect();
     let mut waiting: Vec<usize> = (0..sets.len()).collect();
     let mut order = Vec::with_capacity(sets.len());
@@ -48,7 +47,7 @@ pub fn order_by_novelty(sets: &[Vec<u64>]) -> Vec<NovelDocument> {
         });
         for &chunk in &sets[number] {
             let first = holders.partition_point(|holder| holder.0 < chunk);
-            // Only the first time: each holder loses a chunk once.
+            // Only the first time, so that each holder loses a chunk once.
             if !replace(&mut is_known[first], true) {
                 let own = holders[first..].iter();
                 let own = own.take_while(|holder| holder.0 == chunk);
@@ -59,7 +58,7 @@ pub fn order_by_novelty(sets: &[Vec<u64>]) -> Vec<NovelDocument> {
     order
 }
 
-/// Place of the waiting document with the largest share of new chunks; the first of several.
+/// Returns the index of the waiting document with the largest share of new chunks; the first of several.
 fn newest(waiting: &[usize], new_chunks: &[usize], sets: &[Vec<u64>]) -> usize {
     let share = |place: usize| {
         let number = waiting[place];

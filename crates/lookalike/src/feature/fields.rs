@@ -1,34 +1,32 @@
 //! Features of a document's other fields: anchor texts with their surroundings, and links (Manku et al. 2007, section 5.3).
 //!
-//! Their definition, beside that of the text's features in [`crate::feature`]; weights are in
-//! 256ths of one occurrence in the text:
+//! The definition, in addition to that of the text's features in [`crate::feature`]; weights are in 256ths of one occurrence in the text:
 //!
-//! - a word of an anchor text with hash t has the feature `avalanche(t ^ G)`, G the golden ratio
-//!   0x9E3779B97F4A7C15, and the weight 256 w of the scheme's `anchors:w`;
-//! - so has the d-th word before it or behind it, d up to the window n, with the weight
-//!   256 w (n + 1 - d) / (n + 1), rounded down;
-//! - a page that links to the document, or that it links to, has the feature `avalanche(h ^ 2 G)` or
-//!   `avalanche(h ^ 3 G)`, h the hash of its address as it is written, and the weight 256 w; each
-//!   address counts once;
-//! - the weights of one feature are added, and no sum is above 2^23.
+//! - a word of an anchor text with hash t has the feature `avalanche(t ^ G)`, where G is the golden ratio 0x9E3779B97F4A7C15, and the weight 256 w of
+//!   the scheme's `anchors:w`;
+//! - the d-th word before or after the anchor text, d up to the window n, has the same kind of feature, with the weight 256 w (n + 1 - d) / (n + 1),
+//!   rounded down;
+//! - a page that links to the document has the feature `avalanche(h ^ 2 G)`, a page that it links to `avalanche(h ^ 3 G)`, where h is the hash of the
+//!   page's address as it is written, and the weight 256 w; each address counts once;
+//! - the weights of equal features are added, and no sum is above 2^23.
 
 use crate::feature::{FeatureExtractor, Features};
 use crate::hash::{GOLDEN, avalanche};
 use crate::scheme::{FieldWeights, Weight};
 
-/// One occurrence of a feature in the text.
+/// Weight of one occurrence of a feature in the text.
 const UNIT: i32 = 256;
-/// No feature weighs more.
+/// Maximum weight of a feature.
 const MOST: i32 = 1 << 23;
 
-/// The text of a link to a document, and what stands around it on the page of the link.
+/// Text of a link to a document, and the text around it on the page of the link.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Anchor {
     /// The text of the link.
     pub text: String,
     /// Text before it.
     pub before: String,
-    /// Text behind it.
+    /// Text after it.
     pub after: String,
 }
 
@@ -48,16 +46,16 @@ pub struct Anchor {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DocumentFields {
-    /// Links to it with their texts.
+    /// Links to the document, with their texts.
     pub anchors: Vec<Anchor>,
-    /// Addresses of pages that link to it.
+    /// Addresses of pages that link to the document.
     pub in_links: Vec<String>,
-    /// Addresses of pages that it links to.
+    /// Addresses of pages that the document links to.
     pub out_links: Vec<String>,
 }
 
 impl DocumentFields {
-    /// Returns true if there is nothing in any of them.
+    /// Returns true if all fields are empty.
     pub fn is_empty(&self) -> bool {
         self.anchors.is_empty() && self.in_links.is_empty() && self.out_links.is_empty()
     }
@@ -78,8 +76,8 @@ impl Origin {
 }
 
 impl FeatureExtractor {
-    /// The features of a text and of the fields that the scheme looks at, with weights for all of
-    /// them. Without such fields the same as [`FeatureExtractor::extract`].
+    /// Extracts the features of a text and of the fields that the scheme uses, with weights for all of them. Without such fields the same as
+    /// [`FeatureExtractor::extract`].
     pub fn extract_with(&mut self, text: &str, fields: &DocumentFields) -> Features<'_> {
         if self.fields.is_none() {
             return self.extract(text);
@@ -92,12 +90,12 @@ impl FeatureExtractor {
             weights.push((feature, weight));
         });
         self.features = extra;
-        // One list of all votes, so that a word in the text and in an anchor adds up only if it is the same
-        // feature; origins keep them apart.
+        // Sort all votes in one list, so that equal features add up. A word in the text and in an anchor are different features, because the origin
+        // is part of the hash.
         weights.sort_unstable();
         self.weights.clear();
         for equal in weights.chunk_by(|a, b| a.0 == b.0) {
-            // In 64 bits: the anchors of a popular page add up to more than 32 hold.
+            // Add in 64 bits: the anchors of a popular page add up to more than 32 bits hold.
             let sum: i64 = equal.iter().map(|&(_, weight)| i64::from(weight)).sum();
             self.weights.push((equal[0].0, sum.min(MOST.into()) as i32));
         }
@@ -111,7 +109,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// Pieces that the scheme makes of the text at hand.
+    /// Returns the features of the current text with their weights in 256ths.
     fn weights_in_256ths(&self) -> Vec<(u64, i32)> {
         match self.weight {
             Weight::Set => self.set.iter().map(|&feature| (feature, UNIT)).collect(),
@@ -120,7 +118,7 @@ impl FeatureExtractor {
                 .iter()
                 .map(|&feature| (feature, UNIT))
                 .collect(),
-            // In 1024ths of the largest.
+            // Weights are in 1024ths of the largest.
             Weight::TfLengthNoun(_) => {
                 let scaled = |&(feature, weight): &(u64, i32)| (feature, (weight / 4).max(1));
                 self.weights.iter().map(scaled).collect()
@@ -129,8 +127,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// Names of the features that [`FeatureExtractor::extract_with`] appends to those of the text, in
-    /// its order.
+    /// Returns the names of the features that [`FeatureExtractor::extract_with`] appends to those of the text, in the same order.
     pub(super) fn field_names(&mut self, fields: &DocumentFields) -> Vec<String> {
         let mut names = Vec::new();
         self.each_field(fields, |_, _, origin, name| {
@@ -158,7 +155,7 @@ impl FeatureExtractor {
         let full = |weight: u8| i32::from(weight) * UNIT;
         if anchors > 0 {
             let window = usize::from(window);
-            // Words around the anchor, the nearest first, as far as the window reaches.
+            // Weight of a word around the anchor, which falls with the distance as far as the window reaches.
             let fading = |distance: usize| {
                 let steps = window as i32 + 1;
                 full(anchors) * (steps - distance as i32) / steps
@@ -170,7 +167,7 @@ impl FeatureExtractor {
                 };
                 self.segmenter
                     .words(&anchor.text, |text| word(text, full(anchors)));
-                // Collected first: words come in the order of the text, and the nearest are the last.
+                // Collect first: words come in text order, and the nearest are the last.
                 let mut before = Vec::new();
                 if window > 0 {
                     self.segmenter

@@ -1,12 +1,12 @@
-//! Two words that belong together, by what a table of terms has counted (Manku et al. 2007, section 5.3).
+//! Phrases: two words that belong together by the counts of a table of terms (Manku et al. 2007, section 5.3).
 
 use crate::kernel::shingle;
 use crate::terms::Terms;
 
-/// Lift of a phrase: how many times as often as by chance its words stand beside each other.
+/// Lift of a phrase: how many times more often than by chance its words must be adjacent.
 const LIFT: u128 = 8;
 
-/// Shows `visit` the feature of each word or phrase of `tokens`, and how many words it has.
+/// Calls `visit` with the feature of each word or phrase of `tokens`, and its number of words.
 pub(super) fn join(
     tokens: &[u64],
     terms: Option<&Terms>,
@@ -15,13 +15,13 @@ pub(super) fn join(
 ) {
     let mut pairs = Vec::new();
     if terms.is_some() {
-        // All pairs at once, by the vector kernel, though those inside a phrase are not asked for.
+        // Compute all pairs at once with the vector kernel, though those inside a phrase are not used.
         shingle::extend(&mut pairs, tokens, 2);
     }
     let mut at = 0;
     while at < tokens.len() {
-        // Greedy from the left: a word belongs to the first phrase that takes it. So phrases do not depend on
-        // what follows a few words on, and a change moves features near it only.
+        // Greedy from the left: a word belongs to the first phrase that takes it. So phrases do not depend on words further on, and a change only
+        // moves features near it.
         let pair = pairs.get(at).copied();
         match terms.zip(pair) {
             Some((terms, pair)) if is_phrase(terms, pair, &tokens[at..at + 2], least) => {
@@ -39,7 +39,7 @@ pub(super) fn join(
 fn is_phrase(terms: &Terms, pair: u64, words: &[u64], least: usize) -> bool {
     let count = |feature: u64| u128::from(terms.count(feature));
     let both = count(pair);
-    // n_12 N >= 8 n_1 n_2 without a division: in integers, every machine finds the same phrases.
+    // n_12 N >= 8 n_1 n_2 without a division: in integers, so that every machine finds the same phrases.
     both >= least as u128
         && both * u128::from(terms.documents()) >= LIFT * count(words[0]) * count(words[1])
 }

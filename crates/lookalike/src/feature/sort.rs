@@ -1,17 +1,16 @@
-//! Sorting features: they are uniform 64-bit values, so their leading bits tell their place.
+//! Sorting features: they are uniform 64-bit values, so their leading bits tell where they belong.
 //!
-//! A comparison sort guesses wrong at every other step. Here values are counted by their leading
-//! bits, moved to buckets of one or two each, and settled within the buckets. A
-//! bucket that came out large is treated likewise by its next bits, so that a text of few words,
-//! whose features are many times the same, costs no more than another.
+//! A comparison sort mispredicts every other branch. Here values are counted by their leading bits, moved to buckets of one or two each, and sorted
+//! within the buckets. A bucket that turns out large is sorted in the same way by its next bits, so that a text of few words, which has the same
+//! features many times, costs no more than another.
 
 use crate::kernel::settle::settle;
 
-/// Up to so many values plain insertion is fastest.
+/// Number of values up to which plain insertion is fastest.
 const SMALL: usize = 24;
 
-/// Sorts `features` and drops repetitions. `scratch` is working space: it grows as needed and its
-/// contents mean nothing afterwards. Linear time for hashes, n log n for any values.
+/// Sorts `features` and removes duplicates. `scratch` is working space: it grows as needed, and its contents afterwards are unspecified. Linear time
+/// for hashes, n log n for any values.
 pub fn sort_dedup(features: &mut Vec<u64>, scratch: &mut Vec<u64>) {
     let len = features.len();
     if scratch.len() < len {
@@ -21,28 +20,25 @@ pub fn sort_dedup(features: &mut Vec<u64>, scratch: &mut Vec<u64>) {
     features.dedup();
 }
 
-/// Sorts values that agree in their first `known` bits, with counters for about as many buckets
-/// as there are values.
+/// Sorts values that agree in their first `known` bits, with counters for about as many buckets as there are values.
 fn sort(values: &mut [u64], scratch: &mut [u64], known: u32) {
     match values.len() {
         0..=SMALL => settle(values, values.len()),
         25..=96 => sort_by_bits::<64>(values, scratch, known),
         97..=384 => sort_by_bits::<256>(values, scratch, known),
         385..=3072 => sort_by_bits::<1024>(values, scratch, known),
-        // More buckets would not fit the first-level cache beside what is moved; larger lists sort their
-        // buckets again.
+        // More buckets would not fit the first-level cache beside the values that are moved; the buckets of larger lists are sorted again.
         _ => sort_by_bits::<4096>(values, scratch, known),
     }
 }
 
 fn sort_by_bits<const BUCKETS: usize>(values: &mut [u64], scratch: &mut [u64], known: u32) {
     let bits = BUCKETS.ilog2();
-    // No bits are left to sort by, or places would not fit their counters.
+    // No bits are left to sort by, or positions would not fit their counters.
     if known + bits > u64::BITS || u32::try_from(values.len()).is_err() {
         return values.sort_unstable();
     }
-    // The remainder is that of a power of two and changes nothing: it tells the compiler that no check of
-    // bounds is needed.
+    // The remainder by a power of two changes nothing, but tells the compiler that no bounds check is needed.
     let bucket = |value: u64| (value << known >> (u64::BITS - bits)) as usize % BUCKETS;
     // On the stack, and 16 KiB at most: half of a first-level cache of 32 KiB.
     let mut places = [0u32; BUCKETS];
@@ -51,7 +47,7 @@ fn sort_by_bits<const BUCKETS: usize>(values: &mut [u64], scratch: &mut [u64], k
     }
     let largest = counts_to_places(&mut places);
     if largest as usize > values.len() / 2 {
-        // Not hashes, or few distinct ones: the library's sort is made for such lists.
+        // Not hashes, or few distinct ones: the standard library's sort is made for such lists.
         return values.sort_unstable();
     }
     for &value in &*values {
@@ -62,13 +58,13 @@ fn sort_by_bits<const BUCKETS: usize>(values: &mut [u64], scratch: &mut [u64], k
     values.copy_from_slice(scratch);
     let largest = largest as usize;
     if largest > SMALL {
-        // Each place has moved on to the end of its bucket.
+        // Each position has moved on to the end of its bucket.
         sort_large_buckets(values, scratch, &places, known + bits);
     }
     settle(values, largest);
 }
 
-/// Turns counts into the places where the buckets begin; returns the largest count.
+/// Turns counts into the positions where the buckets begin; returns the largest count.
 fn counts_to_places(counts: &mut [u32]) -> u32 {
     let (mut place, mut largest) = (0, 0);
     for count in counts {

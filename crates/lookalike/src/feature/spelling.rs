@@ -1,11 +1,11 @@
-//! Spelling of features, for people: the words or characters behind each number.
+//! Spelling of features, for people: the words or characters behind each feature.
 
 use crate::feature::{CharBatch, DocumentFields, FeatureExtractor, Features, phrase};
 use crate::scheme::Shingle;
 
 /// The words or characters of a text, as its features see them.
 ///
-/// Memory: the words once; names are made when they are asked for.
+/// Memory: one copy of the words; names are borrowed from it.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme};
@@ -18,18 +18,18 @@ use crate::scheme::Shingle;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spelling {
     text: String,
-    /// End of each piece in `text`; pieces are words with a space behind them, or characters.
+    /// End of each piece in `text`; a piece is a word followed by a space, or a character.
     ends: Vec<usize>,
     widths: Vec<usize>,
     words: bool,
-    /// Names of the features behind those of the text.
+    /// Names of the features that follow those of the text.
     fields: Vec<String>,
     /// Number of features of the text.
     of_text: usize,
 }
 
 impl Spelling {
-    /// Text of the feature at this place of [`Features::in_order`]; empty beyond the last.
+    /// Returns the text of the feature at index `place` of [`Features::in_order`]; empty beyond the last.
     #[must_use]
     pub fn name(&self, place: usize) -> &str {
         if let Some(field) = place.checked_sub(self.of_text) {
@@ -51,7 +51,7 @@ impl Spelling {
     fn window(&self, first: usize, width: usize) -> &str {
         let end = |count: usize| count.checked_sub(1).map_or(0, |last| self.ends[last]);
         let name = &self.text[end(first)..end(first + width)];
-        // A shingle of characters may well end with a space of its own.
+        // A shingle of characters may end with a space of its own.
         match self.words {
             true => name.strip_suffix(' ').unwrap_or(name),
             false => name,
@@ -60,8 +60,7 @@ impl Spelling {
 }
 
 impl FeatureExtractor {
-    /// The words or characters behind the features of `text`. Time: once more what
-    /// [`FeatureExtractor::features`] takes, and a copy of the words.
+    /// Returns the words or characters behind the features of `text`. Takes the time of [`FeatureExtractor::features`] again, and copies the words.
     pub fn spelling(&mut self, text: &str) -> Spelling {
         let (mut copy, mut ends) = (String::new(), Vec::new());
         let widths = match self.shingle {
@@ -128,7 +127,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// Texts of the features of [`FeatureExtractor::extract_with`].
+    /// Returns the texts of the features of [`FeatureExtractor::extract_with`].
     pub fn spelling_with(&mut self, text: &str, fields: &DocumentFields) -> Spelling {
         let of_text = self.features(text).len();
         Spelling {
@@ -140,8 +139,7 @@ impl FeatureExtractor {
 }
 
 impl Features<'_> {
-    /// The distinct features with the weights that a simhash gives them, ascending. O(n log n) for
-    /// term frequencies, else linear.
+    /// Returns the distinct features with the weights that a simhash gives them, ascending. O(n log n) for term frequencies, else linear.
     #[must_use]
     pub fn weighted(&self) -> Vec<(u64, i32)> {
         if !self.weights.is_empty() {
@@ -157,8 +155,8 @@ impl Features<'_> {
             .collect()
     }
 
-    /// The cosine of the angle between two texts' weighted features, in [-1, 1]; 0 when either has
-    /// none. A simhash under a random hash disagrees in each bit with the chance angle / pi (Manku et al. 2007, section 2).
+    /// Computes the cosine of the angle between the weighted features of two texts, in [-1, 1]; 0 if either has none. A simhash under a random hash
+    /// differs in each bit with probability angle / pi (Manku et al. 2007, section 2).
     #[must_use]
     pub fn cosine(&self, other: &Features<'_>) -> f64 {
         let (a, b) = (self.weighted(), other.weighted());
@@ -168,7 +166,7 @@ impl Features<'_> {
         };
         let (mut at, mut product) = (0, 0.0);
         for &(feature, weight) in &a {
-            // Both lists ascend, so the search goes on from the last place.
+            // Both lists ascend, so the search continues from the last position.
             at += b[at..].partition_point(|entry| entry.0 < feature);
             match b.get(at) {
                 Some(&(same, other)) if same == feature => {

@@ -2,9 +2,8 @@
 
 use crate::scheme::TokenHash;
 
-/// The 50 most frequent words of the British National Corpus as Stamatatos lists them ("Plagiarism
-/// detection using stopword n-grams", JASIST 62, 2011), without "'s" and "n't", which are no words
-/// of their own here. Part of the definition of `stops:w`: never changes.
+/// The 50 most frequent words of the British National Corpus as Stamatatos lists them ("Plagiarism detection using stopword n-grams", JASIST 62,
+/// 2011), without "'s" and "n't", which are not words of their own here. Part of the definition of `stops:w`, so they never change.
 const WORDS: [&str; 48] = [
     "the", "of", "and", "a", "in", "to", "is", "was", "it", "for", "with", "he", "be", "on", "i",
     "that", "by", "at", "you", "are", "not", "his", "this", "from", "but", "had", "which", "she",
@@ -12,7 +11,7 @@ const WORDS: [&str; 48] = [
     "there", "can", "all", "as", "if", "who", "what", "said",
 ];
 
-/// The hashes of the function words, ascending.
+/// Returns the hashes of the function words, ascending.
 pub(super) fn hashes(hash: TokenHash, seed: u64) -> Vec<u64> {
     let mut hashes: Vec<u64> = WORDS
         .iter()

@@ -5,13 +5,13 @@ use crate::scheme::{Lambda, Weight};
 use crate::terms::{Terms, log2_256};
 use crate::text::Segmenter;
 
-/// Occurrences beyond this many count as this many, so that no product overflows.
+/// Maximum number of occurrences that count, so that no product overflows.
 const MOST: usize = 1 << 15;
 
 /// Appends each distinct feature of `sorted` with its weight.
 ///
-/// With n the number of a feature's occurrences, in 256ths: `log-tf` 1 + log2 n; `idf`, see
-/// [`Terms::idf`]; the products of `tf` and `log-tf` with it. Set and tf are in units.
+/// With n the number of a feature's occurrences, in 256ths: `log-tf` is 1 + log2 n, `idf` is [`Terms::idf`], and the others are the products of `tf`
+/// and `log-tf` with it. `set` and `tf` are whole numbers.
 pub(super) fn weigh(
     weight: Weight,
     terms: Option<&Terms>,
@@ -35,7 +35,7 @@ pub(super) fn weigh(
     }));
 }
 
-/// A word of a text as Yu, Hu and Zhang see it.
+/// A word of a text with the properties that Yu, Hu and Zhang score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ScoredWord {
     hash: u64,
@@ -44,25 +44,24 @@ pub(super) struct ScoredWord {
     noun: bool,
 }
 
-/// Word weight of Yu, Hu and Zhang: `W = Score / max Score` in 1024ths, `Score = n + lambda * (Len + Pos)`; Len is 1 for words
-/// of 4 characters or more, Pos 1 for words that are nouns at least as often as not, where the scheme
-/// has nouns told from other words. The source leaves open how lambda depends on the document's
-/// length: see [`Lambda`].
+/// Computes the word weights of Yu, Hu and Zhang: `W = Score / max Score` in 1024ths, `Score = n + lambda * (Len + Pos)`. Len is 1 for words of 4
+/// characters or more. Pos is 1 for words that are nouns at least as often as not, if the scheme distinguishes nouns. The paper leaves open how
+/// lambda depends on the document's length: see [`Lambda`].
 fn length_noun_weights(lambda: Lambda, words: &mut [ScoredWord], out: &mut Vec<(u64, i32)>) {
-    // Equal words stand together, whatever their tags.
+    // Bring equal words together, whatever their tags.
     words.sort_unstable();
-    // Words as often as they occur, without stop words.
+    // Words count as often as they occur, without stop words.
     let lambda = lambda.of(words.len());
     let scores = |words: &[ScoredWord]| {
         let nouns = words.iter().filter(|word| word.noun).count();
-        // A word may be tagged otherwise at each place: the majority decides.
+        // A word may be tagged differently at each occurrence: the majority decides.
         let pos = 2 * nouns >= words.len();
         words.len() as u64 + lambda * (u64::from(words[0].long) + u64::from(pos))
     };
     let equal = || words.chunk_by(|a, b| a.hash == b.hash);
     let most = equal().map(scores).max().unwrap_or(1);
     out.extend(equal().map(|equal| {
-        // Rounded to the nearest, in integers: every machine has the same weights.
+        // Round to the nearest in integers, so that every machine has the same weights.
         let weight = (scores(equal) * 1024 + most / 2) / most;
         (equal[0].hash, weight as i32)
     }));
@@ -89,7 +88,7 @@ impl WordStream {
 }
 
 impl FeatureExtractor {
-    /// The weights of the words of `text` by Yu, Hu and Zhang.
+    /// Computes the weights of the words of `text` by Yu, Hu and Zhang.
     pub(super) fn weigh_by_length_and_noun(&mut self, text: &str, lambda: Lambda) {
         let Self {
             segmenter,
@@ -99,7 +98,7 @@ impl FeatureExtractor {
             nouns,
             ..
         } = self;
-        // Tags are those of the words as they stand, not of stems.
+        // The words themselves are tagged, not their stems.
         let (words, nouns) = match nouns.are_tagged() {
             #[cfg(feature = "languages")]
             true => tagged_words(segmenter, text),
@@ -114,7 +113,7 @@ impl FeatureExtractor {
                 let word = segmenter.filtered(word)?;
                 Some(ScoredWord {
                     hash: hash.of(word.as_bytes(), *seed),
-                    // Characters, not bytes: a Chinese word of two has six bytes.
+                    // Characters, not bytes: a Chinese word of two characters has six bytes.
                     long: word.chars().nth(3).is_some(),
                     noun,
                 })
@@ -123,7 +122,7 @@ impl FeatureExtractor {
     }
 }
 
-/// The words of a text, none of them a noun.
+/// Returns the words of a text, none of them a noun.
 fn untagged_words(segmenter: &mut Segmenter, text: &str) -> (WordStream, Vec<bool>) {
     let mut words = WordStream::default();
     segmenter.plain_batches(text, |batch| {
@@ -133,7 +132,7 @@ fn untagged_words(segmenter: &mut Segmenter, text: &str) -> (WordStream, Vec<boo
     (words, nouns)
 }
 
-/// The words of a text, and for each whether it is a noun.
+/// Returns the words of a text and, for each, true if it is a noun.
 #[cfg(feature = "languages")]
 fn tagged_words(segmenter: &mut Segmenter, text: &str) -> (WordStream, Vec<bool>) {
     let (mut words, mut places) = (WordStream::default(), Vec::new());
@@ -164,8 +163,7 @@ mod tests {
 
     #[test]
     fn y1_by_hand_with_nouns() {
-        // As above, "data" a noun twice of three times, "of" never, "the" by mistake: scores are
-        // 3 + 1 + 1 = 5, 5 and 1 + 1 = 2.
+        // As above, but "data" is a noun in two of three places, "of" never, "the" by mistake: scores are 3 + 1 + 1 = 5, 5 and 1 + 1 = 2.
         let word = |hash, long, noun| ScoredWord { hash, long, noun };
         let mut words = vec![word(1, true, true); 2];
         words.push(word(1, true, false));

@@ -1,8 +1,8 @@
 //! Bob Jenkins's lookup3 for Holub's words (`hashlittle2`, May 2006, public domain), two 32-bit hashes at once.
 
-/// The two hashes `hashlittle2` leaves in `*pc` and `*pb`, given what stood there before.
+/// Computes the two hashes that `hashlittle2` leaves in `*pc` and `*pb`, given their initial values.
 ///
-/// Checked against the values that the source's own self-test (`driver5`) publishes.
+/// Checked against the values that the self-test of the original source (`driver5`) publishes.
 #[must_use]
 pub fn lookup3(bytes: &[u8], pc: u32, pb: u32) -> (u32, u32) {
     let start = 0xDEAD_BEEF_u32
@@ -10,9 +10,8 @@ pub fn lookup3(bytes: &[u8], pc: u32, pb: u32) -> (u32, u32) {
         .wrapping_add(pc);
     let mut state = [start, start, start.wrapping_add(pb)];
     let mut rest = bytes;
-    // A last block of 12 bytes is left for `finish`, as in the source.
-    // More than, not at least: the source mixes the last twelve bytes by `final`, and its published values
-    // follow from that.
+    // A last block of up to 12 bytes is left for `finish`. More than 12, not at least 12: the original source mixes the last twelve bytes with
+    // `final`, and its published values depend on that.
     while rest.len() > 12 {
         let (block, after) = rest.split_at(12);
         add(&mut state, block);
@@ -26,14 +25,14 @@ pub fn lookup3(bytes: &[u8], pc: u32, pb: u32) -> (u32, u32) {
     (state[2], state[1])
 }
 
-/// Both hashes in 64 bits, `c + (b << 32)` as the source recommends; `seed` is `pc + (pb << 32)`.
+/// Computes both hashes as 64 bits, `c + (b << 32)` as the original source recommends; `seed` is `pc + (pb << 32)`.
 #[must_use]
 pub fn lookup3_64(bytes: &[u8], seed: u64) -> u64 {
     let (c, b) = lookup3(bytes, seed as u32, (seed >> 32) as u32);
     u64::from(c) | u64::from(b) << 32
 }
 
-/// Adds up to 12 bytes, missing ones being zero.
+/// Adds up to 12 bytes; missing ones count as zero.
 fn add(state: &mut [u32; 3], block: &[u8]) {
     let mut bytes = [0; 12];
     bytes[..block.len()].copy_from_slice(block);
@@ -42,9 +41,9 @@ fn add(state: &mut [u32; 3], block: &[u8]) {
     }
 }
 
-/// The source's `mix(a, b, c)`.
+/// Applies `mix(a, b, c)` of the original source.
 fn mix([a, b, c]: &mut [u32; 3]) {
-    // `a -= c; a ^= rot(c, 4); c += b;` of the source, and so on in turn.
+    // `a -= c; a ^= rot(c, 4); c += b;` of the original source, and so on in turn.
     let step = |x: &mut u32, y: &mut u32, z: u32, by: u32| {
         *x = x.wrapping_sub(*y) ^ y.rotate_left(by);
         *y = y.wrapping_add(z);
@@ -57,7 +56,7 @@ fn mix([a, b, c]: &mut [u32; 3]) {
     step(c, b, *a, 4);
 }
 
-/// The source's `final(a, b, c)`.
+/// Applies `final(a, b, c)` of the original source.
 fn finish([a, b, c]: &mut [u32; 3]) {
     let step = |x: &mut u32, y: u32, by: u32| *x = (*x ^ y).wrapping_sub(y.rotate_left(by));
     step(c, *b, 14);

@@ -1,7 +1,6 @@
 //! SipHash-2-4 (Aumasson and Bernstein, INDOCRYPT 2012): a keyed hash for hostile input.
 //!
-//! Who does not know the key cannot make two words collide, and so cannot craft a text with the
-//! fingerprint of another.
+//! Somebody who does not know the key cannot make two words collide, and so cannot craft a text with the fingerprint of another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,21 +11,21 @@ use thiserror::Error;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SipKey([u64; 2]);
 
-/// A text that is no key.
+/// Error for a text that is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("not a key: use 32 hexadecimal digits, such as `openssl rand -hex 16` prints")]
 pub struct ParseKeyError;
 
 impl SipKey {
-    /// The key of these 16 bytes.
+    /// Creates the key from these 16 bytes.
     #[must_use]
     pub fn new(bytes: [u8; 16]) -> Self {
         let (words, _) = bytes.as_chunks::<8>();
         Self([u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])])
     }
 
-    /// Id of the key that a scheme shows: the hash of a fixed text under it. It tells whether two
-    /// sketches were made with one key, and nothing of the key.
+    /// Returns the id of the key that a scheme shows: the hash of a fixed text with the key. It tells whether two sketches were made with the same
+    /// key, and reveals nothing about the key.
     #[must_use]
     pub fn id(&self) -> u64 {
         siphash_2_4(self, b"lookalike key id")
@@ -43,7 +42,7 @@ impl FromStr for SipKey {
     type Err = ParseKeyError;
 
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
-        // `from_str_radix` takes a sign as well.
+        // `from_str_radix` also accepts a sign.
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u128::from_str_radix(text, 16) {
             Ok(value) if digits => Ok(Self::new(value.to_be_bytes())),
@@ -52,7 +51,7 @@ impl FromStr for SipKey {
     }
 }
 
-/// SipHash-2-4 of `bytes` under `key`.
+/// Computes SipHash-2-4 of `bytes` with `key`.
 #[must_use]
 pub fn siphash_2_4(key: &SipKey, bytes: &[u8]) -> u64 {
     let [k0, k1] = key.0;
@@ -66,9 +65,9 @@ pub fn siphash_2_4(key: &SipKey, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    // The length modulo 256 tells texts apart that differ in zeros at the end.
+    // The length modulo 256 distinguishes texts that differ only in zeros at the end.
     last[7] = bytes.len() as u8;
-    // The last word is there even for a multiple of eight bytes: it carries the length.
+    // The last word is there even for a multiple of eight bytes, because it carries the length.
     for word in words.iter().chain([&last]) {
         let word = u64::from_le_bytes(*word);
         v[3] ^= word;

@@ -1,22 +1,22 @@
 //! The last step of one-permutation hashing: an empty bin takes the value of a full one.
 //!
-//! Each empty bin asks one donor after another until one is full. For texts of some forty features and 128 bins that is some 340
-//! questions, which cost more than hashing. With AVX-512 and its byte permutations all of up to 128 bins ask at once: who is full is
-//! a table of 128 bytes in two registers, a try of all bins two look-ups in it, and values are moved when all know whose they take.
+//! Each empty bin asks one donor after another until one is full. For texts of about forty features and 128 bins these are about 340 questions, which
+//! cost more than hashing. With AVX-512 and its byte permutations up to 128 bins ask at once: a table of 128 bytes in two registers tells which bins
+//! are full, one try of all bins is two lookups in it, and the values are moved once all sources are known.
 
 use super::CpuLevel;
 use super::bins::{Bins, EMPTY, FEW};
 #[cfg(target_arch = "x86_64")]
 use super::level::CpuKind;
 
-/// The donors of all bins at one try; those of bins that there are not are any.
+/// Donors of all bins in one try; those of unused bins are arbitrary.
 pub(crate) type Donors = [u8; FEW];
 
-/// Writes the values of the first bins to `out`: its own for a full one, for an empty one that of its first full donor, the donors being
-/// `tries`. Returns the bins that had no full donor, a bit each; their values are any.
+/// Writes the values of the first bins to `out`: a full bin's own value, and for an empty bin that of its first full donor in `tries`. Returns one
+/// bit for each bin that had no full donor; the values of these are arbitrary.
 ///
 /// # Panics
-/// If `out` is empty or longer than there are bins, or if a donor is none of them.
+/// Panics if `out` is empty or longer than the number of bins, or if a donor is not one of the bins.
 pub(crate) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
     densify_at(CpuLevel::current(), out, bins, tries)
 }
@@ -28,10 +28,9 @@ pub(crate) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
 fn densify_at(level: CpuLevel, out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
     assert!((1..=FEW).contains(&out.len()), "1 to 128 bins");
     #[cfg(target_arch = "x86_64")]
-    // VBMI is not part of the level: the first processors with AVX-512 lack it. The standard library remembers
-    // the answer.
+    // VBMI is not part of the level, because the first processors with AVX-512 lack it. The standard library caches the answer.
     if level.kind() >= CpuKind::Avx512 && std::is_x86_feature_detected!("avx512vbmi") {
-        // SAFETY: this level, and the instructions beside it, were detected.
+        // SAFETY: this level, and VBMI in addition to it, were detected.
         return unsafe { x86::densify(out, bins, tries) };
     }
     let _ = level;
@@ -47,14 +46,14 @@ fn one_by_one(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
             donors[bin].into()
         });
     }
-    // Bins are below 128 here: a bit each.
+    // Bins are below 128 here, so each has a bit.
     places[..left].iter().fold(0, |bits, bin| bits | 1 << bin)
 }
 
-/// Lists the empty bins in `places`, ascending; returns how many these are.
+/// Lists the empty bins in `places`, ascending, and returns their number.
 ///
 /// # Panics
-/// If `places` is shorter than the list, or there are more than 65536 bins.
+/// Panics if `places` is shorter than the list, or there are more than 65536 bins.
 pub(crate) fn list_empty(places: &mut [u16], full: &[u8]) -> usize {
     let mut count = 0;
     for (bin, &number) in full.iter().enumerate() {
@@ -66,9 +65,8 @@ pub(crate) fn list_empty(places: &mut [u16], full: &[u8]) -> usize {
     count
 }
 
-/// Gives each of the bins at `places` the value of its donor and lists those first whose donor is empty
-/// too; returns how many these are. Whether a donor is empty is as good as random, so the loop
-/// has no branch on it.
+/// Gives each of the bins in `places` the value of its donor, moves those whose donor is also empty to the front of `places`, and returns their
+/// number. Whether a donor is empty is as good as random, so the loop has no branch on it.
 #[inline(always)]
 pub(crate) fn ask(
     bins: &mut [u32],
@@ -78,11 +76,11 @@ pub(crate) fn ask(
 ) -> usize {
     let mut left = 0;
     for at in 0..places.len() {
-        // The list is rewritten from its front: what is kept never overtakes what is read.
+        // The list is rewritten from its front: the write position never overtakes the read position.
         let bin = usize::from(places[at]);
         let donor = donor(bin);
-        // A full donor still has its own value: only bins that were empty at first are written. What comes from
-        // an empty one is overwritten by a later try, since the bin stays on the list.
+        // A full donor still has its own value, because only bins that were empty at first are written. A value from an empty donor is overwritten by
+        // a later try, because the bin stays on the list.
         bins[bin] = bins[donor];
         places[left] = bin as u16;
         left += usize::from(full[donor] == EMPTY);
@@ -98,7 +96,7 @@ mod x86 {
 
     /// 32-bit values in a register.
     const LANES: usize = 16;
-    /// Tries between two looks whether any bin is left.
+    /// Number of tries between two checks for bins that are left.
     const STRIDE: usize = 4;
 
     /// A byte for each bin.
@@ -112,8 +110,7 @@ mod x86 {
     )]
     pub(super) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
         let full = table(&bins.full);
-        // There is one bin at least, so that the shift is below 128.
-        // Bins behind the last are empty as well, and must not be counted as open.
+        // There is at least one bin, so the shift is below 128. Bins after the last one are also empty, and must not count as open.
         let open = empty(full) & u128::MAX >> (FEW - out.len());
         let mut values = load(&bins.least);
         let mut left = open;
@@ -126,7 +123,7 @@ mod x86 {
         left
     }
 
-    /// The bins whose byte is that of an empty one: all other bytes have no sign.
+    /// Returns one bit for each empty bin: no other byte has its sign bit set.
     #[inline]
     #[target_feature(enable = "avx512bw")]
     fn empty(table: Table) -> u128 {
@@ -138,15 +135,15 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     #[expect(unsafe_code, reason = "vector loads take pointers")]
     fn table(bytes: &[u8; FEW]) -> Table {
-        // SAFETY: half of the bytes are a register.
+        // SAFETY: half of the bytes fill a register.
         [0, 64].map(|first| unsafe { _mm512_loadu_si512(bytes[first..].as_ptr().cast()) })
     }
 
-    /// Donor of each bin, and the bins without a full donor, of the `open` ones, which are empty.
+    /// Returns the donor of each bin, and those of the `open` bins, which are empty, that have no full donor.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn ask(full: Table, open: u128, tries: &[Donors]) -> (Table, u128) {
-        // Bins that there are not look for nobody.
+        // Unused bins ask no donor.
         let beyond = empty(full) & !open;
         let zero = _mm512_setzero_si512();
         let mut sources = [
@@ -174,16 +171,15 @@ mod x86 {
         (sources, left)
     }
 
-    /// Values of the donors of all bins.
+    /// Returns the answers of the donors of all bins.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn answers(full: Table, donors: &Donors) -> Table {
-        // A look-up in `full` gives the donor's number if it is full, else EMPTY: the answer is a source as it
-        // is.
+        // A lookup in `full` gives the donor's number if it is full, else EMPTY, so the answer itself is the source.
         table(donors).map(|donors| _mm512_permutex2var_epi8(full[0], donors, full[1]))
     }
 
-    /// The bytes of one table; those of another where the one says that a bin is empty.
+    /// Returns the bytes of `one`, replaced by those of `other` where `one` marks a bin as empty.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn first(one: Table, other: Table) -> Table {
@@ -191,7 +187,7 @@ mod x86 {
         [either(one[0], other[0]), either(one[1], other[1])]
     }
 
-    /// The value of the source of each bin.
+    /// Returns the value of each bin's source.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
@@ -201,14 +197,12 @@ mod x86 {
             // SAFETY: a half has the 64 bytes of a register.
             unsafe { _mm512_storeu_si512(half.as_mut_ptr().cast(), sources) };
         }
-        // Bytes go by way of memory: sixteen of them are loaded and widened to the sixteen lanes they stand
-        // for.
+        // Bytes go through memory: sixteen of them are loaded and widened to the sixteen lanes of their bins.
         let mut taken = *values;
         for (taken, sources) in taken.iter_mut().zip(bytes.as_chunks::<LANES>().0) {
             // SAFETY: these are the sixteen bytes that are loaded.
             let sources = _mm512_cvtepu8_epi32(unsafe { _mm_loadu_si128(sources.as_ptr().cast()) });
-            // VPERMT2D takes five bits of a number, for one of 32 values: bits 5 and 6 choose between the four
-            // pairs of registers.
+            // VPERMT2D uses five bits of an index, for one of 32 values; bits 5 and 6 choose among the four pairs of registers.
             let of = |pair: usize| {
                 _mm512_permutex2var_epi32(values[2 * pair], sources, values[2 * pair + 1])
             };
@@ -226,7 +220,7 @@ mod x86 {
     fn load(least: &[u32; FEW]) -> Values {
         let mut values = [_mm512_setzero_si512(); FEW / LANES];
         for (value, least) in values.iter_mut().zip(least.as_chunks::<LANES>().0) {
-            // SAFETY: sixteen values are a register.
+            // SAFETY: sixteen values fill a register.
             *value = unsafe { _mm512_loadu_si512(least.as_ptr().cast()) };
         }
         values
@@ -237,9 +231,9 @@ mod x86 {
     #[expect(unsafe_code, reason = "vector stores take pointers")]
     fn store(out: &mut [u32], values: &Values) {
         for (out, values) in out.chunks_mut(LANES).zip(values) {
-            // Chunks have one value at least, so that the shift is below 16.
+            // A chunk has at least one value, so the shift is below 16.
             let lanes = u16::MAX >> (LANES - out.len());
-            // SAFETY: only as many are written as there is room for.
+            // SAFETY: only as many lanes are written as `out` has room for.
             unsafe { _mm512_mask_storeu_epi32(out.as_mut_ptr().cast(), lanes, *values) };
         }
     }
@@ -251,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// Bins of which some are empty, and donors among them.
+    /// Generates bins, some of them empty, and donors among them.
     fn table() -> impl Strategy<Value = (Vec<Option<u32>>, Vec<Vec<u8>>)> {
         (1..=FEW, 0.0..=1.0).prop_flat_map(|(bins, full)| {
             let value =
@@ -267,7 +261,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Every level that this machine has, against one bin after another.
+        /// Compares every level of this machine with one bin after another.
         #[test]
         fn all_levels_agree((bins, donors) in table()) {
             let mut made = Bins { least: [u32::MAX; FEW], full: [EMPTY; FEW] };

@@ -1,21 +1,19 @@
 //! Size of the intersection of two ascending lists.
 //!
-//! Lists of like size are merged: four values of each side are compared with each other in all ways,
-//! and the side with the smaller last value moves on. (Eight values with AVX-512 took a third longer:
-//! all rotations and comparisons of that width share one port.) A list that is far shorter than
-//! the other is looked up in it, by steps that double (galloping).
+//! Lists of similar length are merged: four values of one side are compared with four of the other in all combinations, and the side with the smaller
+//! last value advances. (Eight values with AVX-512 took a third longer: all rotations and comparisons of that width share one port.) If one list is
+//! far shorter, its values are looked up in the other with doubling steps (galloping).
 
 use super::{CpuLevel, versions};
 
-/// From this ratio of the lengths on galloping takes fewer steps than merging.
+/// Ratio of the lengths from which galloping takes fewer steps than merging.
 const GALLOP: usize = 32;
 
-/// Number of common values of two ascending lists without repetitions, if it is at least `needed`;
-/// else any number below that, as soon as it is clear.
+/// Returns the number of common values of two ascending lists without duplicates if it is at least `needed`; else any smaller number, as soon as this
+/// is certain.
 pub(crate) fn count(a: &[u64], b: &[u64], needed: usize) -> usize {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    // A merge reads all of the longer list without a wrong guess; galloping reads little of it, and guesses
-    // wrong at most steps.
+    // A merge reads all of the longer list without a misprediction; galloping reads little of it, but mispredicts at most steps.
     if long.len() / GALLOP > short.len() {
         gallop(short, long)
     } else {
@@ -23,7 +21,7 @@ pub(crate) fn count(a: &[u64], b: &[u64], needed: usize) -> usize {
     }
 }
 
-/// Number of values of `short` that are in `long`.
+/// Returns the number of values of `short` that are in `long`.
 fn gallop(short: &[u64], mut long: &[u64]) -> usize {
     let mut shared = 0;
     for value in short {
@@ -32,11 +30,11 @@ fn gallop(short: &[u64], mut long: &[u64]) -> usize {
         while long.get(step).is_some_and(|other| other < value) {
             step *= 2;
         }
-        // The value lies no further than the step that reached it.
+        // The value is at most as far as the step that reached it.
         let near = &long[..long.len().min(step + 1)];
         let at = near.partition_point(|other| other < value);
         shared += usize::from(near.get(at) == Some(value));
-        // Both ascend: no later value is before this place.
+        // Both ascend, so no later value is before this position.
         long = &long[at..];
     }
     shared
@@ -53,13 +51,13 @@ fn merge_portable(a: &[u64], b: &[u64], _needed: usize) -> usize {
     merge_one(a, b)
 }
 
-/// One value of each side at a time, without a branch on their order.
+/// Merges one value of each side at a time, without a branch on their order.
 #[inline(always)]
 fn merge_one(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         let (x, y) = (a[i], b[j]);
-        // Sums of comparisons: equal values move both sides on, others the smaller one.
+        // Add up comparisons: equal values advance both sides, others the smaller one.
         shared += usize::from(x == y);
         i += usize::from(x <= y);
         j += usize::from(y <= x);
@@ -67,8 +65,8 @@ fn merge_one(a: &[u64], b: &[u64]) -> usize {
     shared
 }
 
-/// `N` values of each side at a time; `common` counts those that both have. Ends when even all
-/// that is left would not make the shared values `needed`.
+/// Merges `N` values of each side at a time; `common` counts those that two blocks share. Stops when even all remaining values could not bring the
+/// shared ones to `needed`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn merge_blocks<const N: usize>(
@@ -79,15 +77,15 @@ fn merge_blocks<const N: usize>(
 ) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a[i..].first_chunk(), b[j..].first_chunk()) {
-        // A branch that is taken once: it is predicted, and spares the rest of most pairs that are not similar.
+        // A branch that is taken once: it is predicted, and saves the rest of most pairs that are not similar.
         if shared + (a.len() - i).min(b.len() - j) < needed {
             return shared;
         }
         shared += common(x, y);
-        // Values up to the smaller of the last two can be in no later block of the other side: that block is
-        // done. Where both are equal, both are.
+        // The block with the smaller last value is done: none of its values can be in a later block of the other side. If both last values are equal,
+        // both blocks are done.
         let (last_x, last_y) = (x[N - 1], y[N - 1]);
-        // A conditional move: which side moves on is as good as random.
+        // A conditional move: the side that advances is as good as random.
         i += if last_x <= last_y { N } else { 0 };
         j += if last_y <= last_x { N } else { 0 };
     }
@@ -98,7 +96,7 @@ fn merge_blocks<const N: usize>(
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
 fn merge_avx2(a: &[u64], b: &[u64], needed: usize) -> usize {
-    // SAFETY: this body is named only by the versions for AVX2 and AVX-512, which includes it.
+    // SAFETY: this body is only named by the versions for AVX2 and for AVX-512, which includes AVX2.
     merge_blocks(a, b, needed, |x, y| unsafe { x86::common_4(x, y) })
 }
 
@@ -106,7 +104,7 @@ fn merge_avx2(a: &[u64], b: &[u64], needed: usize) -> usize {
 mod x86 {
     use std::arch::x86_64::*;
 
-    /// Number of values in both of two lists of 4: every rotation of the one is compared.
+    /// Returns the number of values in both of two lists of 4, by comparing every rotation of one.
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
     #[expect(unsafe_code, reason = "vector loads take pointers")]
@@ -118,8 +116,7 @@ mod x86 {
                 _mm256_loadu_si256(y.as_ptr().cast()),
             )
         };
-        // Lists have no repetitions: a lane is equal in one rotation at most, and the mask counts common
-        // values.
+        // Lists have no duplicates, so a lane is equal in at most one rotation, and the mask counts the common values.
         let turned = _mm256_permute4x64_epi64::<0b00_11_10_01>(y);
         let first = _mm256_or_si256(_mm256_cmpeq_epi64(x, y), _mm256_cmpeq_epi64(x, turned));
         let (y, turned) = (

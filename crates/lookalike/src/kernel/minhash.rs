@@ -1,22 +1,20 @@
 //! Min-hash: minima of many linear functions over many values.
 //!
-//! The functions lie in rows of 16. A kernel holds the minima of up to eight rows in registers and
-//! runs over the values; a value is one broadcast load, a multiplication, an addition and a
-//! minimum for each row.
+//! The functions are in rows of 16. A kernel holds the minima of up to eight rows in registers and iterates over the values; a value takes one
+//! broadcast load, and a multiplication, an addition and a minimum for each row.
 
 use super::{CpuLevel, versions};
 
-/// Functions in a row.
+/// Number of functions in a row.
 pub(crate) const ROW: usize = 16;
-/// So many functions side by side.
+/// Factors, offsets or minima of the functions of a row.
 pub(crate) type FunctionRow = [u32; ROW];
-/// Rows whose minima are held in registers.
+/// Number of rows whose minima are held in registers.
 pub(crate) const ROWS: usize = 8;
-/// Values that are folded at once.
+/// Number of values that are folded at once.
 const BLOCK: usize = 512;
 
-/// `minima = min(minima, factors * x + offsets)` in every place, over the folds x of `features`;
-/// for up to [`ROWS`] rows.
+/// Computes `minima = min(minima, factors * x + offsets)` in every place, for the folds x of `features` and up to [`ROWS`] rows.
 pub(crate) fn update(
     minima: &mut [FunctionRow],
     factors: &[FunctionRow],
@@ -25,25 +23,25 @@ pub(crate) fn update(
 ) {
     let level = CpuLevel::current();
     let mut values = [0; BLOCK];
-    // Folded once for all rows; 2 KiB of values stay in the first-level cache while the rows pass over them.
+    // Fold once for all rows; 2 KiB of values stay in the first-level cache while the rows iterate over them.
     for features in features.chunks(BLOCK) {
         let values = &mut values[..features.len()];
         for (value, feature) in values.iter_mut().zip(features) {
-            // 32 bits: a vector has sixteen such lanes, and half as many of 64.
+            // 32 bits, because a vector has sixteen such lanes, but only eight of 64 bits.
             *value = fold(*feature);
         }
         lower(level, minima, factors, offsets, values);
     }
 }
 
-/// The 32 bits of a feature that the functions see: both halves, xored.
+/// Returns the 32 bits of a feature that the functions see: both halves, XORed.
 #[inline(always)]
 pub(crate) const fn fold(feature: u64) -> u32 {
     (feature >> 32) as u32 ^ feature as u32
 }
 
 versions! {
-    /// The update for up to [`ROWS`] rows.
+    /// Updates up to [`ROWS`] rows.
     fn lower(minima: &mut [FunctionRow], factors: &[FunctionRow], offsets: &[FunctionRow], values: &[u32]) {
         portable: lower_portable, avx2: lower_portable, avx512: lower_avx512,
     }
@@ -57,10 +55,10 @@ fn lower_portable(
     values: &[u32],
 ) {
     for ((minima, factors), offsets) in minima.iter_mut().zip(factors).zip(offsets) {
-        // A copy, which can stay in registers while the values pass.
+        // A copy, which can stay in registers during the loop over the values.
         let mut row = *minima;
         for &value in values {
-            // Sixteen lanes with a known end: the compiler makes vectors of them.
+            // Sixteen lanes with a constant bound, which the compiler vectorises.
             for lane in 0..ROW {
                 let hash = factors[lane]
                     .wrapping_mul(value)
@@ -81,9 +79,9 @@ fn lower_avx512(
     offsets: &[FunctionRow],
     values: &[u32],
 ) {
-    // SAFETY: this body is named only by the version for AVX-512.
+    // SAFETY: this body is only named by the version for AVX-512.
     unsafe {
-        // The number of rows as a constant turns the arrays of the loop into registers.
+        // A constant number of rows lets the compiler keep the arrays of the loop in registers.
         match minima.len() {
             1 => x86::lower::<1>(minima, factors, offsets, values),
             2 => x86::lower::<2>(minima, factors, offsets, values),
@@ -92,7 +90,7 @@ fn lower_avx512(
             5 => x86::lower::<5>(minima, factors, offsets, values),
             6 => x86::lower::<6>(minima, factors, offsets, values),
             7 => x86::lower::<7>(minima, factors, offsets, values),
-            // Eight: no caller has more than `ROWS`.
+            // Eight, because no caller has more than `ROWS`.
             _ => x86::lower::<8>(minima, factors, offsets, values),
         }
     }
@@ -104,7 +102,7 @@ mod x86 {
 
     use super::FunctionRow;
 
-    /// The update for `R` rows, whose minima stay in registers.
+    /// Updates `R` rows, whose minima stay in registers.
     #[inline]
     #[target_feature(enable = "avx512f")]
     #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
@@ -122,7 +120,7 @@ mod x86 {
         let offsets: [__m512i; R] = std::array::from_fn(|row| load(&offsets[row]));
         for &value in values {
             let value = _mm512_set1_epi32(value as i32);
-            // Rows do not depend on each other: side by side they hide the ten cycles of VPMULLD.
+            // Rows are independent: side by side they hide the ten cycles of VPMULLD.
             for row in 0..R {
                 let product = _mm512_mullo_epi32(factors[row], value);
                 let hash = _mm512_add_epi32(product, offsets[row]);

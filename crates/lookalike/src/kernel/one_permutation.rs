@@ -1,8 +1,7 @@
-//! One-permutation hashing: the least hash of the features in each bin.
+//! One-permutation hashing: the smallest hash of the features in each bin.
 //!
-//! Hashing is done for vectors of features at once, and leaves value and place of each in one word; lowering the
-//! bins is a load, a comparison and two stores for each of these words. Bins that stay empty are
-//! filled in [`densify`](super::densify).
+//! Vectors of features are hashed at once, which leaves the value and the place of each in one word. Lowering the bins is then a load, a comparison
+//! and two stores for each word. Bins that stay empty are filled in [`densify`](super::densify).
 
 use super::bins::{Bins, EMPTY, FEW, HIGHEST};
 use super::densify::{Donors, densify};
@@ -11,21 +10,21 @@ use crate::hash::avalanche;
 
 /// Value and place of a feature.
 type BinWord = [u32; 2];
-/// Features that are hashed at once.
+/// Number of features that are hashed at once.
 const BLOCK: usize = 32;
 /// The bins that [`few`] leaves empty.
 pub(crate) struct Open {
     /// The empty bins, ascending.
     pub(crate) places: Vec<u16>,
-    /// [`Bins::full`] of the bins that there are.
+    /// [`Bins::full`] of the bins in use.
     pub(crate) full: Vec<u8>,
 }
 
-/// Writes the values of the bins of the features to `out`, for an odd `factor`; see [`OnePermutation`](crate::sketch::OnePermutation). An
-/// empty bin takes the value of its first full donor, the donors being `tries`; those that have none are returned.
+/// Writes the values of the bins of `features` to `out`, for an odd `factor`; see [`OnePermutation`](crate::sketch::OnePermutation). An empty bin
+/// takes the value of its first full donor in `tries`. Returns the bins that have none, if there are any.
 ///
 /// # Panics
-/// If there are no bins or more than [`FEW`], or if a donor is none of them.
+/// Panics if there are no bins or more than [`FEW`], or if a donor is not one of them.
 pub(crate) fn few(
     out: &mut [u32],
     factor: u64,
@@ -66,7 +65,7 @@ fn few_by(
     };
     let (least, full) = (&mut bins.least[..out.len()], &mut bins.full[..out.len()]);
     lower(place, least, full, factor, features);
-    // Bins beyond `out` stay empty, and no donor names one.
+    // Bins beyond `out` stay empty, and no donor is one of them.
     let left = densify(out, &bins, tries);
     (left != 0).then(|| open(left, &bins.full[..out.len()]))
 }
@@ -79,11 +78,11 @@ fn open(left: u128, full: &[u8]) -> Open {
     }
 }
 
-/// Lowers many bins to the values of the features that fall into them, and writes the numbers of these bins, modulo 128, to
-/// `full`; else as [`few`], without donors.
+/// Lowers any number of bins to the values of the features that fall into them, and writes the numbers of these bins, modulo 128, to `full`.
+/// Otherwise like [`few`], without donors.
 ///
 /// # Panics
-/// If `full` is not as long as there are bins.
+/// Panics if the length of `full` is not the number of bins.
 pub(crate) fn update(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
     assert_eq!(least.len(), full.len(), "a byte a bin");
     update_at(CpuLevel::current(), least, full, factor, features);
@@ -106,7 +105,7 @@ fn update_avx512(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u6
     lower(place_avx512, least, full, factor, features);
 }
 
-/// Writes value and place of each of up to [`BLOCK`] features to the words, for a factor and a number of bins.
+/// Writes the value and the place of up to [`BLOCK`] features to the words, given a factor and a number of bins.
 trait Place: Fn(&mut [BinWord; BLOCK], &[u64], u64, u64) {}
 
 impl<F: Fn(&mut [BinWord; BLOCK], &[u64], u64, u64)> Place for F {}
@@ -117,9 +116,8 @@ fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, fea
     for features in features.chunks(BLOCK) {
         place(&mut words, features, factor, least.len() as u64);
         for &[value, place] in &words[..features.len()] {
-            // Stored whether the bin is lowered or not: a branch on it would be mispredicted while bins fill.
-            // Two features of one bin in a row wait for each other through memory (store forwarding, some five
-            // cycles); with as many bins as features that is rare.
+            // Store whether or not the bin is lowered: a branch on it would be mispredicted while bins fill. Two consecutive features of one bin wait
+            // for each other through memory (store forwarding, about five cycles), which is rare with as many bins as features.
             let bin = place as usize;
             least[bin] = least[bin].min(value);
             full[bin] = place as u8 & !EMPTY;
@@ -131,8 +129,8 @@ fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, fea
 fn place(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
     for (word, feature) in words.iter_mut().zip(features) {
         let hash = avalanche(feature.wrapping_mul(factor));
-        // A multiplication and a shift map 32 bits to the bins, for which a remainder would divide (Lemire,
-        // "Fast random integer generation in an interval", 2019).
+        // A multiplication and a shift map 32 bits to the bins without the division of a remainder (Lemire, "Fast random integer generation in an
+        // interval", 2019).
         *word = [hash as u32, (((hash >> 32) * bins) >> 32) as u32];
     }
 }
@@ -141,7 +139,7 @@ fn place(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64)
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
 fn place_avx512(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
-    // SAFETY: named only by bodies that are compiled for AVX-512.
+    // SAFETY: only named by bodies that are compiled for AVX-512.
     unsafe { x86::place(words, features, factor, bins) };
 }
 
@@ -155,7 +153,7 @@ mod x86 {
     /// Words in a register.
     const LANES: usize = 8;
 
-    /// [`super::place`], in whole registers: left to itself, the compiler takes half of them on some processors.
+    /// [`super::place`] in whole registers: by itself the compiler uses half of them for some processors.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
@@ -163,31 +161,31 @@ mod x86 {
         let (whole, rest) = features.as_chunks::<LANES>();
         let mut words = words.as_chunks_mut::<LANES>().0.iter_mut();
         for (features, words) in whole.iter().zip(&mut words) {
-            // SAFETY: eight words are a register.
+            // SAFETY: eight features fill a register.
             let features = unsafe { _mm512_loadu_si512(features.as_ptr().cast()) };
             let placed = placed(features, factor, bins);
             // SAFETY: as for the load.
             unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), placed) };
         }
         if let Some(words) = words.next().filter(|_| !rest.is_empty()) {
-            // All eight words are written: there is room for a whole block, and those behind the features are
-            // not read.
+            // All eight words are written: there is room for a whole block, and the words after the features are not read.
             let lanes = (1 << rest.len()) - 1;
-            // SAFETY: only as many are read as there are.
+            // SAFETY: only as many features are read as there are.
             let features = unsafe { _mm512_maskz_loadu_epi64(lanes, rest.as_ptr().cast()) };
             let placed = placed(features, factor, bins);
-            // SAFETY: eight words are a register.
+            // SAFETY: eight words fill a register.
             unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), placed) };
         }
     }
 
-    /// Value and place of each feature.
+    /// Returns the value and the place of each feature.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn placed(features: __m512i, factor: u64, bins: u64) -> __m512i {
         let hash = _mm512_mullo_epi64(features, _mm512_set1_epi64(factor as i64));
         let hash = avalanche(hash);
-        // Not a shift, which would tell the compiler that high halves are zero: it would multiply in 64 bits, at three times the cost.
+        // A shuffle, not a shift: a shift would tell the compiler that the high halves are zero, and it would multiply in 64 bits, at three times the
+        // cost.
         let high = _mm512_shuffle_epi32::<0b11_11_01_01>(hash);
         let place = _mm512_mul_epu32(high, _mm512_set1_epi64(bins as i64));
         // The high halves are places, the low ones values.
@@ -214,7 +212,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every level that this machine has, against one feature after another.
+        /// Compares every level of this machine with one feature after another.
         #[test]
         fn all_levels_agree(
             features in prop::collection::vec(any::<u64>(), 0..600),

@@ -1,16 +1,15 @@
 //! Token hashes to shingle features: each window of tokens mixed into one value.
 //!
-//! The definition stands in `crate::feature`. Eight windows are mixed side by side, which the
-//! compiler turns into vector instructions.
+//! `crate::feature` has the definition. Eight windows are mixed side by side, which the compiler turns into vector instructions.
 
 use super::{CpuLevel, versions};
 use crate::hash::{GOLDEN, avalanche};
 
 const LANES: usize = 8;
 
-/// Appends the mixed feature of each window of `width` tokens, at least 1.
+/// Appends the mixed feature of each window of `width` tokens; `width` is at least 1.
 pub(crate) fn extend(out: &mut Vec<u64>, tokens: &[u64], width: usize) {
-    // None where there are fewer tokens than a window takes.
+    // No window if there are fewer tokens than `width`.
     let windows = (tokens.len() + 1).saturating_sub(width);
     let first = out.len();
     out.resize(first + windows, 0);
@@ -26,7 +25,7 @@ versions! {
 
 #[inline(always)]
 fn mix_windows(out: &mut [u64], tokens: &[u64], width: usize) {
-    // The inner loop over a constant width is unrolled; other widths run the same code with a loop.
+    // A constant width unrolls the inner loop; other widths run the same code with a loop.
     match width {
         4 => mix_body(out, tokens, 4),
         5 => mix_body(out, tokens, 5),
@@ -36,24 +35,23 @@ fn mix_windows(out: &mut [u64], tokens: &[u64], width: usize) {
 
 #[inline(always)]
 fn mix_body(out: &mut [u64], tokens: &[u64], width: usize) {
-    // With the number of tokens, so that windows of different sizes have different features.
+    // Include the number of tokens, so that windows of different sizes have different features.
     let kind = (width as u64).wrapping_mul(GOLDEN);
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
     let done = blocks.len() * LANES;
     for (block, first) in blocks.iter_mut().zip((0..).step_by(LANES)) {
         let mut mixes = [0u64; LANES];
-        // Tokens outside, windows inside: eight windows take one token each from eight places in a row, which
-        // is one load.
+        // Tokens in the outer loop, windows in the inner one: eight windows take one token each from eight consecutive positions, which is one load.
         for j in 0..width {
             let lane: &[u64] = &tokens[first + j..first + j + LANES];
             for (mix, token) in mixes.iter_mut().zip(lane) {
-                // By the end the j-th of m tokens is rotated by m - 1 - j, as the definition has it.
+                // In the end the j-th of m tokens is rotated by m - 1 - j, as in the definition.
                 *mix = mix.rotate_left(1) ^ token;
             }
         }
         *block = mixes.map(|mix| avalanche(mix ^ kind));
     }
-    // Fewer than eight windows are left: a block of them would read behind the tokens.
+    // Fewer than eight windows are left: a block of eight would read beyond the tokens.
     for (feature, window) in rest.iter_mut().zip(tokens[done..].windows(width)) {
         *feature = avalanche(window.iter().fold(0, |mix: u64, t| mix.rotate_left(1) ^ t) ^ kind);
     }

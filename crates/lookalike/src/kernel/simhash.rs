@@ -1,22 +1,21 @@
-//! Simhash accumulation: in which bits more than half of the features have a one.
+//! Simhash accumulation: the bits that more than half of the features have set.
 //!
-//! The counts of the 64 bits are kept bit-sliced (Harley and Seal): plane p holds bit p of all 64
-//! counts, so that one addition of bits is five logical operations for 64 counts at once. Eight
-//! such counters run side by side, which the compiler turns into vector instructions; at the end
-//! they are added and compared with half of the features, bit-sliced too.
+//! The counts of the 64 bits are kept bit-sliced (Harley and Seal): plane p holds bit p of all 64 counts, so that five logical operations add bits
+//! for 64 counts at once. Eight such counters run side by side, which the compiler turns into vector instructions. At the end they are added up and
+//! compared with half of the features, also bit-sliced.
 
 use super::{CpuLevel, versions};
 
-/// Counters side by side.
+/// Number of counters side by side.
 const LANES: usize = 8;
-/// Features that are added in one step: 16 for each counter.
+/// Number of features that are added in one step: 16 for each counter.
 const BLOCK: usize = 16 * LANES;
-/// Bits of a count: more features than this many bits can count do not fit into memory.
+/// Number of bits of a count: more features than these can count do not fit into memory.
 const PLANES: usize = 48;
 
 type Lanes = [u64; LANES];
 
-/// For each of the 64 bits whether more than half of `features` have it set.
+/// Returns the bits that more than half of `features` have set.
 pub(crate) fn majority(features: &[u64]) -> u64 {
     majority_at(CpuLevel::current(), features)
 }
@@ -29,9 +28,9 @@ versions! {
 
 #[inline(always)]
 fn majority_body(features: &[u64]) -> u64 {
-    // Three KiB: in the first-level cache, and the four lowest planes in registers.
+    // 3 KiB: they stay in the first-level cache, and the four lowest planes in registers.
     let mut planes = [[0; LANES]; PLANES];
-    // Blocks go through the tree of adders; what is left of them plane by plane, eight features at a time.
+    // Whole blocks go through the tree of adders, the rest plane by plane, eight features at a time.
     let (blocks, rest) = features.as_chunks::<BLOCK>();
     for block in blocks {
         let sixteens = add_block(&mut planes, block);
@@ -46,24 +45,24 @@ fn majority_body(features: &[u64]) -> u64 {
     let mut last = [0; LANES];
     last[..rest.len()].copy_from_slice(rest);
     carry(&mut planes, last);
-    // No count is larger than the number of features: all planes above are zero.
+    // No count is larger than the number of features, so all planes above are zero.
     let used = (usize::BITS - features.len().leading_zeros()) as usize;
-    // More than half, so that a tie gives a zero, as the definition in `Simhash` says.
+    // More than half, so that a tie gives a zero, as in the definition of `Simhash`.
     at_least(&sum_lanes(&planes[..used]), features.len() / 2 + 1)
 }
 
-/// Sum and carry of three bits, in each of the 64 places.
+/// Returns the sum and carry of three bits, in each of the 64 positions.
 #[inline(always)]
 fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
     let half = a ^ b;
     (half ^ c, a & b | half & c)
 }
 
-/// Adds 16 features to each counter: planes 0 to 3 change, what is carried out of them returns.
+/// Adds 16 features to each counter: updates planes 0 to 3 and returns the carry out of them.
 #[inline(always)]
 fn add_block(planes: &mut [Lanes; PLANES], block: &[u64; BLOCK]) -> Lanes {
     let mut sixteens = [0; LANES];
-    // A tree of adders: 15 for 16 features, where one carry at a time would take four planes for each of them.
+    // A tree of adders: 15 for 16 features, whereas one carry at a time would go through four planes for each of them.
     let [ones, twos, fours, eights, ..] = planes;
     for lane in 0..LANES {
         let counts = [ones[lane], twos[lane], fours[lane]];
@@ -92,11 +91,11 @@ fn add4([ones, twos]: [u64; 2], block: &[u64; BLOCK], at: usize) -> ([u64; 2], u
     ([ones, twos], four)
 }
 
-/// Adds one bit to each count, its weight that of the first plane.
+/// Adds one bit to each count, with the weight of the first plane.
 #[inline(always)]
 fn carry(planes: &mut [Lanes], mut bits: Lanes) {
     for plane in planes {
-        // No counter carries on: long before the last of 48 planes, in texts of usual length.
+        // No counter has a carry left, which in texts of usual length happens long before the last of 48 planes.
         if bits == [0; LANES] {
             return;
         }
@@ -107,7 +106,7 @@ fn carry(planes: &mut [Lanes], mut bits: Lanes) {
     }
 }
 
-/// Adds the counts of all lanes, plane by plane. [`PLANES`] are enough: no sum exceeds the number of features.
+/// Adds the counts of all lanes, plane by plane. [`PLANES`] are enough, because no sum exceeds the number of features.
 #[inline(always)]
 fn sum_lanes(planes: &[Lanes]) -> [u64; PLANES] {
     let mut sums = [[0; LANES]; PLANES];
@@ -125,18 +124,17 @@ fn sum_lanes(planes: &[Lanes]) -> [u64; PLANES] {
     sums.map(|plane| plane[0])
 }
 
-/// For each of the 64 counts whether it is at least `least`.
+/// Returns one bit for each of the 64 counts that is at least `least`.
 #[inline(always)]
 fn at_least(counts: &[u64; PLANES], least: usize) -> u64 {
-    // From the lowest bit up: a count is as large as `least` so far if it is larger in this bit, or equal in it
-    // and as large before.
+    // From the lowest bit up: a count reaches `least` so far if it is larger in this bit, or equal in it and has reached it before.
     (0..PLANES).fold(u64::MAX, |reached, bit| match least >> bit & 1 {
         1 => counts[bit] & reached,
         _ => counts[bit] | reached,
     })
 }
 
-/// For each of the 64 bits whether the features that have it set outweigh the others.
+/// Returns the bits for which the features that have them set outweigh the others.
 pub(crate) fn weighted(features: &[(u64, i32)]) -> u64 {
     weighted_at(CpuLevel::current(), features)
 }
@@ -149,15 +147,14 @@ versions! {
 
 #[inline(always)]
 fn weighted_body(features: &[(u64, i32)]) -> u64 {
-    // Ones alone are summed: what zeros take off is the total less that, and 2 * ones > total is the sign.
+    // Only ones are summed: the zeros subtract the total less the ones, so the sign is that of 2 * ones - total.
     let mut ones = [0i64; 64];
     let mut total = 0;
     for &(feature, weight) in features {
         let weight = i64::from(weight);
         total += weight;
         for (bit, sum) in ones.iter_mut().enumerate() {
-            // All bits of the mask are the feature's bit.
-            // A mask instead of a branch or a product: 64 sums in eight registers of AVX-512.
+            // The mask has the feature's bit in all of its bits. It replaces a branch or a product, and fits 64 sums in eight registers of AVX-512.
             *sum += weight & ((feature >> bit & 1) as i64).wrapping_neg();
         }
     }
@@ -171,7 +168,7 @@ mod tests {
     use super::*;
     use crate::hash::splitmix64;
 
-    /// The simhash as it is written: add and subtract, keep the signs.
+    /// The simhash by its definition: add and subtract, keep the signs.
     fn obvious(features: &[(u64, i32)]) -> u64 {
         let mut sums = [0i64; 64];
         for &(feature, weight) in features {

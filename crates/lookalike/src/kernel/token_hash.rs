@@ -1,14 +1,13 @@
 //! XXH3-64 of many short words at once.
 //!
-//! Words are short: nine of ten have at most 8 bytes, and a branch on their length would be
-//! guessed wrong for every other one. So both formulas of XXH3 for up to 8 bytes are computed for
-//! every word, side by side in vectors, from one 8-byte read; longer words follow one by one.
-//! The tests compare with the hash crate for every length.
+//! Words are short: nine of ten have at most 8 bytes, and a branch on their length would be mispredicted for every other one. So both formulas of
+//! XXH3 for up to 8 bytes are computed for every word, side by side in vectors, from one 8-byte read; longer words follow one by one. The tests
+//! compare with the hash crate for every length.
 
 use super::{CpuLevel, versions};
 use crate::hash::xxh3_64;
 
-/// Words that are worked on together; their first bytes and lengths fill 4 KiB.
+/// Number of words that are processed together; their first bytes and lengths take 4 KiB.
 const BLOCK: usize = 256;
 
 /// Parts of XXH3's secret, read as little-endian numbers at the offsets in their names.
@@ -19,7 +18,7 @@ const SECRET_40_XOR_48: u64 = 0x2172_FFCC_7DD0_5A82 ^ 0x8E24_43F7_7446_08B8;
 const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
 const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 
-/// Appends the hash of each word of `bytes`; `bounds` holds start and end of each.
+/// Appends the hash of each word of `bytes`; `bounds` holds the start and end of each.
 ///
 /// # Panics
 /// If fewer than 8 bytes follow the start of a word, or a word is empty.
@@ -43,11 +42,10 @@ fn hash_body(out: &mut [u64], bytes: &[u8], bounds: &[u32], seed: u64) {
     let mut lengths = [0u64; BLOCK];
     let mut long = [0usize; BLOCK];
     for (out, bounds) in out.chunks_mut(BLOCK).zip(bounds.chunks(BLOCK)) {
-        // Loads apart from arithmetic: gathers of eight bytes at odd places do not become vectors, the formulas
-        // do.
+        // Loads are separate from arithmetic: reads of eight bytes at arbitrary positions do not become vector code, the formulas do.
         let long_count = read_heads(bytes, bounds, &mut heads, &mut lengths, &mut long);
         for ((hash, &head), &len) in out.iter_mut().zip(&heads).zip(&lengths) {
-            // No call and no branch, so that the compiler makes vectors of it; long words get their hash below.
+            // No call and no branch, so that the compiler vectorises this; long words get their hash below.
             *hash = hash_to_8(head, len, seed);
         }
         for &at in &long[..long_count] {
@@ -57,7 +55,7 @@ fn hash_body(out: &mut [u64], bytes: &[u8], bounds: &[u32], seed: u64) {
     }
 }
 
-/// Reads the first 8 bytes and the length of each word; lists those of more than 8 bytes.
+/// Reads the first 8 bytes and the length of each word, and lists the words of more than 8 bytes.
 #[inline(always)]
 fn read_heads(
     bytes: &[u8],
@@ -69,34 +67,33 @@ fn read_heads(
     let mut count = 0;
     let slots = heads.iter_mut().zip(lengths.iter_mut());
     for (at, (&[start, end], (head, length))) in bounds.iter().zip(slots).enumerate() {
-        // Eight bytes whatever the length is: what follows a short word is shifted out by the formulas, or
-        // masked.
+        // Eight bytes whatever the length: the formulas shift out or mask the bytes after a short word.
         let bytes = bytes[start as usize..]
             .first_chunk()
             .expect("padding follows the words");
         *head = u64::from_le_bytes(*bytes);
         let len = end.wrapping_sub(start);
         *length = u64::from(len);
-        // Written for each word, kept for long ones: no branch on a length. The count is below the block here,
-        // so the remainder only spares a check of bounds.
+        // Written for each word, kept for long ones, without a branch on a length. The count is below the block size, so the remainder only avoids a
+        // bounds check.
         long[count % BLOCK] = at;
         count += usize::from(len > 8);
     }
     count
 }
 
-/// XXH3-64 of a word of 1 to 8 bytes, which are the low ones of `head`; anything for others.
+/// Computes XXH3-64 of a word of 1 to 8 bytes, which are the low ones of `head`; for other lengths the result is arbitrary.
 #[inline(always)]
 fn hash_to_8(head: u64, len: u64, seed: u64) -> u64 {
     let short = hash_to_3(head, len, seed);
     let medium = hash_4_to_8(head, len, seed);
-    // A select: both are computed already.
+    // A select, because both are already computed.
     if len < 4 { short } else { medium }
 }
 
 #[inline(always)]
 fn hash_to_3(head: u64, len: u64, seed: u64) -> u64 {
-    // XXH3_len_1to3_64b of the reference. For other lengths the shift is masked, and the result thrown away.
+    // XXH3_len_1to3_64b of the reference. For other lengths the shift is masked, and the result discarded.
     let byte = |at: u64| (head >> (at.wrapping_mul(8) & 63)) & 0xFF;
     let (first, middle, last) = (byte(0), byte(len >> 1), byte(len.wrapping_sub(1)));
     let combined = first << 16 | middle << 24 | last | len << 8;
@@ -105,7 +102,7 @@ fn hash_to_3(head: u64, len: u64, seed: u64) -> u64 {
 
 #[inline(always)]
 fn hash_4_to_8(head: u64, len: u64, seed: u64) -> u64 {
-    // XXH3_len_4to8_64b of the reference, with the first and the last four bytes, which overlap below eight.
+    // XXH3_len_4to8_64b of the reference, from the first and the last four bytes, which overlap in words of fewer than eight.
     let seed = seed ^ u64::from((seed as u32).swap_bytes()) << 32;
     let last = (head >> (len.wrapping_sub(4).wrapping_mul(8) & 63)) & 0xFFFF_FFFF;
     let keyed = last.wrapping_add(head << 32) ^ SECRET_8_XOR_16.wrapping_sub(seed);
@@ -116,7 +113,7 @@ fn hash_4_to_8(head: u64, len: u64, seed: u64) -> u64 {
     hash ^ (hash >> 28)
 }
 
-/// XXH3-64 of a word of more than 8 bytes.
+/// Computes XXH3-64 of a word of more than 8 bytes.
 #[inline(always)]
 fn hash_long(word: &[u8], seed: u64) -> u64 {
     if word.len() > 16 {
@@ -125,7 +122,7 @@ fn hash_long(word: &[u8], seed: u64) -> u64 {
     let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) else {
         return xxh3_64(word, seed);
     };
-    // XXH3_len_9to16_64b of the reference, with the first and the last eight bytes, which overlap below 16.
+    // XXH3_len_9to16_64b of the reference, from the first and the last eight bytes, which overlap in words of fewer than 16.
     let low = u64::from_le_bytes(*first) ^ SECRET_24_XOR_32.wrapping_add(seed);
     let high = u64::from_le_bytes(*last) ^ SECRET_40_XOR_48.wrapping_sub(seed);
     let product = u128::from(low) * u128::from(high);
@@ -143,7 +140,7 @@ fn hash_long(word: &[u8], seed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Words of every length up to `max`, one after another, and padding.
+    /// Words of every length up to `max`, one after another, followed by padding.
     fn words(max: usize) -> (Vec<u8>, Vec<u32>) {
         let (mut bytes, mut bounds) = (Vec::new(), Vec::new());
         for len in (1..=max).chain(1..=max) {

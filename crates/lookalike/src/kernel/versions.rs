@@ -1,10 +1,10 @@
 //! Functions in one version for each level of instructions.
 
-/// Defines a function that runs a body compiled for the instructions of its [`CpuLevel`]: each body
-/// must be `#[inline(always)]`, so that it is compiled with the features of its caller.
+/// Defines a function that runs a body compiled for the instructions of its [`CpuLevel`]. Each body must be `#[inline(always)]`, so that it is
+/// compiled with the features of its caller.
 ///
-/// NEON is part of aarch64, so that the compiler uses it for the portable body too; a body of its
-/// own is named where instructions help that it does not find.
+/// NEON is part of aarch64, so the compiler uses it for the portable body, too; a separate body is named where instructions help that the compiler
+/// does not find.
 macro_rules! versions {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? {
         portable: $portable:expr, avx2: $avx2:expr, avx512: $avx512:expr $(,)?
@@ -38,7 +38,7 @@ macro_rules! versions {
                     $avx512($($arg),*)
                 }
                 match level.kind() {
-                    // Neither has a version here: the body at the end runs.
+                    // Neither has a version here, so the body at the end runs.
                     $crate::kernel::level::CpuKind::Portable | $crate::kernel::level::CpuKind::Neon => {}
                     $crate::kernel::level::CpuKind::Avx2 => {
                         // SAFETY: a level above portable exists only where it was detected.

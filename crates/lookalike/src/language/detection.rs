@@ -2,14 +2,13 @@
 
 use super::Language;
 
-/// Bytes from the beginning of a text that are looked at: enough to be sure, and an upper bound on
-/// the time a long text takes.
+/// Number of bytes at the beginning of a text that are examined: enough for a reliable result, and a bound on the time for a long text.
 const FRONT: usize = 8 << 10;
 
-/// The language of the first 8 KiB of a text, by whatlang 0.18.0 where that is sure of it (a
-/// confidence above 0.9), and Lao by its script. `None` where it is not, or knows no such language.
+/// Detects the language of the first 8 KiB of a text: by whatlang 0.18.0 if its confidence is above 0.9, and Lao by its script. Returns `None` if the
+/// detection is unreliable or the language has no code here.
 ///
-/// A function of the text alone. About 50 microseconds.
+/// The result depends on the text alone. Takes about 50 microseconds.
 ///
 /// ```
 /// use lookalike::language::detect;
@@ -21,14 +20,14 @@ const FRONT: usize = 8 << 10;
 pub fn detect(text: &str) -> Option<Language> {
     let front = &text[..text.floor_char_boundary(FRONT)];
     match whatlang::detect(front) {
-        // Unsure is none: stemming by a wrong language would do more harm than no stemming.
+        // Treat unsure as unknown: stemming by the wrong language would do more harm than no stemming.
         Some(found) if found.is_reliable() => Language::of_code3(found.lang().code()),
         Some(_) => None,
         None => is_lao(front).then(|| Language::of_code3("lao")).flatten(),
     }
 }
 
-/// Returns true if half of the letters are Lao.
+/// Returns true if at least half of the letters are Lao.
 fn is_lao(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic());
     let (all, lao) = letters.fold((0_usize, 0), |(all, lao), c| {

@@ -1,9 +1,7 @@
-//! Words of scripts that put no spaces between them, from dictionaries (point 2b of the definition
-//! in [`crate::text`]).
+//! Words of scripts without spaces between words, from dictionaries (point 2 of the definition in [`crate::text`], `languages`).
 //!
-//! Which dictionary cuts a run is decided by the run, not by the document: a run with kana is
-//! Japanese, one of Han alone Chinese. So a sentence has the same words wherever it stands, and a
-//! near-duplicate that gained a paragraph in another language keeps its features.
+//! The run decides which dictionary cuts it, not the document: a run with kana is Japanese, one of Han alone Chinese. So a sentence has the same
+//! words in every document, and a near-duplicate that gained a paragraph in another language keeps its features.
 
 use std::sync::LazyLock;
 
@@ -12,10 +10,10 @@ use icu_segmenter::WordSegmenterBorrowed;
 use jieba_rs::Jieba;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Longer runs are cut after so many characters: the cutters' memory grows with a run.
+/// Number of characters after which a longer run is cut, because the cutters' memory grows with the run.
 const LONGEST_RUN: usize = 1024;
 
-/// Most memory of [`CHINESE`], while it is read and later.
+/// Maximum memory of [`CHINESE`], while it is read and afterwards.
 pub(crate) const CHINESE_BYTES: u64 = 64 << 20;
 
 /// Chinese words and their parts of speech, read at first use.
@@ -28,8 +26,8 @@ pub(crate) static CHINESE: LazyLock<Jieba> = LazyLock::new(|| {
     jieba
 });
 
-/// Shows `visit` each word of jieba's dictionary in its order, with frequency and part of speech, out of
-/// `data/chinese_words.zst`, which `scripts/pack-dictionary` describes: the crate's own copy is .9 MB larger.
+/// Calls `visit` with each word of jieba's dictionary in its order, with its frequency and part of speech, from `data/chinese_words.zst`, which
+/// `scripts/pack-dictionary` describes: the crate's own copy is .9 MB larger.
 fn visit_chinese_words(mut visit: impl FnMut(&str, usize, &str)) -> Option<()> {
     let packed = include_bytes!("../../data/chinese_words.zst");
     let columns = String::from_utf8(zstd::decode_all(&packed[..]).ok()?).ok()?;
@@ -49,15 +47,14 @@ fn visit_chinese_words(mut visit: impl FnMut(&str, usize, &str)) -> Option<()> {
     Some(())
 }
 
-/// Words of Japanese, Thai, Lao, Khmer and Burmese: dictionaries, and not the neural networks of the
-/// same library, whose arithmetic is in floating point.
+/// Words of Japanese, Thai, Lao, Khmer and Burmese. Uses dictionaries, not the neural networks of the same library, which compute in floating point.
 static OTHERS: LazyLock<WordSegmenterBorrowed<'static>> =
     LazyLock::new(|| WordSegmenter::new_dictionary(Default::default()));
 
-/// Effect of a character on a run.
+/// Script of a character, which decides on its run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
-    /// Not ours: the rules of Unicode.
+    /// Any other script: the rules of Unicode apply.
     Other,
     Han,
     Kana,
@@ -91,30 +88,30 @@ impl Script {
         }
     }
 
-    /// Returns true if characters of both stand in one run.
+    /// Returns true if characters of both scripts belong to one run.
     fn joins(self, other: Self) -> bool {
         let east = |script| matches!(script, Self::Han | Self::Kana);
         self == other || east(self) && east(other)
     }
 }
 
-/// Returns true if a dictionary has something to say about this piece.
+/// Returns true if a dictionary cuts a part of this piece.
 pub(crate) fn has_runs(piece: &str) -> bool {
     piece.chars().any(|c| Script::of(c) != Script::Other)
 }
 
-/// The dictionary that knows the words of a run.
+/// Dictionary that cuts a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunDictionary {
     /// None: the rules of Unicode cut the run.
     None,
-    /// That of jieba: a run of Han alone.
+    /// jieba's dictionary, for a run of Han alone.
     Chinese,
-    /// One of ICU's.
+    /// One of ICU's dictionaries.
     Other,
 }
 
-/// The runs of a piece in order, each with its dictionary. Linear time.
+/// Returns the runs of a piece in order, each with its dictionary. Linear time.
 pub(crate) fn runs(piece: &str) -> impl Iterator<Item = (&str, RunDictionary)> {
     let mut rest = piece;
     std::iter::from_fn(move || {
@@ -126,8 +123,7 @@ pub(crate) fn runs(piece: &str) -> impl Iterator<Item = (&str, RunDictionary)> {
 
 fn first_run(text: &str) -> Option<(&str, RunDictionary)> {
     let script = Script::of(text.chars().next()?);
-    // A run is cut at a fixed number of characters from its own beginning: near-duplicates that begin a run
-    // alike are cut alike.
+    // Cut a run at a fixed number of characters from its beginning, so that near-duplicates whose runs begin alike are cut alike.
     let longest = match script {
         // Unicode's rules need no memory for a run.
         Script::Other => usize::MAX,
@@ -148,7 +144,7 @@ fn first_run(text: &str) -> Option<(&str, RunDictionary)> {
     Some((run, dictionary))
 }
 
-/// Shows `visit` the words of a piece: runs of our scripts by dictionary, all else by Unicode's rules.
+/// Calls `visit` with the words of a piece: dictionaries cut the runs of their scripts, Unicode's rules all others.
 pub(crate) fn words<'t>(piece: &'t str, mut visit: impl FnMut(&'t str)) {
     for (run, dictionary) in runs(piece) {
         match dictionary {
@@ -190,7 +186,7 @@ mod tests {
         found
     }
 
-    /// A word's suggested frequency comes from its own, from those of all words, and from how it is cut.
+    /// jieba's suggested frequency of a word depends on its own frequency, the sum of all, and how the word is cut.
     #[test]
     fn the_packed_dictionary_is_the_one_of_jieba() {
         let whole = Jieba::new();
@@ -232,7 +228,7 @@ mod tests {
         );
     }
 
-    /// The kana behind a run that is cut at its greatest length is of the next.
+    /// If a run is cut at its maximum length, kana after the cut belong to the next run.
     #[test]
     fn han_that_is_cut_before_kana_is_chinese() {
         let han = "中".repeat(LONGEST_RUN);

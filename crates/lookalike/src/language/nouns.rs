@@ -1,35 +1,32 @@
 //! Detection of nouns, for the weights of Yu, Hu and Zhang.
 //!
-//! English: the transformation-based tagger of Brill (1992) with the model of harper-brill 3.0.0
-//! (Apache-2.0; `data/english_tags.txt` holds it in the form read here): the commonest tag of
-//! 26,900 words, then 201 rules that change tags by their neighbours. A word that the model does
-//! not know is a noun when it is all letters. Chinese: the tag of jieba's dictionary, or of its
-//! hidden Markov model for words that are not in it; nouns are those whose tag begins with n.
+//! English: the transformation-based tagger of Brill (1992) with the model of harper-brill 3.0.0 (Apache-2.0; `data/english_tags.txt` has it in the
+//! form that is read here): the most frequent tag of 26,900 words, then 201 rules that change tags depending on their neighbours. A word that the
+//! model does not know is a noun if it is all letters. Chinese: the tag of jieba's dictionary, or of its hidden Markov model for words that are not
+//! in it; nouns are the words whose tag begins with n.
 //!
-//! The run that a word stands in decides which of them tags it, as it decides which dictionary cuts
-//! it: Han runs are Chinese, Latin letters English, and words of other scripts are no nouns. The
-//! rules see one line, and of it the words from one of another script to the next. So a line in
-//! another language moves no other word's tag.
+//! The run that contains a word decides which of them tags it, as it decides which dictionary cuts it: Han runs are Chinese, Latin letters English,
+//! and words of other scripts are not nouns. The rules see one line at a time, and within it a sequence of words that is not interrupted by another
+//! script. So a line in another language does not change the tags of any other word.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::dictionary::{CHINESE, RunDictionary};
 
-/// Universal parts of speech, as the model calls them.
+/// A universal part of speech, named as in the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct NounTag(&'static str);
 
-/// Condition at a word for its tag to be changed.
+/// Condition under which the tag of a word is changed.
 enum NounCondition {
-    /// The word so many places on is this one.
+    /// The word at this offset is this one.
     Word(isize, &'static str),
-    /// The word so many places on has this tag.
+    /// The word at this offset has this tag.
     Tagged(isize, NounTag),
-    /// A word from here to just before the place so far on, or from there to just before here, has
-    /// this tag.
+    /// A word from here to just before this offset, or from this offset to just before here, has this tag.
     Any(isize, NounTag),
-    /// The words before and behind have these tags.
+    /// The words before and after have these tags.
     Between(NounTag, NounTag),
 }
 
@@ -67,17 +64,16 @@ impl NounModel {
         model
     }
 
-    /// The tags of words in a row.
+    /// Returns the tags of consecutive words.
     fn tag(&self, words: &[&str]) -> Vec<Option<NounTag>> {
         let mut tags: Vec<_> = words
             .iter()
             .map(|word| self.tags.get(word.to_lowercase().as_str()).copied())
             .collect();
-        // Rule by rule over all words, as they were learned (Brill 1992): each sees what those before it
-        // changed, and what it changed itself further left.
+        // Apply rule by rule to all words, in the order in which the rules were learned (Brill 1992): each rule sees the changes of the rules before
+        // it.
         for rule in &self.rules {
-            // In place and from left to right, as Brill's tagger applies a rule: later words see earlier
-            // changes of the same rule.
+            // In place and from left to right, as in Brill's tagger: later words see earlier changes of the same rule.
             for at in 0..words.len() {
                 let holds = |condition: &NounCondition| condition.holds(words, &tags, at);
                 if tags[at] == Some(rule.from) && rule.conditions.iter().all(holds) {
@@ -138,27 +134,26 @@ impl NounCondition {
     }
 }
 
-/// Returns true if the shorter word is the beginning of the longer one, case aside: what the rules were
-/// learned with.
+/// Returns true if the shorter word is a prefix of the longer one, ignoring ASCII case: the comparison with which the rules were learned.
 fn begins_like(a: &str, b: &str) -> bool {
     a.chars()
         .zip(b.chars())
         .all(|(a, b)| a.eq_ignore_ascii_case(&b))
 }
 
-/// The surroundings of a word.
+/// The position of a word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WordPlace {
     /// The number of its line, from 0.
     pub(crate) line: usize,
-    /// The dictionary of the run that it begins in.
+    /// The dictionary of the run in which it begins.
     pub(crate) dictionary: RunDictionary,
 }
 
 /// Source of a word's tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tagger {
-    /// None: the word is no noun.
+    /// None: the word is not a noun.
     None,
     English,
     Chinese,
@@ -171,7 +166,7 @@ impl Tagger {
             RunDictionary::Other => Self::None,
             RunDictionary::None => {
                 let mut letters = word.chars().filter(|c| c.is_alphabetic());
-                // Numbers are part of a sentence too.
+                // Numbers are part of a sentence, too.
                 match letters.all(is_latin) {
                     true => Self::English,
                     false => Self::None,
@@ -181,8 +176,8 @@ impl Tagger {
     }
 }
 
-/// Returns true if a letter is in the blocks from Basic Latin to Latin Extended-B, in Latin Extended
-/// Additional, a Latin ligature or of full width.
+/// Returns true for a letter in the blocks from Basic Latin to Latin Extended-B, in Latin Extended Additional, a Latin ligature or a full-width
+/// letter.
 fn is_latin(letter: char) -> bool {
     matches!(
         letter,
@@ -190,13 +185,13 @@ fn is_latin(letter: char) -> bool {
     )
 }
 
-/// For each of a text's words, in text order, whether it is a noun; `places` holds the place of each.
+/// Returns true for each noun among a text's words, in text order; `places` has the place of each word.
 pub(crate) fn nouns(words: &[&str], places: &[WordPlace]) -> Vec<bool> {
     let source =
         |(word, place): (&&str, &WordPlace)| (place.line, Tagger::of(word, place.dictionary));
     let sources: Vec<_> = words.iter().zip(places).map(source).collect();
     let mut nouns = Vec::with_capacity(words.len());
-    // Rules see no further than the words of one line and one tagger in a row.
+    // Rules see no further than consecutive words of one line and one tagger.
     for context in sources.chunk_by(|a, b| a == b) {
         let words = &words[nouns.len()..][..context.len()];
         match context[0].1 {

@@ -10,9 +10,9 @@ use super::Language;
 /// The stop words of a language.
 pub(crate) type StopWordList = HashSet<&'static str>;
 
-/// The stop words of a language, if there is a list.
+/// Returns the stop words of a language, if there is a list.
 pub(crate) fn stop_words(language: Language) -> Option<&'static StopWordList> {
-    // Made at first use. There are at most 128 languages (`CODES`).
+    // Made on first use. There are at most 128 languages (`CODES`).
     static LISTS: [OnceLock<Option<StopWordList>>; 128] = [const { OnceLock::new() }; 128];
     let list = LISTS[usize::from(language.0)].get_or_init(|| {
         let words = stop_words::lookup(language.code())?;
@@ -21,7 +21,7 @@ pub(crate) fn stop_words(language: Language) -> Option<&'static StopWordList> {
     list.as_ref()
 }
 
-/// The stemmer of a language, if there is one.
+/// Returns the stemmer of a language, if there is one.
 pub(crate) fn stemmer(language: Language) -> Option<Stemmer> {
     let algorithm = Algorithm::from_name(language.code()).ok()?;
     Some(Stemmer::new(algorithm))

@@ -1,4 +1,4 @@
-//! Stop words and stems: what becomes of words after they are cut.
+//! Stop words and stems: filtering of words after they are cut.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use super::word_lists::{StopWordList, stemmer, stop_words};
 use crate::scheme::{Scheme, Stemming, StopWords};
 use crate::text::WordBatch;
 
-/// Longer words are no words of a language: they stay as they are.
+/// Maximum bytes of a word that is stemmed: longer ones are not words of a language.
 const LONGEST_WORD: usize = 64;
 
-/// Leaves stop words out and reduces the others to their stems. One a thread.
+/// Removes stop words and replaces the other words by their stems. Use one per thread.
 #[derive(Clone)]
 pub(crate) struct WordListFilter {
     stop: StopWords,
@@ -32,7 +32,7 @@ impl std::fmt::Debug for WordListFilter {
 }
 
 impl WordListFilter {
-    /// The filter of a scheme; `None` when nothing is to be done.
+    /// Creates the filter of a scheme; `None` if there is nothing to do.
     pub(crate) fn new(scheme: &Scheme) -> Option<Self> {
         let (stop, stem) = (scheme.stop, scheme.stem);
         if (stop, stem) == (StopWords::NONE, Stemming::NONE) {
@@ -48,12 +48,12 @@ impl WordListFilter {
         })
     }
 
-    /// Turns to a new text.
+    /// Chooses the lists and the stemmer for a new text.
     pub(crate) fn begin(&mut self, text: &str) {
         if !(self.stop.is_auto() || self.stem.is_auto()) {
             return;
         }
-        // Once a text, not once a word: a text has the lists of one language throughout.
+        // Once per text, not once per word: the lists of one language apply to the whole text.
         let language = detect(text);
         if self.stop.is_auto() {
             self.lists = language.and_then(stop_words).into_iter().collect();
@@ -63,14 +63,14 @@ impl WordListFilter {
         }
     }
 
-    /// Filters a word; `None` when it is left out.
+    /// Filters a word; `None` if it is left out.
     pub(crate) fn word<'w>(&self, word: &'w str) -> Option<Cow<'w, str>> {
         if self.lists.iter().any(|list| list.contains(word)) {
             return None;
         }
         let stemmer = self.stemmer.filter(|_| word.len() <= LONGEST_WORD);
         let stem = stemmer.map(|stemmer| stemmer.stem(word));
-        // A stemmer that leaves nothing has cut too much.
+        // Ignore a stemmer that leaves nothing: it has cut too much.
         let stem = stem.filter(|stem| !stem.is_empty());
         Some(stem.unwrap_or(Cow::Borrowed(word)))
     }

@@ -1,9 +1,9 @@
-//! The measures of two sets by name.
+//! Measures of two sets, by name.
 
 use super::resemblance_of;
 use crate::scheme::option::option_words;
 
-/// Ratio of two sets: what they share, over what.
+/// Measure of two sets: the features that they share, divided by a number of features that depends on the measure.
 ///
 /// ```
 /// use lookalike::resemblance::SetMeasure;
@@ -13,18 +13,17 @@ use crate::scheme::option::option_words;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SetMeasure {
-    /// Shared features over all.
+    /// Shared features over all features.
     #[default]
     Resemblance,
-    /// Shared features over those of the smaller set: is one in the other?
+    /// Shared features over those of the smaller set: how much of it is in the larger one.
     Containment,
-    /// Shared features over those of the larger set: how much of it does the smaller one cover?
+    /// Shared features over those of the larger set: how much of it the smaller one covers.
     Coverage,
 }
 
 impl SetMeasure {
-    /// The measure of sets of these sizes that share so many features, in [0, 1]; 0 if either is
-    /// empty.
+    /// Computes the measure of sets of these sizes that share `shared` features, in [0, 1]; 0 if either is empty.
     #[must_use]
     pub fn of(self, shared: usize, len_a: usize, len_b: usize) -> f64 {
         if len_a == 0 || len_b == 0 {

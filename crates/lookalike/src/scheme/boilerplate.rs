@@ -1,16 +1,16 @@
-//! Option to take lines that recur on many pages out of texts before anything else.
+//! Option that removes lines that recur on many pages, before anything else is done to a text.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::parse_error::ParseOptionError;
 
-/// Among which pages a line must recur.
+/// Pages among which a line must recur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BoilerplateScope {
-    /// Those of its site.
+    /// The pages of its site.
     Site,
-    /// All of the collection.
+    /// All pages of the collection.
     Collection,
 }
 
@@ -23,10 +23,10 @@ impl fmt::Display for BoilerplateScope {
     }
 }
 
-/// Treatment of lines that recur on many pages (Manku et al. 2007, section 6); they stay by default.
+/// Treatment of lines that recur on many pages (Manku et al. 2007, section 6); kept by default.
 ///
-/// In a scheme: `boilerplate=site/1:0123456789abcdef`, with the version of the rules and the id of the
-/// lines, which were learned from one collection: texts without other lines are not comparable.
+/// In a scheme: `boilerplate=site/1:0123456789abcdef`, with the version of the rules and the id of the lines. The lines were learned from one
+/// collection, so texts without other lines are not comparable.
 ///
 /// ```
 /// use lookalike::Boilerplate;
@@ -38,12 +38,12 @@ impl fmt::Display for BoilerplateScope {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Boilerplate {
-    /// They stay.
+    /// The lines are kept.
     #[default]
     Kept,
-    /// They were taken out.
+    /// The lines were removed.
     Removed {
-        /// Among which pages they recur.
+        /// Pages among which the lines recur.
         scope: BoilerplateScope,
         /// The id of the lines.
         id: u64,
@@ -73,7 +73,7 @@ impl FromStr for Boilerplate {
             }
         };
         parsed
-            // One text for each value: capital digits or a sign would give another id to the same scheme.
+            // One text for each value: upper-case digits or a sign would give the same scheme another id.
             .filter(|parsed| parsed.to_string() == text)
             .ok_or_else(|| {
                 ParseOptionError::new(

@@ -6,22 +6,22 @@ use std::str::FromStr;
 use super::option::option_words;
 use super::parse_error::ParseOptionError;
 
-/// The text of an HTML page that counts, from the plainest mode to the slowest. The modes themselves are in the crate that reads documents.
+/// Part of an HTML page's text that is compared, from the simplest mode to the slowest. The crate that reads documents implements the modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HtmlMode {
-    /// All that a reader of the page would see.
+    /// All text that a reader of the page would see.
     Visible,
-    /// Blocks that are text rather than links and labels; one pass, no tree.
+    /// Blocks of text rather than of links and labels; one pass, no tree.
     Fast,
-    /// The main content, by the rules of the browsers' reading views; of reference pages what `Fast` finds.
+    /// The main content, by the rules of the browsers' reading views; on reference pages, the text that `Fast` finds.
     #[default]
     Main,
-    /// The main content, by several extractors: the answer that agrees best with the others.
+    /// The main content, by several extractors: the result that agrees best with the others.
     Quality,
 }
 
 impl HtmlMode {
-    /// The name in a scheme: with the version of the rules where rules choose.
+    /// Returns the name in a scheme, with the version of the rules if the mode has rules.
     const fn versioned(self) -> &'static str {
         match self {
             Self::Visible => "visible",
@@ -42,9 +42,9 @@ option_words!(
     Quality = "quality",
 );
 
-/// The extraction of text from HTML: the mode, and which other parts of the page are text.
+/// Extraction of text from HTML: the mode, and the other parts of the page that count as text.
 ///
-/// In a scheme: `html=main/1+title+alt+links`, with the version of the rules where rules choose.
+/// In a scheme: `html=main/1+title+alt+links`, with the version of the rules if the mode has rules.
 ///
 /// ```
 /// use lookalike::scheme::{Extraction, HtmlMode};
@@ -54,18 +54,18 @@ option_words!(
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extraction {
-    /// The text that counts.
+    /// The part of the page's text that is compared.
     pub mode: HtmlMode,
-    /// The page's title stands first.
+    /// True if the page's title is put first.
     pub title: bool,
-    /// The alternative texts of images count.
+    /// True if the alternative texts of images count.
     pub alt: bool,
-    /// The targets of links count, as they are written.
+    /// True if the targets of links count, as they are written.
     pub links: bool,
 }
 
 impl From<HtmlMode> for Extraction {
-    /// The text of this mode alone.
+    /// Takes the text of this mode alone.
     fn from(mode: HtmlMode) -> Self {
         Self {
             mode,
@@ -100,8 +100,8 @@ impl FromStr for Extraction {
             .into_iter()
             .find(|mode| mode.versioned() == name);
         let parsed = mode.map(|mode| {
-            // A part is taken only where it is next: parts have one order, and so a scheme has one text.
-            // The clone looks ahead: a word that is not the expected one stays for the next part.
+            // A part is accepted only in its place: parts have one order, so that a scheme has one text. The clone looks ahead: a word that is not
+            // the expected one is left for the next part.
             let mut has = |word| words.clone().next() == Some(word) && words.next().is_some();
             let (title, alt, links) = (has("title"), has("alt"), has("links"));
             Self {

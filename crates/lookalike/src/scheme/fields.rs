@@ -1,4 +1,4 @@
-//! Fields beside the text that give a document features, and their weights (Manku et al. 2007, section 5.3).
+//! Fields besides the text that give a document features, and their weights (Manku et al. 2007, section 5.3).
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,7 @@ use std::str::FromStr;
 use super::option::parse_number;
 use super::parse_error::ParseOptionError;
 
-/// Weights of a document's other fields against one occurrence of a feature of its text; 0 where a
-/// field is not looked at. None by default.
+/// Weights of a document's other fields, relative to one occurrence of a feature of its text; 0 if a field is not used. None by default.
 ///
 /// ```
 /// use lookalike::scheme::FieldWeights;
@@ -19,8 +18,7 @@ use super::parse_error::ParseOptionError;
 pub struct FieldWeights {
     /// Weight of a word in the text of a link to the document.
     pub anchors: u8,
-    /// Number of words before and behind such a text that count as well, the less the farther away, at
-    /// most 64; 0 without anchors.
+    /// Number of words before and after such a text that count as well, less with greater distance; at most 64, and 0 without anchors.
     pub window: u8,
     /// Weight of a page that links to the document.
     pub in_links: u8,
@@ -28,11 +26,11 @@ pub struct FieldWeights {
     pub out_links: u8,
 }
 
-/// The widest window around an anchor text.
+/// Maximum window around an anchor text.
 const MOST: u8 = 64;
 
 impl FieldWeights {
-    /// Returns true if no field is looked at.
+    /// Returns true if no field is used.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()

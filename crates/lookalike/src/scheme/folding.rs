@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use super::parse_error::ParseOptionError;
 
-/// Variants of characters that count as one, beside what the normalisation form does; none by
-/// default. What each covers stands in `docs/vectors`.
+/// Variants of characters that count as one, in addition to the effect of the normalisation form; none by default. `docs/vectors` lists the
+/// characters of each.
 ///
 /// ```
 /// use lookalike::scheme::Folding;
@@ -34,7 +34,7 @@ impl Folding {
         self == Self::default()
     }
 
-    /// Each kind by its name, in the order of a scheme.
+    /// Returns each kind with its name, in the order of a scheme.
     fn kinds(&mut self) -> [(&'static str, &mut bool); 4] {
         [
             ("accents", &mut self.accents),
@@ -60,7 +60,7 @@ impl fmt::Display for Folding {
 impl FromStr for Folding {
     type Err = ParseOptionError;
 
-    /// Takes the kinds in any order.
+    /// Accepts the kinds in any order.
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let mut folding = Self::default();
         if text == "none" {

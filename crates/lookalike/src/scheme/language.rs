@@ -1,8 +1,7 @@
 //! Options of a scheme for the words of single languages: stop words, stems, nouns.
 //!
-//! Each has a short form for a person, which is also what the command line takes, and in a scheme
-//! the versions of its data behind it. Builds without the Cargo feature `languages` have only the
-//! defaults, so that no scheme they know needs what they lack.
+//! Each has a short form for people, which the command line also takes; in a scheme, the versions of its data follow. Builds without the Cargo
+//! feature `languages` have only the defaults, so no scheme that they accept needs data that they lack.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,20 +14,20 @@ const STOP_WORDS: &str = "stop-words-0.10.1";
 const STEMMERS: &str = "frostem-2.20261016.1";
 const TAGGERS: &str = "harper-brill-3.0.0/jieba-0.11.0";
 
-/// Expected values of a build without the data.
+/// Expected values that a build without the data reports.
 pub(super) const LACKING: &str =
     "a build with the Cargo feature `languages` (or `full`), or leave the option out";
 
-/// Of which language the words are.
+/// Language of the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum LanguageSource {
-    /// Of none: nothing is done.
+    /// None: nothing is done.
     #[default]
     None,
-    /// Of that which the text is found to be in.
+    /// The language that is detected in the text.
     #[cfg_attr(not(feature = "languages"), expect(dead_code, reason = "has no data"))]
     Detected,
-    /// Of these.
+    /// These languages.
     #[cfg_attr(not(feature = "languages"), expect(dead_code, reason = "has no data"))]
     These(LanguageSet),
 }
@@ -42,7 +41,7 @@ impl LanguageSource {
         set.into_iter().flat_map(LanguageSet::iter)
     }
 
-    /// The scheme's text, with the name of the data.
+    /// Writes the text of a scheme, with the name of the data.
     fn write(self, f: &mut fmt::Formatter<'_>, data: &str) -> fmt::Result {
         match self {
             Self::None => f.write_str("none"),
@@ -54,7 +53,7 @@ impl LanguageSource {
         }
     }
 
-    /// Reads a text with the versions of this build behind it, or without any.
+    /// Parses a text that is followed by the versions of this build, or by none.
     #[cfg(feature = "languages")]
     fn parse(text: &str, data: &str, known: impl Fn(Language) -> bool) -> Option<Self> {
         let (short, versions) = text.split_once('/').unwrap_or((text, ""));
@@ -83,8 +82,8 @@ impl LanguageSource {
 
 /// Words that are left out before shingles are made; none by default.
 ///
-/// Short forms are `none`, `auto` (the list of the language the text is found to be in) and codes
-/// of languages such as `en` or `de,en`; a scheme has the versions of lists and detection as well.
+/// Short forms are `none`, `auto` (the list of the language that is detected in the text) and codes of languages such as `en` or `de,en`; a scheme
+/// also has the versions of lists and detection.
 ///
 /// ```
 /// # #[cfg(feature = "languages")] {
@@ -101,7 +100,7 @@ impl LanguageSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct StopWords(LanguageSource);
 
-/// Words are reduced to their stems by the Snowball algorithm of a language; not by default.
+/// Reduction of words to their stems by the Snowball algorithm of a language; none by default.
 ///
 /// Short forms are `none`, `auto` and the code of one language, as for [`StopWords`].
 ///
@@ -120,21 +119,21 @@ pub struct StopWords(LanguageSource);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stemming(LanguageSource);
 
-/// True if nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Pos of Yu, Hu and Zhang, by part-of-speech tags
-/// of words in Latin letters, as English, and in Han, as Chinese. Off by default: Pos is 0 then.
+/// Additional weight of nouns with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Pos of Yu, Hu and Zhang. Words in Latin letters are tagged
+/// as English, words in Han as Chinese. Off by default: Pos is then 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Nouns(bool);
 
 impl StopWords {
-    /// Nothing is left out.
+    /// No word is left out.
     pub const NONE: Self = Self(LanguageSource::None);
 
-    /// The languages whose lists are used whatever the text is in, ascending by code.
+    /// Returns the languages whose lists are used for every text, ascending by code.
     pub fn languages(self) -> impl Iterator<Item = Language> {
         self.0.languages()
     }
 
-    /// Returns true if the list is that of the text's language.
+    /// Returns true if the list is chosen by the text's language.
     #[must_use]
     pub const fn is_auto(self) -> bool {
         matches!(self.0, LanguageSource::Detected)
@@ -145,13 +144,13 @@ impl Stemming {
     /// Words stay as they are.
     pub const NONE: Self = Self(LanguageSource::None);
 
-    /// The language whose stems are made whatever the text is in.
+    /// Returns the language whose stemmer is used for every text.
     #[must_use]
     pub fn language(self) -> Option<Language> {
         self.0.languages().next()
     }
 
-    /// Returns true if stems are those of the text's language.
+    /// Returns true if the stemmer is chosen by the text's language.
     #[must_use]
     pub const fn is_auto(self) -> bool {
         matches!(self.0, LanguageSource::Detected)
@@ -159,14 +158,14 @@ impl Stemming {
 }
 
 impl Nouns {
-    /// Pos is 0.
+    /// Pos is 0 for all words.
     pub const NONE: Self = Self(false);
 
-    /// Nouns are told from other words.
+    /// Nouns are distinguished from other words.
     #[cfg(feature = "languages")]
     pub const TAGGED: Self = Self(true);
 
-    /// Returns true if nouns are told from other words.
+    /// Returns true if nouns are distinguished from other words.
     #[must_use]
     pub const fn are_tagged(self) -> bool {
         self.0

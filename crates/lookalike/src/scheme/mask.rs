@@ -1,11 +1,11 @@
-//! Masks: pieces that are made alike before a text is cut into words.
+//! Masks: numbers and dates that are replaced before a text is cut into words.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::parse_error::ParseOptionError;
 
-/// Numbers and dates that are made alike (Manku et al. 2007, section 6); none by default.
+/// Numbers and dates that are replaced by `0` (Manku et al. 2007, section 6); none by default.
 ///
 /// ```
 /// use lookalike::scheme::Mask;
@@ -15,9 +15,9 @@ use super::parse_error::ParseOptionError;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Mask {
-    /// Each number becomes `0`.
+    /// True if each number becomes `0`.
     pub numbers: bool,
-    /// Each date and time of day becomes `0`.
+    /// True if each date and time of day becomes `0`.
     pub dates: bool,
 }
 

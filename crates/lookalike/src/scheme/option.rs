@@ -1,4 +1,4 @@
-//! The closed choices a scheme is made of, each with its one text form.
+//! The closed choices that make up a scheme, each with its one text form.
 
 use std::fmt;
 use std::num::NonZeroU8;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use super::parse_error::ParseOptionError;
 
-/// Gives an enum whose variants are written as fixed words all of them, their names, printing and parsing.
+/// Implements the list of values, names, printing and parsing of an enum whose variants are written as fixed words.
 macro_rules! option_words {
     ($name:ident, $option:literal, $expected:literal, $($variant:ident = $word:literal),+ $(,)?) => {
         impl $name {
             /// Every value.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            /// The name on the command line and in Python.
+            /// Returns the name on the command line and in Python.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -41,7 +41,7 @@ macro_rules! option_words {
 
 pub(crate) use option_words;
 
-/// An enum whose variants are written as fixed words.
+/// Defines an enum whose variants are written as fixed words.
 macro_rules! word_option {
     ($(#[$meta:meta])* $name:ident, $option:literal, $expected:literal,
      $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)?) => {
@@ -56,24 +56,23 @@ macro_rules! word_option {
 }
 
 word_option! {
-    /// The Unicode normalisation form a text is brought to before it is cut into words.
+    /// Unicode normalisation form that a text is brought to before it is cut into words.
     Normalization, "normalization", "none, nfc or nfkc",
-    /// The text as it is, with ignorable characters: canonically equal texts may differ.
+    /// The text as it is, with ignorable characters; canonically equal texts may differ.
     None = "none",
-    /// Without ignorable characters, then canonical composition: nothing that a reader could see
-    /// makes texts differ.
+    /// Without ignorable characters, then canonical composition: canonically equal texts become equal.
     #[default]
     Nfc = "nfc",
-    /// Without ignorable characters, then compatibility composition: also folds ligatures, full-width letters, circled digits.
+    /// Without ignorable characters, then compatibility composition, which also folds ligatures, full-width letters, circled digits.
     Nfkc = "nfkc",
 }
 
 word_option! {
-    /// True if case is told apart.
+    /// Treatment of upper and lower case.
     Case, "case", "keep or lower",
-    /// "The" and "the" are two words.
+    /// Case is kept: "The" and "the" are different words.
     Keep = "keep",
-    /// Full Unicode lower-casing, as `str::to_lowercase` does it, final sigma included.
+    /// Full Unicode lower-casing, as `str::to_lowercase` does it, including final sigma.
     #[default]
     Lower = "lower",
 }
@@ -82,24 +81,24 @@ word_option! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Segmentation {
-    /// The words of UAX #29: segments between word boundaries that hold an alphanumeric.
+    /// The words of UAX #29: segments between word boundaries that contain an alphanumeric character.
     #[default]
     Unicode,
     /// Maximal runs of letters (L*), numbers (N*) and `_`: Python's `\w+`.
     WordChars,
-    /// As `Unicode`, but Chinese, Japanese, Thai, Lao, Khmer and Burmese by dictionaries.
+    /// Like `Unicode`, but dictionaries cut Chinese, Japanese, Thai, Lao, Khmer and Burmese.
     #[cfg(feature = "languages")]
     Languages,
 }
 
 impl Segmentation {
-    /// Returns true if words are maximal runs of word characters, and nothing else counts.
+    /// Returns true if words are maximal runs of word characters, and no other characters count.
     pub(crate) fn is_word_chars(self) -> bool {
         self == Self::WordChars
     }
 }
 
-/// In a scheme the dictionaries have their versions.
+/// Text of the dictionaries with their versions, for a scheme.
 #[cfg(feature = "languages")]
 const DICTIONARIES: &str = "languages/jieba-0.11.0/icu-2.4.0";
 
@@ -117,7 +116,7 @@ impl fmt::Display for Segmentation {
 impl FromStr for Segmentation {
     type Err = ParseOptionError;
 
-    /// Takes the text of a scheme, and `languages` for the dictionaries of this build.
+    /// Accepts the text of a scheme, or `languages` for the dictionaries of this build.
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let expected = if cfg!(feature = "languages") {
             "unicode, word-chars or languages, in a scheme languages/jieba-0.11.0/icu-2.4.0"
@@ -136,7 +135,7 @@ impl FromStr for Segmentation {
     }
 }
 
-/// The size of a shingle: 1 to 64.
+/// Size of a shingle, from 1 to 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width(NonZeroU8);
 
@@ -144,7 +143,7 @@ impl Width {
     /// The largest size.
     pub const MAX: u8 = 64;
 
-    /// `width` as a shingle size, or `None` outside 1 to 64.
+    /// Returns `width` as a shingle size, or `None` outside 1 to 64.
     #[must_use]
     pub const fn new(width: u8) -> Option<Self> {
         match NonZeroU8::new(width) {
@@ -153,7 +152,7 @@ impl Width {
         }
     }
 
-    /// The size as a number.
+    /// Returns the size as a number.
     #[must_use]
     pub const fn get(self) -> usize {
         self.0.get() as usize
@@ -165,7 +164,7 @@ impl Width {
 pub struct Widths(u64);
 
 impl Widths {
-    /// These sizes, or `None` when they are fewer than two, repeated or not ascending.
+    /// Creates the list of these sizes; `None` if they are fewer than two, repeated or not ascending.
     #[must_use]
     pub fn new(widths: &[Width]) -> Option<Self> {
         let ascending = widths.is_sorted_by(|a, b| a < b) && widths.len() >= 2;
@@ -173,13 +172,13 @@ impl Widths {
         ascending.then(|| Self(mask.fold(0, |all, bit: u64| all | bit)))
     }
 
-    /// The sizes, ascending.
+    /// Returns the sizes, ascending.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (1..=usize::from(Width::MAX)).filter(move |width| self.0 >> (width - 1) & 1 == 1)
     }
 }
 
-/// Rule for texts that are too short for their shingles: those of fewer words than some have shingles of fewer words.
+/// Rule for short texts: those with fewer words than a limit have shingles of fewer words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShortTexts {
     below: u16,
@@ -187,7 +186,7 @@ pub struct ShortTexts {
 }
 
 impl ShortTexts {
-    /// Shingles of `width` words for texts of fewer than `below` words, or `None` if `below` is less than two.
+    /// Creates the rule that texts of fewer than `below` words have shingles of `width` words; `None` if `below` is less than two.
     #[must_use]
     pub const fn new(below: u16, width: Width) -> Option<Self> {
         if below < 2 {
@@ -196,7 +195,7 @@ impl ShortTexts {
         Some(Self { below, width })
     }
 
-    /// Words of a shingle of a text of so many words, where those of longer texts have `longer`.
+    /// Returns the words of a shingle in a text of `words` words, where those of longer texts have `longer`.
     pub(crate) fn width_of(self, words: usize, longer: Width) -> usize {
         match words < usize::from(self.below) {
             true => self.width.get(),
@@ -231,7 +230,7 @@ fn parse_short(text: &str) -> Option<ShortTexts> {
     ShortTexts::new(parse_number(below)?, width)
 }
 
-/// Unit of a feature: words in a row, or characters in a row.
+/// Kind of a feature: consecutive words or characters.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme, Shingle};
@@ -250,29 +249,28 @@ fn parse_short(text: &str) -> Option<ShortTexts> {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingle {
-    /// So many words in a row.
+    /// This many consecutive words.
     Words(Width),
-    /// So many words in a row, and fewer of them in short texts: [`Shingle::with_short`].
+    /// This many consecutive words, and fewer in short texts: [`Shingle::with_short`].
     WordsByLength {
-        /// Words of a shingle of longer texts.
+        /// Words of a shingle in longer texts.
         width: Width,
-        /// The rule for short ones, whose shingles have fewer words.
+        /// The rule for short texts, whose shingles have fewer words.
         short: ShortTexts,
     },
-    /// Words in a row of each of these sizes, all of them features of one set.
+    /// Consecutive words of each of these sizes, all in one set of features.
     WordSizes(Widths),
-    /// So many code points in a row.
+    /// This many consecutive code points.
     Chars(Width),
-    /// So many English function words in a row, all other words left out: the skeleton of the
-    /// sentences (E. Stamatatos, JASIST 62, 2011).
+    /// This many consecutive English function words, with all other words left out: the skeleton of the sentences (E. Stamatatos, JASIST 62, 2011).
     Stops(Width),
-    /// Words (Manku et al. 2007, section 5.3), of which each two in a row that a table of terms knows as a phrase are one
-    /// feature; they are in at least so many documents together.
+    /// Words (Manku et al. 2007, section 5.3), except that two consecutive words that a table of terms knows as a phrase are one feature. The words
+    /// of a phrase occur together in at least this many documents.
     Phrases(Width),
 }
 
 impl Shingle {
-    /// Words of each feature, where all have as many.
+    /// Returns the number of words of each feature, if all have the same.
     #[must_use]
     pub const fn words_each(self) -> Option<u32> {
         match self {
@@ -281,7 +279,7 @@ impl Shingle {
         }
     }
 
-    /// Shingles of `width` words, or `None` outside 1 to 64.
+    /// Creates shingles of `width` words; `None` outside 1 to 64.
     #[must_use]
     pub const fn words(width: u8) -> Option<Self> {
         match Width::new(width) {
@@ -290,7 +288,7 @@ impl Shingle {
         }
     }
 
-    /// The same with a rule for short texts; `None` if these are no runs of words of one size, or the rule's are no shorter.
+    /// Adds a rule for short texts; `None` if these are not runs of words of one size, or the rule's runs are not shorter.
     #[must_use]
     pub fn with_short(self, short: ShortTexts) -> Option<Self> {
         match self {
@@ -299,7 +297,7 @@ impl Shingle {
         }
     }
 
-    /// Shingles of `width` code points, or `None` outside 1 to 64.
+    /// Creates shingles of `width` code points; `None` outside 1 to 64.
     #[must_use]
     pub const fn chars(width: u8) -> Option<Self> {
         match Width::new(width) {
@@ -310,7 +308,7 @@ impl Shingle {
 }
 
 impl Shingle {
-    /// Returns true if the features come from a table of terms.
+    /// Returns true if the features depend on a table of terms.
     #[must_use]
     pub const fn needs_terms(self) -> bool {
         matches!(self, Self::Phrases(_))
@@ -369,7 +367,7 @@ fn parse_shingle(text: &str) -> Option<Shingle> {
         }
         "words" => width(sizes).map(Shingle::Words),
         "stops" => width(sizes).map(Shingle::Stops),
-        // What is in one document only is in no table.
+        // A feature of a single document is in no table.
         "phrases" => width(sizes)
             .filter(|least| least.get() > 1)
             .map(Shingle::Phrases),
@@ -377,7 +375,7 @@ fn parse_shingle(text: &str) -> Option<Shingle> {
     }
 }
 
-/// A decimal number in its one canonical form: no sign, no leading zero.
+/// Parses a decimal number in its one canonical form: no sign, no leading zero.
 pub(super) fn parse_number<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
     text.parse()
         .ok()

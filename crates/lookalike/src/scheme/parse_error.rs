@@ -1,16 +1,16 @@
-//! The error of every option that is written as text.
+//! The error of all options that are written as text.
 
 use thiserror::Error;
 
-/// A word that names no choice of the option it was given for.
+/// Error for a text that is not a value of its option.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{found:?} is not a valid {option}: use {expected}")]
 pub struct ParseOptionError {
     /// The option in words, such as "shingle".
     pub option: &'static str,
-    /// Value that stood in its place.
+    /// The text that was given.
     pub found: String,
-    /// Values that may stand there.
+    /// The values that are accepted.
     pub expected: &'static str,
 }
 

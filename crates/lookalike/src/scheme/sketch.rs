@@ -1,4 +1,4 @@
-//! The closed list of sketches, with their text forms; what they are is said in `crate::sketch`.
+//! The closed list of sketches, with their text forms; `crate::sketch` defines them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::option::parse_number;
 use super::parse_error::ParseOptionError;
 
-/// The sketch that is made of the features.
+/// Sketch that is computed from the features.
 ///
 /// ```
 /// use lookalike::Sketch;
@@ -19,7 +19,7 @@ use super::parse_error::ParseOptionError;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Sketch {
-    /// None: the feature sets themselves are compared.
+    /// No sketch: the feature sets themselves are compared.
     #[default]
     None,
     /// A 64-bit fingerprint (Manku et al. 2007, section 2).
@@ -28,18 +28,17 @@ pub enum Sketch {
     Simhash32,
     /// A 128-bit fingerprint, of which the low half is the 64-bit fingerprint.
     Simhash128,
-    /// A signature of so many minima.
+    /// A signature of one minimum for each function.
     MinHash {
         /// Number of hash functions, at least 1.
         functions: u16,
     },
-    /// Min-hash from one function and so many bins, the empty ones filled by optimal
-    /// densification.
+    /// Min-hash from one function and a number of bins, of which the empty ones are filled by optimal densification.
     OnePermutation {
         /// Number of bins, 1 to 4096.
         bins: u16,
     },
-    /// Min-hash of which only the lowest bits are kept.
+    /// Min-hash that keeps only the lowest bits of each minimum.
     BBit {
         /// Number of hash functions, at least 1.
         functions: u16,
@@ -55,16 +54,16 @@ pub enum Sketch {
     },
     /// Features that are zero modulo p (Manku et al. 2007, section 5.4).
     ModP {
-        /// One feature in so many is selected, at least 1.
+        /// One feature in this many is selected, at least 1.
         modulus: u16,
     },
-    /// Winnowing: the least feature of every window (Manku et al. 2007, section 5.4).
+    /// Winnowing: the smallest feature of every window (Manku et al. 2007, section 5.4).
     Winnowing {
         /// Features in a window, at least 1.
         window: u16,
     },
-    /// I-Match (Manku et al. 2007, section 5.4): one hash of the features that are in a pruned lexicon; more than one
-    /// lexicon is the randomised form.
+    /// I-Match (Manku et al. 2007, section 5.4): one hash of the features that are in a pruned lexicon; with more than one lexicon, the randomised
+    /// form.
     IMatch {
         /// Number of lexicons, at least 1.
         lexicons: u8,
@@ -76,11 +75,11 @@ pub enum Sketch {
     },
 }
 
-/// Most bins of [`Sketch::OnePermutation`]: a text of two features takes half the square of their number in tries.
+/// Maximum number of bins of [`Sketch::OnePermutation`]: filling the bins of a text of two features takes half the square of their number in tries.
 const MOST_BINS: u16 = 4096;
 
 impl Sketch {
-    /// Refuses parameters that no text of a sketch has, such as a signature of no functions.
+    /// Checks the parameters: those that no text of a sketch has, such as a signature of no functions, are refused.
     ///
     /// ```
     /// use lookalike::Sketch;
@@ -90,12 +89,12 @@ impl Sketch {
     /// ```
     ///
     /// # Errors
-    /// [`ParseOptionError`], as of the text.
+    /// Returns the [`ParseOptionError`] that the text gives.
     pub fn check(self) -> Result<(), ParseOptionError> {
         self.to_string().parse::<Self>().map(drop)
     }
 
-    /// Number of min-hash functions the sketch needs; 0 where it needs none.
+    /// Returns the number of min-hash functions that the sketch needs; 0 if it needs none.
     #[must_use]
     pub const fn functions(self) -> usize {
         match self {
@@ -105,7 +104,7 @@ impl Sketch {
         }
     }
 
-    /// Bits of the fingerprint; 0 where the sketch is none.
+    /// Returns the number of bits of the fingerprint; 0 if the sketch is not a fingerprint.
     #[must_use]
     pub const fn fingerprint_bits(self) -> u32 {
         match self {
@@ -116,7 +115,7 @@ impl Sketch {
         }
     }
 
-    /// Returns true if the sketch comes from a table of terms.
+    /// Returns true if the sketch depends on a table of terms.
     #[must_use]
     pub const fn needs_terms(self) -> bool {
         matches!(self, Self::IMatch { .. })
@@ -193,7 +192,7 @@ fn parse_sketch(text: &str) -> Option<Sketch> {
     })
 }
 
-/// Two numbers above zero with an x between them.
+/// Parses two numbers above zero with an x between them.
 fn parse_shape<T: FromStr + fmt::Display + PartialOrd + From<u8>>(text: &str) -> Option<(T, u8)> {
     let (first, second) = text.split_once('x')?;
     let (first, second) = (parse_number::<T>(first)?, parse_number::<u8>(second)?);

@@ -1,11 +1,11 @@
-//! Ids of tables of terms, which stand in the schemes that use them.
+//! Ids of tables of terms, for the schemes that use them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// XXH3-64 of a table's bytes: changes with every count in it.
+/// Id of a table of terms: XXH3-64 of its bytes, which changes with every count in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TermsId(pub u64);
 
@@ -15,7 +15,7 @@ impl fmt::Display for TermsId {
     }
 }
 
-/// A text that is no [`TermsId`].
+/// Error for a text that is not a [`TermsId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("use 16 lower-case hexadecimal digits")]
 pub struct ParseTermsIdError;
@@ -27,7 +27,7 @@ impl FromStr for TermsId {
         u64::from_str_radix(text, 16)
             .map(Self)
             .ok()
-            // One text for each id: no sign, no capital digits.
+            // One text for each id: no sign, no upper-case digits.
             .filter(|id| id.to_string() == text)
             .ok_or(ParseTermsIdError)
     }

@@ -12,7 +12,7 @@ use crate::hash::siphash::SipKey;
 /// First word of every scheme.
 pub(super) const VERSION: &str = "lookalike/1";
 
-/// The text of a scheme without a table of terms.
+/// Value of `terms` in a scheme without a table of terms.
 const NO_TERMS: &str = "none";
 
 impl fmt::Display for Scheme {
@@ -49,15 +49,15 @@ impl FromStr for Scheme {
 }
 
 impl Scheme {
-    /// The scheme of a text whose token hash may need this secret key.
+    /// Parses a scheme whose token hash may need this secret key.
     ///
     /// # Errors
-    /// [`ParseSchemeError`]; of kind `Key` when the key is not the one with the id in the text.
+    /// Returns [`ParseSchemeError`]; of kind `Key` if the key does not have the id in the text.
     pub fn parse_with_key(text: &str, key: Option<SipKey>) -> Result<Self, ParseSchemeError> {
         let mut words = text.split(' ');
         expect_version(words.next())?;
         let mut value = |name| field(words.next(), name);
-        // Fields are read in the order of the text: an initialiser runs from top to bottom.
+        // Fields are read in the order of the text, because an initialiser is evaluated from top to bottom.
         let scheme = Self {
             html: canonical(value("html")?)?,
             boilerplate: canonical(value("boilerplate")?)?,
@@ -87,14 +87,13 @@ impl Scheme {
     }
 }
 
-/// A value in the one form that a scheme has for it: short forms are for people.
+/// Parses a value that must be in the one form of a scheme: short forms are for people.
 fn canonical<T>(value: &str) -> Result<T, ParseSchemeError>
 where
     T: FromStr<Err = ParseOptionError> + fmt::Display,
 {
     let parsed: T = value.parse()?;
-    // Printed and compared: no parser can take two texts for one value then, and ids of equal schemes are
-    // equal.
+    // Print and compare: then no parser can accept two texts for one value, and ids of equal schemes are equal.
     let text = parsed.to_string();
     if text == value {
         Ok(parsed)
@@ -131,7 +130,7 @@ fn parse_hash(name: &str, key: Option<SipKey>) -> Result<TokenHash, ParseSchemeE
     match (name, key) {
         (token_hash::XXH3, _) => Ok(TokenHash::Xxh3),
         (token_hash::LOOKUP3, _) => Ok(TokenHash::Lookup3),
-        // The text has the id of the key, so that another key is refused.
+        // The text has the id of the key, so that a different key is refused.
         (_, Some(key)) if name == TokenHash::SipHash(key).to_string() => {
             Ok(TokenHash::SipHash(key))
         }

@@ -1,10 +1,10 @@
-//! Token hashes, which make numbers of words, with their text forms.
+//! Token hashes, which turn words into numbers, with their text forms.
 
 use std::fmt;
 
 use crate::hash::siphash::SipKey;
 
-/// The hash of a word, or of a run of characters.
+/// Hash of a word, or of a run of characters.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme, TokenHash};
@@ -25,7 +25,7 @@ pub enum TokenHash {
     Xxh3,
     /// Jenkins's lookup3 (Holub): both of its 32-bit halves, seeded.
     Lookup3,
-    /// SipHash-2-4 under a secret key, for input that somebody crafts. The seed changes nothing.
+    /// SipHash-2-4 with a secret key, for input that somebody may craft. The seed has no effect.
     SipHash(SipKey),
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::option::parse_number;
 use super::parse_error::ParseOptionError;
 
-/// Weight of a feature in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight); the formulas stand in `crate::feature`.
+/// Weight of a feature in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight); `docs/explanation/algorithms.md` has the formulas.
 ///
 /// ```
 /// use lookalike::Weight;
@@ -20,14 +20,14 @@ use super::parse_error::ParseOptionError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Weight {
-    /// Each distinct feature once.
+    /// Each distinct feature weighs 1.
     #[default]
     Set,
-    /// As often as it occurs.
+    /// The number of its occurrences.
     Tf,
-    /// 1 + the binary logarithm of how often it occurs.
+    /// 1 + the binary logarithm of the number of its occurrences.
     LogTf,
-    /// Each once, by how rare it is in the collection of the scheme's term table.
+    /// Its rarity in the collection of the scheme's table of terms, once for each distinct feature.
     Idf,
     /// The product of `tf` and `idf`.
     TfIdf,
@@ -37,17 +37,15 @@ pub enum Weight {
     TfLengthNoun(Lambda),
 }
 
-/// The parameter λ of [`Weight::TfLengthNoun`]: the number of occurrences that a long word, or a noun,
-/// counts more.
+/// Parameter λ of [`Weight::TfLengthNoun`]: the number of additional occurrences that a long word, or a noun, counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Lambda(Option<NonZeroU8>);
 
 impl Lambda {
-    /// 1 + floor(log2(1 + words / 64)) of each text, so that it keeps pace with the frequencies of
-    /// longer texts.
+    /// 1 + floor(log2(1 + words / 64)) for each text, so that it grows with the frequencies of longer texts.
     pub const BY_LENGTH: Self = Self(None);
 
-    /// The same number for all texts, or `None` outside 1 to 255.
+    /// Uses the same number for all texts; `None` outside 1 to 255.
     #[must_use]
     pub const fn new(lambda: u8) -> Option<Self> {
         match NonZeroU8::new(lambda) {
@@ -56,7 +54,7 @@ impl Lambda {
         }
     }
 
-    /// The number for a text of so many words.
+    /// Returns the number for a text of `words` words.
     #[must_use]
     pub fn of(self, words: usize) -> u64 {
         let by_length = || 1 + u64::from((1 + words as u64 / 64).ilog2());
@@ -65,7 +63,7 @@ impl Lambda {
 }
 
 impl Weight {
-    /// Returns true if the weight comes from a table of terms.
+    /// Returns true if the weight depends on a table of terms.
     #[must_use]
     pub const fn needs_terms(self) -> bool {
         matches!(self, Self::Idf | Self::TfIdf | Self::LogTfIdf)

@@ -3,18 +3,17 @@
 use crate::hash::{GOLDEN, avalanche, xxh3_64};
 use crate::terms::Terms;
 
-/// Terms of the document that a lexicon must leave for a hash to mean something.
+/// Minimum number of a document's distinct terms in a lexicon; with fewer, it has no hash.
 const LEAST_TERMS: usize = 3;
 
 /// I-Match (Chowdhury et al., TOIS 2002) with randomised lexicons (Kolcz, Chowdhury and Alspector,
 /// KDD 2004).
 ///
-/// Lexicon 0 is pruned by rarity: the terms that two documents or more have, and at most a tenth
-/// of them. Every other lexicon drops of these, at random, one in three: lexicon i those whose
-/// `avalanche(t ^ i * 0x9E3779B97F4A7C15)` is below 2^64 / 3. A document has for each lexicon the
-/// XXH3-64, with the lexicon's number as seed, of its distinct terms in it, ascending and
-/// little-endian; or none, when there are fewer than three. Documents that agree in any hash are
-/// candidates: one changed term leaves each of the other hashes alone with probability 1/3.
+/// Lexicon 0 is pruned by rarity: it has the terms that occur in two documents or more, but in at most a tenth of all. Every other lexicon drops one
+/// in three of these terms at random: lexicon i drops those whose `avalanche(t ^ i * 0x9E3779B97F4A7C15)` is below 2^64 / 3. For each lexicon, the
+/// hash of a document is the XXH3-64, with the lexicon's number as seed, of the document's distinct terms in it, ascending and little-endian; there
+/// is none if the terms are fewer than three. Documents that agree in any hash are candidates: one changed term leaves each of the other hashes
+/// unchanged with probability 1/3.
 ///
 /// ```
 /// use lookalike::sketch::IMatch;
@@ -35,10 +34,10 @@ pub struct IMatch {
 }
 
 impl IMatch {
-    /// The hash for each lexicon.
+    /// Returns the hash of a feature set for each lexicon.
     #[must_use]
     pub fn hashes(&self, set: &[u64], terms: &Terms) -> Vec<Option<u64>> {
-        // Pruned once for all lexicons, which differ in what they drop of the rest.
+        // Prune once for all lexicons, which differ only in the terms that they drop from the rest.
         let kept: Vec<u64> = set
             .iter()
             .copied()
@@ -48,7 +47,7 @@ impl IMatch {
             .map(|lexicon| {
                 let own = kept.iter().filter(|&&term| !is_dropped(term, lexicon));
                 let bytes: Vec<u8> = own.flat_map(|term| term.to_le_bytes()).collect();
-                // One or two terms are in many documents that have nothing else in common.
+                // One or two terms occur in many documents that have nothing else in common.
                 (bytes.len() >= LEAST_TERMS * 8).then(|| xxh3_64(&bytes, lexicon))
             })
             .collect()
@@ -57,27 +56,26 @@ impl IMatch {
 
 fn in_lexicon(term: u64, terms: &Terms) -> bool {
     let count = u64::from(terms.count(term));
-    // Of fewer than twenty documents a tenth is less than two, and no term would be left.
+    // A tenth of fewer than twenty documents is less than two, so no term would be left.
     count >= 2 && count * 10 <= terms.documents().max(20)
 }
 
 fn is_dropped(term: u64, lexicon: u64) -> bool {
-    // A hash instead of a draw: every machine drops the same terms.
+    // A hash instead of a random draw, so that every machine drops the same terms.
     lexicon > 0 && avalanche(term ^ lexicon.wrapping_mul(GOLDEN)) < u64::MAX / 3
 }
 
-/// Bucket checksums (Pugh and Henzinger, US patent 6,658,423): each feature goes to one of the
-/// buckets, `floor(f * buckets / 2^64)`, and a bucket's checksum is the XXH3-64, with its number
-/// as seed, of its features, ascending and little-endian; a bucket without any has none. A changed
-/// feature changes the checksum of its bucket and of no other.
+/// Computes bucket checksums (Pugh and Henzinger, US patent 6,658,423): each feature goes to the bucket `floor(f * buckets / 2^64)`, and the checksum
+/// of a bucket is the XXH3-64, with its number as seed, of its features, ascending and little-endian. An empty bucket has none. A feature that is
+/// added or removed changes the checksum of its bucket and of no other.
 ///
 /// # Panics
-/// If there are features and no buckets.
+/// Panics if there are features but no buckets.
 #[must_use]
 pub fn bucket_checksums(set: &[u64], buckets: usize) -> Vec<Option<u64>> {
     let bucket_of = |feature: u64| ((u128::from(feature) * buckets as u128) >> 64) as usize;
     let mut checksums = vec![None; buckets];
-    // The set is ascending, and so are its buckets.
+    // The set is ascending, so its buckets are too.
     for members in set.chunk_by(|&a, &b| bucket_of(a) == bucket_of(b)) {
         let bytes: Vec<u8> = members.iter().flat_map(|f| f.to_le_bytes()).collect();
         let bucket = bucket_of(members[0]);

@@ -6,13 +6,12 @@ use crate::sketch::Signature;
 
 /// Min-hash with a number of functions that are drawn from a seed.
 ///
-/// A feature f is folded to 32 bits, `x = (f >> 32) ^ (f mod 2^32)`. Function i is
-/// `h_i(x) = a_i * x + b_i mod 2^32`, and the signature holds `min h_i(x)` over the features. With
-/// `splitmix64` started at the seed and drawn once a function, `a_i` is the draw's high half with
-/// the lowest bit set and `b_i` its low half. Two sets of resemblance J agree in each place with
-/// probability J; over 128 functions the standard error is at most 0.045.
+/// A feature f is folded to 32 bits, `x = (f >> 32) ^ (f mod 2^32)`. Function i is `h_i(x) = a_i * x + b_i mod 2^32`, and the signature holds
+/// `min h_i(x)` over the features. `splitmix64` starts at the seed and is drawn once for each function: `a_i` is the high half of the draw
+/// with the lowest bit set, `b_i` its low half. Two sets of resemblance J agree in each place with probability J; over 128 functions the standard
+/// error is at most 0.045.
 ///
-/// A prefix of a longer signature is the signature of the smaller family.
+/// A prefix of a longer signature is the signature of a smaller number of functions.
 ///
 /// ```
 /// use lookalike::MinHash;
@@ -30,13 +29,13 @@ use crate::sketch::Signature;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MinHash {
     functions: usize,
-    /// The functions in rows; the last one is filled up with functions that nobody sees.
+    /// The functions in rows; the last row is padded with functions whose minima are never returned.
     factors: Box<[FunctionRow]>,
     offsets: Box<[FunctionRow]>,
 }
 
 impl MinHash {
-    /// So many functions, drawn from `seed`.
+    /// Draws `functions` functions from `seed`.
     #[must_use]
     pub fn new(functions: usize, seed: u64) -> Self {
         let mut state = seed;
@@ -48,9 +47,9 @@ impl MinHash {
             .iter_mut()
             .zip(offsets.as_flattened_mut());
         for (factor, offset) in places.take(functions) {
-            // One draw a function, so that a shorter family is the beginning of a longer one.
+            // One draw per function, so that a shorter family is a prefix of a longer one.
             let value = splitmix64(&mut state);
-            // An odd factor permutes the numbers modulo 2^32: different folds never meet in one value.
+            // An odd factor permutes the numbers modulo 2^32, so different folded features never get the same value.
             *factor = (value >> 32) as u32 | 1;
             *offset = value as u32;
         }
@@ -61,14 +60,14 @@ impl MinHash {
         }
     }
 
-    /// Number of functions.
+    /// Returns the number of functions.
     #[must_use]
     pub fn functions(&self) -> usize {
         self.functions
     }
 
-    /// The signature of a set of features, or `None` when it is empty. Order and repetitions
-    /// change nothing. Time is features times functions.
+    /// Computes the signature of a set of features; `None` if the set is empty. Order and repetitions do not matter. Time is features times
+    /// functions.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Signature> {
         let mut minima = vec![0; self.functions()];
@@ -76,17 +75,17 @@ impl MinHash {
             .then(|| Signature::from(minima))
     }
 
-    /// The same into `out`; false, and `out` untouched, when there are no features.
+    /// Like [`MinHash::signature`], but writes to `out`. Returns false and leaves `out` unchanged if there are no features.
     ///
     /// # Panics
-    /// If `out` is not as long as there are functions.
+    /// Panics if the length of `out` is not the number of functions.
     pub fn signature_into(&self, features: &[u64], out: &mut [u32]) -> bool {
         assert_eq!(out.len(), self.functions(), "one place a function");
         if features.is_empty() {
             return false;
         }
         let functions = self.factors.chunks(ROWS).zip(self.offsets.chunks(ROWS));
-        // As many rows at a time as the kernel holds in registers; the features are read again for the next.
+        // Take as many rows at a time as the kernel holds in registers, and read the features again for the next ones.
         for (out, (factors, offsets)) in out.chunks_mut(ROWS * ROW).zip(functions) {
             let mut minima = [[u32::MAX; ROW]; ROWS];
             minhash::update(&mut minima[..factors.len()], factors, offsets, features);

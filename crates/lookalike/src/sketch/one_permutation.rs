@@ -1,7 +1,7 @@
-//! Min-hash from one pass: one hash a feature, one minimum a bin.
+//! Min-hash in one pass: one hash for each feature, one minimum for each bin.
 //!
-//! Li, Owen and Zhang, "One permutation hashing", NIPS 2012; the bins that stay empty are filled
-//! by Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017.
+//! Li, Owen and Zhang, "One permutation hashing", NIPS 2012; bins that stay empty are filled as in Shrivastava, "Optimal densification for fast and
+//! accurate minwise hashing", ICML 2017.
 
 use crate::hash::{GOLDEN, avalanche, splitmix64};
 use crate::kernel::bins::{EMPTY, FEW, HIGHEST};
@@ -9,19 +9,16 @@ use crate::kernel::densify::{Donors, ask, list_empty};
 use crate::kernel::one_permutation;
 use crate::sketch::Signature;
 
-/// Min-hash with so many bins, whose cost is a few operations a feature whatever their number.
+/// Min-hash with a number of bins, which costs a few operations per feature, however many bins there are.
 ///
-/// With the odd number `a = splitmix64(seed) | 1`, a feature f goes to bin
-/// `floor(m * bins / 2^32)`, m the high and v the low half of `avalanche(a * f)`, and a bin holds
-/// the least v. An empty bin i takes the value of the first full one among the bins
-/// `floor(high half of avalanche(((i + 2^32 * (j + 1)) ^ a) * G) * bins / 2^32)`, j = 0, 1, ...,
-/// G = 0x9E3779B97F4A7C15.
-/// Two sets of resemblance J agree in each place with probability J. The standard error over 128
-/// bins is that of 128 functions for long texts; for texts of fewer features than bins it is
-/// larger, up to that of as many functions as there are features.
+/// With the odd number `a = splitmix64(seed) | 1`, a feature f goes to bin `floor(m * bins / 2^32)`, where m is the high half and v the low half of
+/// `avalanche(a * f)`, and a bin holds the smallest v. An empty bin i takes the value of the first full one among the bins
+/// `floor(high half of avalanche(((i + 2^32 * (j + 1)) ^ a) * G) * bins / 2^32)`, j = 0, 1, ..., where G = 0x9E3779B97F4A7C15. Two sets of
+/// resemblance J agree in each place with probability J. For long texts the standard error over 128 bins is that of 128
+/// functions; for texts of fewer features than bins it is larger, up to that of as many functions as there are features.
 ///
-/// Filling takes some `bins²` tries, divided by the number of full bins: a text of two features takes 8,000,000 with the 4096 bins that
-/// a scheme may have, and seconds with 65535.
+/// Filling takes about `bins²` tries, divided by the number of full bins. For a text of two features these are 8,000,000 tries with the 4096 bins
+/// that a scheme may have, and seconds with 65535.
 ///
 /// ```
 /// use lookalike::OnePermutation;
@@ -42,24 +39,24 @@ pub struct OnePermutation {
     kept: FirstDonors,
 }
 
-/// The donors of all bins at the first tries: short texts ask for many.
+/// Donors of all bins in the first tries, kept because short texts need many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FirstDonors {
-    /// At the first [`TRIES`], for as few bins as the kernel handles at once.
+    /// The donors in the first [`TRIES`], for as few bins as the kernel handles at once.
     Few(Box<[Donors]>),
-    /// At the first [`TRIES_OF_MANY`], one try after another.
+    /// The donors in the first [`TRIES_OF_MANY`], one try after another.
     Many(Box<[u16]>),
 }
 
-/// Enough for texts of ten features; looked at only as far as bins are empty.
+/// Number of tries that are enough for texts of ten features; they are read only while bins are empty.
 const TRIES: usize = 64;
 const TRIES_OF_MANY: usize = 16;
 
 impl OnePermutation {
-    /// So many bins, at most 65535, with the function drawn from `seed`. Memory: 8 KiB for up to 128 bins, 32 bytes a bin for more.
+    /// Creates `bins` bins, at most 65535, with a function drawn from `seed`. Memory: 8 KiB for up to 128 bins, 32 bytes per bin for more.
     ///
     /// # Panics
-    /// When there are more bins.
+    /// Panics if there are more than 65535 bins.
     #[must_use]
     pub fn new(bins: usize, seed: u64) -> Self {
         assert!(bins <= usize::from(u16::MAX), "at most 65535 bins");
@@ -68,7 +65,7 @@ impl OnePermutation {
         let row = |round| {
             let mut row = [0; FEW];
             for (bin, place) in row[..bins].iter_mut().enumerate() {
-                // Below 128, so it fits a byte.
+                // Less than 128, so it fits a byte.
                 *place = donor(bins, factor, bin, round) as u8;
             }
             row
@@ -84,14 +81,14 @@ impl OnePermutation {
         Self { bins, factor, kept }
     }
 
-    /// Number of bins.
+    /// Returns the number of bins.
     #[must_use]
     pub fn bins(&self) -> usize {
         self.bins
     }
 
-    /// The signature of a set of features, or `None` when it is empty or there are no bins. Order
-    /// and repetitions change nothing. Time is features and bins, for sets that leave few bins empty.
+    /// Computes the signature of a set of features; `None` if the set is empty or there are no bins. Order and repetitions do not matter. Time is
+    /// linear in features and bins for sets that leave few bins empty.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Signature> {
         let mut places = vec![0; self.bins];
@@ -99,10 +96,10 @@ impl OnePermutation {
             .then(|| places.into())
     }
 
-    /// The same into `out`; false, and `out` untouched, when there are no features or no bins.
+    /// Like [`OnePermutation::signature`], but writes to `out`. Returns false and leaves `out` unchanged if there are no features or no bins.
     ///
     /// # Panics
-    /// If `out` is not as long as there are bins.
+    /// Panics if the length of `out` is not the number of bins.
     pub fn signature_into(&self, features: &[u64], out: &mut [u32]) -> bool {
         assert_eq!(out.len(), self.bins, "one place a bin");
         if features.is_empty() || self.bins == 0 {
@@ -129,19 +126,19 @@ impl OnePermutation {
         true
     }
 
-    /// Fills the bins at `places`, whose first `tried` donors were empty.
+    /// Fills the bins listed in `places`, whose first `tried` donors were empty.
     fn fill(&self, out: &mut [u32], full: &[u8], places: &mut [u16], tried: usize) {
         let (mut left, mut round) = (places.len(), tried as u64);
         if left > 0
             && let Some(only) = single(full)
         {
-            // Whoever is asked, this one will be the first to answer: after as many tries as there are bins.
+            // All empty bins would end at this one, after as many tries as there are bins.
             places
                 .iter()
                 .for_each(|&bin| out[usize::from(bin)] = out[only]);
             return;
         }
-        // Ends: some bin is full, and the donors of all rounds are pseudo-random.
+        // Terminates, because some bin is full and the donors of the rounds are pseudo-random.
         while left > 0 {
             left = ask(out, full, &mut places[..left], |bin| {
                 donor(self.bins, self.factor, bin, round)
@@ -151,13 +148,13 @@ impl OnePermutation {
     }
 }
 
-/// The one full bin, if there is only one.
+/// Returns the only full bin, or `None` if there are several.
 fn single(full: &[u8]) -> Option<usize> {
     let mut full = (0..full.len()).filter(|&bin| full[bin] != EMPTY);
     full.next().filter(|_| full.next().is_none())
 }
 
-/// Donor that bin `bin` tries in `round`, from 0.
+/// Returns the donor that bin `bin` tries in `round`, counted from 0.
 fn donor(bins: usize, factor: u64, bin: usize, round: u64) -> usize {
     let number = (bin as u64).wrapping_add((round + 1) << 32) ^ factor;
     let hash = avalanche(number.wrapping_mul(GOLDEN));

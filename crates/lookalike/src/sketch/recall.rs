@@ -1,10 +1,11 @@
-//! The share of near-duplicates that a radius finds, by their resemblance.
+//! Share of near-duplicates that a radius finds, depending on their resemblance.
 
-/// Chance that two documents are found by fingerprints of so many bits within the radius, by the resemblance of their sets of features.
+/// Computes the probability that the fingerprints of two documents, of `bits` bits each, are within the radius, from the resemblance of their feature
+/// sets.
 ///
-/// A bit of a simhash differs with probability a / pi, a being the angle between the two vectors of weights (Charikar, STOC 2002). Two
-/// equally large sets of resemblance r have the cosine 2r / (1 + r), and the number of bits that differ is binomial. Where weights
-/// differ or one set is larger, it is an estimate.
+/// A bit of a simhash differs with probability a / pi, where a is the angle between the two vectors of weights (Charikar, STOC 2002). Two equally
+/// large sets of resemblance r have the cosine 2r / (1 + r), and the number of bits that differ is binomial. If weights differ or one set is larger,
+/// the result is an estimate.
 ///
 /// ```
 /// use lookalike::sketch::{one_changed_word, simhash_recall};
@@ -19,8 +20,8 @@ pub fn simhash_recall(resemblance: f64, bits: u32, radius: u32) -> f64 {
     binomial_at_most(radius, bits, differs)
 }
 
-/// Resemblance of two texts of so many different words in runs of `width`, of which one in the middle differs: each of the runs with
-/// that word differs. `None` when the texts are too short for the word to be inside of as many runs as there can be.
+/// Computes the resemblance of two texts of `words` different words each that differ in one word in the middle, by their runs of `width` words: each
+/// run with that word differs. `None` if the texts are too short for the word to be in `width` runs.
 #[must_use]
 pub fn one_changed_word(words: u32, width: u32) -> Option<f64> {
     let (words, width) = (u64::from(words), u64::from(width));
@@ -30,10 +31,10 @@ pub fn one_changed_word(words: u32, width: u32) -> Option<f64> {
     is_inside.then(|| (runs - changed) / (runs + changed))
 }
 
-/// Numbers of events beyond which ways to choose some of them are too many for a number.
+/// Number of events above which the ways to choose some of them may be too many for an `f64`.
 const MOST_EVENTS: u32 = 512;
 
-/// Chance that at most `most` of `all` independent events of this chance happen. O(most^2) time.
+/// Computes the probability that at most `most` of `all` independent events happen, each of probability `chance`. O(most^2) time.
 #[must_use]
 pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
     if all > MOST_EVENTS {
@@ -51,7 +52,7 @@ pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
         .clamp(0.0, 1.0)
 }
 
-/// The same by logarithms.
+/// Like [`binomial_at_most`], but computes with logarithms.
 fn many_at_most(most: u32, all: u32, chance: f64) -> f64 {
     let power = |base: f64, exponent: u32| match exponent {
         0 => 0.0,
@@ -81,7 +82,7 @@ mod tests {
             assert!(shares.is_sorted(), "{shares:?}");
             assert!(simhash_recall(0.9, 64, radius) < simhash_recall(0.9, 64, radius + 1));
         }
-        // acos(2 * 0.8 / 1.8) / pi = 0.151548 of 64 bits: that at most three differ has the chance 0.00853.
+        // acos(2 * 0.8 / 1.8) / pi = 0.151548 for each of 64 bits: at most three differ with probability 0.00853.
         let share = simhash_recall(0.8, 64, 3);
         assert!((share - 0.00853).abs() < 1e-5, "{share}");
         assert_eq!(
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn chances_of_thousands_of_events_were_no_numbers() {
-        // Symmetric: as many ways below the middle as above it, and the middle itself has the chance sqrt(2 / (pi n)).
+        // Symmetric: below the middle is as likely as above it, and the middle itself has probability sqrt(2 / (pi n)).
         let half = binomial_at_most(1500, 3000, 0.5);
         let middle = (2.0 / (std::f64::consts::PI * 3000.0)).sqrt();
         assert!((half - (0.5 + middle / 2.0)).abs() < 1e-5, "{half}");
@@ -101,7 +102,7 @@ mod tests {
             assert_eq!(binomial_at_most(1500, 3000, chance), 1.0 - chance);
             assert_eq!(binomial_at_most(3000, 3000, chance), 1.0);
         }
-        // The two ways agree where both work.
+        // The two computations agree where both work.
         for most in [0, 3, 100, 512] {
             let (one, other) = (
                 binomial_at_most(most, 512, 0.2),
@@ -142,7 +143,7 @@ mod tests {
                     found += u32::from(distance.is_some_and(|distance| distance <= 3));
                 }
                 let share = f64::from(found) / f64::from(tries);
-                // Four standard deviations of 400 tries, and what small sets differ from the law.
+                // Four standard deviations of 400 tries, plus the deviation of small sets from the law.
                 let expected = simhash_recall(told, 64, 3);
                 assert!(
                     (share - expected).abs() < 0.1,

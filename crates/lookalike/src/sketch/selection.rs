@@ -1,10 +1,10 @@
-//! Sketches that keep some of the features (Manku et al. 2007, section 5.4), by rules that look at the features alone, so that
-//! documents which share text share selected features.
+//! Sketches that keep some of the features (Manku et al. 2007, section 5.4). The rules look at the features alone, so documents that share text share
+//! selected features.
 
-/// Broder's mod-p shingles: the features that are zero modulo p, ascending and distinct.
+/// Selects Broder's mod-p shingles: the features that are zero modulo p, ascending and distinct.
 ///
-/// On average one in p is kept; a text of few features may keep none, and is then found by
-/// nothing. Two sets of resemblance J keep sets whose resemblance is J in expectation.
+/// On average one in p is kept. A text of few features may keep none, and is then never found. Two sets of resemblance J keep sets whose resemblance
+/// is J in expectation.
 ///
 /// ```
 /// assert_eq!(lookalike::sketch::mod_p(&[3, 8, 12, 13], 4), [8, 12]);
@@ -18,12 +18,11 @@ pub fn mod_p(set: &[u64], modulus: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003): the least feature of each window of
-/// `window` in a row, the rightmost of equal ones; distinct and ascending.
+/// Selects features by winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003): the smallest of each `window` consecutive features, the rightmost of
+/// equal ones. Returns them distinct and ascending.
 ///
-/// The guarantee: two texts with `window` features in a row in common share a selected one, that
-/// is every match of window + w - 1 words is found where features are shingles of w words. A text
-/// of fewer features than a window has its least one. Expected density 2 / (window + 1).
+/// Two texts are guaranteed to share a selected feature if they have `window` consecutive features in common; if features are shingles of w words,
+/// every match of window + w - 1 words is found. A text of fewer features than a window selects its smallest. Expected density 2 / (window + 1).
 ///
 /// ```
 /// use lookalike::sketch::winnow;
@@ -35,10 +34,10 @@ pub fn mod_p(set: &[u64], modulus: u64) -> Vec<u64> {
 pub fn winnow(in_order: &[u64], window: usize) -> Vec<u64> {
     let window = window.max(1);
     let mut kept = Vec::new();
-    // Ascending candidates for the minimum: positions of features that are below all after them.
+    // Candidates for the minimum, in order: the positions of features that are smaller than all after them.
     let mut candidates = std::collections::VecDeque::new();
     for (at, &feature) in in_order.iter().enumerate() {
-        // Each position enters once and leaves once: linear, whatever the window.
+        // Each position enters once and leaves once, so the time is linear, whatever the window.
         while candidates
             .back()
             .is_some_and(|&back: &usize| in_order[back] >= feature)
@@ -46,14 +45,14 @@ pub fn winnow(in_order: &[u64], window: usize) -> Vec<u64> {
             candidates.pop_back();
         }
         candidates.push_back(at);
-        // The least of a window that has moved beyond it is none any more.
+        // The front leaves when the window has moved past it.
         if candidates
             .front()
             .is_some_and(|&front| front + window <= at)
         {
             candidates.pop_front();
         }
-        // A text that is shorter than a window counts as one.
+        // A text shorter than a window counts as one window.
         let complete = at + 1 >= window || at + 1 == in_order.len();
         let least = candidates.front().filter(|_| complete);
         kept.extend(least.map(|&front| in_order[front]));

@@ -1,4 +1,4 @@
-//! Signatures of min-hash, and super-shingles of them.
+//! Min-hash signatures, and super-shingles made from them.
 
 use thiserror::Error;
 
@@ -17,13 +17,13 @@ use crate::hash::xxh3_values;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Signature(Box<[u32]>);
 
-/// A signature that is too short, or of another length than the one it is compared with.
+/// Error for a signature that is too short, or whose length differs from the one that it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the signature must have {expected} minima, but has {found}")]
 pub struct LengthMismatch {
-    /// Minima that are needed.
+    /// Number of minima that are needed.
     pub expected: usize,
-    /// Minima there are.
+    /// Number of minima that the signature has.
     pub found: usize,
 }
 
@@ -34,17 +34,16 @@ impl From<Vec<u32>> for Signature {
 }
 
 impl Signature {
-    /// The minima.
+    /// Returns the minima.
     #[must_use]
     pub fn values(&self) -> &[u32] {
         &self.0
     }
 
-    /// Share of the places in which the two agree, an estimate of the resemblance in [0, 1];
-    /// 0 for two empty signatures.
+    /// Returns the share of the places in which the two agree, an estimate of the resemblance, in [0, 1]; 0 for two empty signatures.
     ///
     /// # Errors
-    /// [`LengthMismatch`] when the lengths differ.
+    /// Returns [`LengthMismatch`] if the lengths differ.
     pub fn agreement(&self, other: &Self) -> Result<f64, LengthMismatch> {
         if self.0.len() != other.0.len() {
             return Err(LengthMismatch {
@@ -56,17 +55,17 @@ impl Signature {
         Ok(agreeing as f64 / self.0.len().max(1) as f64)
     }
 
-    /// The super-shingles of the first `groups * rows` minima (Vassilvitskii 2007): group g is XXH3-64 with seed g
-    /// of the little-endian bytes of its `rows` minima.
+    /// Computes the super-shingles of the first `groups * rows` minima (Vassilvitskii 2007): group g is hashed to the XXH3-64, with seed g, of the
+    /// little-endian bytes of its `rows` minima.
     ///
     /// # Errors
-    /// [`LengthMismatch`] when there are fewer minima than that.
+    /// Returns [`LengthMismatch`] if there are fewer minima than that.
     pub fn super_shingles(
         &self,
         groups: usize,
         rows: usize,
     ) -> Result<SuperShingles, LengthMismatch> {
-        // A product that is too large must not wrap to one that fits.
+        // Saturate: a product that is too large must not wrap to one that fits.
         let expected = groups.saturating_mul(rows);
         if self.0.len() < expected {
             return Err(LengthMismatch {
@@ -81,8 +80,8 @@ impl Signature {
 
 /// Hashes of groups of minima (Vassilvitskii 2007): near-duplicates agree on some of them.
 ///
-/// Two documents of resemblance J agree on a group of r minima with probability J^r. The source
-/// takes 6 groups of 14 and calls two pages near-duplicates when 2 or more groups agree.
+/// Two documents of resemblance J agree on a group of r minima with probability J^r. The paper uses 6 groups of 14 and calls two pages
+/// near-duplicates if at least 2 groups agree.
 ///
 /// ```
 /// use lookalike::Signature;
@@ -96,13 +95,13 @@ impl Signature {
 pub struct SuperShingles(Box<[u64]>);
 
 impl SuperShingles {
-    /// One hash a group.
+    /// Returns the hash of each group.
     #[must_use]
     pub fn values(&self) -> &[u64] {
         &self.0
     }
 
-    /// Number of groups that agree; groups that only one side has do not.
+    /// Returns the number of groups that agree; a group that only one side has does not.
     #[must_use]
     pub fn agreeing(&self, other: &Self) -> usize {
         self.0.iter().zip(&other.0).filter(|(a, b)| a == b).count()

@@ -23,7 +23,7 @@ use crate::kernel::simhash;
 pub struct Fingerprint(pub u64);
 
 impl Fingerprint {
-    /// Number of bits that differ, 0 to 64.
+    /// Returns the number of bits that differ, 0 to 64.
     #[must_use]
     pub const fn distance(self, other: Self) -> u32 {
         (self.0 ^ other.0).count_ones()
@@ -42,7 +42,7 @@ impl fmt::LowerHex for Fingerprint {
     }
 }
 
-/// A text that is no fingerprint.
+/// Error for a text that is not a fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{found:?} is not a fingerprint: use 16 hexadecimal digits")]
 pub struct ParseFingerprintError {
@@ -54,7 +54,7 @@ impl FromStr for Fingerprint {
     type Err = ParseFingerprintError;
 
     fn from_str(text: &str) -> Result<Self, ParseFingerprintError> {
-        // `from_str_radix` takes a sign as well.
+        // `from_str_radix` also accepts a sign.
         let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u64::from_str_radix(text, 16) {
             Ok(value) if digits => Ok(Self(value)),
@@ -65,8 +65,8 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// The simhash (Manku et al. 2007, section 2): add the weight where the feature's bit is 1, subtract it where it is 0, keep
-/// the signs. A bit of the fingerprint is 1 if and only if its sum is above zero; a tie gives 0.
+/// Simhash (Manku et al. 2007, section 2): for each bit, the weights of the features with a 1 there are added, those of the features with a 0
+/// subtracted, and the sign of the sum is kept. A bit of the fingerprint is 1 if and only if its sum is above zero; a tie gives 0.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme, Simhash};
@@ -84,8 +84,8 @@ impl FromStr for Fingerprint {
 pub struct Simhash;
 
 impl Simhash {
-    /// The fingerprint of features that each weigh 1; one that is listed twice weighs 2. `None`
-    /// when there are no features: an empty text has no fingerprint. Linear time, any order.
+    /// Computes the fingerprint of features that each weigh 1; one that is listed twice weighs 2. `None` if there are no features: an empty text has
+    /// no fingerprint. Linear time, any order.
     ///
     /// ```
     /// use lookalike::{Fingerprint, Simhash};
@@ -97,8 +97,8 @@ impl Simhash {
         (!features.is_empty()).then(|| Fingerprint(simhash::majority(features)))
     }
 
-    /// The fingerprint of features with weights, which may be negative. `None` when there are no
-    /// features. Sums are exact up to 2^32 features.
+    /// Computes the fingerprint of features with weights, which may be negative. `None` if there are no features. Sums are exact for up to 2^32
+    /// features.
     #[must_use]
     pub fn weighted(features: &[(u64, i32)]) -> Option<Fingerprint> {
         (!features.is_empty()).then(|| Fingerprint(simhash::weighted(features)))

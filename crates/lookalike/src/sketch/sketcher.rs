@@ -1,8 +1,7 @@
-//! All sketches behind one type: what a scheme makes of a document's features, how alike two such
-//! sketches are, and by which keys documents find each other.
+//! All sketches behind one type: the sketch that a scheme makes from a document's features, the similarity of two such sketches, and the keys by
+//! which documents find each other.
 //!
-//! The jobs over collections take their keys from here, and the evaluation its scores, so that
-//! what is measured is what runs.
+//! The jobs over collections take their keys from here, and the evaluation its scores, so that the code that is measured is the code that runs.
 
 use std::sync::Arc;
 
@@ -17,25 +16,25 @@ use crate::sketch::{
 };
 use crate::terms::{Terms, TermsMismatch};
 
-/// Reason why a scheme has no sketcher.
+/// Error for a scheme that has no sketcher.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SketcherError {
     /// The sketch or the weight needs a table of terms, and none was given.
     #[error("{needs} needs a table of terms")]
     NoTerms {
-        /// Option that needs it.
+        /// The option that needs it.
         needs: String,
     },
-    /// The sketch has parameters that mean nothing.
+    /// The sketch has invalid parameters.
     #[error(transparent)]
     Sketch(#[from] ParseOptionError),
-    /// The table that was given is another one.
+    /// The table that was given is a different one.
     #[error(transparent)]
     Terms(#[from] TermsMismatch),
 }
 
-/// Makes the sketches of one scheme.
+/// Computes the sketches of one scheme.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme, Sketcher};
@@ -83,21 +82,21 @@ enum SketcherKind {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SketchValue {
-    /// The distinct features themselves, or those that were selected; ascending.
+    /// The distinct features themselves, or a selection of them; ascending.
     Set(Box<[u64]>),
-    /// A simhash, and its number of bits.
+    /// A simhash and its number of bits.
     Bits(WideFingerprint, u32),
-    /// Places that agree or not: minima, low bits of minima.
+    /// Values that agree or differ place by place: minima, or low bits of minima.
     Signature(Box<[u32]>),
-    /// Hashes of parts, of which each agrees or not; a part may be empty.
+    /// Hashes of parts, each of which agrees or differs; `None` for an empty part.
     Hashes(Box<[Option<u64>]>),
 }
 
 impl Sketcher {
-    /// The sketcher of `scheme`.
+    /// Creates the sketcher of `scheme`.
     ///
     /// # Errors
-    /// [`SketcherError`] when the sketch has parameters that mean nothing, or needs a table of terms other than the one given.
+    /// Returns [`SketcherError`] if the sketch has invalid parameters, or needs a table of terms other than the one given.
     pub fn new(scheme: &Scheme, terms: Option<&Arc<Terms>>) -> Result<Self, SketcherError> {
         scheme.sketch.check()?;
         let seed = scheme.seed;
@@ -126,7 +125,7 @@ impl Sketcher {
                 let terms = terms.ok_or_else(|| SketcherError::NoTerms {
                     needs: format!("the sketch {}", scheme.sketch),
                 })?;
-                // Counts of other features would prune the lexicons at random.
+                // Counts of other features would prune the lexicons arbitrarily.
                 terms.ensure_fits(scheme)?;
                 let lexicons = lexicons.into();
                 SketcherKind::IMatch(IMatch { lexicons }, Arc::clone(terms))
@@ -136,7 +135,7 @@ impl Sketcher {
         Ok(Self { kind })
     }
 
-    /// The sketch of a document; `None` when it has no features, or none that the sketch looks at.
+    /// Computes the sketch of a document; `None` if it has no features, or none that the sketch uses.
     #[must_use]
     pub fn sketch(&self, features: &Features<'_>) -> Option<SketchValue> {
         let set = features.set;
@@ -162,7 +161,7 @@ impl Sketcher {
             SketcherKind::SuperShingle(minhash, groups, rows) => {
                 let shingles = minhash
                     .signature(set)?
-                    // Never too short: there are groups times rows functions.
+                    // Never too short, because there are groups times rows functions.
                     .super_shingles(*groups, *rows)
                     .ok()?;
                 SketchValue::Hashes(shingles.values().iter().copied().map(Some).collect())
@@ -191,7 +190,7 @@ impl SketchValue {
         }
     }
 
-    /// Memory of the sketch beside the value itself, in bytes.
+    /// Returns the memory of the sketch in addition to the value itself, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         match self {
@@ -202,14 +201,13 @@ impl SketchValue {
         }
     }
 
-    /// Similarity of two sketches of one scheme, in the sketch's own measure, larger being more
-    /// alike: the resemblance of sets, the number of equal bits, the share of equal places, the
-    /// number of equal hashes; 0 for sketches of different kinds or lengths.
+    /// Computes the similarity of two sketches of one scheme in the sketch's own measure, where larger means more similar: the resemblance of sets,
+    /// the number of equal bits, the share of equal places, the number of equal hashes; 0 for sketches of different kinds or lengths.
     #[must_use]
     pub fn score(&self, other: &Self) -> f64 {
         match (self, other) {
             (Self::Set(a), Self::Set(b)) => crate::resemblance::resemblance(a, b),
-            // Equal bits, not the distance, so that a larger score is more alike for every sketch.
+            // Equal bits instead of the distance, so that a larger score means more similar for every sketch.
             (Self::Bits(a, bits), Self::Bits(b, others)) if bits == others => {
                 f64::from(bits.saturating_sub(a.distance(*b)))
             }
@@ -225,9 +223,8 @@ impl SketchValue {
         }
     }
 
-    /// Keys such that candidates share some: those of the bands of places, one for each hash with
-    /// its position, one for each feature of a set. Bits have none: an index over Hamming
-    /// distances finds them.
+    /// Returns keys of which candidates share at least one: those of the bands of places, one for each hash with its position, one for each feature
+    /// of a set. Bits have none: an index over Hamming distances finds them.
     #[must_use]
     pub fn keys(&self, banding: Option<&Banding>) -> Vec<u64> {
         match self {
@@ -242,7 +239,7 @@ impl SketchValue {
             },
             Self::Hashes(hashes) => {
                 let key = |(column, hash): (usize, &Option<u64>)| {
-                    // With the column, since equal hashes count in the same column only.
+                    // Include the column, because equal hashes only count in the same column.
                     hash.map(|hash| avalanche(hash ^ avalanche(column as u64 + 1)))
                 };
                 hashes.iter().enumerate().filter_map(key).collect()

@@ -1,4 +1,4 @@
-//! Charikar's hash of 32 and 128 bits, and the simhash of weighted features whatever their weights.
+//! Charikar's hash of 32 and 128 bits, and the simhash of features with any weights.
 
 use crate::feature::Features;
 use crate::hash::{GOLDEN, avalanche};
@@ -19,21 +19,20 @@ use crate::sketch::{Fingerprint, Simhash};
 pub struct WideFingerprint(pub u128);
 
 impl WideFingerprint {
-    /// Number of bits that differ.
+    /// Returns the number of bits that differ.
     #[must_use]
     pub const fn distance(self, other: Self) -> u32 {
         (self.0 ^ other.0).count_ones()
     }
 }
 
-/// The second 64 bits that a feature votes with in a simhash of 128.
+/// Returns the second 64 bits that a feature votes with in a simhash of 128.
 fn second(feature: u64) -> u64 {
     avalanche(feature ^ GOLDEN)
 }
 
 impl Simhash {
-    /// The 64-bit fingerprint of features that weigh what their scheme says; `None` when there are
-    /// none.
+    /// Computes the 64-bit fingerprint of features with the weights of their scheme; `None` if there are none.
     #[must_use]
     pub fn of(features: &Features<'_>) -> Option<Fingerprint> {
         if features.weights.is_empty() {
@@ -43,12 +42,11 @@ impl Simhash {
         }
     }
 
-    /// The fingerprint of 32, 64 or 128 bits. The low 64 bits are those of [`Simhash::of`], the
-    /// high ones its fingerprint of the features `avalanche(f ^ 0x9E3779B97F4A7C15)`; the
-    /// narrower is the low part of the wider.
+    /// Computes the fingerprint of 32, 64 or 128 bits. The low 64 bits are those of [`Simhash::of`], the high ones are the fingerprint of the
+    /// features `avalanche(f ^ 0x9E3779B97F4A7C15)`. A narrower fingerprint is the low part of a wider one.
     ///
     /// # Panics
-    /// If `bits` is none of the three.
+    /// Panics if `bits` is not 32, 64 or 128.
     #[must_use]
     pub fn wide(features: &Features<'_>, bits: u32) -> Option<WideFingerprint> {
         let low = u128::from(Self::of(features)?.0);

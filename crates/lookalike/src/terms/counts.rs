@@ -1,18 +1,17 @@
-//! Counting the documents of features, in batches that are sorted and merged.
+//! Counting of the documents that have each feature, in batches that are sorted and merged.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use super::Terms;
 use crate::scheme::{Scheme, SchemeMismatch};
 
-/// Features that are collected before they are sorted and added to the counts, at most.
+/// Maximum number of features that are collected before they are sorted and added to the counts.
 const BATCH: usize = 1 << 22;
 
-/// Counts in how many documents each feature occurs.
+/// Counter of the documents in which each feature occurs.
 ///
-/// Memory: 16 bytes for each distinct feature, and twice that while a batch is merged, besides
-/// 32 MB for the batch, or what [`TermCounts::set_batch`] says. Time: a sort of all features and
-/// a merge a batch. The order of the documents changes nothing.
+/// Memory: 16 bytes for each distinct feature, twice that while a batch is merged, and 32 MB for the batch unless [`TermCounts::set_batch`] sets
+/// another size. Time: a sort of all features, and one merge for each batch. The order of the documents does not matter.
 ///
 /// ```
 /// use lookalike::{Scheme, TermCounts};
@@ -26,11 +25,11 @@ const BATCH: usize = 1 << 22;
 pub struct TermCounts {
     pub(super) scheme: Scheme,
     pub(super) documents: u64,
-    /// Features of all documents, each as often as documents have it.
+    /// Features of all documents, each counted once for every document that has it.
     pub(super) occurrences: u64,
-    /// True if features of one document are kept as well.
+    /// True if features of one document are also kept.
     pub(super) singles: bool,
-    /// Features after which a batch is merged.
+    /// Number of features after which a batch is merged.
     batch_features: usize,
     batch: Vec<u64>,
     /// Features, ascending, with the number of their documents.
@@ -38,7 +37,7 @@ pub struct TermCounts {
 }
 
 impl TermCounts {
-    /// Counts of no documents, for the features of `scheme`, whose weight and sketch do not matter.
+    /// Creates counts of no documents, for the features of `scheme`, whose weight and sketch do not matter.
     #[must_use]
     pub fn new(scheme: &Scheme) -> Self {
         Self {
@@ -52,8 +51,8 @@ impl TermCounts {
         }
     }
 
-    /// Keeps features of one document too, in files and in tables that are merged. Without them a
-    /// feature that one document of each of two tables has counts once, and with them twice.
+    /// Keeps features of one document, too, in files and for merging. Without them a feature that occurs in one document on each of two sides counts
+    /// as one after a merge; with them it counts as two.
     #[must_use]
     pub fn with_singles(self) -> Self {
         Self {
@@ -62,29 +61,27 @@ impl TermCounts {
         }
     }
 
-    /// Merges whenever so many features are collected, 4 million at most: fewer take less memory
-    /// and more time.
+    /// Sets the number of features after which a batch is merged, at most 4 million: fewer take less memory and more time.
     pub fn set_batch(&mut self, features: usize) {
         self.batch_features = features.min(BATCH);
     }
 
-    /// Counts one document: its distinct features. One without features counts too.
+    /// Counts one document, given its distinct features. A document without features also counts.
     pub fn add(&mut self, set: &[u64]) {
         self.documents += 1;
-        // Of all features, also of those that are forgotten: `drift` needs what the listed ones leave.
+        // Count all features, even those that are forgotten: `drift` computes the number of unlisted ones from this.
         self.occurrences += set.len() as u64;
         self.batch.extend_from_slice(set);
-        // A merge reads all counts: once a batch, not once a document.
+        // A merge reads all counts, so it is done once per batch instead of once per document.
         if self.batch.len() >= self.batch_features {
             self.merge_batch();
         }
     }
 
-    /// Adds the counts of other documents. Linear time. Features of one document stay kept if both
-    /// sides keep them.
+    /// Adds the counts of other documents. Linear time. Features of one document are only kept if both sides keep them.
     ///
     /// # Errors
-    /// [`SchemeMismatch`] when the other counts are of other features.
+    /// Returns [`SchemeMismatch`] if the other counts are of other features.
     pub fn merge(&mut self, mut other: Self) -> Result<(), SchemeMismatch> {
         self.scheme.ensure_same(&other.scheme)?;
         self.merge_batch();
@@ -93,34 +90,34 @@ impl TermCounts {
         self.counts = merged(&self.counts, other.counts.into_iter(), most);
         self.documents = self.documents.saturating_add(other.documents);
         self.occurrences = self.occurrences.saturating_add(other.occurrences);
-        // Where one side has forgotten its single features, the others would count too little.
+        // A side that has forgotten its single features would make these features count too little.
         self.singles &= other.singles;
         Ok(())
     }
 
-    /// Multiplies all counts by `factor`, above 0 and at most 1, and rounds them, those of documents and occurrences down; what falls to zero is dropped. Documents that are added
-    /// later count in full, so old ones fade.
+    /// Multiplies all counts by `factor`, which is above 0 and at most 1. The numbers of documents and occurrences are rounded down, and features
+    /// whose count falls to zero are dropped. Documents that are added later count in full, so old ones fade.
     ///
-    /// The count of a feature is rounded up in as many cases of a hundred as its fraction has hundredths, by a hash of the feature and of all counts: to
-    /// the nearest number, 5 times 0.9 would be 5 for ever. The same counts always become the same.
+    /// The count of a feature is rounded up with a probability equal to its fraction, by a hash of the feature and of all counts: rounded to the
+    /// nearest number, 5 times 0.9 would stay 5 for ever. Equal counts always give equal results.
     pub fn decay(&mut self, factor: f64) {
         self.merge_batch();
         let seed = self.digest();
-        // Both become less each time, and with them the hash another one.
+        // Both get smaller each time, so the hash changes with them.
         let scaled = |sum: u64| (sum as f64 * factor) as u64;
         self.documents = scaled(self.documents);
         self.occurrences = scaled(self.occurrences);
         let most = u32::try_from(self.documents).unwrap_or(u32::MAX);
         for (feature, count) in &mut self.counts {
             let mixed = xxh3_64_with_seed(&feature.to_le_bytes(), seed);
-            // 53 bits: a number from 0 up to, but not including, 1.
+            // 53 bits give a number from 0 up to, but not including, 1.
             let chance = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
             *count = ((f64::from(*count) * factor + chance) as u32).min(most);
         }
         self.counts.retain(|entry| entry.1 > 0);
     }
 
-    /// A number that is another one after each change of the counts.
+    /// Returns a number that changes with every change of the counts.
     fn digest(&self) -> u64 {
         let mut hasher = Xxh3::new();
         hasher.update(&self.documents.to_le_bytes());
@@ -132,9 +129,8 @@ impl TermCounts {
         hasher.digest()
     }
 
-    /// Takes the counts of all features out, in ascending order of the features, to be merged elsewhere:
-    /// where memory cannot hold them. The number of documents stays. [`TermCounts::restore`] puts them
-    /// back.
+    /// Takes out the counts of all features, ascending by feature, so that they can be merged elsewhere when memory cannot hold them. The number of
+    /// documents stays. [`TermCounts::restore`] puts them back.
     ///
     /// ```
     /// use lookalike::{Scheme, TermCounts};
@@ -152,10 +148,10 @@ impl TermCounts {
         std::mem::take(&mut self.counts)
     }
 
-    /// Puts counts in the place of those that are there.
+    /// Replaces the counts.
     ///
     /// # Panics
-    /// If their features do not ascend.
+    /// Panics if their features are not ascending.
     pub fn restore(&mut self, counts: Vec<(u64, u32)>) {
         let ascend = |a: &(u64, u32), b: &(u64, u32)| a.0 < b.0;
         assert!(counts.is_sorted_by(ascend), "features ascend");
@@ -163,57 +159,57 @@ impl TermCounts {
         self.counts = counts;
     }
 
-    /// The scheme whose features are counted, without weight and sketch.
+    /// Returns the scheme whose features are counted, without weight and sketch.
     #[must_use]
     pub fn scheme(&self) -> &Scheme {
         &self.scheme
     }
 
-    /// Documents that were counted.
+    /// Returns the number of documents that were counted.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// True if features of one document are kept.
+    /// Returns true if features of one document are kept.
     #[must_use]
     pub fn keeps_singles(&self) -> bool {
         self.singles
     }
 
-    /// Bytes in use for the counts.
+    /// Returns the bytes in use for the counts.
     #[must_use]
     pub fn memory(&self) -> u64 {
         ((self.counts.capacity() * 16) + self.batch.capacity() * 8) as u64
     }
 
-    /// Most bytes in use until so many more features, those of several documents as often as these
-    /// have them, are merged into the counts.
+    /// Returns the maximum bytes in use until `features` more features are merged into the counts. A feature of several documents counts once for
+    /// each.
     #[must_use]
     pub fn memory_with(&self, features: usize) -> u64 {
         let batch = self.batch.len() + features;
-        // The list that was, the one that both become, and a batch that may have room for twice as many.
+        // The old list, the list that results from the merge, and a batch that may have room for twice as many.
         let lists = self.counts.capacity() + self.counts.len() + batch;
         ((lists * 16) + batch.max(self.batch.capacity()) * 16) as u64
     }
 
-    /// Most bytes in use for the table of these counts and its file, the counts included.
+    /// Returns the maximum bytes in use for the table of these counts and its file, including the counts.
     #[must_use]
     pub fn memory_of_table(&mut self) -> u64 {
         self.merge_batch();
         let frequent = self.counts.iter().filter(|count| count.1 > 1).count();
         let others = if self.singles { self.counts.len() } else { 0 };
-        // 12 bytes each in the table, in its file, and in the part of that which lists all.
+        // 12 bytes each in the table, in its file, and in the part of the file that lists all features.
         self.memory() + (frequent * 24 + others * 12) as u64
     }
 
-    /// Number of distinct features, at most: one that was met again since the last merge counts twice.
+    /// Returns an upper bound of the number of distinct features: one that occurred again since the last merge counts twice.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.counts.len() + self.batch.len()
     }
 
-    /// The table of these counts.
+    /// Builds the table of these counts.
     #[must_use]
     pub fn terms(&mut self) -> Terms {
         self.merge_batch();
@@ -223,7 +219,7 @@ impl TermCounts {
         Terms::new(self.scheme, self.documents, features, counts)
     }
 
-    /// Counts everything that was added, and forgets features of one document unless they are kept.
+    /// Merges everything that was added, and forgets features of one document unless they are kept.
     pub(super) fn settle(&mut self) {
         self.merge_batch();
         if !self.singles {
@@ -246,17 +242,17 @@ impl TermCounts {
     }
 }
 
-/// Two ascending lists of counts as one, of `most` features at most.
+/// Merges two ascending lists of counts into one, of at most `most` features.
 fn merged(
     old: &[(u64, u32)],
     new: impl Iterator<Item = (u64, u32)>,
     most: usize,
 ) -> Vec<(u64, u32)> {
-    // At once: a list that grows beyond its room is in memory twice, beside the old one.
+    // Allocate all at once: a list that grows is in memory twice while it moves, in addition to the old one.
     let mut all = Vec::with_capacity(most);
     let mut old = old.iter().copied().peekable();
     for (feature, count) in new {
-        // Both ascend: one pass over each.
+        // Both ascend, so one pass over each is enough.
         while let Some(before) = old.next_if(|entry| entry.0 < feature) {
             all.push(before);
         }

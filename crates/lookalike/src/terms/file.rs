@@ -11,43 +11,42 @@ use crate::scheme::{ParseSchemeError, Scheme};
 /// First bytes of every table; the last one is the version.
 const MAGIC: &[u8; 8] = b"LKTERM\0\x01";
 
-/// Reason why bytes are no table of terms.
+/// Error for bytes that are not a table of terms.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TermsFileError {
-    /// They begin otherwise.
+    /// The bytes begin differently.
     #[error("not a table of terms: make one with `lookalike terms INPUT -o FILE`")]
     Magic,
-    /// They are of a later version.
+    /// The bytes are of a later version.
     #[error(
         "the table of terms has version {found}, and this build reads version 1: use a later build"
     )]
     Version {
-        /// The version that stands there.
+        /// The version found.
         found: u8,
     },
-    /// Bytes are missing or too many.
+    /// Bytes are missing, or there are too many.
     #[error("the table of terms is truncated or too long: make it again")]
     Length,
     /// The bytes are not those that were written.
     #[error("the table of terms is damaged, its checksum differs: make it again")]
     Checksum,
-    /// The scheme in it means nothing to this build.
+    /// The scheme in the table is invalid in this build.
     #[error("the table of terms was made under another scheme: {0}")]
     Scheme(#[from] ParseSchemeError),
 }
 
 impl GrowingTerms {
-    /// The table as bytes, little-endian: magic and version (8), length of the scheme's text (4),
-    /// the text, documents (8), features (8), the features ascending (8 each), their counts (4
-    /// each), XXH3-64 of all before (8), which is the table's id. Then the counts that go on: documents (8), occurrences
-    /// (8), 1 if features of one document are listed (1), 0 if the counts are those of the table (1), else 1, and then features, features and counts as above. At the end
-    /// XXH3-64 of everything before (8).
+    /// Returns the table as bytes, little-endian: magic and version (8), length of the scheme's text (4), the text, documents (8), features (8), the
+    /// features ascending (8 each), their counts (4 each), and XXH3-64 of everything before (8), which is the table's id. Then the growing counts
+    /// follow: documents (8), occurrences (8), 1 if features of one document are listed, else 0 (1), and 0 if the counts are those of the table (1);
+    /// otherwise 1 and then the number of features, features and counts as above. XXH3-64 of everything before (8) is at the end.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { terms, counts } = self;
         let mut bytes = terms.front(counts.documents, counts.occurrences, counts.singles);
-        // Where nothing was counted behind the table, its lists would stand there twice.
+        // If nothing was counted after the table was made, its lists would be stored twice.
         let own = !terms.has_counts(&counts.counts);
         bytes.push(own.into());
         if own {
@@ -61,10 +60,10 @@ impl GrowingTerms {
         sealed(bytes)
     }
 
-    /// The table of these bytes. `key` is the secret key of the token hash, where it has one.
+    /// Parses the table from its bytes. `key` is the secret key of the token hash, if it has one.
     ///
     /// # Errors
-    /// [`TermsFileError`]; nothing is read from damaged bytes.
+    /// Returns [`TermsFileError`] if the bytes are not an intact table; nothing is read from damaged bytes.
     pub fn from_bytes(bytes: &[u8], key: Option<SipKey>) -> Result<Self, TermsFileError> {
         let (terms, mut reader) = parse_terms(bytes, key)?;
         let (documents, occurrences) = (reader.number::<8>()?, reader.number::<8>()?);
@@ -88,16 +87,15 @@ impl GrowingTerms {
 }
 
 impl Terms {
-    /// The table that a scheme names, of the bytes of [`GrowingTerms::to_bytes`]. `key` is the secret key of the token hash,
-    /// where it has one.
+    /// Parses the table that a scheme names from the bytes of [`GrowingTerms::to_bytes`]. `key` is the secret key of the token hash, if it has one.
     ///
     /// # Errors
-    /// [`TermsFileError`]; nothing is read from damaged bytes.
+    /// Returns [`TermsFileError`] if the bytes are not an intact table; nothing is read from damaged bytes.
     pub fn from_bytes(bytes: &[u8], key: Option<SipKey>) -> Result<Self, TermsFileError> {
         Ok(parse_terms(bytes, key)?.0)
     }
 
-    /// The bytes of a [`GrowingTerms`] with this table, behind which nothing was counted.
+    /// Returns the bytes of a [`GrowingTerms`] with this table, after which nothing was counted.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let occurrences = self.counts.iter().map(|&count| u64::from(count)).sum();
@@ -106,7 +104,7 @@ impl Terms {
         sealed(bytes)
     }
 
-    /// The bytes up to the counts that go on.
+    /// Returns the bytes before the growing counts' lists.
     fn front(&self, documents: u64, occurrences: u64, singles: bool) -> Vec<u8> {
         let mut bytes = self.body();
         bytes.extend(self.id.0.to_le_bytes());
@@ -120,7 +118,7 @@ impl Terms {
         TermsId(xxh3_64(&self.body(), 0))
     }
 
-    /// True if these are the features and counts of the table.
+    /// Returns true if these are the features and counts of the table.
     fn has_counts(&self, counts: &[(u64, u32)]) -> bool {
         let own = self
             .features
@@ -145,7 +143,7 @@ impl Terms {
     }
 }
 
-/// The bytes with their checksum behind them.
+/// Appends the checksum of the bytes to them.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.extend(xxh3_64(&bytes, 0).to_le_bytes());
     bytes
@@ -163,7 +161,7 @@ fn extend_lists(
     bytes.extend(counts.flat_map(u32::to_le_bytes));
 }
 
-/// The table at the front of a file, and what follows it. The checksum of everything is checked first.
+/// Parses the table at the front of a file, and returns it with a reader of the rest. Verifies the checksum of the whole file first.
 fn parse_terms(
     bytes: &[u8],
     key: Option<SipKey>,
@@ -183,7 +181,7 @@ fn parse_terms(
     let (features, counts) = reader.lists()?;
     let front = all.len() - reader.0.len();
     let id = TermsId(reader.number::<8>()?);
-    // The id is a check of the table alone, whatever was counted behind it.
+    // The id covers the table alone, whatever was counted after it.
     if id != TermsId(xxh3_64(&bytes[..front], 0)) {
         return Err(TermsFileError::Checksum);
     }
@@ -197,7 +195,7 @@ fn parse_terms(
     Ok((terms, reader))
 }
 
-/// Bytes after the magic.
+/// Returns the bytes after the magic.
 fn split_magic(bytes: &[u8]) -> Result<&[u8], TermsFileError> {
     let (magic, rest) = bytes
         .split_first_chunk::<8>()
@@ -227,10 +225,10 @@ impl<'a> TermsReader<'a> {
         Ok(taken)
     }
 
-    /// Features and their counts.
+    /// Reads features and their counts.
     fn lists(&mut self) -> Result<FeatureLists, TermsFileError> {
         let entries = self.number::<8>()?;
-        // Taken from what is there: a number that is too large reserves no memory.
+        // Slice the bytes that exist, so that a number that is too large allocates nothing.
         let features = self.take(entries.checked_mul(8).ok_or(TermsFileError::Length)?)?;
         let counts = self.take(entries * 4)?;
         let features = features.as_chunks().0.iter().copied();
@@ -241,7 +239,7 @@ impl<'a> TermsReader<'a> {
         ))
     }
 
-    /// A byte that is 0 or 1.
+    /// Reads a byte that is 0 or 1.
     fn flag(&mut self) -> Result<bool, TermsFileError> {
         match self.number::<1>()? {
             0 => Ok(false),

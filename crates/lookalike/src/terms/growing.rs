@@ -1,16 +1,15 @@
-//! Tables that follow a collection: counts go on, weights stay until they have moved by a tolerance.
+//! Tables that follow a collection: counting continues, while the weights stay until they have drifted by a tolerance.
 
 use super::{TermCounts, Terms, idf};
 
-/// Bits of the fingerprints by which drift is told.
+/// Width of the fingerprints in which drift is measured.
 const BITS: f64 = 64.0;
 
-/// A table of terms and the counts that go on behind it.
+/// A table of terms, and counts that continue to change.
 ///
-/// A scheme names the table, and the table does not change with each document: the counts do. So
-/// fingerprints of a collection that grew a little are of one scheme, and comparable. When the
-/// weights of the counts are too far from those in use, [`GrowingTerms::follow`] takes them over,
-/// and the table has a new id.
+/// A scheme names the table. Documents change the counts but not the table, so the fingerprints of a collection that grew a little belong to one
+/// scheme and are comparable. When the weights of the counts differ too much from those in use, [`GrowingTerms::follow`] adopts them, and the table
+/// gets a new id.
 ///
 /// ```
 /// use lookalike::{GrowingTerms, Scheme, TermCounts};
@@ -28,19 +27,19 @@ pub struct GrowingTerms {
     pub(super) counts: TermCounts,
 }
 
-/// Drift of the weights that [`GrowingTerms::follow`] found, and whether it took new ones.
+/// Drift of the weights found by [`GrowingTerms::follow`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct TermsDrift {
-    /// Bits of a 64-bit fingerprint that the weights of the counts would change: an upper estimate of the average over the
-    /// collection, under the weight `idf`.
+    /// Number of bits of a 64-bit fingerprint that the weights of the counts would change: an upper estimate of the average over the collection, for
+    /// the weight `idf`.
     pub bits: f64,
-    /// True if the table has taken the weights of the counts over, and with them a new id.
+    /// True if the table has adopted the weights of the counts, and with them a new id.
     pub renewed: bool,
 }
 
 impl GrowingTerms {
-    /// A table of these counts.
+    /// Creates a table of these counts, which continue to change.
     #[must_use]
     pub fn new(mut counts: TermCounts) -> Self {
         let terms = counts.terms();
@@ -48,38 +47,37 @@ impl GrowingTerms {
         Self { terms, counts }
     }
 
-    /// The table that schemes name.
+    /// Returns the table that schemes name.
     #[must_use]
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// The counts.
+    /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> &TermCounts {
         &self.counts
     }
 
-    /// Bytes in use for table and counts.
+    /// Returns the bytes in use for the table and the counts.
     #[must_use]
     pub fn memory(&self) -> u64 {
         self.counts.memory() + 12 * self.terms.len() as u64
     }
 
-    /// The table and the counts.
+    /// Returns the table and the counts.
     #[must_use]
     pub fn into_parts(self) -> (Terms, TermCounts) {
         (self.terms, self.counts)
     }
 
-    /// The counts, to add documents to, or other counts, or to let them decay. The table does not change
-    /// before [`GrowingTerms::follow`].
+    /// Returns the counts, to add documents or other counts, or to let them decay. The table does not change before [`GrowingTerms::follow`].
     pub fn counts_mut(&mut self) -> &mut TermCounts {
         &mut self.counts
     }
 
-    /// Takes over the weights of the counts if they are `tolerance` bits or more from those in use;
-    /// with 0 always, and where no documents gave those in use.
+    /// Adopts the weights of the counts if they differ from those in use by at least `tolerance` bits; always if `tolerance` is 0 or the table counts
+    /// no documents.
     pub fn follow(&mut self, tolerance: f64) -> TermsDrift {
         self.counts.settle();
         let bits = self.drift();
@@ -90,12 +88,11 @@ impl GrowingTerms {
         TermsDrift { bits, renewed }
     }
 
-    /// The drift in bits, by the angle between the two vectors of weights.
+    /// Computes the drift in bits from the angle between the two vectors of weights.
     ///
-    /// A bit of a simhash is the side of a random plane on which the vector of weights lies. Two
-    /// vectors at an angle θ are on different sides with probability θ / π (Charikar, STOC 2002).
-    /// The vectors are those of the whole collection: each feature as often as documents have it.
-    /// Since the angle is a concave function of the difference, documents move no more than that on average.
+    /// A bit of a simhash tells on which side of a random plane the vector of weights lies. Two vectors at an angle θ are on different sides with
+    /// probability θ / π (Charikar, STOC 2002). The vectors here are those of the whole collection: each feature counts once for every document that
+    /// has it. Since the angle is a concave function of the difference, documents move no more than that on average.
     fn drift(&self) -> f64 {
         let counts = &self.counts;
         let (mut dot, mut old_square, mut new_square) = (0.0, 0.0, 0.0);
@@ -107,12 +104,12 @@ impl GrowingTerms {
         };
         let mut others = counts.occurrences;
         for &(feature, count) in &counts.counts {
-            // A table whose counts have decayed may list more than it remembers as occurrences, by rounding.
+            // After decay, rounding can make the listed counts exceed the remembered occurrences.
             others = others.saturating_sub(count.into());
             let new = idf(counts.documents, count);
             add(count.into(), self.terms.idf(feature), new);
         }
-        // What the listed features leave of all occurrences are features of one document each.
+        // Occurrences that the listed features leave over are features of one document each.
         let unlisted = |documents| idf(documents, 1);
         add(
             others,
@@ -123,7 +120,7 @@ impl GrowingTerms {
         if norms == 0.0 {
             return 0.0;
         }
-        // Rounding may bring the cosine above 1, where there is no angle.
+        // Rounding may bring the cosine above 1, for which there is no angle.
         BITS * (dot / norms).min(1.0).acos() / std::f64::consts::PI
     }
 }

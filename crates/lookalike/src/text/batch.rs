@@ -1,11 +1,11 @@
-//! A batch of words: one buffer of bytes and where each word lies in it.
+//! A batch of words: one buffer of bytes, and the bounds of each word in it.
 //!
-//! What the segmenter fills and the token hash reads. The buffers are longer than what they hold,
-//! so that a kernel may read and write whole vectors at any word.
+//! The segmenter fills it and the token hash reads it. The buffers are longer than their contents, so that a kernel may read and write whole vectors
+//! at any word.
 
 use crate::kernel::tokenise::{Scan, WordBatchRoom};
 
-/// Bytes and bounds that may be touched behind the used part of the buffers.
+/// Number of bytes and of bounds after the used part of the buffers that a kernel may touch.
 const PADDING: usize = 64;
 
 /// Words as pairs of bounds (start, end) into one buffer.
@@ -27,12 +27,12 @@ impl WordBatch {
         self.used
     }
 
-    /// The buffer; at least 8 bytes can be read from the start of each word.
+    /// Returns the buffer; at least 8 bytes can be read from the start of each word.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Start and end of each word, one after another.
+    /// Returns the start and end of each word, one after another.
     pub(crate) fn bounds(&self) -> &[u32] {
         &self.bounds[..self.bounds_used]
     }
@@ -46,13 +46,13 @@ impl WordBatch {
             .map(move |&[start, end]| &text[start as usize..end as usize])
     }
 
-    /// Room for `len` more bytes.
+    /// Makes room for `len` more bytes.
     ///
     /// # Panics
-    /// If positions do not fit into 32 bits: batches are far smaller, but for a word of 4 GiB.
+    /// Panics if positions do not fit into 32 bits: batches are far smaller, except for a word of 4 GiB.
     pub(crate) fn room(&mut self, len: usize) -> WordBatchRoom<'_> {
         let bytes = self.used + len + PADDING;
-        // Never shrunk: behind what is used stand bytes of earlier texts, which kernels read and nobody keeps.
+        // Never shrunk: the bytes of earlier texts stay after the used part, where kernels read them but nothing keeps them.
         if self.bytes.len() < bytes {
             self.bytes.resize(bytes, 0);
         }
@@ -69,14 +69,13 @@ impl WordBatch {
         }
     }
 
-    /// Keeps the first `len` bytes of what `scan` wrote into the room, and the words in them;
-    /// of these, words of underscores alone are dropped if wished.
+    /// Keeps the first `len` bytes that `scan` wrote into the room, and the words in them; drops words of underscores alone if `drop_underscores` is
+    /// true.
     pub(crate) fn commit(&mut self, scan: Scan, len: usize, drop_underscores: bool) {
         let first = self.bounds_used;
         self.used += len;
         self.bounds_used += scan.bounds;
-        // The scan may have read into a piece that is given back: its words are not kept.
-        // From the end: words of the piece that is given back stand last.
+        // The scan may have read into a piece that is given back. Its words come last, so drop them from the end.
         while self.bounds_used > first && self.bounds[self.bounds_used - 2] as usize >= self.used {
             self.bounds_used -= 2;
         }
@@ -87,7 +86,7 @@ impl WordBatch {
 
     /// Drops the words from bound `first` on that consist of underscores.
     fn drop_underscores(&mut self, first: usize) {
-        // UAX #29 makes a segment of them, but a word has an alphanumeric character.
+        // UAX #29 makes a segment of underscores, but a word needs an alphanumeric character.
         let mut kept = first;
         for at in (first..self.bounds_used).step_by(2) {
             let (start, end) = (self.bounds[at], self.bounds[at + 1]);

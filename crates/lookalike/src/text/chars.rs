@@ -1,23 +1,23 @@
-//! The characters of a text as character shingles see them (point 4 of the definition in
-//! `super`): the pieces joined by one space, or the word characters alone.
+//! The characters of a text for character shingles (point 4 of the definition in `super`): those of the pieces joined by one space, or the word
+//! characters alone.
 
 use super::piece::is_word_char;
 use super::{CHUNK, Segmenter, first_piece, is_space, piece_start};
 use crate::scheme::Case;
 
-/// Bytes that can be read from any character on.
+/// Number of bytes that can be read from the start of any character.
 const PADDING: usize = 8;
 
-/// Code points in one buffer, and where each begins.
+/// Code points in one buffer, with the start of each.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CharBatch {
-    /// The characters, and [`PADDING`] bytes or more that mean nothing.
+    /// The characters, followed by at least [`PADDING`] unused bytes.
     bytes: Vec<u8>,
     used: usize,
     starts: Vec<u32>,
-    /// True if there was any piece so far.
+    /// True if there was a piece so far.
     begun: bool,
-    /// True if any character so far is not white space.
+    /// True if there was a character other than white space so far.
     pub(crate) has_ink: bool,
 }
 
@@ -29,12 +29,12 @@ impl CharBatch {
         self.has_ink = false;
     }
 
-    /// The characters in the buffer.
+    /// Returns the characters in the buffer.
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.used]).expect("whole characters were put in")
     }
 
-    /// Code points in the buffer.
+    /// Returns the number of code points in the buffer.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()
     }
@@ -48,17 +48,16 @@ impl CharBatch {
         self.has_ink |= !c.is_whitespace();
     }
 
-    /// Appends the characters of ASCII pieces, and a space before each but the very first.
+    /// Appends the characters of ASCII pieces, with a space before each piece but the very first.
     fn push_ascii(&mut self, text: &[u8], lower: bool) {
-        // Each space stands for white space that is dropped, but for the one in front of the first piece.
+        // Each space replaces white space that is dropped, except the one before the first piece of this call.
         self.make_room(text.len() + 1);
         let first = self.used;
         let (mut end, mut after_space) = (first, true);
         for &byte in text {
-            // A space is written before each byte, and kept where a later piece begins.
+            // A space is written before each byte, and kept only where a new piece begins.
             let space = is_space(&byte);
-            // Two writes and two additions a byte, and no branch: white space is as good as random at five
-            // letters a word.
+            // Two writes and two additions per byte, without a branch: words have about five letters, so white space is as good as random.
             self.bytes[end] = b' ';
             end += usize::from(after_space & !space & self.begun);
             self.bytes[end] = if lower {
@@ -83,13 +82,12 @@ impl CharBatch {
         }
     }
 
-    /// Writes start and end of each window of `width` characters to `bounds`; returns the bytes
-    /// that these count.
+    /// Writes the start and end of each window of `width` characters to `bounds`. Returns the bytes that they index.
     pub(crate) fn windows(&self, width: usize, bounds: &mut Vec<u32>) -> &[u8] {
         let windows = (self.len() + 1).saturating_sub(width);
         bounds.resize(2 * windows, 0);
         let (pairs, _) = bounds.as_chunks_mut::<2>();
-        // A window ends where the character behind it begins.
+        // A window ends where the character after it begins.
         let ends = self.starts.get(width..).unwrap_or_default();
         for (pair, (&start, &end)) in pairs.iter_mut().zip(self.starts.iter().zip(ends)) {
             *pair = [start, end];
@@ -117,8 +115,8 @@ impl CharBatch {
 }
 
 impl Segmenter {
-    /// Appends the characters of `text` to `batch`; `full` is called when some thousand have come
-    /// together, and must drop from them. It is not called at the end.
+    /// Appends the characters of `text` to `batch`. Calls `full` when some thousand characters have accumulated; it must drop some of them. It is not
+    /// called at the end.
     pub(crate) fn characters(
         &mut self,
         text: &str,
@@ -133,7 +131,7 @@ impl Segmenter {
         });
     }
 
-    /// Takes some pieces off `rest`, which is not empty; returns what is left.
+    /// Takes some pieces off `rest`, which is not empty, and returns the rest.
     fn take_characters<'a>(
         &mut self,
         rest: &'a str,
@@ -141,7 +139,7 @@ impl Segmenter {
         full: &mut impl FnMut(&mut CharBatch),
     ) -> &'a str {
         let ascii = ascii_pieces(rest);
-        // Word characters are chosen one by one, in ASCII as elsewhere.
+        // Word characters are chosen one by one, even in ASCII.
         if !self.rules.segmentation.is_word_chars() && !ascii.is_empty() {
             batch.push_ascii(ascii, self.rules.case == Case::Lower);
             hand_on(batch, full);
@@ -162,7 +160,7 @@ impl Segmenter {
     ) {
         let spaced = !self.rules.segmentation.is_word_chars();
         let folded = self.reader.fold(piece);
-        // A piece of ignorable characters alone is none, and has no space before it.
+        // A piece of only ignorable characters does not count, and has no space before it.
         if folded.is_empty() {
             return;
         }
@@ -177,8 +175,8 @@ impl Segmenter {
     }
 }
 
-/// The ASCII pieces at the front of `text`, up to white space, the end, or what fits a batch;
-/// empty when there is none that short.
+/// Returns the ASCII pieces at the front of `text`, up to white space, the end, or the size of a batch; empty if the first piece is not ASCII or too
+/// long.
 fn ascii_pieces(text: &str) -> &[u8] {
     let front = &text.as_bytes()[..text.len().min(CHUNK)];
     let ascii = front

@@ -1,10 +1,8 @@
 //! Word-break classes of common characters, so that most pieces need no search in Unicode tables.
 //!
-//! A character is *common* when it has one of the classes below, is its own NFC form wherever it
-//! stands, and has a lower case of one character that does not depend on its neighbours. Among
-//! common characters the rules of UAX #29 shrink to [`joins`]. All else (combining marks, Hebrew,
-//! Indic and Thai letters, emoji, the capital sigma, ...) takes the general road. A test compares
-//! every character with the tables.
+//! A character is *common* if it has one of the classes below, is its own NFC form in every context, and has a lower case of one character that does
+//! not depend on its neighbours. For common characters the rules of UAX #29 shrink to [`joins`]. All others (combining marks, Hebrew, Indic and Thai
+//! letters, emoji, the capital sigma, ...) take the general path. A test compares every character with the tables.
 
 use std::sync::LazyLock;
 
@@ -39,18 +37,18 @@ use BoundaryClass::{
 };
 
 impl BoundaryClass {
-    /// Returns true if a segment with such a character is a word.
+    /// Returns true if a segment that contains such a character is a word.
     pub(super) const fn is_alphanumeric(self) -> bool {
         matches!(self, Letter | Digit | Katakana | Alone)
     }
 }
 
-/// Characters below this are looked up, those from it on compared with a few ranges.
+/// Characters below this are looked up in a table; the others are compared with a few ranges.
 const TABLE_LEN: usize = 0x3100;
 
 #[rustfmt::skip]
 const RANGES: &[(u16, u16, BoundaryClass)] = &[
-    // ASCII, without white space, which no piece holds
+    // ASCII, without white space, which no piece contains
     (0x00, 0x08, Break), (0x0E, 0x1F, Break), (0x21, 0x7F, Break), (0x30, 0x39, Digit), (0x41, 0x5A, Letter), (0x61, 0x7A, Letter),
     (0x5F, 0x5F, Underscore), (0x3A, 0x3A, MidLetter), (0x2C, 0x2C, MidNum), (0x3B, 0x3B, MidNum),
     (0x27, 0x27, MidNumLet), (0x2E, 0x2E, MidNumLet),
@@ -60,7 +58,7 @@ const RANGES: &[(u16, u16, BoundaryClass)] = &[
     (0xB7, 0xB7, MidLetter), (0xB9, 0xB9, Alone), (0xBA, 0xBA, Letter), (0xBB, 0xBB, Break),
     (0xBC, 0xBE, Alone), (0xBF, 0xBF, Break), (0xC0, 0xD6, Letter), (0xD7, 0xD7, Break),
     (0xD8, 0xF6, Letter), (0xF7, 0xF7, Break),
-    // Latin, without the capital I with a dot, whose lower case has two characters
+    // Latin, without the capital I with dot above, whose lower case has two characters
     (0xF8, 0x12F, Letter), (0x131, 0x2C1, Letter), (0x1E00, 0x1EFF, Letter),
     // Greek, without the capital sigma
     (0x386, 0x386, Letter), (0x388, 0x38A, Letter), (0x38C, 0x38C, Letter),
@@ -97,7 +95,7 @@ static TABLE: [BoundaryClass; TABLE_LEN] = {
     table
 };
 
-/// The class of `c`.
+/// Returns the class of `c`.
 #[inline]
 pub(super) fn class(c: char) -> BoundaryClass {
     match c as u32 {
@@ -118,14 +116,14 @@ pub(super) fn class(c: char) -> BoundaryClass {
 static LOWER: LazyLock<Box<[u16]>> = LazyLock::new(|| {
     let lower = |code: u32| {
         let c = char::from_u32(code).filter(|&c| class(c) != Other);
-        // Only common characters are looked up, whose lower case is one character.
+        // Only common characters are looked up, and their lower case is one character.
         c.and_then(|c| c.to_lowercase().next())
             .map_or(0, |c| c as u16)
     };
     (0..0x1F00).map(lower).collect()
 });
 
-/// The lower case of a common character.
+/// Returns the lower case of a common character.
 #[inline]
 pub(super) fn lower(c: char) -> char {
     let code = c as u32;
@@ -137,8 +135,8 @@ pub(super) fn lower(c: char) -> char {
     }
 }
 
-/// Returns true if there is no word boundary before a character of class `at`: rules WB5 to WB13b for
-/// common characters. `before` are the classes of the two characters before, the nearer last.
+/// Returns true if there is no word boundary before a character of class `at`: rules WB5 to WB13b for common characters. `before` has the classes of
+/// the two preceding characters, the nearer last; `next` is the class of the following one.
 #[inline]
 pub(super) fn joins(before: [BoundaryClass; 2], at: BoundaryClass, next: BoundaryClass) -> bool {
     let middle = |class: BoundaryClass, of: BoundaryClass| match of {
@@ -151,10 +149,9 @@ pub(super) fn joins(before: [BoundaryClass; 2], at: BoundaryClass, next: Boundar
         // WB5, WB8 to WB10, WB13, WB13a and WB13b.
         (Letter | Digit | Underscore, Letter | Digit | Underscore)
         | (Katakana | Underscore, Katakana | Underscore) => true,
-        // UAX #29 looks through combining and format characters (WB4). Neither is common, so none stands
-        // between.
+        // UAX #29 skips combining and format characters (WB4). They are not common, so none can be in between.
         (Letter | Digit, _) => middle(at, near) && next == near,
-        // WB7 and WB11: and with the second.
+        // WB7 and WB11, seen from the second letter or digit.
         (_, Letter | Digit) => middle(near, at) && far == at,
         _ => false,
     }
@@ -168,8 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// Surroundings in which characters of different word-break properties act differently; `*`
-    /// stands for the character.
+    /// Contexts in which characters of different word-break properties behave differently; `*` stands for the character.
     const PROBES: &[&str] = &[
         "a*",
         "*a",
@@ -230,7 +226,7 @@ mod tests {
             assert_eq!(is_nfc_quick([c].into_iter()), IsNormalized::Yes, "{c:?}");
             assert_eq!(canonical_combining_class(c), 0, "{c:?}");
             assert!(c.to_lowercase().eq([lower(c)]), "{c:?}");
-            // Quotes differ next to Hebrew letters, the line end next to marks: neither is common.
+            // Quotes behave differently next to Hebrew letters, the line end next to marks; neither is common.
             let act = acts.iter().find(|act| act.0 == found).map(|act| &act.1);
             assert!(
                 is_quote(c) || act == Some(&bounds(c)),

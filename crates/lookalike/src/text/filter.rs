@@ -1,11 +1,11 @@
-//! Stop words and stems in a build that has none: no scheme asks for them.
+//! Stop words and stems in a build without them: no scheme can ask for them.
 
 use std::borrow::Cow;
 
 use super::WordBatch;
 use crate::scheme::Scheme;
 
-/// There is none.
+/// A filter that cannot exist.
 #[derive(Debug, Clone)]
 pub(super) enum WordListFilter {}
 

@@ -1,22 +1,19 @@
-//! Variants of a character made alike, where the scheme asks for it ([`Folding`]).
+//! Folding of variants of characters, if the scheme asks for it ([`Folding`]).
 //!
-//! A piece is decomposed, loses the marks that do not count, has its variants replaced, and is
-//! composed again. ASCII never changes, so that pieces of ASCII need not come here.
+//! A piece is decomposed, loses the marks that do not count, has its variants replaced, and is composed again. ASCII never changes, so pieces of
+//! ASCII need not come here.
 //!
-//! - *accents*: the combining marks of the blocks that serve Latin, Greek and Cyrillic (U+0300 to
-//!   U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to U+20FF, U+FE20 to U+FE2F) are left out.
-//!   Vowel signs of other scripts are no accents.
-//! - *punctuation*: single quotation marks, apostrophes and primes become `'`, double ones `"`, and
-//!   dashes and minus signs `-`.
-//! - *arabic*: tatweel, vowel signs and Koranic marks are left out. Madda and hamza are parts of
-//!   letters.
-//! - *width*: a character whose decomposition is `<wide>` or `<narrow>` becomes the usual one.
+//! - *accents*: the combining marks of the blocks for Latin, Greek and Cyrillic (U+0300 to U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to
+//!   U+20FF, U+FE20 to U+FE2F) are removed. Vowel signs of other scripts are not accents.
+//! - *punctuation*: single quotation marks, apostrophes and primes become `'`, double ones `"`, and dashes and minus signs `-`.
+//! - *arabic*: tatweel, vowel signs and Koranic marks are removed. Madda and hamza are parts of letters and stay.
+//! - *width*: a character with a `<wide>` or `<narrow>` decomposition becomes the usual one.
 
 use unicode_normalization::UnicodeNormalization;
 
 use crate::scheme::{Folding, Normalization};
 
-/// Puts `piece`, folded and composed, into `out`. `usual` is a buffer.
+/// Writes `piece`, folded and composed, to `out`. `usual` is scratch space.
 pub(super) fn fold(
     piece: &str,
     form: Normalization,
@@ -26,7 +23,7 @@ pub(super) fn fold(
 ) {
     usual.clear();
     for c in piece.chars() {
-        // These characters alone: compatibility decomposition of all would fold more than width.
+        // Only these characters: the compatibility decomposition of all would fold more than width.
         match folding.width && has_width(c) {
             true => usual.extend(std::iter::once(c).nfkd()),
             false => usual.push(c),
@@ -38,7 +35,7 @@ pub(super) fn fold(
         true => punctuation(c),
         false => c,
     };
-    // Decomposed first, so that a composed character shows its base and its marks; composed again at the end.
+    // Decompose first, so that a composed character shows its base and its marks, and compose again at the end.
     out.clear();
     match form {
         Normalization::Nfkc => out.extend(usual.nfkd().filter(kept).map(variant).nfc()),
@@ -48,7 +45,7 @@ pub(super) fn fold(
     }
 }
 
-/// Full-width ASCII and signs, half-width katakana and Hangul, the ideographic space.
+/// Returns true for full-width ASCII and signs, half-width katakana and Hangul, and the ideographic space.
 fn has_width(c: char) -> bool {
     matches!(c, '\u{3000}' | '\u{ff01}'..='\u{ffee}')
 }

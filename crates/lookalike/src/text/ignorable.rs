@@ -1,15 +1,15 @@
-//! Characters that a reader does not see: those with the property `Default_Ignorable_Code_Point`.
+//! Invisible characters: those with the property `Default_Ignorable_Code_Point`.
 //!
-//! Soft hyphens, zero-width spaces and joiners, bidirectional marks, variation selectors, Hangul
-//! fillers and the like. Unicode leaves them out wherever texts are matched: they have no weight in
-//! collation (UTS #10, section 4.3), and identifiers are compared without them (UAX #31, section 2.3).
+//! They are soft hyphens, zero-width spaces and joiners, bidirectional marks, variation selectors, Hangul fillers and the like. Unicode ignores them
+//! wherever texts are matched: they have no weight in collation (UTS #10, section 4.3), and identifiers are compared without them (UAX #31, section
+//! 2.3).
 
 use std::borrow::Cow;
 
 /// Returns true if `c` is a default-ignorable code point of Unicode 17; a test compares the whole table.
 #[inline]
 pub(super) const fn is_ignorable(c: char) -> bool {
-    // The first two comparisons tell nearly all characters of pieces that come here.
+    // The first two arms decide nearly all characters of the pieces that come here.
     match c {
         '\0'..='\u{10ff}' => matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}'),
         '\u{3165}'..='\u{fdff}' => false,
@@ -33,14 +33,13 @@ pub(super) const fn is_ignorable(c: char) -> bool {
     }
 }
 
-/// `text` without the characters that a reader does not see, as schemes that normalise leave them out: default-ignorable
-/// code points. It is copied only if it has any.
+/// Returns `text` without invisible characters (default-ignorable code points), which schemes that normalise remove. Copies it only if it has any.
 ///
 /// ```
 /// assert_eq!(lookalike::text::without_ignorable("co\u{ad}op\u{200b}"), "coop");
 /// ```
 pub fn without_ignorable(text: &str) -> Cow<'_, str> {
-    // Most texts are ASCII, and that is told at many bytes a cycle.
+    // Most texts are ASCII, which is checked at many bytes per cycle.
     match text.is_ascii() || !text.contains(is_ignorable) {
         true => Cow::Borrowed(text),
         false => Cow::Owned(text.chars().filter(|&c| !is_ignorable(c)).collect()),

@@ -1,22 +1,20 @@
-//! Numbers and dates made alike (Manku et al. 2007, section 6), before a text is cut into words.
+//! Masking of numbers and dates (Manku et al. 2007, section 6), before a text is cut into words.
 //!
-//! Pages that differ only in a counter, a price or the day they were made have the same features
-//! when these are masked. What is masked becomes the one character `0`:
+//! Pages that differ only in a counter, a price or the day they were made have the same features if these are masked. Each masked part becomes the
+//! one character `0`:
 //!
 //! - *numbers*: each maximal run of numeric characters, with single `.`, `,`, `'`, `:` and no-break
 //!   spaces inside it: `1,234.5`, `12:30`, `3` of `B3`;
-//! - *dates*: years, months and days joined by `-`, `/` or `.` (`2024-05-01`, `1.5.2024`), with
-//!   `T` or a space and a time behind or not; times (`9:05`, `21:05:33 pm`); English dates with the
-//!   name of the month (`Mon, 5th May 2024`, `May 5, 2024`, `May 2024`); Chinese and Japanese dates (year,
-//!   month and day signs behind the numbers). A date begins and
-//!   ends where no letter or digit stands beside it.
+//! - *dates*: years, months and days joined by `-`, `/` or `.` (`2024-05-01`, `1.5.2024`), optionally followed by `T` or a space and a time; times
+//!   (`9:05`, `21:05:33 pm`); English dates with the name of the month (`Mon, 5th May 2024`, `May 5, 2024`, `May 2024`); Chinese and Japanese dates
+//!   (numbers followed by year, month and day signs). A date begins and ends where no letter or digit is next to it.
 
 use crate::scheme::Mask;
 
-/// Replacement of a masked piece.
+/// Replacement of a masked part.
 const MASKED: char = '0';
 
-/// Puts `text` into `out`, masked. Linear time.
+/// Writes `text`, masked, to `out`. Linear time.
 pub(super) fn mask(text: &str, mask: Mask, out: &mut String) {
     out.clear();
     let mut rest = text;
@@ -25,12 +23,12 @@ pub(super) fn mask(text: &str, mask: Mask, out: &mut String) {
         let length = masked_len(rest, before, mask);
         if length > 0 {
             out.push(MASKED);
-            // A digit: what follows a masked number is part of a longer word, as it was before.
+            // A digit, so that text after a masked number is still part of a longer word.
             before = MASKED;
             rest = &rest[length..];
             continue;
         }
-        // A word is passed as a whole: nothing inside it begins a date.
+        // Skip a word as a whole: no date begins inside it.
         let end = if mask.numbers || !joins(first) {
             first.len_utf8()
         } else {
@@ -43,7 +41,7 @@ pub(super) fn mask(text: &str, mask: Mask, out: &mut String) {
     }
 }
 
-/// Length of the date or number that `text` begins with; 0 where there is none.
+/// Returns the length of the date or number that `text` begins with; 0 if there is none.
 fn masked_len(text: &str, before: char, mask: Mask) -> usize {
     let date = if mask.dates && !joins(before) {
         date_len(text)
@@ -56,13 +54,13 @@ fn masked_len(text: &str, before: char, mask: Mask) -> usize {
     date
 }
 
-/// Returns true if a character beside a date makes it part of a longer word: letters and digits do, but for
-/// those of scripts that put no spaces between words.
+/// Returns true if a character next to a date makes it part of a longer word: letters and digits do, except those of scripts without spaces between
+/// words.
 fn joins(c: char) -> bool {
     c < '\u{2e80}' && c.is_alphanumeric()
 }
 
-/// Bytes of the longest beginning whose characters satisfy `is`.
+/// Returns the length in bytes of the longest prefix whose characters satisfy `is`.
 fn run(text: &str, is: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is(c)).unwrap_or(text.len())
 }
@@ -88,17 +86,17 @@ fn number_len(text: &str) -> usize {
     length
 }
 
-/// A text that is taken off bit by bit from the left.
+/// A text that is consumed from the left.
 #[derive(Clone, Copy)]
 struct Cursor<'a> {
     rest: &'a str,
 }
 
 impl<'a> Cursor<'a> {
-    /// Takes a number of so many ASCII digits, no digit behind.
+    /// Takes a number of `least` to `most` ASCII digits that no digit follows.
     fn digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
         let length = run(self.rest, |c| c.is_ascii_digit());
-        // A digit of another script goes on with the number.
+        // A digit of another script would continue the number.
         let whole = !self.rest[length..].starts_with(char::is_numeric);
         (whole && (least..=most).contains(&length)).then(|| self.take(length))
     }
@@ -109,7 +107,7 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// Takes one of these characters.
+    /// Takes one of the characters of `of`.
     fn one(&mut self, of: &str) -> Option<char> {
         let c = self.rest.chars().next().filter(|c| of.contains(*c))?;
         self.take(c.len_utf8());
@@ -120,7 +118,7 @@ impl<'a> Cursor<'a> {
         self.take(run(self.rest, |c| c == ' ' || c == '\u{a0}'));
     }
 
-    /// Takes a word of ASCII letters that is one of these in full, or their first three letters.
+    /// Takes a word of ASCII letters that is one of `names`, or the first three letters of one.
     fn name(&mut self, names: &[&str]) -> Option<()> {
         let word = &self.rest[..run(self.rest, joins)];
         let known = names
@@ -132,7 +130,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Takes what `read` reads, or nothing.
+    /// Takes the text that `read` takes, or nothing if it fails.
     fn maybe<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut ahead = *self;
         let found = read(&mut ahead)?;
@@ -172,7 +170,7 @@ const WEEKDAYS: [&str; 7] = [
 
 fn date_len(text: &str) -> usize {
     let starts = |c: char| c.is_ascii_digit() || "JFMASONDTWjfmasondtw".contains(c);
-    // Digits, and the first letters of months and weekdays: nearly every place is told by one character.
+    // Digits, and the first letters of months and weekdays: one character rules out nearly every position.
     if !text.starts_with(starts) {
         return 0;
     }
@@ -205,7 +203,7 @@ fn date_len(text: &str) -> usize {
 
 fn day(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor
-        // Each reading begins at the same place: one that fails has taken nothing.
+        // Every attempt begins at the same position: one that fails has taken nothing.
         .maybe(numeric_day)
         .or_else(|| cursor.maybe(han_day))
         .or_else(|| cursor.maybe(day_before_month))
@@ -221,16 +219,16 @@ fn numeric_day(cursor: &mut Cursor<'_>) -> Option<()> {
     let last = cursor.digits(1, 4)?;
     let year_first = first.len() == 4 && last.len() <= 2;
     let year_last = first.len() <= 2 && (last.len() == 4 || last.len() == 2);
-    // A fourth number makes it an address or a version, and no day.
+    // A fourth number makes it an address or a version instead of a day.
     let goes_on = cursor.maybe(|cursor| {
         cursor.one("-/.")?;
         cursor.digits(1, usize::MAX)
     });
-    // One separator in both places, and one year: `1-2.3` and `1.2.3` are no days.
+    // One separator in both positions, and one year: `1-2.3` and `1.2.3` are not days.
     (separator == again && (year_first || year_last) && goes_on.is_none()).then_some(())
 }
 
-/// Chinese and Japanese dates, with the day or without.
+/// Chinese and Japanese dates, with or without the day.
 fn han_day(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.digits(4, 4)?;
     cursor.one("\u{5e74}")?;
@@ -267,7 +265,7 @@ fn month_before_day(cursor: &mut Cursor<'_>) -> Option<()> {
         cursor.maybe(year_behind);
         cursor.at_end_of_word().then_some(())
     });
-    // Of `May 2024` the number is no day.
+    // In `May 2024` the number is not a day.
     with_day.or_else(|| cursor.maybe(year_behind))
 }
 
@@ -289,7 +287,7 @@ fn year_behind(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.at_end_of_word().then_some(())
 }
 
-/// Separator of the parts of a date.
+/// Takes the separator between the parts of a date.
 fn separate(cursor: &mut Cursor<'_>) {
     cursor.one(",-/");
     cursor.blanks();

@@ -1,7 +1,7 @@
-//! One piece of text that is not ASCII: normalise, lower-case, cut.
+//! One piece of text that is not ASCII: normalisation, lower-casing, words.
 //!
-//! The slow road beside the kernel of `crate::kernel::tokenise`. Pieces of common characters (see
-//! `super::class`) are done here in one pass, all others by the libraries with the Unicode tables.
+//! This is the slow path beside the kernel of `crate::kernel::tokenise`. Pieces of common characters (see `super::class`) are handled here in one
+//! pass, all others by the libraries with the Unicode tables.
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
@@ -15,15 +15,15 @@ use super::ignorable::is_ignorable;
 use crate::language::dictionary::{self, RunDictionary};
 use crate::scheme::{Case, Normalization, Segmentation};
 
-/// Normalises and cuts pieces, with buffers that are used again.
+/// Normalises and cuts pieces, with reused buffers.
 #[derive(Debug, Clone)]
 pub(super) struct PieceReader {
     rules: TextRules,
-    /// Of a piece with ignorable characters: the others.
+    /// A piece without its ignorable characters.
     seen: String,
     normal: String,
     lower: String,
-    /// Of a piece of common characters: their classes, and their bytes in `lower`. A long piece has one of these a character.
+    /// Classes of the characters of a common piece, with their bytes in `lower`. A long piece has one of these for each character.
     steps: Vec<(BoundaryClass, u8)>,
 }
 
@@ -38,12 +38,12 @@ impl PieceReader {
         }
     }
 
-    /// Shows `visit` the words of `piece`.
+    /// Calls `visit` with the words of `piece`.
     pub(super) fn words(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         self.cut(piece, |_, word| visit(word));
     }
 
-    /// Shows `visit` the words of `piece`, each with the dictionary of the run that it begins in.
+    /// Calls `visit` with the words of `piece`, each with the dictionary of the run that it begins in.
     #[cfg(feature = "languages")]
     pub(super) fn words_by_run(&mut self, piece: &str, mut visit: impl FnMut(&str, RunDictionary)) {
         let mut runs: Vec<(usize, RunDictionary)> = Vec::new();
@@ -52,9 +52,9 @@ impl PieceReader {
             if runs.is_empty() {
                 runs.extend(run_ends(folded));
             }
-            // The word is a part of the folded piece.
+            // The word is a slice of the folded piece.
             let begin = word.as_ptr().addr() - folded.as_ptr().addr();
-            // Words come in order, so that runs are passed once.
+            // Words come in order, so each run is passed once.
             while runs[at].0 <= begin {
                 at += 1;
             }
@@ -62,11 +62,11 @@ impl PieceReader {
         });
     }
 
-    /// Shows `visit` the folded piece and each of its words, which is a part of it.
+    /// Calls `visit` with the folded piece and each of its words, which is a slice of it.
     fn cut(&mut self, piece: &str, mut visit: impl FnMut(&str, &str)) {
         let segmentation = self.rules.segmentation;
-        // One pass does case and boundaries of nearly all pieces of European, Arabic and East Asian texts; what
-        // it refuses costs that pass once more.
+        // One pass handles case and boundaries of nearly all pieces of European, Arabic and East Asian texts. The cost for the others is this one
+        // additional pass.
         if !segmentation.is_word_chars() && self.fold_common(piece) {
             #[cfg(feature = "languages")]
             if segmentation == Segmentation::Languages && dictionary::has_runs(&self.lower) {
@@ -89,7 +89,7 @@ impl PieceReader {
         }
     }
 
-    /// The piece normalised, folded and lower-cased; may be empty.
+    /// Returns the piece normalised, folded and lower-cased; may be empty.
     pub(super) fn fold<'a>(&'a mut self, piece: &'a str) -> &'a str {
         if self.fold_common(piece) {
             &self.lower
@@ -98,11 +98,10 @@ impl PieceReader {
         }
     }
 
-    /// If all characters are common, puts the folded piece into `lower`, and its steps.
+    /// Puts the folded piece into `lower` and its classes into `steps`, and returns true, if all of its characters are common.
     fn fold_common(&mut self, piece: &str) -> bool {
         if self.rules.normalization == Normalization::Nfkc || !self.rules.folding.is_none() {
-            // Common characters are their own NFC form, not always their own NFKC form, and some
-            // have variants.
+            // Common characters are their own NFC form, but not always their own NFKC form, and some have variants.
             return false;
         }
         let lower = self.rules.case == Case::Lower;
@@ -111,7 +110,7 @@ impl PieceReader {
         for c in piece.chars() {
             let class = class::class(c);
             if class == BoundaryClass::Other {
-                // Left out here as well, so that a soft hyphen does not send its piece down the slow road.
+                // Skip it here, too, so that a soft hyphen does not send its piece down the slow path.
                 if self.rules.strips_ignorable() && is_ignorable(c) {
                     continue;
                 }
@@ -124,7 +123,7 @@ impl PieceReader {
         true
     }
 
-    /// The folded piece, whatever its characters.
+    /// Returns the folded piece, whatever its characters.
     fn fold_any<'a>(&'a mut self, piece: &'a str) -> &'a str {
         let Self {
             rules,
@@ -145,7 +144,7 @@ impl PieceReader {
         let piece = match rules.folding.is_none() {
             true => normalize(piece, rules.normalization, normal),
             false => {
-                // `lower` is free until the end, and serves as the buffer.
+                // `lower` is unused until the end, so it serves as scratch space.
                 fold::fold(piece, rules.normalization, rules.folding, lower, normal);
                 &**normal
             }
@@ -157,7 +156,7 @@ impl PieceReader {
     }
 }
 
-/// The end of each run of a piece, in bytes, with its dictionary.
+/// Returns the end of each run of a piece, in bytes, with its dictionary.
 #[cfg(feature = "languages")]
 fn run_ends(piece: &str) -> impl Iterator<Item = (usize, RunDictionary)> {
     dictionary::runs(piece).scan(0, |end, (run, dictionary)| {
@@ -166,12 +165,12 @@ fn run_ends(piece: &str) -> impl Iterator<Item = (usize, RunDictionary)> {
     })
 }
 
-/// Shows `visit` the words of a piece of common characters.
+/// Calls `visit` with the words of a piece of common characters.
 fn common_words(piece: &str, steps: &[(BoundaryClass, u8)], mut visit: impl FnMut(&str)) {
     let (mut start, mut end, mut is_word) = (0, 0, false);
     let mut before = [BoundaryClass::Break; 2];
     for (at, &(class, bytes)) in steps.iter().enumerate() {
-        // Rules WB6 and WB12 of UAX #29 look at the character behind.
+        // Rules WB6 and WB12 of UAX #29 look at the following character.
         let next = steps
             .get(at + 1)
             .map_or(BoundaryClass::Break, |step| step.0);
@@ -193,7 +192,7 @@ fn common_words(piece: &str, steps: &[(BoundaryClass, u8)], mut visit: impl FnMu
 fn normalize<'a>(piece: &'a str, form: Normalization, buffer: &'a mut String) -> &'a str {
     buffer.clear();
     match form {
-        // The quick check (UAX #15, section 9) spares a copy of nearly every piece.
+        // The quick check (UAX #15, section 9) avoids a copy of nearly every piece.
         Normalization::Nfc if is_nfc_quick(piece.chars()) != IsNormalized::Yes => {
             buffer.extend(piece.nfc());
             buffer
@@ -206,11 +205,11 @@ fn normalize<'a>(piece: &'a str, form: Normalization, buffer: &'a mut String) ->
     }
 }
 
-/// `str::to_lowercase` into a buffer.
+/// Writes `str::to_lowercase` of `piece` to a buffer.
 fn lower_case<'a>(piece: &str, buffer: &'a mut String) -> &'a str {
     buffer.clear();
     if piece.contains('\u{3A3}') {
-        // What a capital sigma becomes depends on its neighbours: leave that to the library.
+        // Lowercasing a capital sigma depends on its neighbours, so leave it to the standard library.
         buffer.push_str(&piece.to_lowercase());
         return buffer;
     }
@@ -223,11 +222,11 @@ fn lower_case<'a>(piece: &str, buffer: &'a mut String) -> &'a str {
     buffer
 }
 
-/// General category L* or N*, or `_`: Python's `\w`.
+/// Returns true for general category L* or N*, or `_`: Python's `\w`.
 pub(crate) fn is_word_char(c: char) -> bool {
     match c {
         '\0'..'\u{80}' => c.is_ascii_alphanumeric() || c == '_',
-        // CJK ideographs and Hangul syllables are letters; no need to search the table.
+        // CJK ideographs and Hangul syllables are letters, so the table need not be searched.
         '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' => true,
         _ => {
             use GeneralCategoryGroup::{Letter, Number};

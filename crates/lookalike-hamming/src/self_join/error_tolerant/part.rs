@@ -1,4 +1,4 @@
-//! One part of a table: codes ordered by bucket, in separate lists of their low bits and the bits beside.
+//! One part of a table: codes ordered by bucket, with their low bits and their other bits in separate lists.
 
 use super::super::super::kernel::{self, NearWindows, WINDOW};
 use std::ops::Range;
@@ -6,36 +6,36 @@ use std::ops::Range;
 /// Division of a word that is scattered by its leading bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartShape {
-    /// Bits that number a bucket within its part.
+    /// Number of bits that number a bucket within its part.
     pub(super) below: u32,
-    /// Bits below those.
+    /// Number of bits below those.
     pub(super) rest_bits: u32,
 }
 
-/// Buckets of more codes are rid of what is equal before they are compared.
+/// Number of codes from which on duplicates are dropped from a bucket before it is compared.
 const MANY: usize = 64;
-/// Two buckets are too heavy to be compared code by code when the one has, for each of the other, more than so many
-/// codes: |a| |b| / (|a| + |b|).
+/// Two buckets are too heavy to be compared code by code if |a| |b| / (|a| + |b|), the number of comparisons for each code of both, is more than
+/// this.
 const HEAVY: usize = 2048;
 
 /// All parts, back to back.
 #[derive(Debug, Default)]
 pub(super) struct SortedParts {
-    /// 32 bits of each code, and a window more after each part.
+    /// The low 32 bits of each code, and a window more after each part.
     lows: Vec<u32>,
-    /// Its other bits that do not number its bucket.
+    /// The other bits of each code that do not number its bucket.
     sides: Vec<u16>,
-    /// Starts of the buckets of each part, from the start of the part on, and the end of the last.
+    /// Starts of the buckets of each part, relative to the start of the part, and the end of the last bucket.
     starts: Vec<u32>,
     /// Buckets of each part that are larger than a window.
     larger: Vec<Vec<u32>>,
     /// Start of each part, and the end.
     bounds: Vec<usize>,
-    /// Starts of one part.
+    /// Number of starts of one part.
     starts_each: usize,
 }
 
-/// Room for one part.
+/// Buffers for one part.
 pub(super) struct PartBuffers<'a> {
     lows: &'a mut [u32],
     sides: &'a mut [u16],
@@ -43,10 +43,10 @@ pub(super) struct PartBuffers<'a> {
     larger: &'a mut Vec<u32>,
 }
 
-/// A part that is ordered.
+/// A part that has been ordered.
 #[derive(Clone, Copy)]
 pub(super) struct OrderedPart<'a> {
-    /// Those of the part, and at least a window more.
+    /// The low bits of the part, and at least a window more.
     lows: &'a [u32],
     sides: &'a [u16],
     starts: &'a [u32],
@@ -54,7 +54,7 @@ pub(super) struct OrderedPart<'a> {
 }
 
 impl SortedParts {
-    /// Makes room for parts of so many codes, each with 2^`below` buckets.
+    /// Makes room for parts of `counts` codes, each with 2^`below` buckets.
     pub(super) fn prepare(
         &mut self,
         counts: impl Iterator<Item = usize>,
@@ -73,7 +73,7 @@ impl SortedParts {
         resize(&mut self.sides, end);
         resize(&mut self.starts, parts * self.starts_each);
         self.larger.resize_with(parts, Vec::new);
-        // Each part takes its room off the front, so that several threads may fill them at the same time.
+        // Each part splits its buffers off the front, so that several threads may fill them at the same time.
         let (mut lows, mut sides) = (self.lows.as_mut_slice(), self.sides.as_mut_slice());
         let starts = self.starts.chunks_exact_mut(self.starts_each);
         let rooms = self.bounds.windows(2).zip(starts).zip(&mut self.larger);
@@ -102,7 +102,7 @@ impl SortedParts {
 
 fn resize<T: Copy + Default>(items: &mut Vec<T>, len: usize) {
     if items.capacity() < len {
-        // Zeros from the system: nothing is written twice.
+        // The system provides zeros, so nothing is written twice.
         *items = vec![T::default(); len];
         kernel::claim_huge_pages(items);
     }
@@ -119,7 +119,7 @@ impl PartBuffers<'_> {
         }
     }
 
-    /// Makes the list of large buckets.
+    /// Lists the large buckets.
     fn list_larger(&mut self) {
         let sizes = sizes(self.starts).enumerate();
         let larger = sizes.filter(|&(_, size)| size > WINDOW);
@@ -127,14 +127,14 @@ impl PartBuffers<'_> {
         self.larger.extend(larger.map(|(bucket, _)| bucket as u32));
     }
 
-    /// Takes the words of `segments` in, by bucket. `ordered` is memory that is used again.
+    /// Takes the words of `segments`, and orders them by bucket. `ordered` is a buffer that is reused.
     fn order(&mut self, segments: &[&[u64]], shape: PartShape, ordered: &mut Vec<u64>) {
         let last = (1 << shape.below) - 1;
         let bucket = |word: u64| (word >> shape.rest_bits) as usize & last;
         let side = ((1_u64 << (shape.rest_bits - 32)) - 1) as u16;
         self.starts.fill(0);
-        // One place on: once the scatter has moved each start to the end of its bucket, which is the start of
-        // the next, the list is complete.
+        // Shifted by one position: when the scatter has moved each start to the end of its bucket, which is the start of the next, the list is
+        // complete.
         let next = &mut self.starts[1..];
         for segment in segments {
             segment.iter().for_each(|&word| next[bucket(word)] += 1);
@@ -143,7 +143,7 @@ impl PartBuffers<'_> {
         for slot in next.iter_mut() {
             start += std::mem::replace(slot, start);
         }
-        // Whole words first: one write to a place that is not in the first-level cache, not one for each of two lists.
+        // Whole words first: one write outside the first-level cache, instead of one for each of two lists.
         ordered.resize(start as usize, 0);
         for segment in segments {
             for &word in *segment {
@@ -159,7 +159,7 @@ impl PartBuffers<'_> {
         }
     }
 
-    /// Drops what is equal in buckets of `least` codes or more.
+    /// Drops duplicates in buckets of at least `least` codes.
     fn drop_equal(&mut self, least: usize) {
         if sizes(self.starts).all(|size| size < least) {
             return;
@@ -187,51 +187,50 @@ impl PartBuffers<'_> {
             start = end;
             self.starts[bucket] = kept as u32;
         }
-        // Old codes stay behind the last one. Windows reach them, and `PairVerifier::pair` refuses their
-        // places.
+        // Old codes remain after the last one. Windows reach them, and `PairVerifier::pair` rejects their positions.
         self.list_larger();
     }
 }
 
 impl OrderedPart<'_> {
-    /// Number of codes.
+    /// Returns the number of codes.
     pub(super) fn len(&self) -> usize {
         self.starts.last().map_or(0, |&end| end as usize)
     }
 
-    /// Places of the codes of a bucket.
+    /// Returns the positions of the codes of a bucket.
     pub(super) fn range(&self, bucket: usize) -> Range<usize> {
         self.starts[bucket] as usize..self.starts[bucket + 1] as usize
     }
 
-    /// The bits of a code that do not number its bucket.
+    /// Returns the bits of a code that do not number its bucket.
     pub(super) fn rest(&self, at: usize) -> u64 {
         u64::from(self.sides[at]) << 32 | u64::from(self.lows[at])
     }
 }
 
-/// Number of codes of each bucket.
+/// Returns the number of codes of each bucket.
 fn sizes(starts: &[u32]) -> impl Iterator<Item = usize> {
     let bounds = starts.windows(2);
     bounds.map(|bounds| (bounds[1] - bounds[0]) as usize)
 }
 
-/// Finds the pairs of codes that are near in their low bits.
+/// Finder of pairs of codes that are near in their low bits.
 #[derive(Default)]
 pub(super) struct PartFinder {
-    /// Places of the codes in their parts. Not all stand in the buckets that were compared.
+    /// Positions of the codes of each pair in their parts. Not all are in the buckets that were compared.
     pub(super) found: Vec<(u32, u32)>,
-    /// Buckets of the first part that are too heavy: nothing was found for them.
+    /// Buckets of the first part that are too heavy: no pairs are kept for them.
     pub(super) heavy: Vec<u32>,
-    /// The bucket of each code of the part at work.
+    /// The bucket of each code of the current part.
     buckets: Vec<u16>,
-    /// Start of the window of the codes of each bucket.
+    /// Start of the window for the codes of each bucket.
     windows: Vec<u32>,
     /// The words of a part by bucket.
     ordered: Vec<u64>,
 }
 
-/// Takes a part in, drops what is equal, and finds the pairs of each bucket.
+/// Orders a part, drops duplicates, and finds the pairs within each bucket.
 pub(super) fn sort_part(
     segments: &[&[u64]],
     shape: PartShape,
@@ -250,7 +249,7 @@ pub(super) fn sort_part(
         let alike = b < part.len() && part.rest(a) == part.rest(b);
         alike && finder.buckets[a] == finder.buckets[b]
     };
-    // Most parts have no equal codes: all buckets are sorted only if the comparison shows some.
+    // Most parts have no duplicates, so all buckets are sorted only if the comparison shows some.
     if finder.found.iter().any(equal) {
         room.drop_equal(2);
         let part = room.part();
@@ -268,7 +267,7 @@ impl PartFinder {
         kernel::run(NearWindows {
             xs: &lows[..part.len()],
             ys: lows,
-            // Each code with the sixteen behind it, so that a pair comes up once.
+            // Each code with the sixteen after it, so that a pair comes up once.
             window: |at| at + 1,
             radius,
             first: 0,
@@ -276,13 +275,13 @@ impl PartFinder {
         });
         for &bucket in part.larger {
             let range = part.range(bucket as usize);
-            // What `HEAVY` says, for a bucket compared with itself.
+            // The condition of `HEAVY`, for a bucket compared with itself.
             if range.len() > 2 * HEAVY {
                 self.heavy.push(bucket);
                 continue;
             }
             for beyond in (1 + WINDOW..range.len()).step_by(WINDOW) {
-                // Codes whose window would begin behind the bucket are left out.
+                // Codes whose window would begin after the bucket are left out.
                 let (first, xs) = (range.start, range.start..range.end - beyond);
                 let window = move |at| first + at + beyond;
                 kernel::run(NearWindows {
@@ -298,10 +297,10 @@ impl PartFinder {
         self.forget_heavy(part);
     }
 
-    /// Gets ready for comparisons of a part.
+    /// Prepares for comparisons of a part: lists the bucket of each code.
     pub(super) fn number_buckets(&mut self, part: OrderedPart<'_>) {
         self.buckets.resize(part.len() + WINDOW, 0);
-        // Most buckets are no larger than a window; what is written too much, the next one overwrites.
+        // Most buckets are no larger than a window; the next bucket overwrites the surplus.
         for (bucket, &start) in part.starts[..part.starts.len() - 1].iter().enumerate() {
             let from = start as usize;
             self.buckets[from..from + WINDOW].copy_from_slice(&[bucket as u16; WINDOW]);
@@ -312,25 +311,24 @@ impl PartFinder {
         self.buckets.truncate(part.len());
     }
 
-    /// The bucket of each code of the part at work.
+    /// Returns the bucket of each code of the current part.
     pub(super) fn buckets(&self) -> &[u16] {
         &self.buckets
     }
 
-    /// Finds pairs of codes of the part at work whose buckets differ in one bit.
+    /// Finds pairs of codes of the current part whose buckets differ in bit `bit`.
     pub(super) fn within(&mut self, part: OrderedPart<'_>, bit: u32, radius: u32) {
-        /// Codes that differ in a lower bit stand too near each other for calls of the kernel.
+        /// Bit below which the codes of both values are too close together for kernel calls of their own.
         const NEAR: u32 = 3;
         self.found.clear();
         self.heavy.clear();
         let (flip, buckets) = (1_usize << bit, part.starts.len() - 1);
-        // Those without the bit look at their partners, the others at nothing.
-        // Behind the part: whatever is near there is refused by its place.
+        // Codes without the bit are compared with their partners, the others with `nowhere`: it is after the part, and matches there are rejected by
+        // their position.
         let nowhere = part.len() as u32;
         let mut windows = std::mem::take(&mut self.windows);
         windows.clear();
-        // The partner of a bucket without the bit is `flip` buckets on, so the windows are the starts, moved by
-        // as many.
+        // The partner of a bucket without the bit is `flip` buckets further, so the windows are the starts, shifted by as many.
         windows.extend_from_slice(&part.starts[flip.min(buckets)..buckets]);
         windows.resize(buckets, nowhere);
         if bit < NEAR {
@@ -346,8 +344,7 @@ impl PartFinder {
         }
         self.windows = windows;
         for &larger in part.larger {
-            // A large bucket on this side has had all its codes compared; one on the other side only its first
-            // sixteen.
+            // All codes of a large bucket on this side have been compared; of one on the other side only its first sixteen have.
             let bucket = larger as usize ^ flip;
             if bucket & flip == 0 {
                 self.beyond(part, bucket, part, bucket ^ flip, radius);
@@ -356,7 +353,7 @@ impl PartFinder {
         self.forget_heavy(part);
     }
 
-    /// Finds pairs of codes of the part at work and another whose buckets have the same number.
+    /// Finds pairs of codes of the current part and of another whose buckets have the same number.
     pub(super) fn between(&mut self, part: OrderedPart<'_>, other: OrderedPart<'_>, radius: u32) {
         self.found.clear();
         self.heavy.clear();
@@ -368,7 +365,7 @@ impl PartFinder {
         self.forget_heavy(part);
     }
 
-    /// Compares some codes with the first of the bucket of `other` that `windows` tells for theirs.
+    /// Compares some codes with the first ones of the bucket of `other` that `windows` gives for their own bucket.
     fn look(
         &mut self,
         part: OrderedPart<'_>,
@@ -378,8 +375,8 @@ impl PartFinder {
         radius: u32,
     ) {
         let (xs, buckets) = (&part.lows[run.clone()], &self.buckets[run.clone()]);
-        // Windows are a power of two: the mask spares a check of bounds for each code.
-        // Sound: the index is masked to the list, and a wrong bucket finds only what `pair` refuses.
+        // The number of windows is a power of two, so a mask avoids a bounds check for each code. The index stays within the list, and a wrong bucket
+        // only finds pairs that `pair` rejects.
         let last = windows.len() - 1;
         let window = move |at: usize| windows[buckets[at] as usize & last] as usize;
         let found = &mut self.found;
@@ -403,7 +400,7 @@ impl PartFinder {
         radius: u32,
     ) {
         let (mine, theirs) = (part.range(bucket), other.range(partner));
-        // The harmonic form weighs both sides: a b comparisons against a + b codes to move by the other way.
+        // The harmonic form weighs both sides: a b comparisons, against a + b codes to move in the other way.
         let (a, b) = (mine.len(), theirs.len());
         if a * b > HEAVY * (a + b) {
             return self.heavy.push(bucket as u32);
@@ -421,7 +418,7 @@ impl PartFinder {
         }
     }
 
-    /// Drops what was found of heavy buckets.
+    /// Drops the pairs that were found for heavy buckets.
     fn forget_heavy(&mut self, part: OrderedPart<'_>) {
         for &bucket in &self.heavy {
             let range = part.range(bucket as usize);

@@ -1,8 +1,8 @@
-//! 64 bytes to masks of character classes, and their lower-cased copy.
+//! Masks of character classes for 64 bytes, and their lower-cased copy.
 
 use super::BLOCK;
 
-/// One bit a byte, the first byte lowest.
+/// One bit for each byte, the first byte lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Classes {
     /// `A-Z`, `a-z`
@@ -19,20 +19,20 @@ pub(super) struct Classes {
     pub other: u64,
 }
 
-/// Mask kernels of a level of instructions.
+/// Kernels that make the masks for a level of instructions.
 pub(super) trait Classify {
-    /// The classes of `block`; its copy, with `A-Z` lower-cased if wished, goes to `copy`.
+    /// Returns the classes of `block`, and writes its copy to `copy`, with `A-Z` lower-cased if `lower` is true.
     fn classify(block: &[u8; BLOCK], lower: bool, copy: &mut [u8; BLOCK]) -> Classes;
 
-    /// Writes `base` plus the position of each bit of `mask`, ascending, and anything behind.
+    /// Writes `base` plus the position of each bit of `mask`, ascending, followed by arbitrary values.
     #[inline(always)]
     fn positions(mut mask: u64, base: u32, out: &mut [u32; BLOCK]) {
         let count = mask.count_ones() as usize;
-        // English has some twenty changes in 64 bytes: words of five letters and their spaces.
+        // English has about twenty changes in 64 bytes: words of five letters and their spaces.
         let (first, rest) = out.split_at_mut(24);
         for slot in first {
             *slot = base + mask.trailing_zeros();
-            // Wrapping, since the mask may be zero by now: what stands behind the last position means nothing.
+            // Wrapping, because the mask may be zero by now: values after the last position mean nothing.
             mask &= mask.wrapping_sub(1);
         }
         for slot in rest.iter_mut().take(count.saturating_sub(24)) {
@@ -57,7 +57,7 @@ impl Classify for Portable {
         for (at, (word, copy)) in words.iter().zip(copies).enumerate() {
             let bytes = u64::from_le_bytes(*word);
             let eight = eight(bytes);
-            // The mark of a letter, 0x80, becomes 0x20, which is the bit of lower case.
+            // The mark of a letter, 0x80, becomes 0x20, the bit of lower case.
             let fold = if lower { eight.letter >> 2 } else { 0 };
             *copy = (bytes | fold).to_le_bytes();
             classes.letter |= gather(eight.letter) << (8 * at);
@@ -71,16 +71,16 @@ impl Classify for Portable {
     }
 }
 
-/// The classes of eight bytes, as the highest bit of each byte.
+/// Returns the classes of eight bytes, as the highest bit of each byte.
 #[inline(always)]
 fn eight(bytes: u64) -> Classes {
     let other = bytes & HIGHS;
     let ascii = bytes & !HIGHS;
-    // The bit of lower case brings both cases into one range, and nothing else into it.
+    // The bit of lower case maps both cases to one range, and no other byte into it.
     let folded = ascii | ONES << 5;
-    // The highest bit of `x + (0x80 - limit)` is set where the 7-bit x reaches the limit.
+    // The highest bit of `x + (0x80 - limit)` is set if the 7-bit x reaches the limit.
     let from = |x: u64, limit: u8| x + ONES * u64::from(0x80 - limit);
-    // Bytes beyond ASCII look like others without their top bit: they are taken out at the end.
+    // Non-ASCII bytes look like others without their top bit, so they are removed at the end.
     let within = |x: u64, low: u8, high: u8| from(x, low) & !from(x, high + 1) & HIGHS & !other;
     let is = |byte: u8| within(ascii, byte, byte);
     let both = is(b'.') | is(b'\'');
@@ -94,11 +94,10 @@ fn eight(bytes: u64) -> Classes {
     }
 }
 
-/// The highest bits of eight bytes as eight bits.
+/// Returns the highest bits of eight bytes as eight bits.
 #[inline(always)]
 fn gather(highs: u64) -> u64 {
-    // Bit 8 i times the bit 7 (8 - i) of the factor is bit 56 + i. No two products fall on one bit, so that
-    // nothing is carried.
+    // Bit 8 i times bit 7 (8 - i) of the factor is bit 56 + i. No two products share a bit, so nothing is carried.
     (highs >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
@@ -118,7 +117,7 @@ mod x86 {
         #[inline(always)]
         #[expect(unsafe_code, reason = "vector instructions")]
         fn classify(block: &[u8; BLOCK], lower: bool, copy: &mut [u8; BLOCK]) -> Classes {
-            // SAFETY: this type is named only by the version for AVX2.
+            // SAFETY: this type is only named by the version for AVX2.
             unsafe { classify_avx2(block, lower, copy) }
         }
     }
@@ -150,12 +149,11 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn half_classes(bytes: __m256i) -> (Classes, __m256i) {
-        // By way of `u32`, since the sign of the result would fill the upper half.
+        // Through `u32`, because the sign of the result would fill the upper half.
         let mask = |vector| u64::from(_mm256_movemask_epi8(vector) as u32);
         let is = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
         let within = |vector, low: u8, high: u8| {
-            // AVX2 compares bytes as signed: a minimum that leaves the difference as it is says that it is no
-            // larger than the span, unsigned.
+            // AVX2 only compares bytes as signed. If the unsigned minimum of the difference and the span is the difference, it is at most the span.
             let from_low = _mm256_sub_epi8(vector, _mm256_set1_epi8(low as i8));
             let span = _mm256_set1_epi8((high - low) as i8);
             _mm256_cmpeq_epi8(_mm256_min_epu8(from_low, span), from_low)
@@ -169,7 +167,7 @@ mod x86 {
             underscore: mask(is(b'_')),
             joins_letters: mask(_mm256_or_si256(both, is(b':'))),
             joins_digits: mask(_mm256_or_si256(both, pause)),
-            // MOVMSKB takes the top bit of a byte, which ASCII does not have.
+            // MOVMSKB takes the top bit of a byte, which ASCII does not have set.
             other: mask(bytes),
         };
         (classes, letter)
@@ -182,7 +180,7 @@ mod x86 {
         #[inline(always)]
         #[expect(unsafe_code, reason = "vector instructions")]
         fn classify(block: &[u8; BLOCK], lower: bool, copy: &mut [u8; BLOCK]) -> Classes {
-            // SAFETY: this type is named only by the version for AVX-512.
+            // SAFETY: this type is only named by the version for AVX-512.
             unsafe { classify_avx512(block, lower, copy) }
         }
 
@@ -203,9 +201,9 @@ mod x86 {
         for quarter in 0..4 {
             let mask = (mask >> (16 * quarter)) as u16;
             let places = _mm512_add_epi32(first, _mm512_set1_epi32((base + 16 * quarter) as i32));
-            // Positions of the set bits move to the front: no loop over bits, whose end would be mispredicted.
+            // The positions of set bits move to the front without a loop over bits, whose end would be mispredicted.
             let places = _mm512_maskz_compress_epi32(mask, places);
-            // SAFETY: at most 16 positions a quarter have been written before, so that 16 fit.
+            // SAFETY: at most 16 positions per quarter have been written before, so 16 more fit.
             unsafe { _mm512_storeu_si512(out.as_mut_ptr().add(written).cast(), places) };
             written += mask.count_ones() as usize;
         }
@@ -223,7 +221,7 @@ mod x86 {
             _mm512_cmple_epu8_mask(_mm512_sub_epi8(vector, set(low)), set(high - low))
         };
         let letter = within(_mm512_or_si512(bytes, set(0x20)), b'a', b'z');
-        // Letters alone have the bit set: for others it would make another character.
+        // Only letters: the bit would turn other bytes into different characters.
         let bit = _mm512_maskz_mov_epi8(if lower { letter } else { 0 }, set(0x20));
         let folded = _mm512_or_si512(bytes, bit);
         // SAFETY: the copy has the 64 bytes of the vector.
@@ -293,14 +291,14 @@ mod arm {
         }
     }
 
-    /// One bit of each of 64 bytes that are all ones or all zeros, the first byte lowest: each byte
-    /// keeps the bit of its place among eight, and three pairwise additions bring the eight together.
+    /// Returns one bit for each of 64 bytes that are all ones or all zeros, the first byte lowest: each byte keeps the bit of its position among
+    /// eight, and three pairwise additions bring the eight together.
     #[inline]
     #[target_feature(enable = "neon")]
     fn mask(vectors: Four) -> u64 {
         let places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
         let [a, b, c, d] = vectors.map(|vector| vandq_u8(vector, places));
-        // Eight different bits add up to a byte at most: nothing is carried.
+        // Eight different bits add up to at most one byte, so nothing is carried.
         let halves = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
         vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(halves, halves)))
     }

@@ -1,4 +1,4 @@
-//! The kernel against a loop over bytes, at every level, and against the classes of single bytes.
+//! Compares the kernel with a loop over bytes, at every level, and with the classes of single bytes.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::kernel::CpuLevel;
 use crate::text::WordBatch;
 
-/// Words of the ASCII front of `text`, byte by byte.
+/// Words of the ASCII front of `text`, and its length, found byte by byte.
 fn obvious(text: &[u8], rules: TokeniserRules) -> (Vec<Vec<u8>>, usize) {
     let len = text
         .iter()
