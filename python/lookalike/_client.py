@@ -38,10 +38,10 @@ def _without_preset(body: dict[str, Any]) -> dict[str, Any]:
 
 
 class ServiceError(LookalikeError):
-    """A request that the service refused, or did not answer. ``status`` is the HTTP status (0 without an answer), ``code`` the service's code for the reason.
+    """The service refused a request, or did not answer. ``status`` is the HTTP status (0 without an answer), ``code`` the service's code for the reason.
 
-    Of a call with many documents, ``document`` is the place of the refused one, counted from 0, if the service names one; ``answers`` are
-    those to the documents of earlier requests, which are done.
+    For a call with many documents, ``document`` is the position of the refused one, counted from 0, if the service names one. ``answers`` are
+    the answers to the documents of earlier requests, which have been carried out.
     """
 
     __module__ = "lookalike"
@@ -68,14 +68,14 @@ class ServiceError(LookalikeError):
 class Client:
     """Connection to a service that ``lookalike serve`` runs.
 
-    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``, of which :meth:`check` and :meth:`query` do without the ``id``:
-    a stored document of that id is one to find, too. Answers are dicts in the order of the documents. Documents
+    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``. :meth:`check` and :meth:`query` ignore the ``id``: they also
+    find a stored document with the same id. Answers are dicts in the order of the documents. Documents
     are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
     ``retry_for`` seconds.
 
-    If a call fails after some batches, the exception has ``answers``: those to the documents that are done.
+    If a call fails after some batches, the exception has ``answers``, for the documents that were already processed.
 
-    Threads may share a client, and so may processes made by a fork: requests never share a connection.
+    Threads may share a client, and so may forked processes: requests never share a connection.
     """
 
     def __init__(
@@ -115,16 +115,16 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close all connections; those of running requests when they end."""
+        """Close all connections: idle ones at once, those of running requests when the requests end."""
         idle, self._idle = self._idle, _IdleConnections()
         idle.close()
 
     # Collections
 
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
-        """Create a collection with the options ``radius`` (of fingerprints) or ``equal`` (the fewest super-shingles or minima in common, a number or a share such as 0.8), ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (text hashes, texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
+        """Create a collection. Options are ``radius`` (of fingerprints) or ``equal`` (the minimum number of super-shingles or minima in common, or a share such as 0.8), ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (text hashes, texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
 
-        ``preset="one-topic"`` gives scheme and radius for pages of a focused crawl, and raises ``ValueError`` beside ``radius``, ``equal``, ``scheme`` or ``terms``.
+        ``preset="one-topic"`` sets scheme and radius for pages of a focused crawl; together with ``radius``, ``equal``, ``scheme`` or ``terms`` it raises ``ValueError``.
         ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
         """
         body = _without_preset({name: value for name, value in options.items() if value is not None})
@@ -166,7 +166,7 @@ class Client:
         return self._json("POST", self._path(collection, "resketch"), body)  # type: ignore[no-any-return]
 
     def cancel_resketch(self, collection: str) -> dict[str, Any]:
-        """Cancel the job that sketches a collection anew, or forget why it failed: the collection stays as it was."""
+        """Cancel the resketch job of a collection, or clear the failure of the last one; the collection stays as it was."""
         return self._json("DELETE", self._path(collection, "resketch"))  # type: ignore[no-any-return]
 
     def ready(self) -> bool:
@@ -182,15 +182,15 @@ class Client:
     # Documents
 
     def check(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Check which documents were seen before: verdicts only.
+        """Check which documents were seen before, and return only verdicts.
 
-        ``exact``: a document has the same text. ``same-fingerprint``: one has the same fingerprint, or all super-shingles or minima, but no known text is the same.
-        ``near``: one is within the radius, or has enough of these in common (``equal``). ``new``: none is.
+        ``exact``: a stored document has the same text. ``same-fingerprint``: one has the same fingerprint, or all super-shingles or minima, but is not known to have the same text.
+        ``near``: one is within the radius, or has enough super-shingles or minima in common (``equal``). ``new``: none of these.
         """
         return self._documents(collection, "check", _without_ids(documents), options)
 
     def query(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Check which documents were seen before, with their neighbours; options are ``radius``, ``limit``, ``verify``, ``diff``.
+        """Check which documents were seen before, and return verdicts and neighbours; options are ``radius``, ``limit``, ``verify``, ``diff``.
 
         For neighbours beyond the limit, query the same document again with ``after`` set to ``next`` of the answer.
         """
@@ -208,11 +208,11 @@ class Client:
         return self._documents(collection, "check-and-insert", documents, options)
 
     def paragraphs(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Check which paragraphs were seen before, the same or similar, and the share of each page that is known; options are ``radius``, ``limit``."""
+        """Check which paragraphs were seen before, equal or similar, and what share of each page is known; options are ``radius``, ``limit``."""
         return self._documents(collection, "paragraphs", documents, options)
 
     def rerank(self, collection: str, documents: Any, *, chunk: str = "lines:2") -> Any:
-        """Order a list of documents by how much is new in each. They are ids of stored documents, or objects with ``id``, ``text`` or ``html``.
+        """Order a list of documents by how much is new in each. The list has ids of stored documents, or objects with ``id``, ``text`` or ``html``.
 
         ``chunk`` is as in :func:`lookalike.overlap`.
         """
@@ -224,7 +224,7 @@ class Client:
     def copies_of(self, collection: str, document: Any, **options: Any) -> Any:
         """Find the documents that share chunks with one, by containment, highest first. ``document`` is an id, or an object as for :meth:`rerank`.
 
-        For ``chunk``, ``min_shared``, ``min_containment`` and ``limit`` see the service.
+        The service's documentation describes ``chunk``, ``min_shared``, ``min_containment`` and ``limit``.
         """
         item = {"id": document} if isinstance(document, str) else document
         return self._json("POST", self._asking(collection, "copies-of", options), item)
@@ -421,7 +421,7 @@ class _IdleConnections:
 
 
 class AsyncClient:
-    """The same operations for ``asyncio``: each runs on a thread of the loop's pool, so the loop is never blocked.
+    """The operations of :class:`Client` for ``asyncio``. Each runs on a thread of the loop's pool, so the loop is never blocked.
 
     A call that is cancelled sends no further batch of documents; the one on its way may still be done. ``async with`` closes the client.
     """

@@ -49,19 +49,21 @@ def dedup(
     """Find exact and near-duplicate documents, and decide which are kept.
 
     ``data`` is a frame of pandas, polars, pyarrow or DuckDB, a ``datasets.Dataset``, any other Arrow data, or an iterable of
-    ``str`` or ``dict``; or a path or glob (one ``str`` or ``pathlib.Path``, or a list or iterator of ``pathlib.Path``) of files in any format that the
-    command reads.
+    ``str`` or ``dict``. It may also be files in any format that the command reads, given by a path or glob: one ``str`` or ``pathlib.Path``,
+    or a list or iterator of ``pathlib.Path``.
 
-    ``text`` names the column of texts, or several columns, which are joined by line breaks, or is a function of a row; the default is
-    ``text``, else ``html``, row by row, else the only column. A column called ``html`` holds pages, of which the text is taken as for files
-    (``html="visible"``). ``id`` names the column of ids, of which none may be missing; by default the row number is the id. Ids, and the
-    values by which ``keep``, ``within`` and ``across`` decide, are those that the command reads of the same rows in a file: times are
-    ISO 8601 in UTC, decimals strings. Columns are named as they are, numbers and dots included.
+    ``text`` names the column of texts, or several columns, whose texts are joined by line breaks, or is a function of a row. By default it is, row
+    by row, ``text``, else ``html``, else the only column. A column called ``html`` holds pages, whose text is extracted as for files
+    (``html="visible"``). Columns are named as they are, even if the name is a number or contains dots.
 
-    ``against`` is data of any such kind to compare with, which is never removed; or a result, or the output directory of an earlier job. Its
-    texts are in the same columns, else in those of the default rule; its rows are called ``against-0`` and so on if it has no column of ids.
-    Where only one side is files, the rows of the other are written to a temporary file. ``against`` may also be the directory of a collection,
-    which is not read again; ``into`` is the collection that the kept documents are added to.
+    ``id`` names the column of ids, of which none may be missing; by default, the row number is the id. Ids, and the
+    values by which ``keep``, ``within`` and ``across`` decide, are those that the command would read from a file with the same rows: times are
+    ISO 8601 in UTC, decimals are strings.
+
+    ``against`` is data to compare with, which is never removed: data of any of these kinds, a result, the output directory of an earlier job, or the
+    directory of a collection, whose documents are not read again. Its
+    texts are in the same columns as those of ``data``, else in those of the default rule. If it has no column of ids, its rows are called ``against-0`` and so on.
+    If only one of the two is files, the rows of the other are written to a temporary file. ``into`` is the collection to which the kept documents are added.
 
     ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
     method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
@@ -73,8 +75,8 @@ def dedup(
 
     Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns that do not exist and for settings that are
     invalid or conflict, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` if
-    the limit is too low, and :class:`LookalikeError` otherwise. Unreadable records and damaged files are no errors,
-    unless ``strict`` or ``max_skipped`` says so: a :class:`LookalikeWarning` tells of them, and ``counts`` has their numbers, ``unreadable``
+    the limit is too low, and :class:`LookalikeError` otherwise. Unreadable records and damaged files raise nothing,
+    unless ``strict`` or ``max_skipped`` says so: a :class:`LookalikeWarning` reports them, and ``counts`` has their numbers, ``unreadable``
     and ``damaged``.
 
     >>> result = dedup(["a rose is a rose", "A rose is a rose!", "something else"])
@@ -106,10 +108,12 @@ def dedup(
 def pairs(data: Any, *, unit: str = "documents", **options: Any) -> Table:
     """Find all pairs of documents that resemble each other: ``a``, ``b``, ``similarity``, ``against``, in the order of ids, the smaller id first.
 
-    ``against`` is ``a`` or ``b``, whichever was only compared with, else null. ``data`` and the options are as in :func:`dedup`. A family of n documents has n (n - 1) / 2 pairs. With
-    ``unit="paragraphs"`` the pairs are paragraphs of different documents, with ``a_position`` and ``b_position`` (int64): the number of
-    paragraphs before them in their documents. ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``; the
-    options are then those of ``lookalike pairs``. A :class:`LookalikeWarning` tells of records and files that could not be read.
+    ``against`` is ``a`` or ``b``, whichever is from ``against``, else null. ``data`` and the options are as in :func:`dedup`. A family of n
+    documents has n (n - 1) / 2 pairs. A :class:`LookalikeWarning` reports records and files that could not be read.
+
+    With ``unit="paragraphs"``, the pairs are paragraphs of different documents, with ``a_position`` and ``b_position`` (int64): the number of
+    paragraphs before them in their documents. ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``. The
+    options are then those of ``lookalike pairs``.
 
     >>> pairs(["a rose is a rose", "A rose is a rose!", "something else"]).to_pylist()
     [{'a': '0', 'b': '1', 'similarity': 1.0, 'against': None}]

@@ -10,28 +10,28 @@ __all__ = ["BadInput", "LookalikeError", "LookalikeWarning", "MemoryLimit", "Sch
 
 
 class LookalikeError(Exception):
-    """A call that failed; the base class of the other exceptions of the package."""
+    """A call failed; the base class of the other exceptions of the package."""
 
     __module__ = "lookalike"
 
 
 class LookalikeWarning(UserWarning):
-    """A call that is done, but not as its caller may think: records or files could not be read, or an option had no effect."""
+    """Warning that a call succeeded, but perhaps not as its caller expects: records or files could not be read, or an option had no effect."""
 
     __module__ = "lookalike"
 
 
 class SchemeMismatch(LookalikeError, ValueError):
-    """Values of different schemes, or a collection that was made with other settings, which are never compared."""
+    """Values of different schemes, or a collection with other settings, were given; they are never compared."""
 
     __module__ = "lookalike"
 
 
 class MemoryLimit(LookalikeError, MemoryError):
-    """A memory limit that is too low. ``needed`` is a limit that should do, in bytes.
+    """A memory limit was too low. ``needed`` is a limit that should suffice, in bytes.
 
-    It is estimated from the part of the data that was read so far, with a margin for later stages. A try with it may be refused, too, by a
-    stage that the first one did not reach; what that asks for is known better.
+    It is estimated from the part of the data that was read so far, with a margin for later stages. A call with this limit may also be
+    refused, by a stage that the first call did not reach; the new estimate is then better.
     """
 
     __module__ = "lookalike"
@@ -45,7 +45,7 @@ class MemoryLimit(LookalikeError, MemoryError):
 
 
 class BadInput(LookalikeError, ValueError):
-    """Data that cannot be read. ``row`` and ``source`` (a column, or a file, glob or folder as it was named) say where, if known."""
+    """Data could not be read. ``row`` and ``source`` (a column, or a file, glob or folder as it was named) say where, if known."""
 
     __module__ = "lookalike"
 

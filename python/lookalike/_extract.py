@@ -27,13 +27,14 @@ def extract(
 ) -> Any:
     """Extract the text of HTML and of files: the text of one page as ``str``, those of many as an :class:`Array` or :class:`Table`.
 
-    ``html`` is a page (``str``, or ``bytes`` in any character set), Arrow data, or an iterable of pages; or a path (``pathlib.Path``), or a
-    list or iterator of them, of files in any format that the command reads. For a file that is one document the result is its text; for anything
+    ``html`` is a page (``str``, or ``bytes`` in any character set), Arrow data, or an iterable of pages. The result is then a text, or a column of texts
+    as long as ``html``, with null for missing pages. ``html`` may also be a path (``pathlib.Path``), or a
+    list or iterator of paths, of files in any format that the command reads. For a file that is one document, the result is its text; for anything
     else, such as folders, archives and tables, it is a table with ``id``, ``source``, ``record``, ``offset``, ``charset`` and ``text``.
-    ``mode`` is ``visible`` (all visible text), ``fast`` (blocks of text, no menus) or ``main`` (the main content), or ``quality`` (the same,
-    slower and more careful), if the package was built with the Cargo feature ``quality``. For paths, other
-    options are those of ``lookalike extract``: ``text="body"``, ``language=True``. Columns of texts are as long as ``html``, with null for
-    missing pages.
+
+    ``mode`` is ``visible`` (all visible text), ``fast`` (blocks of text, no menus), ``main`` (the main content), or, if the package was built with
+    the Cargo feature ``quality``, ``quality`` (the main content, slower and more careful). For paths, other
+    options are those of ``lookalike extract``: ``text="body"``, ``language=True``.
 
     Raises ``TypeError`` for pages of a wrong type, ``ValueError`` for another ``mode``, :class:`BadInput` for files that cannot be read.
 

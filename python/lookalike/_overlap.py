@@ -41,12 +41,12 @@ class Overlap:
     @property
     def pairs(self) -> Table:
         """Pairs of documents, sorted: ``a``, ``b``, ``chunking``, ``shared``, ``chunks_a``, ``chunks_b``, ``containment_a``,
-        ``containment_b``, ``resemblance``. With ``by="server"`` they are servers."""
+        ``containment_b``, ``resemblance``. With ``by="server"``, they are pairs of servers."""
         return self._table("pairs")
 
     @property
     def servers(self) -> Table:
-        """The same for servers, each the union of its documents."""
+        """Pairs of servers, with the columns of ``pairs``; each server is the union of its documents."""
         return self._table("servers")
 
     @property
@@ -62,7 +62,7 @@ class Overlap:
 
     @property
     def mirror_pages(self) -> Table:
-        """The pages of these sets: ``set``, ``url``, ``servers``, ``share``."""
+        """The pages of the sets in ``mirrors``: ``set``, ``url``, ``servers``, ``share``."""
         return self._table("mirror_pages")
 
     @property
@@ -108,10 +108,10 @@ def overlap(
     progress: Any = "auto",
     **options: Any,
 ) -> Overlap:
-    """Count the chunks that every two documents, or servers, share.
+    """Count the chunks that each two documents, or servers, share.
 
-    ``data``, ``text`` and ``id`` are as in :func:`dedup`. ``chunk`` is ``doc``, ``lines:N``, ``lines:N:sliding``, ``sentences``,
-    ``paragraphs``, or ``words:N``, ``chars:N`` or ``fields:N``, which may be ``sliding`` too; or several, separated by commas. All other
+    ``data``, ``text`` and ``id`` are as in :func:`dedup`. ``chunk`` is ``doc``, ``sentences``, ``paragraphs``, ``lines:N``, ``words:N``,
+    ``chars:N`` or ``fields:N``, the last four also with ``:sliding``; or several of these, separated by commas. All other
     options are those of ``lookalike overlap``: ``segment="languages"`` and ``case="keep"`` for words and characters, ``min_containment=0.5``,
     ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``. Errors are as in :func:`dedup`. Chunks and their counts are
     those of Shivakumar and Garcia-Molina (WebDB 1998).

@@ -41,7 +41,7 @@ class DedupResult:
 
     @property
     def removed(self) -> Any:
-        """The removed documents, in the same form."""
+        """The removed documents, in the same form as ``kept``."""
         raise NotImplementedError
 
     @property
@@ -56,32 +56,32 @@ class DedupResult:
     @property
     def clusters(self) -> Table:
         """A row for each removed document: ``survivor`` and ``id`` (large_string), ``similarity`` (double, the exact resemblance, in
-        [0, 1]), ``reason`` (string), ``against`` (bool: true if the survivor was only compared with, else null).
+        [0, 1]), ``reason`` (string), ``against`` (bool: true if the survivor is from ``against``, else null).
 
         Reasons are ``exact``, ``near``, and ``same-main-text`` for HTML pages that differ outside their main text. Rows are in the order
-        of the survivors' ids, then of their own ids. A document of ``against`` may have the id of a new one.
+        of the survivors' ids, then of their own ids. A document of ``against`` may have the same id as a new one.
         """
         raise NotImplementedError
 
     @property
     def pairs(self) -> Table:
         """Pairs of similar documents: ``a``, ``b`` (ids, the smaller first), ``similarity`` (double, in [0, 1]), ``against`` (string:
-        ``a`` or ``b``, whichever was only compared with, else null), in the order of ids.
+        ``a`` or ``b``, whichever is from ``against``, else null), in the order of ids.
 
-        They are each removed document with its survivor; for a job with ``pairs="all"``, all pairs that reach the threshold.
+        The pairs are each removed document with its survivor; for a job with ``pairs="all"``, they are all pairs that reach the threshold.
         """
         raise NotImplementedError
 
     def annotated(self) -> Any:
         """The data, in its order, with columns for the decision on each document.
 
-        ``cluster_id`` (uint64, from 0; null without a cluster), ``cluster_size`` (uint64), ``survivor_id`` (its own id if it is kept),
-        ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and names that other
-        libraries use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool). The types do not depend on the data; in pandas,
-        ``cluster_id`` is ``UInt64``, which has missing values, and strings are what pandas itself makes of them.
+        The columns are ``cluster_id`` (uint64, from 0; null without a cluster), ``cluster_size`` (uint64), ``survivor_id`` (its own id if it is kept),
+        ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and two under the names that other
+        libraries use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool). The types do not depend on the data. In pandas,
+        ``cluster_id`` is ``UInt64``, which allows missing values, and strings have the type that pandas itself gives them.
 
-        For files it is a :class:`Table` of all records, in the order of ``mask``, with the types of Parquet results. Unlike ``kept`` and
-        ``removed``, it is in memory.
+        For files, it is a :class:`Table` of all records, in the order of ``mask``, with the types of Parquet results. Unlike ``kept`` and
+        ``removed``, this table is in memory.
 
         Raises ``ValueError`` if the data has columns of these names, :class:`LookalikeError` if it consists of tables with different columns.
         """
@@ -91,7 +91,7 @@ class DedupResult:
     def counts(self) -> dict[str, Any]:
         """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, and those of ``run.json``.
 
-        ``unreadable`` is the number of records, ``damaged`` that of files, that could not be read, or not to their end.
+        ``unreadable`` is the number of records that could not be read, ``damaged`` the number of files that could not be read to their end.
         """
         raise NotImplementedError
 
@@ -108,19 +108,19 @@ class DedupResult:
     def at(self, threshold: float) -> DedupResult:
         """The result with another threshold, higher or lower.
 
-        The job runs again, from the data or the files as they are now, and takes as long as the first time: another threshold
+        The job runs again, from the data or the files as they are now, and takes as long as the first time, because another threshold
         needs comparisons between removed documents that were not made before. To compare many thresholds, use
         :func:`lookalike.evaluate.sweep`.
 
-        Raises :class:`LookalikeError` if the job had ``into``: the collection already has the documents; or if its paths were relative
-        to another working directory.
+        Raises :class:`LookalikeError` if the job had ``into``, because the collection already has the documents, or if its paths were
+        relative to another working directory.
         """
         return self._again(threshold)
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        """Explain why the documents with these ids, as they stand in ``clusters``, match or do not, with the settings of the job.
+        """Explain why two documents match or do not, with the settings of the job. Ids are those in ``clusters``.
 
-        Files are read again. Raises ``KeyError`` if there is no such document, :class:`LookalikeError` if its text is not at hand: in
+        Files are read again. Raises ``KeyError`` if there is no such document, :class:`LookalikeError` if its text is not available: in
         files that have changed, in a collection, or too long to be read.
         """
         raise NotImplementedError
@@ -132,11 +132,11 @@ class DedupResult:
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the output directory of ``lookalike dedup``, with the same bytes, and return its path.
 
-        Data in memory is written as JSON lines first, and the job runs again. Columns are unchanged, in the forms that the command gives
-        those of a table: numbers that JSON lacks, such as NaN, are null, times and durations ISO 8601, decimals and UUIDs strings, arrays
-        lists. Row numbers and joined texts are added as ``id`` and ``text``, or as ``id_`` and ``text_`` if such columns exist. Raises
+        Data in memory is written as JSON lines first, and the job runs again. Values have the forms that the command gives
+        those of a table: numbers that JSON lacks, such as NaN, are null, times and durations are ISO 8601, decimals and UUIDs are strings,
+        arrays are lists. Row numbers and joined texts are added as ``id`` and ``text``, or as ``id_`` and ``text_`` if such columns exist. Raises
         ``FileExistsError`` if the folder is not empty, :class:`BadInput` for a row that JSON cannot represent, ``ValueError`` for two
-        columns of one name, :class:`LookalikeError` if texts are compared with pages of ``against``, which no file has in one field.
+        columns with one name, and :class:`LookalikeError` if texts are compared with pages of ``against``, because no file could have both in one field.
         """
         raise NotImplementedError
 
@@ -281,8 +281,8 @@ class FrameResult(DedupResult):
 class Records:
     """Records of result files: an iterable of dicts that is read again each time, and a table for anything that takes Arrow data.
 
-    If each document is a file, its record has the ``id`` and the ``file``: its copy in the output directory. Times in records of Parquet are
-    Python's, which have no nanoseconds; the table has them.
+    If each document is a file, its record has the ``id`` and the ``file``, which is its copy in the output directory. Iteration gives times of Parquet as
+    Python's types, which have no nanoseconds; the table keeps them.
     """
 
     def __init__(self, paths: list[Path], folder: Any, count: int | None = None) -> None:

@@ -76,8 +76,8 @@ impl ColumnCode for u128 {
 impl PyIndex {
     /// Builds an index of `codes`, a column as `join` takes it, for searches up to `distance` bits (0 to 16, by default 3); nulls are left out.
     ///
-    /// A `preset` names the distance for fingerprints of `simhash(texts, preset=preset)`; it raises `ValueError` beside a distance, for fingerprints of
-    /// another width, and beside a `scheme` of other features.
+    /// A `preset` sets the distance for fingerprints of `simhash(texts, preset=preset)`. It raises `ValueError` together with a distance, for
+    /// fingerprints of another width, and together with a `scheme` of other features.
     ///
     /// `ids` are names of the rows (strings, as many as codes; by default row numbers). With `path` the index is a file in the command's format,
     /// written completely or not at all; otherwise it is in memory. `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the

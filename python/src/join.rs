@@ -19,11 +19,12 @@ use crate::work::{Cancellation, for_all, run};
 /// `b` (uint64, rows from 0; without `b=` the smaller row first) and `distance` (uint32, bits), in the order of rows.
 ///
 /// The result is exact: no pair is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64, or of the
-/// hexadecimal digits of 64 or 128 bits, as `simhash` and the command make them: Arrow data, NumPy arrays, or iterables of `int` or `str`
-/// and None; nulls are in no pair. `distance` is from 0
-/// to 16, by default 3, or that of a `preset`, which is for fingerprints of `simhash(texts, preset=preset)`. Raises `TypeError` for values that are
-/// not fingerprints, `ValueError` for other distances, widths that differ, a distance beside a preset and fingerprints that it is not for,
-/// `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal ones have n (n - 1) / 2 pairs.
+/// hexadecimal digits of 64 or 128 bits, as `simhash` and the command make them: Arrow data, NumPy arrays, or iterables of `int` or `str` and None.
+/// Nulls are in no pair. `distance` is from 0 to 16, by default 3. A `preset` sets it for fingerprints of `simhash(texts, preset=preset)`.
+///
+/// Raises `TypeError` for values that are not fingerprints; `ValueError` for other distances, widths that differ, a distance together with a
+/// preset, and fingerprints that the preset is not for; `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal
+/// fingerprints have n (n - 1) / 2 pairs.
 ///
 /// >>> join([0b1111, 0b1110, 0b0000], distance=1).to_pylist()
 /// [{'a': 0, 'b': 1, 'distance': 1}]

@@ -14,8 +14,8 @@ use crate::preset::NamedPreset;
 ///
 /// `text` is the result of `str()` on a scheme; `options` change parts of it: `html`, `boilerplate`, `mask`, `normalize`, `fold`, `case`, `segment`,
 /// `stop`, `stem`, `shingle`, `hash`, `seed`, `weight`, `nouns`, `fields`, `sketch`, with the values of the command. Raises `TypeError` for other
-/// names, `ValueError` for invalid values. `preset="one-topic"` gives `shingle` and `sketch`, for pages of a focused crawl; it raises `ValueError`
-/// beside others.
+/// names, `ValueError` for invalid values. `preset="one-topic"` sets `shingle` and `sketch`, for pages of a focused crawl; together with others
+/// it raises `ValueError`.
 ///
 /// >>> Scheme(shingle="words:3")
 /// Scheme(shingle="words:3")

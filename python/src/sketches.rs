@@ -64,9 +64,9 @@ fn sketched<'py>(
 /// WWW 2007): `join` and `Index` find these. `texts` is a column of strings with Arrow data of any kind, or an iterable of `str` and None;
 /// a fingerprint depends only on its text and on `scheme`. `threads` is by default the number of processors.
 ///
-/// `preset="one-topic"` is for pages of a focused crawl, which share words and templates: `shingle="words:3", sketch="simhash:128"`. It raises
-/// `ValueError` beside a scheme that has others. Fingerprints of the sketch `simhash:128` are strings of 32 hexadecimal digits, as the command writes
-/// them.
+/// `preset="one-topic"` is for pages of a focused crawl, which share words and templates: `shingle="words:3", sketch="simhash:128"`. Together
+/// with a scheme that has others, it raises `ValueError`. Fingerprints of the sketch `simhash:128` are strings of 32 hexadecimal digits, as the
+/// command writes them.
 ///
 /// Raises `TypeError` if a text is not a string, `BadInput` with its `row` if it is not valid Unicode, `ValueError` for a scheme that needs
 /// a table of terms.

@@ -79,15 +79,15 @@ def dedup(
 
     ``id`` names the column of ids, which are distinct strings or integers. ``text`` names the column of texts, or several; by default
     ``text``. ``position`` names a column with the order of the rows, for ``keep="first"``. ``against`` is data to compare with, which is
-    never removed: a DataFrame with the same columns, or an earlier result, of which the survivors are used.
+    never removed: a DataFrame with the same columns, or an earlier result, whose survivors are used.
 
     ``work_dir`` is a folder that all machines can access. Each stage is written there, and an interrupted job resumes after the last
-    complete stage when it is called again; several drivers may run one job there. With a local master it may be left out. The
-    DataFrame is read up to four times, once more with ``pairs="all"``, and must have the same rows each time.
+    complete stage when it is called again; several drivers may run one job there. With a local master, it may be left out. The
+    DataFrame is read up to four times, and once more with ``pairs="all"``. It must have the same rows each time.
 
     ``partitions`` is the number of partitions of each shuffle, by default one per four million keys, but at least as many as Spark is
     configured for if there is enough work. ``memory`` limits the texts that a task holds outside the heap of Spark while it decides
-    about them, 512 MB by default; larger sets go through its local disk. It does not hold for the list of ``pairs="all"``: there a task
+    about them, 512 MB by default; larger sets go to its local disk. The limit does not apply to ``pairs="all"``: there, a task
     has all texts of its sets of similar documents in memory, and the pairs. All other options are those of ``lookalike dedup``.
     """
     told = {"threshold": threshold, "shingle": shingle, "method": method, "keep": keep, "within": within, "across": across, **options}

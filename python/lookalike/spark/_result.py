@@ -52,20 +52,20 @@ class SparkDedupResult:
     @property
     def clusters(self) -> DataFrame:
         """A row for each removed document: ``survivor``, ``id``, ``similarity``, ``reason`` (``exact`` or ``near``), and ``against``: true if
-        the survivor was only compared with, else null. Such a document may have the id of a new one."""
+        the survivor is from ``against``, else null. A document of ``against`` may have the same id as a new one."""
         from pyspark.sql import functions as F
 
         return self.decided.select("survivor", "id", "similarity", "reason", F.when(~F.col("is_new"), True).alias("against"))
 
     @property
     def decided(self) -> DataFrame:
-        """The same with ``is_new`` in place of ``against``: false if the survivor was only compared with."""
+        """The rows of ``clusters`` with ``is_new`` in place of ``against``: false if the survivor is from ``against``."""
         return self._clusters.rows
 
     @property
     def pairs(self) -> DataFrame:
         """Pairs of similar documents, ``a``, ``b``, ``similarity``, the smaller id first: each removed document with its survivor, or,
-        with ``pairs="all"``, all of them. ``against`` is ``a`` or ``b``, whichever was only compared with, else null.
+        with ``pairs="all"``, all pairs. ``against`` is ``a`` or ``b``, whichever is from ``against``, else null.
         """
         from pyspark.sql import functions as F
 
@@ -97,7 +97,7 @@ class SparkDedupResult:
     def annotated(self) -> DataFrame:
         """The data with columns for the decision on each row.
 
-        ``cluster_id`` (null without a cluster; clusters are numbered in the order of their survivors' ids), ``cluster_size``,
+        The columns are ``cluster_id`` (null without a cluster; clusters are numbered in the order of their survivors' ids), ``cluster_size``,
         ``survivor_id`` and ``representative_id`` (its own id if it is kept), ``similarity``, ``reason``, ``is_duplicate``.
         """
         from pyspark.sql import functions as F
