@@ -93,7 +93,8 @@ def read_files(
     if len(separators) > 1:
         raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
     # Without `enforceSchema`, the headers of all files are compared with the first.
-    reader = reader.options(header=True, enforceSchema=False, sep=separators.pop())
+    # With columns pruned, Spark does not see that a row has more fields than the header.
+    reader = reader.options(header=True, enforceSchema=False, sep=separators.pop(), columnPruning=False)
     # Without quotes, a row ends with its line, and a backslash escapes nothing.
     quotes = {"quote": "", "escape": "\0"} if no_quotes else {"multiLine": True, "escape": '"'}
     reader = reader.options(**quotes)
