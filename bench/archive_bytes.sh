@@ -1,12 +1,12 @@
 #!/bin/sh
-# Bytes of `lookalike archive build` beside plain zstd, on versions of manuals, revisions of laws, licence texts and crawl samples.
+# Compares the bytes of `lookalike archive build` with plain zstd, on versions of manuals, revisions of laws, licence texts and crawl samples.
 #
 #   bench/archive_bytes.sh LOOKALIKE DATA DIR
 #
-# DATA holds the corpora (license-texts, de-laws-revisions, ...), each a folder with docs.jsonl.gz; one that is not there is named and
-# left out. DIR takes what is made of them, and the HTML of four versions of the LLVM manual, which needs apt-get with the sources of
-# Debian 12 and dpkg-deb; a second run takes what is there. Also needs zstd and GNU tar. Prints a Markdown table: files are packed by zstd
-# as one tar file, sorted by name, JSON Lines as they are. The documents of a block compress together; see `archive build --block`.
+# DATA has the corpora (license-texts, de-laws-revisions, ...), each a folder with docs.jsonl.gz; a corpus that is missing is named and left
+# out. DIR gets the results and the HTML of four versions of the LLVM manual, which needs apt-get with the sources of Debian 12 and dpkg-deb; a
+# second run reuses it. zstd and GNU tar are needed too. Prints a Markdown table. For zstd, files are put into one tar file, sorted by name, and
+# JSON Lines are compressed as they are. The documents of a block compress together; see `archive build --block`.
 set -eu
 
 lookalike=$(realpath "${1:?usage: archive_bytes.sh LOOKALIKE DATA DIR}")
@@ -14,7 +14,7 @@ data=$(realpath "${2:?}")
 mkdir -p "${3:?}"
 cd "$3"
 
-# The pages of four versions of a manual, as files.
+# Makes the pages of four versions of a manual, as files.
 manuals() {
     [ ! -e llvm ] || return 0
     mkdir -p deb llvm.part
@@ -26,7 +26,7 @@ manuals() {
     mv llvm.part llvm
 }
 
-# The records of all web archives as JSON Lines, sorted by what they begin with.
+# Makes the records of all web archives as JSON Lines, sorted as lines.
 crawls() {
     [ ! -e crawls.jsonl ] || return 0
     "$lookalike" dedup "$data"/warc-samples/*.arc* "$data"/warc-samples/*.warc.gz -o crawls --overwrite --quiet || [ $? -eq 3 ] || return 1
@@ -43,7 +43,7 @@ packed() {
 
 archived() {
     rm -f out.lka
-    # 3: done, but a record was no document.
+    # Status 3: done, but a record was not a document.
     "$lookalike" archive build "$1" -o out.lka --block "$2" --threshold "$3" --quiet --threads 2 || [ $? -eq 3 ]
     "$lookalike" archive info out.lka --json
 }

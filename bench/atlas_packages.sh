@@ -1,10 +1,10 @@
 #!/bin/sh
-# Real near-replicas for the atlas: 29 documentation packages of Debian 12, several manuals in two versions and more.
+# Gets real near-replicas for the atlas: 29 documentation packages of Debian 12, several manuals in two or more versions.
 #
 #   bench/atlas_packages.sh DIR
 #
-# needs apt-get with the sources of Debian 12 (bookworm and bookworm-security), dpkg-deb, 4 GB in DIR, and unpacks each package
-# into DIR/PACKAGE_VERSION_all. Packages that the archive no longer has are named and left out; a second run continues the first.
+# Needs apt-get with the sources of Debian 12 (bookworm and bookworm-security), dpkg-deb, and 4 GB in DIR. Unpacks each package into
+# DIR/PACKAGE_VERSION_all. Packages that are no longer in the archive are named and left out; a second run continues the first.
 set -eu
 
 dir=${1:?usage: atlas_packages.sh DIR}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measure what more cores give: the same job with more and more threads.
+"""Measures the gain from more cores: the same job with more and more threads.
 
     bench/cores.py FILE... -o OUT [--binary PATH] [--threads 1,2,4,8,16] [--runs 3] [-- OPTIONS OF dedup]
 
-Runs `lookalike dedup` into OUT, all numbers of threads in turn, and as often again. Prints medians: wall seconds of the job and of each of
-its stages, processor seconds, and how many times faster than with the first number of threads. Meant for a machine with that many idle
-cores. Standard library only; Linux.
+Runs `lookalike dedup` into OUT with each number of threads in turn, and repeats that. Prints medians: wall seconds of the job and of each of
+its stages, processor seconds, and the speed relative to the first number of threads. Meant for a machine with that many idle cores. Standard
+library only; Linux.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def median(rows, value):
 
 
 def main():
-    """Read the options, measure, print a table."""
+    """Reads the options, measures, and prints a table."""
     own, options = sys.argv[1:], []
     if "--" in own:
         at = own.index("--")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure what a document costs as a collection grows, and draw it.
+"""Measures the cost of a document as a collection grows, and plots it.
 
     bench/growth.py FOLDER -o OUT [--binary PATH] [--sizes 1,3,10,30,100] [--rows FILE] [-- OPTIONS OF dedup]
     bench/growth.py --plot FILE.svg --rows FILE
 
-FOLDER holds the parts that many_records.py makes; a size is how many of them are read. Each row that is added to FILE has documents, input
-bytes, wall and processor seconds, the peak of resident memory, spilled bytes, the most that the folder of results held, stages of
-run.json, visits and candidates, and what was planted beside what was found. Standard library only; Linux.
+FOLDER has the parts that many_records.py makes; a size is the number of parts that are read. Each row added to FILE has the number of documents,
+input bytes, wall and processor seconds, peak resident memory, spilled bytes, the largest size of the folder of results, the stages of run.json,
+visits and candidates, and the numbers of planted and of found copies. Standard library only; Linux.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import time
 
 
 def size_of(folder):
-    """Bytes on disk below a folder; files that come and go meanwhile are left out."""
+    """Returns the bytes on disk below a folder; files that disappear meanwhile are ignored."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
@@ -34,7 +34,7 @@ def size_of(folder):
 
 
 def measure(binary, parts, out, options):
-    """One run: a row."""
+    """Runs one job and returns its row."""
     shutil.rmtree(out, ignore_errors=True)
     command = [binary, "dedup", *map(str, parts), "-o", str(out), "--quiet", *options]
     most = [0]
@@ -81,12 +81,12 @@ SERIES = (
 
 
 def number(value):
-    """Three digits."""
+    """Formats a number with three digits."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def panel(left, title, points):
-    """One plot: documents by their logarithm, the other axis from 0."""
+    """Returns the lines of one plot: the logarithm of the number of documents, and the other axis from 0."""
     top = max(value for _, value in points) * 1.1
     low, high = (math.log(points[end][0]) for end in (0, -1))
     place = [(left + 210 * (math.log(count) - low) / (high - low), 220 - 180 * value / top) for count, value in points]
@@ -105,7 +105,7 @@ def panel(left, title, points):
 
 
 def plot(rows, path):
-    """Draws the rows."""
+    """Writes the plots of all rows to an SVG file."""
     lines = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 260" font-family="sans-serif" font-size="12">',
         "<title>Cost of a document by the size of the collection</title>",
@@ -117,7 +117,7 @@ def plot(rows, path):
 
 
 def main():
-    """Read the options; measure or draw."""
+    """Reads the options, and measures or plots."""
     own, _, passed = " ".join(sys.argv[1:]).partition(" -- ")
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", nargs="?", type=pathlib.Path)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Asks a service for all neighbours of sampled fingerprints, and compares with a linear scan of what was loaded.
+"""Asks a service for all neighbours of sampled fingerprints, and compares the answers with a linear scan of the loaded file.
 
     linear_scan.py ADDRESS FILE.u64 [SAMPLES] [RADIUS]
 
-FILE is what `lookalike client load` or `lookalike store load` was given: raw little-endian numbers of 64 bits, whose digits are the ids. Half
-of the samples are up to four bits from a stored fingerprint, half are random. Ends with status 1 if an answer differs.
+FILE is the file given to `lookalike client load` or `lookalike store load`: raw little-endian 64-bit numbers whose digits are the ids. Half of
+the samples are up to four bits from a stored fingerprint, the others are random. Ends with status 1 if an answer differs.
 """
 
 import json
@@ -38,7 +38,7 @@ def asked(code):
 
 
 def scanned(samples):
-    """The neighbours of each sample, in the order of `asked`. A block of fingerprints stays in the cache while all samples pass over it."""
+    """Returns the neighbours of each sample, in the order of `asked`. A block of fingerprints stays in the cache while all samples use it."""
     near = [set() for _ in samples]
     block = 1 << 15
     for begin in range(0, len(codes), block):

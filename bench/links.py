@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""What anchors and links as features bring (Manku et al. 2007, section 5.3): are two pages versions of one page?
+"""Measures the use of anchors and links as features (Manku et al. 2007, section 5.3): are two pages versions of the same page?
 
     bench/links.py BINARY DATA
 
-DATA holds java-api-html, manual-versions-html and install-guide-html: the same pages in several versions, whose links lead to pages of the
-same version. Two ways of giving them addresses:
+DATA has java-api-html, manual-versions-html and install-guide-html: the same pages in several versions, whose links point to pages of the same
+version. Two ways of giving them addresses are compared:
 
-- sites: each version is a site of its own, so no address of a link is in two versions;
-- mirrors: versions are one site's copies that others link to alike: a link is credited to the page of that name in every version, and comes from
-  one address whatever version it stands in. The best that links can do.
+- sites: each version is a site of its own, so no target of a link occurs in two versions;
+- mirrors: the versions are copies within one site that others link to equally, so a link counts for the page of that name in every version, and
+  comes from the same address in all of them. This is the best case for links.
 
-A pair is right if both are versions of one page. Prints, for each setting, precision and recall of simhash at radius 3, and the radius with the
-best F1 with its precision, recall and F1.
+A pair is right if both pages are versions of the same page. Prints, for each setting, precision and recall of simhash at radius 3, and the radius
+with the best F1 with its precision, recall and F1.
 """
 
 import gzip
@@ -42,7 +42,7 @@ def pages(folder):
 
 
 def linked(binary, records, scratch):
-    """Records with their links as fields; in their order."""
+    """Returns the records with their links as fields, in the same order."""
     plain, done = scratch / "plain.jsonl", scratch / "linked.jsonl"
     with open(plain, "w") as out:
         for page in records:
@@ -52,7 +52,7 @@ def linked(binary, records, scratch):
 
 
 def mirrored(records, pages):
-    """The same with the versions taken for mirrors of one site."""
+    """Returns the records as if the versions were mirrors of one site."""
     def name(address):
         return address.split("/", 3)[-1]
 
@@ -80,7 +80,7 @@ def fingerprints(binary, path, flags):
 
 
 def measured(codes, names):
-    """Right and found pairs within each radius, and all right pairs."""
+    """Returns the right and the found pairs within each radius, and the number of all right pairs."""
     at = [[0, 0] for _ in range(65)]
     for one, other in combinations(range(len(codes)), 2):
         at[(codes[one] ^ codes[other]).bit_count()][names[one] == names[other]] += 1

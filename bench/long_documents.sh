@@ -1,13 +1,13 @@
 #!/bin/sh
-# Real long documents for the race: the HTML manuals of Debian packages as JSON Lines.
+# Gets real long documents for the race: the HTML manuals of Debian packages as JSON Lines.
 #
 #   bench/long_documents.sh DIR
 #
-# needs apt-get (Debian 12 gives the figures in README.md), dpkg-deb, cargo, 5 GB in DIR, and writes
+# Needs apt-get (the figures in README.md are from Debian 12), dpkg-deb, cargo, and 5 GB in DIR. Writes
 #   DIR/long-370.jsonl   a few packages, some 370 MB of text
 #   DIR/long-2g.jsonl    all of them, some 2 GB of text
 #   DIR/packages.tsv     package, pages, bytes of HTML, bytes of text
-# Packages that the archive no longer has are named and left out; a second run continues the first.
+# Packages that are no longer in the archive are named and left out; a second run continues the first.
 set -eu
 
 dir=${1:?usage: long_documents.sh DIR}
@@ -29,7 +29,7 @@ manual_pages=$here/target/release/manual_pages
 mkdir -p "$dir/text"
 dir=$(cd "$dir" && pwd)
 
-# Download one package and write its pages to text/PACKAGE.jsonl.
+# Downloads one package and writes its pages to text/PACKAGE.jsonl.
 fetch() {
     rm -rf "$dir/deb"
     mkdir "$dir/deb"
@@ -44,7 +44,7 @@ fetch() {
     cat "$dir/text/$1.tsv"
 }
 
-# Join what is there of the packages named after the first argument.
+# Joins the texts of the packages named after the first argument, as far as they exist.
 join() {
     out=$1
     shift

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a file of 64-bit fingerprints (.lkfp), with families like those of a crawl: the same numbers give the same file.
+"""Makes a file of 64-bit fingerprints (.lkfp) with families like those of a crawl; equal arguments give equal files.
 
     make_fingerprints.py FILE POWER [SHARE]
 
-2^POWER fingerprints, called by their numbers from 0. SHARE of them (0.3) are 0, 1, 2 or 3 flipped bits away from one of the first 1 - SHARE,
-which are random; the order is random too. Takes 9 bytes a fingerprint of memory. The format is described in the source of lookalike-hamming, src/file.rs.
+The file has 2^POWER fingerprints with the ids 0, 1, ... A share of 1 - SHARE of them (SHARE is 0.3 by default) are random; each of the others
+differs in 0 to 3 bits from a random one. The order is random too. Takes 9 bytes of memory per fingerprint. The format is described in
+src/file.rs of lookalike-hamming.
 """
 
 import struct

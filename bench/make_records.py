@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Make short records with planted copies: a JSON Lines file and its truth.
+"""Makes short records with planted copies: a JSON Lines file and its truth.
 
-The texts look like English to a sketch: some forty words, word frequencies by Zipf's law over
-a vocabulary of 40,000, stock phrases that many texts share, sentences with capitals and commas.
-The same options give the same bytes. Standard library only.
+The texts resemble English as far as sketches are concerned: some forty words, word frequencies by
+Zipf's law over a vocabulary of 40,000, stock phrases that many texts share, sentences with capitals
+and commas. The same options give the same bytes. Standard library only.
 
-FILE            one record a line: {"id": "doc-<n>", "text": "..."}
-FILE.truth.jsonl  one planted copy a line: {"a": original, "b": copy, "edits": [...],
+FILE              one record per line: {"id": "doc-<n>", "text": "..."}
+FILE.truth.jsonl  one planted copy per line: {"a": original, "b": copy, "edits": [...],
                   "resemblance": exact resemblance of the sets of five-word shingles}
 """
 
@@ -42,13 +42,13 @@ CODAS = ["", "", "", "", "n", "r", "s", "t", "l", "m", "d", "ck", "nd", "st", "n
 
 
 def make_word(rng, syllables):
-    """A pronounceable word of so many syllables."""
+    """Returns a pronounceable word of `syllables` syllables."""
     parts = [rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(syllables)]
     return "".join(parts) + rng.choice(CODAS)
 
 
 def make_vocabulary(rng):
-    """Distinct words by rank: real function words first, then ever longer invented ones."""
+    """Returns distinct words by rank: real function words first, then longer and longer invented ones."""
     words = dict.fromkeys(FREQUENT)
     while len(words) < VOCABULARY:
         syllables = 1 if len(words) < 500 else rng.choice((1, 2, 2, 3))
@@ -57,9 +57,9 @@ def make_vocabulary(rng):
 
 
 def zipf_pool(items, bits, exponent=1.05):
-    """A list of about 2^bits entries in which item k occurs in proportion to 1/k^exponent.
+    """Returns a list of about 2^bits entries in which item k occurs in proportion to 1/k^exponent.
 
-    A uniform draw from it is a Zipf draw from the items, at a fraction of the price.
+    A uniform draw from the list is a Zipf draw from the items, at a fraction of the cost.
     """
     weights = [1.0 / (rank + 2.7) ** exponent for rank in range(1, len(items) + 1)]
     scale = (1 << bits) / sum(weights)
@@ -78,11 +78,11 @@ class Author:
         self.phrases = zipf_pool(phrases, POOL_BITS - 3, 0.6)
 
     def draw(self, count):
-        """So many words, each on its own."""
+        """Returns `count` independent random words."""
         return self.rng.choices(self.words, k=count)
 
     def body(self):
-        """35 to 45 words: runs of single words with a stock phrase between them."""
+        """Returns 35 to 45 words: runs of random words with stock phrases between them."""
         wanted = self.rng.randint(35, 45)
         words = []
         while len(words) < wanted:
@@ -91,7 +91,7 @@ class Author:
         return words[:wanted]
 
     def text(self):
-        """The words of one text, with capitals, commas and full stops in place."""
+        """Returns the words of a text, with capitals, commas and full stops."""
         words = self.body()
         start = 0
         while start < len(words):
@@ -101,21 +101,21 @@ class Author:
         return words
 
     def sentence(self, words, start, end):
-        """Turn words[start:end] into a sentence."""
+        """Turns words[start:end] into a sentence."""
         words[start] = words[start].capitalize()
         if end - start > 9:
             words[start + 4] += ","
         words[end - 1] += "."
 
     def place(self, length):
-        """Where an edit goes: half of them near an end, where they break fewer shingles."""
+        """Returns the position of an edit: half of them are near an end, where they change fewer shingles."""
         if self.rng.random() < 0.5:
             return self.rng.randrange(length)
         near = self.rng.randrange(3)
         return near if self.rng.random() < 0.5 else length - 1 - near
 
     def edited(self, words):
-        """A changed copy of the words and a list of what was done."""
+        """Returns an edited copy of the words, and a list of the edits."""
         words = list(words)
         edits = []
         for _ in range(self.rng.choice((1, 1, 1, 2, 2, 3))):
@@ -126,7 +126,7 @@ class Author:
         return words, edits
 
     def near_copy(self, text):
-        """A copy whose resemblance with the text is at least LEAST_RESEMBLANCE, below or at 1."""
+        """Returns a different text with a resemblance of at least LEAST_RESEMBLANCE, its edits, and the resemblance."""
         words = text.split(" ")
         original = shingles(text)
         while True:
@@ -138,19 +138,19 @@ class Author:
 
 
 def shingles(text):
-    """The set of five-word shingles; words are `\\w+` of the lower-cased text."""
+    """Returns the set of five-word shingles; words are `\\w+` of the lower-cased text."""
     words = WORD.findall(text.lower())
     return set(zip(*(words[j:] for j in range(SHINGLE))))
 
 
 def resemblance(a, b):
-    """Shared shingles over all shingles."""
+    """Returns the number of shared shingles divided by that of all shingles."""
     shared = len(a & b)
     return shared / (len(a) + len(b) - shared)
 
 
 def write_files(author, records, out, truth):
-    """Write the records and the truth; a copy always comes after its original."""
+    """Writes the records and the truth; every copy comes after its original."""
     originals = []
     rng = author.rng
     for number in range(records):
@@ -172,7 +172,7 @@ def write_files(author, records, out, truth):
 
 
 def main():
-    """Read the options and write both files."""
+    """Reads the options and writes both files."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

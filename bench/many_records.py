@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Make millions of documents from real text, with planted families, in parts that are made at once.
+"""Makes millions of documents from real text, with planted families, in parts that are made in parallel.
 
     many_records.py --records 10000000 --jobs 2 -o FOLDER TEXT…
 
-TEXT: plain text files, or JSON Lines (.jsonl, .jsonl.gz) with a field `text` or `html`. Each document is twelve sentences of them or so,
-from several places, in which every fourth word is drawn anew by the frequencies of the words: so that single words and short runs are as
-frequent as in prose, and runs of five words are rare unless they were planted. The text of a document follows from the seed and its
-number alone, so that a copy is one of any document before it, in whichever part. The same options give the same bytes.
+TEXT: plain text files, or JSON Lines (.jsonl, .jsonl.gz) with a field `text` or `html`. Each document consists of about twelve of their
+sentences from various places, in which every fourth word is replaced by a random word, drawn by frequency. Single words and short runs are
+therefore as frequent as in prose, and runs of five words are rare unless they were planted. The text of a document depends only on the seed
+and its number, so it can be a copy of any earlier document, in any part. The same options give the same bytes.
 
 FOLDER/part-NNN.jsonl  100,000 documents each: {"id": "doc-<n>", "url": "...", "text": "..."}
-FOLDER/counts.json     how many of each kind: original, copy (the same text), edit (one to six words of an earlier document
+FOLDER/counts.json     the number of each kind: original, copy (the same text), edit (one to six words of an earlier document
                        changed), template (the second half is that of a site, the same on all of its pages)
 """
 
@@ -30,7 +30,7 @@ PLAIN = re.compile(r"[A-Za-z0-9'.,;:!?()-]+")
 
 
 def texts(path):
-    """The texts of a file."""
+    """Yields the texts of a file."""
     name = str(path)
     opener = gzip.open if name.endswith(".gz") else open
     with opener(name, "rt", encoding="utf-8", errors="replace") as file:
@@ -43,7 +43,7 @@ def texts(path):
 
 
 def sentences_of(paths):
-    """Lists of words of ASCII letters, 8 to 40 each, without those that JSON would escape."""
+    """Returns sentences as lists of 8 to 40 words, keeping only words of ASCII letters that JSON does not escape."""
     found = {}
     for path in paths:
         for text in texts(path):
@@ -85,7 +85,7 @@ class Maker:
         return "original", rng
 
     def source(self, number, rng):
-        """The number of an earlier document that is no copy itself: one near to it as often as one far away."""
+        """Returns the number of an earlier document that is not a copy, half of the time one of the 10,000 before it."""
         while True:
             reach = number if rng.random() < 0.5 else min(number, 10_000)
             source = number - 1 - rng.randrange(reach)
@@ -107,7 +107,7 @@ class Maker:
 
 
 def make_part(part):
-    """Writes a part; how many documents of each kind it has."""
+    """Writes a part. Returns the number of documents of each kind."""
     folder, first, end = part
     counts = collections.Counter()
     with open(folder / f"part-{first // PART:03}.jsonl", "w", encoding="ascii", newline="\n") as out:
@@ -120,7 +120,7 @@ def make_part(part):
 
 
 def main():
-    """Read the options, make the parts."""
+    """Reads the options and makes the parts."""
     global MAKER
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--records", type=int, default=10_000_000)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Questions that papers leave open, on public corpora: short texts, pages of one topic, pages without duplicates, stop features, lengths.
+"""Tests questions that papers leave open on public corpora: short texts, pages of one topic, unique pages, stop features, lengths.
 
     open_questions.py BINARY DATA [lengths|short|topic|single|stop...]
 
-BINARY is the command lookalike, DATA the folder of the corpora. Of documents with equal texts only the first counts, except where
-pages without duplicates are sought. Halves are those of a hash of the id. Prints tables in Markdown. Standard library only.
+BINARY is the command lookalike, DATA the folder of the corpora. Only the first of several documents with equal texts counts, except where pages
+without near-duplicates are looked for. Documents are halved by a hash of the id. Prints tables in Markdown. Standard library only.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def words_of(text):
 
 
 def pairs_of(binary, documents, *options):
-    """The pairs that the command finds among documents, as sets of two ids."""
+    """Returns the pairs that the command finds among documents, as sets of two ids."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "documents.jsonl")
         path.write_text("".join(json.dumps({"id": one, "text": text}) + "\n" for one, text in documents.items()), encoding="utf-8")
@@ -39,7 +39,7 @@ def pairs_of(binary, documents, *options):
 
 
 def texts(folder):
-    """The first document of each text, by id."""
+    """Returns the first document of each text, by id."""
     by_text = {}
     for row in rows(read_corpus(folder).path):
         by_text.setdefault(row["text"], row["id"])
@@ -47,19 +47,19 @@ def texts(folder):
 
 
 def changed(words, others, dice):
-    """The text with one inner word replaced by another."""
+    """Returns the text with one inner word replaced by another."""
     at = dice.randrange(1, len(words) - 1)
     return " ".join([*words[:at], dice.choice([one for one in others if one != words[at]]), *words[at + 1:]])
 
 
 def differing(a, b):
-    """The runs of words that differ when two texts are aligned, as pairs."""
+    """Aligns two texts. Returns the runs of words in which they differ, as pairs."""
     match = difflib.SequenceMatcher(None, a, b, autojunk=False)
     return [(a[i:k], b[m:n]) for kind, i, k, m, n in match.get_opcodes() if kind != "equal"]
 
 
 def short_rule(binary, data):
-    """Rules for texts that are too short for their shingles."""
+    """Tests rules for texts that are too short for their shingles."""
     documents = {}
     for corpus in ("reuters21578", "newsgroups20", "install-guide-html"):
         # Japanese has no spaces between words.
@@ -92,7 +92,7 @@ def short_rule(binary, data):
 
 
 def halves_of(ids):
-    """The half of each id: 0 or 1, as `radius_table` halves documents."""
+    """Returns the half of each id, 0 or 1, as `radius_table` does."""
     return halves(Corpus(pathlib.Path(), list(ids), 0, set(), set()))
 
 
@@ -105,13 +105,13 @@ TOPIC = {
 
 
 def resemblance(a, b):
-    """The share of runs of five words that two texts have in common."""
+    """Returns the share of runs of five words that two texts have in common."""
     mine, other = ({tuple(words[at:at + 5]) for at in range(max(len(words) - 4, 1))} for words in map(words_of, (a, b)))
     return len(mine & other) / len(mine | other)
 
 
 def topic(binary, data):
-    """How often fingerprints join different pages of one site."""
+    """Measures how often fingerprints join different pages of one site."""
     fixed, chosen = [], []
     for name in ("java-api-html", "install-guide-html", "manual-versions-html"):
         corpus = read_corpus(data / name)
@@ -139,7 +139,7 @@ def topic(binary, data):
 
 
 def properties(text):
-    """The eight properties of a text."""
+    """Returns the eight properties of a text."""
     words, marks = words_of(text), [one for one in text if not one.isspace()]
     total, signs = max(len(words), 1), max(len(marks), 1)
     return {
@@ -159,13 +159,13 @@ def beyond(values, cut, above):
 
 
 def cut_of(values, repeated, above):
-    """The cut beyond which at most one in a hundred of the repeated documents is."""
+    """Returns a cut that at most one in a hundred of the repeated documents exceeds."""
     ordered = sorted((values[one] for one in repeated), reverse=above)
     return ordered[len(ordered) // 100]
 
 
 def single(binary, data):
-    """Whether a property tells pages that never have a near-duplicate."""
+    """Tests whether a property identifies pages that never have a near-duplicate."""
     body = []
     for name in ("reuters21578", "newsgroups20", "manual-versions-html", "install-guide-html", "de-laws-revisions"):
         documents = {row["id"]: properties(row["text"]) for row in rows(read_corpus(data / name).path)}
@@ -188,7 +188,7 @@ def single(binary, data):
 
 
 def stop(binary, data):
-    """What stop features save of the comparisons of mod-p, and what they lose: no limit is chosen here."""
+    """Measures how many comparisons of mod-p stop features save, and how many pairs they lose, for several fixed limits."""
     body = []
     for name in ("java-api-html", "manual-versions-html", "license-texts"):
         documents = texts(data / name)
@@ -202,7 +202,7 @@ def stop(binary, data):
 
 
 def compared(binary, documents, options):
-    """The pairs of texts that a job compares."""
+    """Returns the number of pairs of texts that a job compares."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "documents.jsonl")
         path.write_text("".join(json.dumps({"id": one, "text": text}) + "\n" for one, text in documents.items()), encoding="utf-8")
@@ -212,7 +212,7 @@ def compared(binary, documents, options):
 
 
 def lengths(binary, data):
-    """Distance 9 with a second test on lengths, chosen on wire news: there, and on sets that did not choose it."""
+    """Measures distance 9 with a second test on lengths, which was chosen on wire news, there and on other corpora."""
     body = []
     for name in ("reuters21578", "newsgroups20", "de-laws-revisions"):
         documents = texts(data / name)

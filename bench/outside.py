@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compare the kernels as this workspace builds them with those in a program outside of it, which has cargo's default release settings.
+"""Compares kernels built in this workspace with those built in a package outside it, with cargo's default release settings.
 
     bench/outside.py TEXT [--rounds 5]        TEXT: any text of some megabytes
 
-The examples `throughput` (core) and `kernel_throughput` (Hamming) are built in the workspace, and again as a package of their own that takes the
-crates in by their paths. Both run turn by turn on one core; of each line the best run counts. Prints the speed outside over that inside. Standard library only.
+The examples `throughput` (core) and `kernel_throughput` (Hamming) are built in the workspace, and again as a package of their own that depends on
+the crates by path. Both run alternately on one core, and the best run of each line counts. Prints the speed outside divided by that inside.
+Standard library only.
 """
 
 import argparse
@@ -18,19 +19,19 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXAMPLES = {"throughput": "lookalike", "kernel_throughput": "lookalike-hamming"}
-# A name, a figure, and whether it is a time or a rate.
+# A name, a figure, and its unit: a time or a rate.
 LINE = re.compile(r"^(.{28}) +([\d.]+) (ns|MB/s)")
 
 
 def inside():
-    """Build the examples in the workspace; returns name -> program."""
+    """Builds the examples in the workspace. Returns name -> program."""
     for name, crate in EXAMPLES.items():
         subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "-p", crate, "--example", name], cwd=ROOT, check=True)
     return {name: ROOT / "target/release/examples" / name for name in EXAMPLES}
 
 
 def outside(folder):
-    """Build them as a package of their own; returns name -> program."""
+    """Builds the examples as a package of their own. Returns name -> program."""
     programs = folder / "src/bin"
     programs.mkdir(parents=True)
     for name, crate in EXAMPLES.items():
@@ -46,7 +47,7 @@ def outside(folder):
 
 
 def figures(command):
-    """What a program prints: (section, name) -> speed, higher is better."""
+    """Runs a program. Returns (section, name) -> speed, where higher is better."""
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found, section = {}, ""
     for line in printed.splitlines():
@@ -60,12 +61,12 @@ def figures(command):
 
 
 def best(runs):
-    """The highest speed of each line."""
+    """Returns the highest speed of each line."""
     return {key: max(run[key] for run in runs) for key in runs[0]}
 
 
 def main():
-    """Build, run, print."""
+    """Builds, runs and prints."""
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("text", type=pathlib.Path)
     arguments.add_argument("--rounds", type=int, default=5)

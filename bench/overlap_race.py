@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""All-pairs overlap: lookalike against DuckDB, polars, SetSimilaritySearch and find-simdoc, on the same two-line chunks, one thread each.
+"""Compares all-pairs overlap of lookalike with DuckDB, polars, SetSimilaritySearch and find-simdoc, on the same two-line chunks, one thread each.
 
 usage: overlap_race.py LOOKALIKE DOCS.jsonl [--least 25] [--memory 4G] [--limit N] [--cap N] [--containment 0.8]
                        [--resemblance 0.8] [--peers duckdb,polars,setsimilarity,findsimdoc]
 
-The records (fingerprint, document) are made here, by the definition in docs/how-to/overlap.md and not by lookalike; making them is not
-in the peers' time. lookalike starts from the text: its stages "group" and "compare" are its time for the same job, "read" is
-reading and chunking, "write" is making and writing the lines of the rows, which no peer does. All must give the same number of
-pairs and the same sum of shared chunks. --cap leaves chunks out that more documents share, so that little else than rare chunks is
-counted; polars holds every pair of every chunk at once, some ten gigabytes without it. SetSimilaritySearch knows no counts: it
-finds the pairs of sets each of which holds the given share of the other. find-simdoc (a crate; `race.py setup` builds it) estimates
-resemblance from sketches: its number of pairs stands beside the exact one. Needs: duckdb polars numpy xxhash SetSimilaritySearch.
+The records (fingerprint, document) are made here, by the definition in docs/how-to/overlap.md and not by lookalike, and making them does not count
+in the peers' time. lookalike starts from the text: its stages "group" and "compare" are its time for the same job, "read" is reading and
+chunking, and "write" is making and writing the lines of the rows, which no peer does. All must give the same number of pairs and the same sum of
+shared chunks. --cap leaves out chunks that more documents share, so that mostly rare chunks are counted; polars holds every pair of every
+chunk in memory at once, some ten gigabytes without it. SetSimilaritySearch does not count: it finds the pairs of sets that each contain the given
+share of the other. find-simdoc (a crate, built by `race.py setup`) estimates resemblance from sketches, so its number of pairs is printed beside
+the exact one. Needs: duckdb polars numpy xxhash SetSimilaritySearch.
 """
 import argparse, collections, importlib.metadata, json, os, resource, subprocess, sys, tempfile, time
 
@@ -20,7 +20,7 @@ import xxhash
 
 
 def records(path, limit):
-    """Distinct (fingerprint, document) of the two-line chunks; equal texts once."""
+    """Returns the distinct (fingerprint, document) of the two-line chunks; equal texts count once."""
     seen, prints, documents, count = set(), [], [], 0
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines):
@@ -92,7 +92,7 @@ def set_similarity(prints, documents, share):
 
 
 def find_simdoc(prints, documents, resemblance, folder):
-    """Runs the program of the bench over sets of numbers; prints what it says."""
+    """Runs the bench's program `find_simdoc` on the sets of fingerprints, and prints its figures."""
     path = os.path.join(folder, "sets.txt")
     starts = np.flatnonzero(np.diff(documents.astype(np.int64), prepend=-1))
     with open(path, "w") as out:
@@ -106,15 +106,15 @@ def find_simdoc(prints, documents, resemblance, folder):
 
 
 def capped(prints, documents, cap):
-    """The records without the chunks that more than `cap` documents share."""
+    """Returns the records without chunks that more than `cap` documents share."""
     _, places, counts = np.unique(prints, return_inverse=True, return_counts=True)
     kept = counts[places] <= cap
     return prints[kept], documents[kept]
 
 
 def write_records(prints, documents, path):
-    """A document a line whose lines are its chunks and one of its own, so that no two texts are equal: --chunk lines:1 makes the
-    same records of it."""
+    """Writes a document per line. Its lines are its chunks, and one of its own so that no two texts are equal; --chunk lines:1 makes the same
+    records of it."""
     with open(path, "w") as out:
         starts = np.flatnonzero(np.diff(documents.astype(np.int64), prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(documents)]):
@@ -127,7 +127,7 @@ def lookalike(binary, path, chunk, least, memory, extra):
     command = [binary, "overlap", path, "--chunk", chunk, "--min-shared", str(least), "--copies", "apart", "--threads", "1",
                "--memory", memory, "-o", folder, "--overwrite", "--json", *extra]
     run = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    # The first entries of a name are those of documents, later ones of servers.
+    # The first stages with a name are those of documents, later ones those of servers.
     stages = {}
     for name, _, cpu in run["measured"]["stages"]:
         stages.setdefault(name, cpu)
@@ -138,7 +138,7 @@ def lookalike(binary, path, chunk, least, memory, extra):
 
 
 def by_share(rows, options, own):
-    """How many pairs hold so much of each other, and resemble each other so much; `own` chunks of each are not counted."""
+    """Returns the numbers of pairs that reach the wanted containment and resemblance, ignoring `own` chunks of each document."""
     both = alike = 0
     for row in rows:
         a, b, shared = row["chunks_a"] - own, row["chunks_b"] - own, row["shared"]

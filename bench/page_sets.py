@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Mirrored page sets of `lookalike overlap -o`, beside those that were planted.
+"""Compares the mirrored page sets that `lookalike overlap -o` finds with those that were planted.
 
 usage: page_sets.py LOOKALIKE [--manuals 100:200,75:150,55:120,50:100] [--servers 140] [--missing 0.02] [--dressed 0.3]
                     [--documents N] [--nested] [--texts FILE] [--seed 1] [--keep DIR] [-- MORE OPTIONS OF OVERLAP]
 
-Every manual is SERVERS:PAGES. Its servers are drawn at random, or nested: the first so many. Each lacks a share of the pages, at random,
-and stands at one of three paths; a share of all servers adds a head and foot of its own to its pages. With --documents manuals of 20 to
-400 pages on 5 to 200 servers are drawn until so many documents are there, 40 % of them pages that only one server has. With --texts the
-pages are the texts of a file of JSON Lines, in a random order, each once, such as `lookalike extract` makes of a crawl. Prints a line of JSON:
-sets that were found, of how many manuals a set has pages and servers within 5 % of the planted, seconds and the peak of memory.
+Every manual is SERVERS:PAGES. Its servers are drawn at random or, with --nested, are the first SERVERS. Each server lacks a random share of the
+pages, and has the manual at one of three paths; a share of all servers adds a head and foot of its own to its pages. With --documents, manuals
+of 20 to 400 pages on 5 to 200 servers are drawn until there are N documents, 40 % of which are pages of a single server. With --texts, the pages
+are the texts of a JSON Lines file in random order, each once, such as `lookalike extract` makes of a crawl. Prints a line of JSON: the number of
+sets found, the number of manuals for which a set has the planted pages and servers within 5 %, seconds, and peak memory.
 """
 import argparse, json, os, random, subprocess, sys, tempfile
 from pathlib import Path
@@ -79,7 +79,7 @@ class Collection:
 
 
 def hits(planted, sets):
-    """Manuals of which a set has the servers and as many pages, within 5 %."""
+    """Returns the number of manuals for which a set has the same servers and number of pages, within 5 %."""
     by_server = {}
     for number, found in enumerate(sets):
         for server in found[0]:

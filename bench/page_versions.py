@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the service says of a site that is crawled version by version: which pages of each version are new, near or exact,
-beside the truth, and which share of them is known by paragraphs, beside a count over the texts themselves.
+"""Measures the service's answers for a site that is crawled version by version: which pages of each version are new, near or exact,
+compared with the truth, and which share of them is known by paragraphs, compared with a count over the texts.
 
     page_versions.py BINARY DOCS.jsonl.gz TRUTH.jsonl.gz [RADIUS]
 
-DOCS: id, page, version, html; TRUTH: a, b, j, same_page, as in the corpus java-api-html.
+DOCS has id, page, version and html; TRUTH has a, b, j and same_page, as in the corpus java-api-html.
 """
 import collections, gzip, json, re, subprocess, sys, tempfile, urllib.request
 
@@ -43,7 +43,7 @@ def ask(url, body, method="POST"):
 
 
 def paragraphs(text):
-    """As docs/how-to/operations.md says: what blank lines separate, known by its words."""
+    """Splits a text at blank lines as docs/how-to/operations.md defines; a paragraph is the tuple of its words."""
     found = (re.findall(r"\w+", part.casefold()) for part in re.split(r"\n\s*\n", text))
     return [tuple(words) for words in found if words]
 
@@ -61,7 +61,7 @@ def measure(url, docs, versions, resemblance, radius):
         for doc in pages:
             share = ask(f"{url}/paragraphs?limit=0", {"html": doc["html"]})
             shares.append(share["known_share"])
-            # All pages of a version are asked before any is inserted.
+            # All pages of a version are queried before any is inserted.
             found = ask(f"{url}/query?limit=1&verify=true", {"html": doc["html"]})
             verdicts[found["verdict"]] += 1
             if found["neighbours"]:

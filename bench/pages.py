@@ -1,11 +1,11 @@
-"""HTML to text and web archives, one core, against the Python peers, in one run.
+"""Compares HTML to text and reading web archives with the Python peers, on one core, in one run.
 
     cargo build --release -p lookalike-corpus --example page_speed
     pip install resiliparse==2.0.1 fastwarc==2.0.1 warcio==1.8.1 trafilatura==2.3.1 selectolax==1.0.2 lxml_html_clean
     taskset -c 0 python3 bench/pages.py target/release/examples/page_speed PAGES.jsonl.gz [ARCHIVE.warc.gz]
 
-Pages: lines with a field `html` (wcxb-pages, article-extraction-benchmark). The archive is repeated until it has
-64 MB compressed. Figures are MB of HTML a second of CPU time; for archives, MB of the decompressed file.
+PAGES: lines with a field `html` (wcxb-pages, article-extraction-benchmark). The archive is repeated until it has
+64 MB compressed. Figures are MB of HTML per second of CPU time; for archives, MB of the decompressed file.
 """
 
 import gzip
@@ -20,7 +20,7 @@ LONG_ENOUGH = 2.0
 
 
 def report(name, size, work):
-    """Repeats `work`, which handles `size` bytes."""
+    """Repeats `work`, which processes `size` bytes, until it can be timed, and prints its speed."""
     work()
     start, rounds = time.process_time(), 0
     while time.process_time() - start < LONG_ENOUGH:
@@ -31,7 +31,7 @@ def report(name, size, work):
 
 
 def repeated(path):
-    """The archive, behind itself as often as it takes."""
+    """Returns a file in which the archive is repeated until it is large enough."""
     data = open(path, "rb").read()
     copy = tempfile.NamedTemporaryFile(suffix=".warc.gz")
     for _ in range(max(1, (64 << 20) // len(data))):

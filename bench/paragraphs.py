@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the service says of paragraphs: how many with one changed word are found in four languages, and of how many others; what
-is known of a law of which an earlier version was inserted; memory and time of many.
+"""Measures the service on paragraphs: how many with one changed word are found in four languages, and how many unrelated ones; how much
+of a law is known after an earlier version was inserted; memory and time with many paragraphs.
 
     paragraphs.py BINARY DATA [MANY]
 
 DATA: the folder with de-laws-revisions, zh-laws, newsgroups20 and install-guide-html; MANY paragraphs of random words, 500,000
-unless told otherwise.
+by default.
 """
 import contextlib, gzip, json, os, random, re, statistics, subprocess, sys, tempfile, time, urllib.request
 
@@ -69,13 +69,13 @@ def is_word(token):
 
 
 def tokens(text, language):
-    """Words as the scheme has them (UAX #29), with what stands between them: in Chinese and Japanese a character, and runs of
-    katakana or of Latin letters."""
+    """Splits a text into words as the scheme does (UAX #29), and the characters between them: in Chinese and Japanese single characters, and
+    runs of katakana or of Latin letters."""
     return re.findall(r"[\u30a0-\u30ff]+|[A-Za-z]+|.", text, re.S) if language in ("zh", "ja") else re.split(r"(\W+)", text)
 
 
 def corpora(data):
-    """Paragraphs of four languages, each text once."""
+    """Yields paragraphs of four languages, each text once."""
     sources = {"en": "newsgroups20", "de": "de-laws-revisions", "zh": "zh-laws", "ja": "install-guide-html"}
     for language, folder in sources.items():
         path = os.path.join(data, folder, "docs.jsonl.gz")

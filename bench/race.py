@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Race lookalike against the peers: the same file, as many threads, turn by turn, medians.
+"""Races lookalike against its peers: the same file, the same number of threads, in turn, medians.
 
     bench/race.py setup                                  install the peers, build everything
     bench/race.py dedup --records FILE [--pairs FILE]    JSON Lines to kept set
     bench/race.py sketches --records FILE [--width N]      text to sketch
 
-Every engine runs as a process of its own; CPU seconds (all threads, user and system) and the
-peak resident size are what the kernel reports of it, so reading, writing and the start of an
-interpreter count for everybody. Standard library only.
+Every engine runs as a process of its own. CPU seconds (all threads, user and system) and the peak
+resident size are those that the kernel reports for it, so reading, writing and the start of an
+interpreter count for every engine. Standard library only.
 """
 
 import argparse
@@ -28,20 +28,20 @@ import score
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PYTHON = HERE / ".venv" / "bin" / "python"
-# Of other libraries than the others: see README.md.
+# These need other versions of libraries than the other peers: see README.md.
 TEXT_DEDUP = HERE / ".venv-text-dedup" / "bin" / "python"
 DATATROVE = HERE / ".venv-datatrove" / "bin" / "python"
-# Programs that are not on crates.io, built from their repositories.
+# Programs that are not on crates.io and are built from their repositories.
 FASTDEDUP = HERE / ".peers" / "fastdedup" / "target" / "release" / "fastdedup"
 DUPLODOCUS = HERE / ".peers" / "duplodocus" / "target" / "release" / "duplodocus"
 OURS = ROOT / "target" / "release" / "lookalike"
-# How the libraries beneath are told the number of threads.
+# Variables that set the number of threads of the underlying libraries.
 THREADS = ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclasses.dataclass
 class Engine:
-    """One runner of the dedup race."""
+    """A runner of the dedup race."""
 
     command: list
     program: pathlib.Path
@@ -51,7 +51,7 @@ class Engine:
 
 @dataclasses.dataclass
 class Run:
-    """What one run of one engine cost, and what it printed last."""
+    """The cost of one run of an engine, and the last line that it printed."""
 
     cpu: float
     wall: float
@@ -60,13 +60,13 @@ class Run:
 
 
 def peer(script, *options):
-    """The command of a Python peer."""
+    """Returns the command of a Python peer."""
     return [PYTHON, HERE / "peers" / script, "{input}", "-o", "{output}", "--threshold",
             "{threshold}", "--threads", "{threads}", *options]
 
 
 def ours(*options):
-    """The command of our binary."""
+    """Returns the command of lookalike's binary."""
     return [OURS, "dedup", "{input}", "-o", "{output}", "--threads", "{threads}",
             "--threshold", "{threshold}", "--shingle", "words:5", "--quiet", *options]
 
@@ -128,7 +128,7 @@ ENGINES = {
 
 
 def run_process(command, threads=1):
-    """Run a command with that many threads and return its Run; a failure ends the race."""
+    """Runs a command with that many threads and returns its Run; a failure ends the race."""
     with tempfile.TemporaryFile() as printed:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -147,12 +147,12 @@ def run_process(command, threads=1):
 
 
 def fill(command, **places):
-    """The command with its places filled in."""
+    """Returns the command with its placeholders filled in."""
     return [str(part).format(**places) for part in command]
 
 
 def sample_of(records, count, folder):
-    """The first lines of the file as a file of its own; returns (path, lines, all lines)."""
+    """Writes the first lines of the file to a file of their own. Returns (path, lines, all lines)."""
     path = folder / "sample.jsonl"
     total = taken = 0
     with open(records, "rb") as source, open(path, "wb") as out:
@@ -164,7 +164,7 @@ def sample_of(records, count, folder):
 
 
 def available(names):
-    """The engines of that name which are installed; says what is missing."""
+    """Yields the engines of these names that are installed, and prints which are missing."""
     for name in names:
         if ENGINES[name].program.exists():
             yield name
@@ -173,7 +173,7 @@ def available(names):
 
 
 def race(names, inputs, options, folder):
-    """Run every engine options.runs times, turn by turn; returns name -> runs."""
+    """Runs every engine options.runs times, in turn. Returns name -> runs."""
     runs = {name: [] for name in names}
     for _ in range(options.runs):
         for name in names:
@@ -192,7 +192,7 @@ def race(names, inputs, options, folder):
 
 
 def start_costs(names, folder, options):
-    """The Run of each sampled engine on an empty file: these seconds are not multiplied."""
+    """Returns the Run of each sampled engine on an empty file, whose seconds are not scaled."""
     empty = folder / "empty.jsonl"
     empty.touch()
     costs = dict.fromkeys(names, Run(0.0, 0.0, 0, ""))
@@ -211,12 +211,12 @@ def start_costs(names, folder, options):
 
 
 def scaled(seconds, start, factor):
-    """Seconds on a sample, carried over to the whole file."""
+    """Scales the seconds on a sample to the whole file."""
     return start + max(seconds - start, 0.0) * factor
 
 
 def shingling(printed):
-    """CPU seconds that a Python peer spent on parsing and shingling, by its own account."""
+    """Returns the CPU seconds that a Python peer says it spent on parsing and shingling."""
     lines = printed.strip().splitlines()
     if not lines or not lines[-1].startswith("{") or not lines[-1].endswith("}"):
         return 0.0
@@ -224,7 +224,7 @@ def shingling(printed):
 
 
 def figures(name, runs, records, start, options, folder):
-    """The medians and the score of one engine; records is (its input, lines, all lines)."""
+    """Returns the medians and the score of one engine; records is (its input, lines, all lines)."""
     path, lines, total = records
     factor = total / lines
     kept = folder / name / "kept.jsonl"
@@ -246,7 +246,7 @@ def figures(name, runs, records, start, options, folder):
 
 
 def dedup_table(results):
-    """The results as a Markdown table; times of sampled engines are scaled to all records."""
+    """Returns the results as a Markdown table; times of sampled engines are scaled to all records."""
     base = results[0]["cpu"]
     heads = ["engine", "CPU s", "of it Python's shingling", "wall s",
              f"times {results[0]['engine']}", "records/CPU s", "MB/CPU s", "peak RSS MB", "kept",
@@ -256,7 +256,7 @@ def dedup_table(results):
 
 
 def dedup_row(found, base):
-    """The cells of one engine."""
+    """Returns the cells of one engine."""
     cpu = found["cpu"]
     part = found["records"] < found["all_records"]
     mark = f" (from {found['records']:,} records)" if part else ""
@@ -277,7 +277,7 @@ def dedup_row(found, base):
 
 
 def versions():
-    """What is raced, as lines of `name version`."""
+    """Returns the names and versions of the peers."""
     pins = (HERE / "requirements.txt").read_text().splitlines()
     pins = [pin.replace("==", " ") for pin in pins if "==" in pin]
     lock = (HERE / "Cargo.lock").read_text()
@@ -288,7 +288,7 @@ def versions():
 
 
 def machine():
-    """The processor, its cores and how busy the machine is."""
+    """Returns the processor, its number of cores and the load of the machine."""
     models = [line.split(":")[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
               if line.startswith("model name")]
     model = models[0] if models else platform.machine()
@@ -296,7 +296,7 @@ def machine():
 
 
 def setup(_options):
-    """Install the Python peers and build the Rust ones and our binary."""
+    """Installs the Python peers, and builds the Rust peers and lookalike's binary."""
     if not PYTHON.exists():
         subprocess.run([sys.executable, "-m", "venv", HERE / ".venv"], check=True)
     subprocess.run(
@@ -307,7 +307,7 @@ def setup(_options):
 
 
 def dedup(options):
-    """The race from JSON Lines to the kept set."""
+    """Runs the race from JSON Lines to the kept set."""
     names = list(available(options.engines.split(",")))
     if not names:
         sys.exit("no engine is installed: run `bench/race.py setup` first")
@@ -330,7 +330,7 @@ def dedup(options):
 
 
 def sketches(options):
-    """The race from text to sketch, Rust and Python programs turn by turn."""
+    """Runs the race from text to sketch, with the Rust and Python programs in turn."""
     course = [str(options.megabytes), str(options.width)]
     programs = [
         [HERE / "target" / "release" / "sketches", options.records, *course],
@@ -347,7 +347,7 @@ def sketches(options):
 
 
 def sketch_table(found):
-    """Rates of each (engine, job) as a Markdown table."""
+    """Returns the rates of each (engine, job) as a Markdown table."""
     rows = ["| job | engine | documents/s | MB/s | M shingles/s |", "|---|---|---|---|---|"]
     for (engine, job), runs in sorted(found.items(), key=lambda item: item[0][1]):
         megabytes = statistics.median(run["bytes"] / run["cpu"] / 1e6 for run in runs)
@@ -358,7 +358,7 @@ def sketch_table(found):
 
 
 def parse():
-    """The options of the three commands."""
+    """Reads the options of the three commands and runs one."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(required=True)
     commands.add_parser("setup").set_defaults(run=setup)

@@ -3,14 +3,14 @@
 
     radius_table.py BINARY DATA [CORPUS...]
 
-DATA holds the corpora, each with documents and a list of true pairs: of an exact resemblance of 0.8 or more, or judged by people. Of
-documents with equal texts the first is kept, the others are set aside. BINARY makes the fingerprints; distances are counted here. Prints
+DATA has the corpora, each with documents and a list of true pairs: pairs with an exact resemblance of 0.8 or more, or judged by people. Of
+documents with equal texts the first is kept, and the others are set aside. BINARY makes the fingerprints; distances are counted here. Prints
 tables in Markdown. Standard library only.
 
-Halves are those of a hash of the id, because it leaves right and wrong pairs alike: a half has pairs of its own documents only. Judged
-pairs are halved by families instead, so that none is lost. The radius is chosen on one half, and its figures come from the other, both
-ways added; and for a whole corpus it is chosen on the other corpora. Limits are at 95 %: the wider of Wilson's and of those by resampling
-documents, which see no error where none was drawn.
+Documents are halved by a hash of the id, which does not prefer right or wrong pairs: a half has only pairs of its own documents. Judged pairs
+are halved by families instead, so that none is lost. The radius is chosen on one half and measured on the other, both ways, and the figures
+are added; for a whole corpus it is chosen on the other corpora. Limits are at 95 %: the wider of Wilson's limits and of those by resampling
+documents, which show no error if none was drawn.
 """
 
 import argparse
@@ -43,7 +43,7 @@ SETTINGS = {
 
 @dataclasses.dataclass
 class Corpus:
-    """Documents of different texts, and which pairs of them are true."""
+    """Documents with different texts, and the pairs of them that are true."""
 
     path: pathlib.Path
     ids: list
@@ -54,7 +54,7 @@ class Corpus:
 
 @dataclasses.dataclass
 class Found:
-    """Two documents within the radius of the table, and how far apart they are."""
+    """Two documents within the largest radius of the table, and their distance."""
 
     pair: tuple
     distance: int
@@ -62,7 +62,7 @@ class Found:
 
 @dataclasses.dataclass
 class Counts:
-    """Pairs by what a radius makes of them."""
+    """Pairs that are right, wrong or missed at a radius."""
 
     right: list = dataclasses.field(default_factory=list)
     wrong: list = dataclasses.field(default_factory=list)
@@ -85,7 +85,7 @@ def share(some, others):
 
 
 def rows(path):
-    """The records of a file of JSON Lines, plain or compressed."""
+    """Returns the records of a JSON Lines file, which may be compressed."""
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
@@ -95,7 +95,7 @@ def one_of(folder, *patterns):
 
 
 def read_corpus(folder):
-    """The documents and the truth of a folder, or none if it lists no true pairs."""
+    """Returns the documents and the truth of a folder, or None if it lists no true pairs."""
     path, exact, labels = one_of(folder, "docs.jsonl*"), one_of(folder, "jaccard_*.jsonl*"), one_of(folder, "pairs.jsonl*")
     if not path or not (exact or labels):
         return None
@@ -109,7 +109,7 @@ def read_corpus(folder):
     if exact:
         pairs = {pair_of(row["a"], row["b"]): row["j"] >= 0.8 for row in rows(exact)}
     else:
-        # Clough's 1 is a heavy revision: copied, but no near-duplicate.
+        # Clough's label 1 is a heavy revision: copied, but not a near-duplicate.
         least = 2 if folder.name.startswith("clough") else 1
         pairs = {pair_of(row["a"], row["b"]): row["label"] >= least for row in rows(labels)}
     pairs = {pair: true for pair, true in pairs.items() if kept.issuperset(pair)}
@@ -122,7 +122,7 @@ def pair_of(a, b):
 
 
 def fingerprints(binary, path, options, field="text"):
-    """The fingerprint of each document that has features, by id."""
+    """Returns the fingerprint of each document that has features, by id."""
     command = [binary, "fingerprint", path, "--text", field, "--threads", "1", "--quiet", *options]
     printed = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     records = map(json.loads, printed.splitlines())
@@ -130,7 +130,7 @@ def fingerprints(binary, path, options, field="text"):
 
 
 def near(ids, prints):
-    """All pairs of documents within the largest distance."""
+    """Returns all pairs of documents within the largest distance."""
     ids = [one for one in ids if one in prints]
     values = [prints[one] for one in ids]
     found = []
@@ -143,7 +143,7 @@ def near(ids, prints):
 
 
 def count(found, true, radius):
-    """What the radius makes of the pairs; without one, nothing is found."""
+    """Counts right, wrong and missed pairs at a radius; None finds nothing."""
     counts, reached = Counts(), set()
     for one in found:
         if radius is not None and one.distance <= radius:
@@ -154,7 +154,7 @@ def count(found, true, radius):
 
 
 def precisions(found, true):
-    """The precision of each radius."""
+    """Returns the precision at each radius."""
     right, wrong = collections.Counter(), collections.Counter()
     for one in found:
         (right if one.pair in true else wrong)[one.distance] += 1
@@ -162,12 +162,12 @@ def precisions(found, true):
 
 
 def largest_radius(reached, precision=PRECISION):
-    """The largest radius of at least this precision, or none."""
+    """Returns the largest radius with at least this precision, or None."""
     return max((radius for radius, one in enumerate(reached) if one >= precision), default=None)
 
 
 def families(pairs):
-    """The smallest id that pairs connect with each document."""
+    """Returns the smallest id that pairs connect with each document."""
     parent = {}
 
     def root(one):
@@ -182,7 +182,7 @@ def families(pairs):
 
 
 def halves(corpus):
-    """The half of each document: 0 or 1."""
+    """Returns the half of each document: 0 or 1."""
     family = families(corpus.judged)
     return {one: hashlib.sha256(str(family.get(one, one)).encode()).digest()[0] & 1 for one in corpus.ids}
 
@@ -192,7 +192,7 @@ def inside(pairs, half, which):
 
 
 def crossed(found, true, half, precision=PRECISION):
-    """The radius that each half chooses, and the counts of the halves that did not choose it."""
+    """Returns the radius that each half chooses, and the sum of the counts on the other halves."""
     parts = []
     for which in (0, 1):
         own = set(inside((one.pair for one in found), half, which))
@@ -213,7 +213,7 @@ def wilson(some, others):
 
 
 def drawn_sums(groups, draws=DRAWS):
-    """For each draw of as many documents with replacement, how often the pairs of each group are in it."""
+    """Draws as many documents with replacement `draws` times. Yields how often the pairs of each group are drawn."""
     documents = sorted({one for group in groups for pair in group for one in pair})
     place = {one: at for at, one in enumerate(documents)}
     sides = [([place[a] for a, _ in group], [place[b] for _, b in group]) for group in groups]
@@ -226,7 +226,7 @@ def drawn_sums(groups, draws=DRAWS):
 
 
 def limits(some, others):
-    """The limits of the share of some among some and others."""
+    """Returns the 95 % limits of the share of `some` among both groups."""
     if not some and not others:
         return math.nan, math.nan
     drawn = sorted(s / (s + o) for s, o in drawn_sums((some, others)) if s + o)
@@ -260,7 +260,7 @@ def recall_cell(counts):
 
 
 def measured(binary, corpus):
-    """The pairs within the largest distance, by setting."""
+    """Returns the pairs within the largest distance, by setting."""
     result = {}
     for name, options in SETTINGS.items():
         found = near(corpus.ids, fingerprints(binary, corpus.path, options))
@@ -275,7 +275,7 @@ def table(heads, body):
 
 
 def print_defaults(corpora, found):
-    """The defaults on whole corpora: nothing is chosen."""
+    """Prints the figures of the defaults on whole corpora, for which nothing is chosen."""
     body = []
     for name, corpus in corpora.items():
         counts = count(found[name]["words:5"], corpus.true, 3)
@@ -285,7 +285,7 @@ def print_defaults(corpora, found):
 
 
 def print_crossed(corpora, found):
-    """The figures of halves that did not choose the radius."""
+    """Prints the figures of each half at the radius that the other half chose."""
     body = []
     for name, corpus in large(corpora).items():
         half = halves(corpus)
@@ -301,7 +301,7 @@ def large(corpora):
 
 
 def print_left_out(corpora, found):
-    """Each corpus at the largest radius whose mean precision over the other corpora is as wished."""
+    """Prints the figures of each corpus at the largest radius whose mean precision over the other corpora is high enough."""
     reached = {(name, setting): precisions(found[name][setting], corpus.true)
                for name, corpus in large(corpora).items() for setting in SETTINGS}
     body = []
@@ -322,7 +322,7 @@ def mean(values):
 
 
 def print_grid(corpora, found):
-    """Whole corpora at some radii, and the largest radius of the wished precision."""
+    """Prints the figures of whole corpora at some radii, and at the largest radius with the wanted precision."""
     body = []
     for name, corpus in corpora.items():
         for setting in SETTINGS:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Score what an engine kept against a list of similar pairs.
+"""Scores the records that an engine kept against a list of similar pairs.
 
-A pair at or above the threshold is *found* when at most one of the two records was kept: that is
-what a user of a deduplicated file sees, whatever clusters stand behind it. A removed record
-without any listed pair at or above the threshold is *unexplained*: mostly a false positive, now
-and then a record whose like is no listed pair. Standard library only.
+A pair at or above the threshold is *found* if at most one of the two records was kept, because that
+is what a user of a deduplicated file sees, whatever the clusters are. A removed record without any
+listed pair at or above the threshold is *unexplained*: mostly a false positive, sometimes a record
+whose similar record is not in the list of pairs. Standard library only.
 """
 
 import argparse
@@ -12,13 +12,13 @@ import json
 
 
 def kept_ids(path):
-    """The ids in a kept.jsonl."""
+    """Returns the ids in a kept.jsonl."""
     with open(path, "rb") as lines:
         return {json.loads(line)["id"] for line in lines}
 
 
 def similar_pairs(path, threshold, known):
-    """Pairs of known records at or above the threshold, each as (a, b)."""
+    """Yields pairs of known records at or above the threshold, each as (a, b)."""
     with open(path, "rb") as lines:
         for line in lines:
             pair = json.loads(line)
@@ -28,7 +28,7 @@ def similar_pairs(path, threshold, known):
 
 
 def score(kept, pairs, ids):
-    """Recall of the pairs, and how many removed records no pair explains."""
+    """Computes the recall of the pairs, and the number of removed records that no pair explains."""
     wanted = found = 0
     explained = set()
     for a, b in pairs:
@@ -45,13 +45,13 @@ def score(kept, pairs, ids):
 
 
 def score_files(records, kept_path, pairs_path, threshold):
-    """Score the kept file of an engine that read the records."""
+    """Scores the kept file of an engine that read the records."""
     ids = kept_ids(records)
     return score(kept_ids(kept_path), similar_pairs(pairs_path, threshold, ids), ids)
 
 
 def main():
-    """Read the options and print the score as JSON."""
+    """Reads the options and prints the score as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("records", help="the input of the engine")
     parser.add_argument("kept", help="its kept.jsonl")

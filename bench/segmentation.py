@@ -1,5 +1,6 @@
-"""The other side of `cargo run --release -p lookalike --features languages --example segmentation FILE`:
-how fast jieba cuts the same text in Python. pip install jieba==0.42.1; python segmentation.py FILE [seconds]"""
+"""Measures how fast jieba segments text in Python, for comparison with
+`cargo run --release -p lookalike --features languages --example segmentation FILE`.
+Run: pip install jieba==0.42.1; python segmentation.py FILE [seconds]"""
 
 import sys
 import time

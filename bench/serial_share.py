@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measure how much of a job's processor time is serial, stage by stage.
+"""Measures how much of a job's processor time is serial, stage by stage.
 
     bench/serial_share.py FILE... [--binary PATH] [--threads 16] [--runs 3] [-- OPTIONS OF dedup]
 
-Runs `lookalike dedup` and reads the processor time of each of its threads from /proc. Of a stage that
-takes C seconds on n threads, of which the busiest has B, a part S is serial: B = S + (C - S) / n. Where
-S is 0, no thread has more than its share. Many threads make this sharp; there need not be as many
-cores, and other work on the machine does not matter much, because no wall time is looked at. What threads
-do in turn, behind a lock or in the kernel, is not seen: cores.py does, on a machine that has them. Stages
-are those of run.json. Standard library only; Linux.
+Runs `lookalike dedup` and reads the processor time of each of its threads from /proc. If a stage takes
+C seconds on n threads and the busiest thread takes B, then a part S is serial: B = S + (C - S) / n. If S
+is 0, no thread does more than its share. The estimate is more precise with many threads; there need not
+be as many cores, and other work on the machine hardly matters, because wall time is not used. Work that
+threads do in turn, behind a lock or in the kernel, is not detected; cores.py detects it on a machine with
+enough cores. Stages are those of run.json. Standard library only; Linux.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def thread_seconds(pid):
-    """Processor seconds of each thread that is alive."""
+    """Returns the processor seconds of each thread that is alive."""
     seconds = {}
     try:
         threads = os.listdir(f"/proc/{pid}/task")
@@ -36,12 +36,12 @@ def thread_seconds(pid):
             with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
                 seconds[thread] = int(file.read().split()[0]) / 1e9
         except (FileNotFoundError, ProcessLookupError):
-            pass  # It has ended.
+            pass  # The thread has ended.
     return seconds
 
 
 def sampled(command):
-    """Run a command; (wall seconds since its start, processor seconds of each thread) every few milliseconds."""
+    """Runs a command. Returns samples of (wall seconds since the start, processor seconds of each thread)."""
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     samples = []
@@ -54,7 +54,7 @@ def sampled(command):
 
 
 def busiest(samples, begin, end):
-    """Processor seconds of the thread that took most between two moments."""
+    """Returns the processor seconds of the busiest thread between two moments."""
     taken = {}
     before = {}
     for moment, seconds in samples:
@@ -66,7 +66,7 @@ def busiest(samples, begin, end):
 
 
 def measure(binary, files, threads, options):
-    """Name, wall seconds, processor seconds and serial seconds of each stage of one run."""
+    """Returns name, wall seconds, processor seconds and serial seconds of each stage of one run."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
         command = [binary, "dedup", *files, "-o", out, "--quiet", "--threads", str(threads), *options]
@@ -74,7 +74,7 @@ def measure(binary, files, threads, options):
         with open(os.path.join(out, "run.json")) as file:
             stages = json.load(file)["measured"]["stages"]
     rows = []
-    # The job ends with its last stage.
+    # The last stage ends with the job.
     begin = samples[-1][0] - sum(wall for _, wall, _ in stages)
     for name, wall, cpu in stages:
         most = min(busiest(samples, begin, begin + wall), cpu)

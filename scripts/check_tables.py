@@ -1,10 +1,10 @@
-"""Compares results as Parquet with the same results as JSON lines, by pyarrow; and tables that pyarrow wrote with their rows.
+"""Compares results as Parquet with the same results as JSON lines, read by pyarrow; and results of tables that pyarrow wrote with their rows.
 
 usage: check_tables.py LOOKALIKE
 
-Writes Parquet, Arrow IPC and JSONL of the same records by pyarrow (dictionaries, large strings, views, times, decimals, lists, structs, nulls, several
-row groups and codecs), has the binary deduplicate each, and compares every table with the JSON lines. Exits with 1 and a
-line for each difference.
+Writes Parquet, Arrow IPC and JSONL files of the same records with pyarrow (dictionaries, large strings, views, times, decimals, lists, structs,
+nulls, several row groups and codecs), has the binary deduplicate each, and compares every table with the JSON lines. Prints a line for each
+difference, and exits with 1 if there are any.
 """
 
 import datetime
@@ -31,7 +31,7 @@ def check(name, left, right):
 
 
 def without_nulls(value):
-    """Fields that are null are absent from JSON lines."""
+    """Removes null fields, which JSON lines leave out."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -73,7 +73,7 @@ def records():
 
 
 def arrow_table():
-    """The records, with columns of types that JSON has not."""
+    """Returns the records, with columns of types that JSON does not have."""
     table = pa.Table.from_pylist(list(records()))
     day = [datetime.date(2000, 1, 1) + datetime.timedelta(days=row % 400) for row in range(len(table))]
     table = table.append_column("day", pa.array(day, pa.date32()))
@@ -83,7 +83,7 @@ def arrow_table():
 
 
 def typed_table():
-    """The same with columns that do not survive a way through JSON."""
+    """Returns the records with columns that would not survive a conversion to JSON."""
     table = arrow_table()
     rows = range(len(table))
     some = lambda make: [make(row) if row % 7 else None for row in rows]
@@ -104,7 +104,7 @@ def typed_table():
 
 
 def in_parquet(table):
-    """The table with the types that Parquet has."""
+    """Returns the table with the types that Parquet has."""
     nearest = {pa.timestamp("s", "UTC"): pa.timestamp("ms", "UTC"), pa.time32("s"): pa.time32("ms"), pa.date64(): pa.timestamp("ms")}
     if table.schema.field("second").type == pa.timestamp("s", "UTC"):
         fields = [field.with_type(nearest.get(field.type, field.type)) for field in table.schema]
@@ -127,10 +127,10 @@ def check_types(binary, folder):
         out = folder / f"out-{name}"
         dedup(binary, folder / name, out)
         check_typed(name, out, in_parquet(read_table(folder / name)), kept)
-        # Times of 96 bits are not written.
+        # lookalike does not write 96-bit timestamps.
         if name.endswith("parquet") and name != "types96.parquet":
             original, found = (pq.ParquetFile(path) for path in (folder / name, out / "kept.parquet"))
-            # The first line has the address of an object.
+            # The first line contains the address of an object.
             check(f"Parquet schema of {name}", *(str(file.schema).split("\n", 1)[1] for file in (found, original)))
             sorting = [file.metadata.row_group(0).sorting_columns for file in (found, original)]
             check(f"order of {name}", *sorting)
@@ -164,7 +164,7 @@ def check_inputs(binary, folder):
         "lz4.parquet": lambda path: pq.write_table(table, path, compression="lz4", version="1.0"),
         "file.arrow": lambda path: write_ipc(pa.ipc.new_file, path, table),
         "stream.arrows": lambda path: write_ipc(pa.ipc.new_stream, path, table),
-        # A stream under a name that says nothing was passed over as a binary file.
+        # Regression test: a stream without a telling extension was skipped as a binary file.
         "stream.arrow-00000-of-00001": lambda path: write_ipc(pa.ipc.new_stream, path, table),
     }
     decided = lines(folder / "lines" / "clusters.jsonl")
@@ -191,7 +191,7 @@ def check_inputs(binary, folder):
 
 
 def read_table(path):
-    """The table of a file, with the schema and metadata that pyarrow gives it."""
+    """Returns the table of a file, with the schema and metadata that pyarrow gives it."""
     if path.suffix == ".parquet":
         return pq.read_table(path)
     with pa.OSFile(str(path)) as file:
@@ -200,7 +200,7 @@ def read_table(path):
 
 
 def check_typed(name, out, table, kept):
-    """Rows keep their types, order and metadata."""
+    """Checks that rows keep their types, order and metadata."""
     ids = table["id"].to_pylist()
     for result, wanted in (("kept", True), ("removed", False)):
         found = pq.read_table(out / f"{result}.parquet")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Precision and recall of pairs against a truth file, as in docs/explanation/html.md and docs/how-to/languages.md.
+"""Computes precision and recall of pairs with a truth file, as in docs/explanation/html.md and docs/how-to/languages.md.
 
     lookalike pairs docs.jsonl.gz --text html --threshold 0.8 --quiet > found.jsonl
     scripts/score_pairs.py --truth versions.jsonl.gz --least 0.8 --docs docs.jsonl.gz found.jsonl
 
-Truth: lines with a, b and j. With --docs two documents are the same page when the field `page` is equal;
-then precision is the share of found pairs that are the same page, and the others are counted.
+Truth: lines with a, b and j. With --docs, two documents are the same page if their fields `page` are equal;
+precision is then the share of found pairs that are the same page, and the other pairs are counted.
 """
 
 import argparse

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """datasketch end to end: JSON Lines to kept.jsonl, one thread.
 
-MinHash.generator (its batch path over update_batch) with xxh32 in place of the default SHA-1,
-MinHashLSH with the bands it chooses itself for the threshold (--bands and --rows override),
+MinHash.generator (its batch path over update_batch) with xxh32 instead of the default SHA-1,
+MinHashLSH with the bands that it chooses for the threshold (--bands and --rows override them),
 the estimate of each candidate pair checked, clusters by union-find.
 
---library lookalike.compat.datasketch runs the same pipeline over our classes of these names: MinHash.bulk with SHA-1, as they have it.
+--library lookalike.compat.datasketch runs the same pipeline with lookalike's classes of these names: MinHash.bulk with SHA-1.
 
-Run it on a part (--limit 50000): its time grows in proportion to the records, its memory too.
+Run it on a part (--limit 50000), because its time and memory are proportional to the number of records.
 """
 
 import importlib
@@ -17,7 +17,7 @@ import xxhash
 
 
 def sketches(library, tokens, functions):
-    """A MinHash a record; tokens are lists of strings."""
+    """Returns a MinHash per record; tokens are lists of strings."""
     encoded = ([token.encode() for token in record] for record in tokens)
     MinHash = library.MinHash
     if library.__name__ != "datasketch":
@@ -26,7 +26,7 @@ def sketches(library, tokens, functions):
 
 
 def clusters(minhashes, numbers, size, index, threshold):
-    """Insert each record after asking for its likes among the earlier ones."""
+    """Inserts each record after querying for similar earlier ones. Returns the clusters."""
     joined = pipeline.Clusters(size)
     for at, minhash in enumerate(minhashes):
         for other in index.query(minhash):
@@ -37,7 +37,7 @@ def clusters(minhashes, numbers, size, index, threshold):
 
 
 def main():
-    """Run the pipeline and print its figures."""
+    """Runs the pipeline and prints its figures."""
     parser = pipeline.arguments(__doc__)
     parser.add_argument("--bands", type=int)
     parser.add_argument("--rows", type=int)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """datatrove end to end: JSON Lines to kept.jsonl.
 
-The four steps of its min-hash example, `minhash_deduplication.py`, with its defaults: 14 bands of 8, shingles of five words as spaCy's English tokenizer
-finds them, one task a thread. Clusters come of shared bands, no estimate is checked.
+The four steps of its min-hash example, `minhash_deduplication.py`, with its defaults: 14 bands of 8, shingles of five words as segmented by
+spaCy's English tokenizer, one task per thread. Clusters are made from shared bands, and no estimate is checked.
 """
 
 import glob
@@ -13,13 +13,13 @@ import tempfile
 
 import pipeline
 
-# Its log goes to the standard error, its tasks' logs to a folder.
+# Its log goes to standard error, and the logs of its tasks to a folder.
 os.environ["DATATROVE_COLORIZE_LOGS"] = "0"
 logging.disable(logging.CRITICAL)
 
 
 def steps(source, folder, threads):
-    """The executors of the four steps, each of which waits for the one before."""
+    """Returns the executors of the four steps, each of which waits for the one before."""
     from datatrove.executor import LocalPipelineExecutor
     from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
     from datatrove.pipeline.dedup.minhash import MinhashConfig
@@ -40,7 +40,7 @@ def steps(source, folder, threads):
 
 
 def split(lines, folder, parts):
-    """Write the lines as one file a task: datatrove gives whole files to its tasks."""
+    """Writes the lines as one file per task, because datatrove gives whole files to its tasks."""
     os.mkdir(folder)
     for part in range(parts):
         with open(f"{folder}/{part}.jsonl", "wb") as out:
@@ -48,7 +48,7 @@ def split(lines, folder, parts):
 
 
 def main():
-    """Run the steps and print the figures."""
+    """Runs the steps and prints the figures."""
     options = pipeline.arguments(__doc__).parse_args()
     measure = pipeline.Measure("datatrove", "datatrove")
     lines = pipeline.read_lines(options.input)

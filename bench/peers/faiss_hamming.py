@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""faiss-cpu on the records and queries that `hamming` wrote: one thread, distance 3, exact.
+"""faiss-cpu on the records and queries that the program `hamming` wrote: one thread, distance 3, exact.
 
 usage: faiss_hamming.py FOLDER [QUERIES]
 """
@@ -23,7 +23,7 @@ def measure(name, index, records, queries):
     index.add(records)
     build = time.process_time() - start
     start = time.process_time()
-    # The range is open: below RADIUS + 1.
+    # The search returns distances below the given one.
     limits, _, _ = index.range_search(queries, RADIUS + 1)
     seconds = time.process_time() - start
     print(f"| {name} | {build:.2f} | - | {len(queries) / seconds / 1e3:.2f} | {limits[-1]} of {len(queries)} queries |", flush=True)

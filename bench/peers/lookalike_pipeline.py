@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python package end to end: JSON Lines to kept.jsonl, the rows as a list of dicts in memory.
 
-Every pair at or above the threshold is found and verified, as by the command.
+Every pair at or above the threshold is found and verified, as with the command.
 """
 
 import json
@@ -11,7 +11,7 @@ import pipeline
 
 
 def main():
-    """Run lk.dedup and print its figures."""
+    """Runs lk.dedup and prints its figures."""
     options = pipeline.arguments(__doc__).parse_args()
     measure = pipeline.Measure("lookalike (Python)", "lookalike")
     with measure.stage("read"):

@@ -1,4 +1,4 @@
-"""What the Python peers share: the way from JSON Lines to shingles and from pairs to kept records.
+"""Code shared by the Python peers: from JSON Lines to shingles, and from pairs to kept records.
 
 The definitions are the same for every engine in the race: words are `\\w+` of the lower-cased
 text, a shingle is five words joined by one space, a shorter text has one shingle of all its
@@ -22,7 +22,7 @@ WORD = re.compile(r"\w+")
 
 
 def arguments(description):
-    """The options that every peer takes."""
+    """Returns a parser of the options that every peer takes."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("input", type=pathlib.Path, help="JSON Lines with id and text")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True, help="folder")
@@ -34,13 +34,13 @@ def arguments(description):
 
 
 def read_lines(path, limit=None):
-    """All lines, as bytes with their terminators."""
+    """Reads at most `limit` lines, as bytes with their terminators."""
     with open(path, "rb") as source:
         return list(itertools.islice(source, limit))
 
 
 def shingles(line):
-    """The five-word shingles of one record, in order of the text, with repetitions."""
+    """Returns the five-word shingles of a record, in order of the text, with repetitions."""
     words = WORD.findall(json.loads(line)["text"].lower())
     if len(words) < 5:
         return [" ".join(words)] if words else []
@@ -48,13 +48,13 @@ def shingles(line):
 
 
 def batches(items, size=BATCH):
-    """Slices of the list with the number of their first item."""
+    """Yields slices of the list, each with the number of its first item."""
     for start in range(0, len(items), size):
         yield start, items[start : start + size]
 
 
 def token_batches(lines, measure):
-    """Batches of (numbers of the records that have shingles, their shingles)."""
+    """Yields batches of (numbers of the records that have shingles, their shingles)."""
     for start, batch in batches(lines):
         with measure.stage("shingles"):
             tokens = [shingles(line) for line in batch]
@@ -64,13 +64,13 @@ def token_batches(lines, measure):
 
 
 class Clusters:
-    """Union-find; the root of a cluster is its first record, which is the one that is kept."""
+    """Union-find over records; the root of a cluster is its first record, which is kept."""
 
     def __init__(self, size):
         self.parents = list(range(size))
 
     def root(self, item):
-        """The first record of the cluster."""
+        """Returns the first record of the cluster."""
         parents = self.parents
         while parents[item] != item:
             parents[item] = parents[parents[item]]
@@ -78,31 +78,31 @@ class Clusters:
         return item
 
     def join(self, a, b):
-        """Put both records in one cluster."""
+        """Puts both records into one cluster."""
         a, b = self.root(a), self.root(b)
         if a != b:
             self.parents[max(a, b)] = min(a, b)
 
     def kept(self):
-        """One flag a record: is it the root of its cluster?"""
+        """Returns a flag per record: whether it is the root of its cluster."""
         return [parent == item for item, parent in enumerate(self.parents)]
 
 
 def write_kept(folder, lines, kept):
-    """Write kept.jsonl."""
+    """Writes kept.jsonl."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "kept.jsonl", "wb") as out:
         out.writelines(itertools.compress(lines, kept))
 
 
 def cpu_seconds():
-    """CPU seconds of this process so far, all threads, the system's share included."""
+    """Returns the CPU seconds of this process so far, for all threads, user and system."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def version_of(distribution):
-    """The version of an installed package; ours may be used from the checkout."""
+    """Returns the version of an installed package; lookalike may also be used from the checkout."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -120,13 +120,13 @@ class Measure:
 
     @contextlib.contextmanager
     def stage(self, name):
-        """Count the CPU seconds of the block under the name."""
+        """Counts the CPU seconds of the block under the name."""
         before = cpu_seconds()
         yield
         self.stages[name] = round(self.stages.get(name, 0.0) + cpu_seconds() - before, 3)
 
     def report(self, kept, **more):
-        """Print the figures as one JSON object."""
+        """Prints the figures as one JSON object."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         figures = {
             "engine": self.engine,

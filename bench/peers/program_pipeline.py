@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""fastdedup and duplodocus end to end: JSON Lines to kept.jsonl by the program that the repository of each builds.
+"""fastdedup and duplodocus end to end: JSON Lines to kept.jsonl, by the program that the repository of each builds.
 
 Both find near-duplicates over runs of five words by min-hash in 16 bands of 8, fastdedup's default. duplodocus keeps the first record of each
-component of shared bands (`minhash-memory`); fastdedup checks an estimate of the resemblance and drops what resembles an earlier record.
+component of shared bands (`minhash-memory`); fastdedup checks an estimate of the resemblance and drops records that resemble an earlier one.
 """
 
 import pathlib
@@ -16,13 +16,13 @@ BANDS, ROWS = 16, 8
 
 
 def fastdedup(program, options, kept, _scratch):
-    """Its command and the file it writes."""
+    """Returns the command of fastdedup and the file that it writes."""
     return [program, "fuzzy-dedup", "--input", options.input, "--output", kept, "--field", "text", "--threshold", options.threshold,
             "--word-shingles", "--shingle-size", 5, "--num-hashes", BANDS * ROWS, "--bands", BANDS, "--rows-per-band", ROWS], kept
 
 
 def duplodocus(program, options, _kept, scratch):
-    """Its command, which takes a folder, and the file it writes."""
+    """Returns the command of duplodocus, which takes a folder, and the file that it writes."""
     folder = scratch / "in"
     folder.mkdir()
     (folder / "in.jsonl").symlink_to(options.input.resolve())
@@ -32,7 +32,7 @@ def duplodocus(program, options, _kept, scratch):
 
 
 def main():
-    """Run the program."""
+    """Runs the program and prints its figures."""
     parser = pipeline.arguments(__doc__)
     parser.add_argument("--program", type=pathlib.Path, required=True, help="the binary, named as its project is")
     options = parser.parse_args()

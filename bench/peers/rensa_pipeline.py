@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""rensa end to end: JSON Lines to kept.jsonl; RAYON_NUM_THREADS says how many threads rensa has.
+"""rensa end to end: JSON Lines to kept.jsonl; RAYON_NUM_THREADS sets the number of rensa's threads.
 
 --mode clusters  RMinHash.from_token_sets, RMinHashLSH.insert_many and query_all, the estimate of
                  each candidate pair checked, clusters by union-find
---mode keep      RMinHashDeduplicator.add_pairs, as rensa's README does it: no clusters
---mode flags     digest matrix and one-shot flags: says which records collide in a band, drops
-                 all of them; no check, no clusters: the fastest full-set path
+--mode keep      RMinHashDeduplicator.add_pairs, as in rensa's README: no clusters
+--mode flags     digest matrix and one-shot flags: finds the records that collide in a band and
+                 drops all of them; no check, no clusters: the fastest path over a full set
 
-The position-sampling `rho` sketches are left out: they miss copies whose text is shifted.
+The position-sampling `rho` sketches are left out, because they miss copies whose text is shifted.
 """
 
 import array
@@ -19,7 +19,7 @@ SEED = 42
 
 
 def similar_pairs(minhashes, start, candidates, options):
-    """Candidate pairs (later, earlier) whose estimated resemblance reaches the threshold."""
+    """Yields candidate pairs (later, earlier) whose estimated resemblance reaches the threshold."""
     for at, others in enumerate(candidates, start):
         mine = minhashes[at]
         for other in others:
@@ -28,7 +28,7 @@ def similar_pairs(minhashes, start, candidates, options):
 
 
 def clusters(lines, options, measure):
-    """The records that are first in their cluster."""
+    """Returns the records that are first in their cluster."""
     index = RMinHashLSH(options.threshold, options.functions, options.bands)
     numbers, minhashes = [], []
     for found, tokens in pipeline.token_batches(lines, measure):
@@ -47,7 +47,7 @@ def clusters(lines, options, measure):
 
 
 def keep(lines, options, measure):
-    """The records that rensa's deduplicator keeps, one after the other."""
+    """Returns the records that rensa's deduplicator keeps when it gets them in order."""
     dedup = RMinHashDeduplicator(
         threshold=options.threshold,
         num_perm=options.functions,
@@ -64,7 +64,7 @@ def keep(lines, options, measure):
 
 
 def flags(lines, options, measure):
-    """The records that collide with no other."""
+    """Returns the records that collide with no other."""
     found, hashes, rows = [], array.array("Q"), array.array("Q", [0])
     for numbers, tokens in pipeline.token_batches(lines, measure):
         with measure.stage("hash"):
@@ -85,7 +85,7 @@ def flags(lines, options, measure):
 
 
 def main():
-    """Run the mode that was asked for and print its figures."""
+    """Runs the chosen mode and prints its figures."""
     parser = pipeline.arguments(__doc__)
     parser.add_argument("--mode", choices=("clusters", "keep", "flags"), default="clusters")
     parser.add_argument("--bands", type=int, default=16)

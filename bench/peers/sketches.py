@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Text to sketch, one thread: the Python peers on the texts that `sketches` (Rust) takes.
+"""Text to sketch, one thread: the Python peers on the same texts as the Rust program `sketches`.
 
-Prints one JSON object a (job, engine). `text to ...` counts cutting into words and shingling in
-Python; `shingles to ...` begins with lists of strings at hand and `hashes to ...` with 64-bit
-hashes, so that the peers' own code alone is measured. One pass each: these take seconds.
+Prints one JSON object per (job, engine). `text to ...` includes splitting into words and shingling
+in Python; `shingles to ...` starts with lists of strings and `hashes to ...` with 64-bit hashes, so
+that only the peers' own code is measured. One pass each, because these take seconds.
 """
 
 import os
@@ -26,7 +26,7 @@ SEED = 42
 
 
 class Course:
-    """The texts of the race and how they are cut."""
+    """The texts of the race, and the width of their shingles."""
 
     def __init__(self, path, size, width):
         self.width = width
@@ -40,7 +40,7 @@ class Course:
         self.count = sum(map(len, self.tokens))
 
     def shingles(self, text):
-        """Shingles of `width` words in the order of the text."""
+        """Returns the shingles of `width` words in the order of the text."""
         words = pipeline.WORD.findall(text.lower())
         if self.width == 1 or not words:
             return words
@@ -48,7 +48,7 @@ class Course:
         return list(map(" ".join, zip(*(words[start:] for start in range(width)))))
 
     def time(self, job, engine, work):
-        """Run the work once and print its figures."""
+        """Runs the work once and prints its figures."""
         before = pipeline.cpu_seconds()
         work()
         row = {
@@ -63,7 +63,7 @@ class Course:
 
 
 def datasketch_signatures(tokens):
-    """MinHash of each list of strings, xxh32 in place of SHA-1."""
+    """Makes a MinHash of each list of strings, with xxh32 instead of SHA-1."""
     encoded = ([token.encode() for token in record] for record in tokens)
     made = MinHash.generator(encoded, num_perm=FUNCTIONS, hashfunc=xxhash.xxh32_intdigest)
     for _ in made:
@@ -71,7 +71,7 @@ def datasketch_signatures(tokens):
 
 
 def race_simhash(course):
-    """Text to 64-bit simhash."""
+    """Times text to 64-bit simhash."""
 
     def fingerprints(tokens):
         for record in tokens:
@@ -86,7 +86,7 @@ def race_simhash(course):
 
 
 def race_minhash(course):
-    """Text to min-hash signature."""
+    """Times text to min-hash signature."""
     job = "text to min-hash-128"
     course.time(
         job, "rensa", lambda: rensa_matrix([course.shingles(text) for text in course.texts])
@@ -100,12 +100,12 @@ def race_minhash(course):
 
 
 def rensa_matrix(tokens):
-    """rensa's bulk path from lists of strings."""
+    """Makes signatures from lists of strings by rensa's bulk path."""
     return RMinHash.digest_matrix_from_token_sets(tokens, FUNCTIONS, SEED)
 
 
 def race_kernel(course):
-    """Ready hashes to min-hash signature: rensa's bulk path from flat buffers."""
+    """Times given hashes to min-hash signature, by rensa's bulk path from flat buffers."""
     hashes = RMinHash.hash_token_sets(course.tokens)
     flat = array.array("Q", itertools.chain.from_iterable(hashes))
     rows = array.array("Q", itertools.accumulate(map(len, hashes), initial=0))
@@ -117,7 +117,7 @@ def race_kernel(course):
 
 
 def race_ours(course):
-    """The same jobs by the Python package, whole lists at a time; nothing if it is not installed."""
+    """Times the same jobs with the Python package, on whole lists; does nothing if it is not installed."""
     try:
         import lookalike as lk
     except ModuleNotFoundError:
@@ -136,7 +136,7 @@ def race_ours(course):
 
 
 def main():
-    """Run every job."""
+    """Runs every job."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("records")
     parser.add_argument("megabytes", type=int, nargs="?", default=5)

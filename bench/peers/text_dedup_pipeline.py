@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """text-dedup end to end: JSON Lines to kept.jsonl.
 
-Its module `text_dedup.minhash` with 128 functions over shingles of five words and xxh3, the faster of its hashes; the bands are those that
-it chooses itself for the threshold. Clusters come of shared bands, no estimate is checked. The dataset that it saves is written as JSON Lines.
+Its module `text_dedup.minhash` with 128 functions over shingles of five words and xxh3, the faster of its hashes, with the bands that it chooses
+for the threshold. Clusters are made from shared bands, and no estimate is checked. The dataset that it saves is written as JSON Lines.
 """
 
 import os
@@ -19,12 +19,12 @@ import pipeline
 
 
 def main():
-    """Run the module and print its figures."""
+    """Runs the module and prints its figures."""
     options = pipeline.arguments(__doc__).parse_args()
     measure = pipeline.Measure("text-dedup", "text-dedup")
     lines = pipeline.read_lines(options.input)
     if not lines:
-        # What starting costs: the module cannot read an empty file.
+        # Measure only the start, because the module cannot read an empty file.
         subprocess.run([sys.executable, "-c", "import text_dedup.minhash"], check=True)
         pipeline.write_kept(options.output, [], [])
         measure.report([])
@@ -35,7 +35,7 @@ def main():
             "ngram": 5, "min_length": 1, "num_perm": options.functions, "threshold": options.threshold, "hash_func": "xxh3", "num_proc": options.threads,
         }
         command = [str(part) for name, value in words.items() for part in (f"--{name}", value)]
-        # As a process of its own: with more than one, it cannot pickle itself when it runs inside of another program.
+        # Use a process of its own: with several processes, the module cannot pickle itself when it runs inside another program.
         subprocess.run([sys.executable, "-m", "text_dedup.minhash", *command], check=True, stdout=subprocess.DEVNULL)
         kept_ids = set(datasets.load_from_disk(f"{cache}/kept")["id"])
     kept = [json.loads(line)["id"] in kept_ids for line in lines]

@@ -1,16 +1,16 @@
-//! Figures of the running process, from the Linux `/proc` files.
+//! Measurements of the running process, from the Linux `/proc` files.
 
 use std::fs;
 use std::time::Instant;
 
-/// CPU and wall seconds between two moments of one thread.
+/// Measures CPU and wall seconds of one thread since a start.
 pub struct Stopwatch {
     wall: Instant,
     cpu: f64,
 }
 
 impl Stopwatch {
-    /// Start to count.
+    /// Starts measuring.
     #[must_use]
     pub fn start() -> Stopwatch {
         Stopwatch {
@@ -19,20 +19,20 @@ impl Stopwatch {
         }
     }
 
-    /// CPU seconds since the start.
+    /// Returns the CPU seconds since the start.
     #[must_use]
     pub fn cpu(&self) -> f64 {
         cpu_seconds() - self.cpu
     }
 
-    /// Wall seconds since the start.
+    /// Returns the wall seconds since the start.
     #[must_use]
     pub fn wall(&self) -> f64 {
         self.wall.elapsed().as_secs_f64()
     }
 }
 
-/// CPU seconds of the calling thread so far; 0 where the kernel does not tell.
+/// Returns the CPU seconds of the calling thread so far, or 0 if the kernel does not report them.
 #[must_use]
 pub fn cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -40,7 +40,7 @@ pub fn cpu_seconds() -> f64 {
     nanoseconds.unwrap_or(0.0) / 1e9
 }
 
-/// The largest resident size of the process so far, in bytes; 0 where the kernel does not tell.
+/// Returns the peak resident size of the process in bytes, or 0 if the kernel does not report it.
 #[must_use]
 pub fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn peak_rss_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// The least and the middle of some figures: (best, median).
+/// Returns the minimum and the median of some figures.
 #[must_use]
 pub fn best_and_median(mut figures: Vec<f64>) -> (f64, f64) {
     figures.sort_by(f64::total_cmp);

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-/// The field of a record that the race needs.
+/// The only field of a record that the race needs.
 #[derive(Deserialize)]
 struct Record<'a> {
     #[serde(borrow)]
     text: Cow<'a, str>,
 }
 
-/// The lines of a file with their terminators, at most `limit` of them.
+/// Returns at most `limit` lines of a file, with their terminators.
 pub fn lines(bytes: &[u8], limit: usize) -> Vec<&[u8]> {
     bytes
         .split_inclusive(|byte| *byte == b'\n')
@@ -19,16 +19,16 @@ pub fn lines(bytes: &[u8], limit: usize) -> Vec<&[u8]> {
         .collect()
 }
 
-/// The text of a JSON record.
+/// Returns the text of a JSON record.
 ///
 /// # Errors
 ///
-/// Says what is wrong when the line is no JSON object with a text.
+/// If the line is not a JSON object with a text.
 pub fn text(line: &[u8]) -> Result<Cow<'_, str>, serde_json::Error> {
     serde_json::from_slice::<Record<'_>>(line).map(|record| record.text)
 }
 
-/// The lower-cased letter, digit or `_` for each byte; a space for any other.
+/// Maps each byte to its lower-cased letter, digit or `_`, and any other byte to a space.
 static LOWER: [u8; 256] = lower_table();
 
 const fn lower_table() -> [u8; 256] {
@@ -43,7 +43,7 @@ const fn lower_table() -> [u8; 256] {
     table
 }
 
-/// The lower-cased words of a text joined by one space, and where each begins and ends.
+/// The lower-cased words of a text joined by one space, and the start and end of each.
 ///
 /// The buffers are reused from text to text.
 #[derive(Default)]
@@ -53,7 +53,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Read another text.
+    /// Reads another text.
     pub fn read(&mut self, text: &str) {
         self.places.clear();
         if text.is_ascii() {
@@ -74,7 +74,7 @@ impl Words {
         }
     }
 
-    /// The same for ASCII, a byte at a time by table: most texts are, and the peers shall not wait.
+    /// Reads an ASCII text a byte at a time with a table. Most texts are ASCII, and this must not slow down the peers.
     fn split_ascii(&mut self, text: &[u8]) {
         let mut joined = std::mem::take(&mut self.joined).into_bytes();
         joined.resize(text.len() + 1, b' ');
@@ -95,7 +95,7 @@ impl Words {
         self.joined = String::from_utf8(joined).expect("lower-cased ASCII");
     }
 
-    /// The shingles of `width` words in the order of the text, with repetitions.
+    /// Returns the shingles of `width` words in the order of the text, with repetitions.
     pub fn shingles(&self, width: usize) -> impl Iterator<Item = &str> {
         let width = width.min(self.places.len()).max(1);
         let windows = self.places.windows(width);

@@ -1,11 +1,11 @@
-//! The visible text of HTML pages: a plain stripper for trusted manuals, not for hostile pages.
+//! Extracts the visible text of HTML pages: a simple stripper for trusted manuals, not for hostile pages.
 //!
-//! Comments, scripts and styles go, block elements break the line, other tags vanish, entities are
-//! resolved, white space collapses. The race does not measure it; it makes the long documents.
+//! Comments, scripts and styles are removed, block elements start new lines, other tags are dropped, entities are
+//! resolved, and white space is collapsed. The race does not measure this; it is used to make the long documents.
 
 use memchr::{memchr, memmem};
 
-/// The text of a page, one line a block; empty when there is none.
+/// Returns the text of a page, one line per block, or an empty string if it has none.
 #[must_use]
 pub fn visible_text(page: &str) -> String {
     let text = without_tags(page);
@@ -24,7 +24,7 @@ pub fn visible_text(page: &str) -> String {
     lines
 }
 
-/// The page with a line break for each tag of a block element and nothing for other markup.
+/// Replaces each tag of a block element by a line break, and removes other markup.
 fn without_tags(page: &str) -> String {
     let mut text = String::with_capacity(page.len() / 3);
     let mut rest = page;
@@ -48,7 +48,7 @@ fn without_tags(page: &str) -> String {
     text
 }
 
-/// Does the element stand on lines of its own?
+/// Returns whether an element is on lines of its own.
 #[rustfmt::skip]
 fn is_block(name: &str) -> bool {
     matches!(
@@ -61,7 +61,7 @@ fn is_block(name: &str) -> bool {
     )
 }
 
-/// The lower-cased element name that the text begins with; of a long one, the first letters.
+/// Returns the lower-cased element name at the start of the text, cut off after twelve characters.
 fn element_name(text: &str) -> String {
     let letters = text.bytes().take_while(u8::is_ascii_alphanumeric).take(12);
     letters
@@ -69,13 +69,13 @@ fn element_name(text: &str) -> String {
         .collect()
 }
 
-/// What follows the first `mark`; nothing when there is none.
+/// Returns the text after the first `mark`, or an empty string if there is none.
 fn after<'a>(text: &'a str, mark: &str) -> &'a str {
     let found = memmem::find(text.as_bytes(), mark.as_bytes());
     found.map_or("", |at| &text[at + mark.len()..])
 }
 
-/// What follows the end tag of an element whose content is not text.
+/// Returns the text after the end tag of an element whose content is not text.
 fn after_element<'a>(text: &'a str, name: &str) -> &'a str {
     let mut rest = text;
     loop {

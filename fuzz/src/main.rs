@@ -1,4 +1,4 @@
-//! One target under libFuzzer, chosen by the environment: see README.md beside it.
+//! Fuzzes one target with libFuzzer, chosen by the environment; see README.md of this folder.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ type Run = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 static RUN: OnceLock<Run> = OnceLock::new();
 
-/// Action of a target on bytes, and the inputs that it begins with.
+/// Returns the function that runs a target on bytes, and the initial inputs of the target.
 fn target(name: &'static str) -> Option<(Run, Vec<Vec<u8>>)> {
     if let Some(&target) = fuzzing::TARGETS.iter().find(|target| target.name == name) {
         let folder = tempfile::tempdir().expect("a temporary folder").keep();
@@ -64,9 +64,9 @@ fn write_seeds(folder: &Path, seeds: &[Vec<u8>]) {
     }
 }
 
-/// Finds the target and writes its first inputs; without one, lists all.
+/// Finds the target and writes its initial inputs; without a target, lists all.
 fn begin() {
-    // libFuzzer ends at every panic; those in libraries that are caught and told are no failure.
+    // libFuzzer stops at every panic, but panics in libraries that are caught and reported are no failure.
     let end = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !lookalike_corpus::panic_is_handled() {

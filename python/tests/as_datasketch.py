@@ -1,7 +1,7 @@
-"""Plugin of pytest under which datasketch's own tests see our classes in the place of datasketch's.
+"""Pytest plugin under which datasketch's own tests get lookalike's classes instead of datasketch's.
 
-The tests are those of datasketch 1.6.5, the last whose source distribution has any; hash values are the scheme ``legacy``. The sketches
-that they use beside, weighted and of few bits, are datasketch's.
+The tests are those of datasketch 1.6.5, the last version whose source distribution has any; hash values are those of the scheme ``legacy``.
+The tests also use weighted and b-bit sketches, which are datasketch's own.
 """
 
 import sys
@@ -38,7 +38,7 @@ sys.modules["test"] = types.ModuleType("test")
 sys.modules["test.utils"] = types.ModuleType("test.utils")
 sys.modules["test"].utils = sys.modules["test.utils"]
 sys.modules["test.utils"].fake_hash_func = fake_hash_func
-# Of the standard library since Python 3.3, and a service in memory for the tests below.
+# `mock` is in the standard library since Python 3.3; `mockredis` is an in-memory service for the tests left out below.
 sys.modules["mock"] = unittest.mock
 sys.modules["mockredis"] = types.ModuleType("mockredis")
 

@@ -1,4 +1,4 @@
-"""What must work in an environment with the wheel and nothing else. The argument is the command."""
+"""Checks that need nothing but the wheel. The argument is the command."""
 
 import doctest
 import importlib
@@ -17,7 +17,7 @@ import lookalike as lk
 assert not {"numpy", "pandas", "pyarrow", "polars"} & set(sys.modules), "imported without need"
 
 for module in pkgutil.walk_packages(lk.__path__, "lookalike."):
-    # These are for those who have the library of their name, or NumPy.
+    # These modules need the library in their name, or NumPy.
     if module.name.startswith(("lookalike.datasets", "lookalike.pandas", "lookalike.polars", "lookalike.compat.datasketch", "lookalike.spark")):
         continue
     failed, _ = doctest.testmod(importlib.import_module(module.name))
@@ -46,12 +46,12 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(Path(folder, "out", "removed.jsonl").read_text().splitlines()) == 1
     assert run("dedup", Path(folder, "none"), "-o", Path(folder, "no")).returncode == 1
 
-    # Ctrl-C: the command says what is left and ends with 130, as the program does.
+    # Ctrl-C: the command says what is left and exits with 130, like the program.
     waiting = subprocess.Popen(
         [command, "dedup", "-", "--format", "jsonl", "-o", Path(folder, "out2")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
-    # Something is in the folder of temporary files when signals are heard.
+    # Signals are handled as soon as the folder of temporary files has an entry.
     deadline = time.monotonic() + 30
     while not list(Path(folder).glob("out2/*/*")) and time.monotonic() < deadline:
         time.sleep(0.01)

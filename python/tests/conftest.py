@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Fixtures and helpers shared by the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = "the a river stone bird light under over moves quickly slowly bright dar
 
 
 def pages(count: int, seed: int = 1) -> list[str]:
-    """Texts of which many are near-duplicates or copies of each other."""
+    """Returns texts, many of which are near-duplicates or copies of each other."""
     draw = random.Random(seed)
     originals = [" ".join(draw.choices(WORDS, k=draw.randint(20, 60))) for _ in range(max(1, count // 3))]
     texts = []
@@ -28,7 +28,7 @@ def pages(count: int, seed: int = 1) -> list[str]:
 
 @pytest.fixture
 def rows() -> list[dict[str, object]]:
-    """Rows with ids, texts, a score and a language; some texts are missing or empty."""
+    """Returns rows with ids, texts, a score and a language; some texts are missing or empty."""
     draw = random.Random(7)
     texts: list[str | None] = [*pages(200)]
     for at in range(0, 200, 40):
@@ -42,7 +42,7 @@ def rows() -> list[dict[str, object]]:
 
 @pytest.fixture
 def command():
-    """Runs the command of the wheel in a process of its own."""
+    """Runs the command of the wheel in a separate process."""
 
     def run(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -54,7 +54,7 @@ def command():
 
 @pytest.fixture
 def command_clusters(command, tmp_path: Path):
-    """What the command decides about rows that are written as JSON lines: (survivor, id, reason) by id."""
+    """Returns the command's decisions about rows written as JSON lines: (survivor, id, reason) by id."""
 
     def clusters(rows: list[dict[str, object]], *words: str) -> dict[str, tuple[str, float, str]]:
         file, out = tmp_path / "rows.jsonl", tmp_path / "out"

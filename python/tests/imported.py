@@ -1,4 +1,5 @@
-"""What must work where no other process can be started, as under emulation. The arguments are the folder of the wheel's packages, and one of pages."""
+"""Checks that work where no other process can be started, as under emulation. The arguments are the folder of the wheel's packages, and one
+of pages."""
 
 import platform
 import sys
@@ -19,7 +20,7 @@ with tempfile.TemporaryDirectory() as folder:
     out = Path(folder, "out")
     sys.argv = ["lookalike", "dedup", pages, "-o", str(out)]
     assert main() == 0
-    # As the tutorial has it.
+    # These are the numbers in the tutorial.
     assert len((out / "kept.jsonl").read_bytes().splitlines()) == 18
     assert len((out / "removed.jsonl").read_bytes().splitlines()) == 11
 print(f"Python {platform.python_version()} on {platform.machine()}: imported, a library and a command")

@@ -1,4 +1,4 @@
-"""A service of the wheel under test."""
+"""Starts a service of the wheel under test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import lookalike as lk
 
 @contextmanager
 def running_service(data: Path) -> Iterator[str]:
-    """The URL of a service with this folder, which ends with the context."""
+    """Yields the URL of a service with this folder, which ends with the context."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The client, against a service of the same wheel, and against one that misbehaves."""
+"""The client, with a service of the same wheel, and with one that misbehaves."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_lists_and_copies_by_chunks(service):
         client.insert("chunks", [{"id": name, "text": text} for name, text in texts.items()])
         ranked = client.rerank("chunks", ["a", "b", {"text": "two three"}, "c"], chunk="words:1")
         assert [(row["was"], row["new_chunks"]) for row in ranked] == [(1, 3), (4, 2), (2, 1), (3, 0)]
-        # More documents than a batch of inserts has stay one list.
+        # A list of more documents than a batch of inserts may have is still ranked as one list.
         long = client.rerank("chunks", [{"text": f"text {at}"} for at in range(300)], chunk="words:1")
         assert [row["rank"] for row in long] == list(range(1, 301))
         found = client.copies_of("chunks", "a", chunk="words:1", min_shared=2)
@@ -118,7 +118,7 @@ def test_a_busy_service_is_asked_again_and_a_closed_connection_opened_again():
             self.send_header("Content-Length", "2")
             self.end_headers()
             self.wfile.write(b"[]")
-            # Says nothing about it, as a service that is restarted does.
+            # Close without announcing it, as a service that is restarted does.
             self.close_connection = True
 
         def log_message(self, *_):
@@ -148,7 +148,7 @@ def test_what_is_no_service_or_no_document_is_refused():
 
 @contextlib.contextmanager
 def answering(answer):
-    """A service that answers each request by ``answer``, which gets the handler, and keeps connections open."""
+    """Runs a service that answers each request with ``answer``, which gets the handler, and keeps connections open."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -198,7 +198,7 @@ def test_a_batch_that_was_perhaps_done_was_sent_again():
         if len(asked) % 2:
             handler.reply(b'[{"verdict": "new"}]')
         else:
-            # Done, as far as anybody knows, and no answer.
+            # The request may have been done, but there is no answer.
             handler.close_connection = True
 
     with answering(breaks) as url, lk.Client(url) as client:
@@ -206,7 +206,7 @@ def test_a_batch_that_was_perhaps_done_was_sent_again():
         with pytest.raises(lk.LookalikeError, match="connection broke before the answer"):
             client.check_and_insert("pages", "b")
         assert len(asked) == 2
-        # What may be done twice is sent again.
+        # Requests that can be repeated safely are sent again.
         client.check("pages", "c")
         client.check("pages", "d")
         assert len(asked) == 5
@@ -282,7 +282,7 @@ def test_an_export_was_read_whole_before_its_first_document():
         documents = client.export("pages")
         async for document in documents:
             found.append(document["id"])
-            # Other requests have connections of their own.
+            # Other requests use connections of their own.
             assert await client.collections() == []
             if len(found) == 250:
                 break
@@ -291,7 +291,7 @@ def test_an_export_was_read_whole_before_its_first_document():
 
     with answering(endless) as url:
         assert asyncio.run(asyncio.wait_for(first(url), 60)) == [str(at) for at in range(250)]
-        # The connection is closed with the generator.
+        # Closing the generator closes the connection.
         assert sent.wait(30)
 
 
@@ -307,7 +307,7 @@ def test_a_request_between_the_documents_of_an_export_broke_it(service):
         client.drop("between")
 
 
-#: What a process has of the one that it was forked from.
+#: State that a process inherits from the one that forked it.
 before_fork = {}
 
 
@@ -323,7 +323,7 @@ def test_a_client_that_was_used_before_a_fork_got_the_answers_of_other_documents
         before_fork["client"] = client
         with multiprocessing.get_context("fork").Pool(4) as pool:
             assert pool.map(stored, ids, chunksize=5) == ids
-        # The connection of this process is as it was.
+        # The connection of this process still works.
         assert stored("b0") == "b0"
         client.drop("forked")
 
@@ -357,7 +357,7 @@ def test_a_refused_batch_hid_that_those_before_it_were_done(service):
         assert again.answers == refused.value.answers
         assert [answer["verdict"] for answer in again.answers][:1] == ["new"] and len(again.answers) == 100
         assert client.show("partly")["documents"] <= 100
-        # What is no document is found before its batch is sent.
+        # An item that is not a document is found before its batch is sent.
         with pytest.raises(TypeError, match="not int") as wrong:
             client.check("partly", [*(document["text"] for document in documents), 5])
         assert len(wrong.value.answers) == 100
@@ -407,12 +407,12 @@ def test_a_cancelled_call_sent_all_its_documents():
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            # Others are not cancelled with it.
+            # Other calls are not cancelled with it.
             answer.set()
             assert len(await client.insert("pages", [f"text {at}" for at in range(150)])) == 150
 
     with answering(waits) as url:
-        # Its end waits for the thread of the call.
+        # The event loop ends only after the thread of the call.
         asyncio.run(give_up(url))
     assert len(asked) == 1 + 2
 

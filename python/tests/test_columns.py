@@ -1,4 +1,4 @@
-"""Columns that other libraries take and hand over: what once went wrong with them."""
+"""Columns exchanged with other libraries: regression tests."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_column_of_nulls_of_polars_was_broken_arrow_data():
     assert lk.dedup(frame).kept["text"].to_list() == ["a", "b"]
     with pytest.raises(lk.BadInput, match="row 0: the id is missing"):
         lk.dedup(frame, id="id")
-    # As with rows of a list, whose values are None.
+    # The error is the same as for a list of rows whose values are None.
     with pytest.raises(lk.BadInput, match="none of the 3 records has a value in the field score"):
         lk.dedup(frame, keep="max:score")
     table = lk.Table(frame[1:])
@@ -142,7 +142,7 @@ def test_ctrl_c_within_a_reader_in_python_was_bad_input():
 
 @pytest.mark.parametrize(("levels", "is_read"), [(60, True), (70, False), (4_000, False)])
 def test_types_in_types_ended_the_process(levels, is_read):
-    # A producer in C, so that nothing but the type is deep: frame libraries end before that.
+    # The producer is in C, so that only the type is deep; frame libraries fail at fewer levels.
     schemas = [Schema() for _ in range(levels)]
     arrays = [Array() for _ in range(levels)]
     for at in range(levels):
@@ -163,11 +163,11 @@ def test_types_in_types_ended_the_process(levels, is_read):
 
 
 class Schema(ctypes.Structure):
-    """ArrowSchema of the C data interface."""
+    """The struct ArrowSchema of the C data interface."""
 
 
 class Array(ctypes.Structure):
-    """ArrowArray of the C data interface."""
+    """The struct ArrowArray of the C data interface."""
 
 
 SchemaEnd, ArrayEnd = ctypes.CFUNCTYPE(None, ctypes.POINTER(Schema)), ctypes.CFUNCTYPE(None, ctypes.POINTER(Array))
@@ -214,7 +214,7 @@ def capsule(struct, name: bytes):
 
 
 class Producer:
-    """An object with one array, as other libraries hand it out."""
+    """An object that exports one array, as other libraries do."""
 
     def __init__(self, schema, array) -> None:
         self.both = schema, array

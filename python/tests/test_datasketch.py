@@ -1,4 +1,4 @@
-"""Our min-hashes and indexes beside those of datasketch: the same values, bytes and answers."""
+"""Lookalike's min-hashes and indexes compared with datasketch's: the same values, bytes and answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def items(draw: random.Random, most: int = 60) -> list[bytes]:
 
 
 def drawn_pair(number: int, **options):
-    """The same set as a min-hash of ours and of datasketch's."""
+    """Returns the same set as a min-hash of lookalike and of datasketch."""
     draw = random.Random(number)
     options = {"num_perm": draw.choice([1, 2, 7, 64, 128, 200]), "seed": draw.choice([1, 42, 2**32 - 1]), **options}
     own, other = ours.MinHash(**options), datasketch.MinHash(**options)
@@ -155,7 +155,7 @@ def test_an_index_has_the_bands_and_answers_of_datasketchs(scheme, options):
     assert own.get_counts() == other.get_counts() and own.get_subset_counts(1, 2) == other.get_subset_counts(1, 2)
     for mine, their in zip(made, theirs):
         assert set(own.query(mine)) == set(other.query(their))
-        # Each takes the min-hashes of the other, which have the same attributes.
+        # Each accepts the min-hashes of the other, which have the same attributes.
         assert set(own.query(their)) == set(own.query(mine))
     assert (3 in own, 4 in own) == (3 in other, 4 in other) == (False, True)
     for lsh, minhashes in ((own, made), (other, theirs)):
@@ -228,7 +228,7 @@ def test_what_is_not_here_says_where_it_is():
 def test_with_the_scheme_of_datasketch_1_values_need_none_named(monkeypatch):
     monkeypatch.setattr(ours.MinHash, "default_scheme", "legacy")
     minhash = ours.MinHash(num_perm=4)
-    # What datasketch 1 makes of it.
+    # These are the values of datasketch 1.
     minhash.update(b"Hello")
     assert minhash.hashvalues.tolist() == [734825475, 960773806, 359816889, 342714745]
     assert ours.LeanMinHash(seed=1, hashvalues=minhash.hashvalues) == ours.LeanMinHash(minhash)

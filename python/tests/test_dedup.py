@@ -1,4 +1,4 @@
-"""Deduplication of lists and dicts, without any library of frames."""
+"""Deduplication of lists and dicts, without a frame library."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_pairs_of_paragraphs_are_those_of_the_command(tmp_path):
     command = ["pairs", str(file), "--unit=paragraphs", "--shingle=words:2", "--threshold=0.6", "--quiet"]
     printed = subprocess.run([sys.executable, "-m", "lookalike", *command], capture_output=True, check=True, text=True)
     assert found.to_pylist() == [json.loads(line) for line in printed.stdout.splitlines()]
-    # None found is a table, too; a record that cannot be read is told.
+    # An empty result is a table as well, and a record that cannot be read causes a warning.
     assert lk.pairs(["one text"], **options).to_pylist() == []
     file.write_text(file.read_text(encoding="utf-8") + "broken\n", encoding="utf-8")
     with pytest.warns(UserWarning, match="could not be read"):
@@ -103,7 +103,7 @@ def test_kept_and_removed_rows_are_the_rows_themselves_in_their_order(rows):
 
 
 def test_rows_with_ids_or_without_have_the_same_mask(rows):
-    # The id decides between equals only, and rows without one are called by their numbers.
+    # The id decides only between equal rows, and rows without an id are named by their numbers.
     numbered = [{**row, "id": str(at)} for at, row in enumerate(rows)]
     assert lk.dedup(numbered, id="id").mask.to_pylist() == lk.dedup([row["text"] for row in rows]).mask.to_pylist()
 
@@ -138,7 +138,7 @@ def test_data_to_compare_with_is_never_removed():
     assert result.kept == ["new"]
     assert result.counts["documents"] == 2
     assert lk.dedup(["A rose is a rose!", "new"], against=lk.dedup(earlier)).kept == ["new"]
-    # Rows of both sides have numbers, which must not be mistaken for each other.
+    # Rows on both sides have numbers as ids, which must not be confused.
     assert [(row["survivor"], row["id"]) for row in result.clusters.to_pylist()] == [("against-0", "0")]
     other = lk.dedup(["new", "a b c"], against=["else", "A B C"], threads=2)
     assert [(row["survivor"], row["id"]) for row in other.clusters.to_pylist()] == [("against-1", "1")]
@@ -230,11 +230,11 @@ def test_annotations_stand_beside_the_rows():
 
 @pytest.fixture
 def shards(rows, tmp_path) -> list[Path]:
-    """The rows as two files whose names and ids are in no order."""
+    """Writes the rows to two files whose names and ids are in no order."""
     files = [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]
     for file, part in zip(files, (rows[:120], rows[120:])):
         lines = [json.dumps(row) for row in part]
-        # What cannot be read is no document.
+        # A line that cannot be read is not a document.
         lines.insert(5, "broken")
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return files
@@ -272,7 +272,7 @@ def test_typed_tables_of_several_files_have_annotations_with_their_types(rows, t
     schema = pyarrow.schema(
         [("id", pyarrow.string()), ("text", pyarrow.string()), ("score", pyarrow.int8()), ("language", pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))]
     )
-    # The order of paths is not that of their bytes: "/" comes after "-".
+    # The order of paths is not that of their bytes, because "/" comes after "-".
     files = [tmp_path / "shards" / "b" / "x.parquet", tmp_path / "shards" / "b-a.parquet", tmp_path / "shards" / "c.parquet"]
     files[0].parent.mkdir(parents=True)
     parts = [rows[:70], rows[70:71], rows[71:]]
@@ -290,7 +290,7 @@ def test_typed_tables_of_several_files_have_annotations_with_their_types(rows, t
         if data == files:
             assert [row["id"] for row in annotated.to_pylist()] == [row["id"] for row in rows]
         assert result.mask.to_pylist() == [not duplicate for duplicate in annotated["is_duplicate"].to_pylist()]
-        # Shards of the same columns are one table for others.
+        # Shards with the same columns count as one table for other libraries.
         assert pyarrow.table(result.kept).num_rows == result.counts["kept"]
     (one,) = lk.dedup(files[2]).kept.paths
     assert one.name == "kept.parquet"
@@ -307,7 +307,7 @@ def test_documents_that_are_files_are_annotated_by_their_names(tmp_path):
         ("a.txt", True), ("b.txt", False), ("c.txt", False)
     ]
     assert result.mask.to_pylist() == [False, True, True]
-    # A notebook shows where the largest clusters differ, of files too.
+    # A notebook shows where the largest clusters differ, for files too.
     assert "<ins>A</ins>" in result._repr_html_() and "<del>a</del>" in result._repr_html_()
 
 
@@ -428,7 +428,7 @@ def test_rows_with_values_that_json_has_not_were_left_out_of_saved_results(tmp_p
 
 def test_a_row_that_cannot_be_saved_was_left_out_in_silence(tmp_path, monkeypatch):
     result = lk.dedup([{"text": "x y z", "score": 1}, {"text": "a b c", "score": 2}])
-    # As a line was that JSON does not have: no row is known that still becomes one.
+    # Imitate a line with a number that JSON does not have; no row that becomes one is known any more.
     def with_nan(value):
         is_second = isinstance(value, dict) and value["score"] == 2
         return json.dumps({**value, "score": float("nan")} if is_second else value)
@@ -456,7 +456,7 @@ def test_columns_called_id_and_text_were_replaced_in_saved_results(tmp_path, row
     saved = [json.loads(line) for line in (folder / "kept.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [{name: row[name] for name in rows[0]} for row in saved] == rows
     made = {name: value for row in saved for name, value in row.items() if name not in rows[0]}
-    # Only what is no column stands beside them.
+    # Only additional names that are not columns are saved with them.
     assert set(made) <= {"id_", "text_", "text__"} and made.get("id_", "0") == "0"
 
 
@@ -609,7 +609,7 @@ def test_too_little_memory_says_how_much_is_needed():
         except MemoryError as error:
             assert isinstance(error, lk.MemoryLimit) and error.needed > memory
             memory, refusals = error.needed, refusals + 1
-    # Each step of the job asks for itself.
+    # Each step of the job may refuse once.
     assert 1 <= refusals < 5
 
 
@@ -708,7 +708,7 @@ def test_a_thousand_calls_leak_nothing():
 
 @pytest.fixture
 def damaged_files(tmp_path):
-    """Two files that cannot be read, or not to their end."""
+    """Returns two files, one that cannot be read and one that is truncated."""
     none, half = tmp_path / "none.parquet", tmp_path / "half.jsonl.gz"
     none.write_bytes(b"PAR1xxxxPAR1")
     texts = pages(2000)
@@ -724,9 +724,9 @@ def test_a_damaged_file_vanished_in_silence(call, damaged_files):
     for file in damaged_files:
         with pytest.warns(lk.LookalikeWarning, match=f"could not be read.*{file.name}") as told:
             call(file)
-        # At the line of the caller, where its filters look for it.
+        # The warning is at the caller's line, where its filters apply.
         assert {warning.filename for warning in told} == {__file__}
-        # Who said how many are bearable is told nothing.
+        # With max_skipped there is no warning.
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             call(file, max_skipped=2)
@@ -738,7 +738,7 @@ def test_counts_of_damaged_files_said_that_everything_was_read(damaged_files):
         counts = lk.dedup(none).counts
         assert (counts["documents"], counts["unreadable"], counts["damaged"]) == (0, 0, 1)
         counts = lk.dedup(half).counts
-    # The last record before the end of the data is broken, too.
+    # The last record before the end of the data is broken as well.
     assert 0 < counts["documents"] < 2000 and (counts["unreadable"], counts["damaged"]) == (1, 1)
     assert lk.dedup(["a", "b"]).counts["damaged"] == 0
 
@@ -761,7 +761,7 @@ def test_paths_from_a_generator_were_no_data(tmp_path):
     assert lk.dedup(files()).counts["documents"] == 2
     assert len(lk.overlap(files(), chunk="sentences").pairs) == 1
     assert sorted(lk.extract(files())["id"]) == ["a", "b"]
-    # Other iterators are read one by one, as before.
+    # Other iterators are read item by item.
     assert lk.extract(iter(["<p>a", "<p>b"])).to_pylist() == ["a", "b"]
     assert lk.dedup(iter([])).kept == []
 
@@ -776,13 +776,13 @@ def test_a_limit_for_data_in_memory_was_raised_by_a_little_at_each_try():
         except lk.MemoryLimit as error:
             assert error.needed > memory
             memory, refused = error.needed, refused + 1
-    # One by what is read, one by the stage behind it. There were ten.
+    # One refusal is for reading and one for the next stage; without the fix there were ten.
     assert 1 <= refused <= 3
     assert kept == lk.dedup(texts).counts["kept"]
 
 
 def _files(folder: Path) -> lk.DedupResult:
-    """A result of files, which lies in a folder."""
+    """Returns a result of files, which is in a folder."""
     texts = ["a rose is a rose is a rose", "A rose is a rose is a rose!", "something else"]
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     (folder / "in.jsonl").write_text(lines)
@@ -793,12 +793,12 @@ def _files(folder: Path) -> lk.DedupResult:
 def test_a_forked_process_removed_the_results_of_its_parent(tmp_path):
     result = _files(tmp_path)
     with warnings.catch_warnings():
-        # Of threads, which the child does not need.
+        # Ignore the warning about threads, which the child does not use.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         try:
-            # The last object that has the folder, in this process.
+            # This is the last object in this process that refers to the folder.
             del result
         finally:
             os._exit(0)
@@ -840,7 +840,7 @@ def test_a_document_to_compare_with_could_not_be_told_from_a_new_one_of_its_id(t
     old = [{"id": "1", "text": "a rose is a rose"}]
     for name, rows in [("new", new), ("old", old)]:
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    # The command marks them in its lines, in JSON and in Parquet.
+    # The command marks such documents in its lines, in JSON and in Parquet.
     for at, (data, against, more) in enumerate([
         (new, old, {}),
         (tmp_path / "new.jsonl", tmp_path / "old.jsonl", {}),
@@ -856,7 +856,7 @@ def test_a_document_to_compare_with_could_not_be_told_from_a_new_one_of_its_id(t
         folder = result.save(tmp_path / f"saved-{at}")
         if not more:
             lines = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
-            # Stable: of two pairs of the same ids the file has that with the document to compare with first.
+            # The sort is stable: of two pairs with the same ids, the one with the document from `against` comes first in the file.
             assert sorted(((pair["a"], pair["b"], pair.get("against")) for pair in lines), key=lambda pair: pair[:2]) == marks["rows"]
             assert [json.loads(line)["against"] for line in (folder / "clusters.jsonl").read_text().splitlines()] == [True]
     alone = lk.dedup(new, id="id")

@@ -1,4 +1,4 @@
-"""Rows of data as documents: the same values in memory, in saved results, and where the command reads them from a file."""
+"""Rows of data as documents: the same values in memory, in saved results, and when the command reads them from a file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def saved_survivors(result, folder) -> list[str]:
     return [cluster["survivor"] for cluster in lines(result.save(folder, overwrite=True) / "clusters.jsonl")]
 
 
-# What is in columns.
+# Values in columns.
 
 
 def frames_with_arrays():
@@ -90,7 +90,7 @@ def test_a_value_without_a_form_was_saved_as_its_address(tmp_path):
     assert caught.value.row == 1
 
 
-#: Values of a column of ids, and what the command calls them: by its documentation, times are ISO 8601 in UTC, decimals strings.
+#: Columns of ids, and the ids that the command gives: as documented, times are ISO 8601 in UTC and decimals are strings.
 IDS = {
     "whole floats": (pa.array([1.0, 2.5]), ["1", "2.5"]),
     "timestamps": (pa.array([0, 1_500_000], pa.timestamp("us")), ["1970-01-01T00:00:00Z", "1970-01-01T00:00:01.5Z"]),
@@ -117,7 +117,7 @@ def test_a_table_had_other_ids_than_its_file(kind, tmp_path):
     if kind != "half floats":
         pq.write_table(table, tmp_path / "t.parquet")
         assert lk.dedup(tmp_path / "t.parquet", id="id").clusters.to_pylist() == of_rows.clusters.to_pylist()
-    # Python's own values have the same names, but for floats, which stay as JSON has them.
+    # Python values give the same ids, except floats, which are written as in JSON.
     if "float" not in kind and kind != "categories":
         rows = [{"id": value, "text": ROSE} for value in ids.to_pylist()]
         assert lk.dedup(rows, id="id").clusters.to_pylist() == of_rows.clusters.to_pylist()
@@ -238,7 +238,7 @@ def test_saved_results_had_other_categories(option, name, tmp_path):
     said = {option: "\\site" if name == "site" else name}
     result = lk.dedup(rows, id="id", **said)
     clusters = lines(result.save(tmp_path / "out") / "clusters.jsonl")
-    # `b` and `c` are of one category. Across categories both resemble `a`, which is kept.
+    # `b` and `c` have the same category. Across categories both resemble `a`, which is kept.
     assert result.counts["kept"] == {"within": 2, "across": 1}[option]
     assert sum(len(cluster["members"]) for cluster in clusters) == len(result.clusters)
 
@@ -248,7 +248,7 @@ def test_servers_in_a_column_with_a_dot_were_not_found():
     assert len(lk.overlap(rows, id="id", server="field:m.s", chunk="lines:1").servers) == 1
 
 
-# What else the engine reads.
+# Other fields that the engine reads.
 
 
 def test_links_and_sites_of_rows_could_not_be_compared(tmp_path):
@@ -276,7 +276,7 @@ def test_rows_had_no_sites_for_distances(with_url):
         rows = [{"id": str(at) if with_url else url, "text": text(at), **({"url": url} if with_url else {})} for at, url in enumerate(urls)]
         return lk.dedup(rows, id="id", method="henzinger", distance=0, threshold=0.9, **options).counts["near"]
 
-    # The fingerprints differ. Between sites they do not count: super-shingles decide alone.
+    # The fingerprints differ, which does not matter between sites: super-shingles alone decide.
     assert near(["a.org", "b.org"], distance_for="site") == 1
     assert near(["a.org", "a.org"], distance_for="site") == near(["a.org", "b.org"]) == 0
 
@@ -291,7 +291,7 @@ def test_sites_of_ids_were_not_those_of_the_command(tmp_path):
     assert lk.dedup(pl.DataFrame(rows), id="id", within="site").counts["kept"] == 2
 
 
-# Data to compare with.
+# Data given as `against`.
 
 EARLIER = {
     "list": lambda: [ROSE],
@@ -390,7 +390,7 @@ def test_relative_inputs_were_looked_for_in_another_folder(tmp_path, monkeypatch
     assert len(lk.dedup(tmp_path / "f.jsonl").at(0.5).kept) == 1
 
 
-# Types of what comes back.
+# Types of the results.
 
 
 def typed_table() -> pa.Table:
@@ -465,7 +465,7 @@ def test_annotations_had_types_that_depend_on_the_data(texts):
     assert {features[name].dtype for name in ("survivor_id", "reason")} <= {"string", "large_string"}
 
 
-# Smaller things.
+# Smaller cases.
 
 
 def test_rows_that_are_missing_or_texts_among_dicts_broke_saving(tmp_path):
@@ -541,7 +541,7 @@ TITLED = [{"title": "News"}, {"title": "News", "text": "The council met on Monda
 
 
 def test_columns_of_dicts_were_those_of_the_first(command_clusters):
-    # By the title, which was compared, all three are copies.
+    # By the title, which was compared before the fix, all three are copies.
     assert lk.dedup(TITLED).kept == TITLED
     assert command_clusters([{"id": str(at), **row} for at, row in enumerate(TITLED)], "--id=id") == {}
     with pytest.raises(ValueError, match="columns are title, text, score"):
@@ -578,7 +578,7 @@ def test_rows_without_a_text_lost_their_page(made, command_clusters, tmp_path):
     assert found == command_clusters(MIXED, "--id=id") == {"b": ("a", 1.0, "exact")}
     assert saved_survivors(result, tmp_path / "saved") == ["a"]
     assert result.explain("a", "b").resemblance == 1.0
-    # A column that is named is the only one.
+    # A named column is the only one used.
     assert len(lk.dedup(made(MIXED), id="id", text="text").clusters) == 0
 
 
@@ -633,7 +633,7 @@ def test_rows_had_nothing_to_do_with_files(tmp_path):
             result = lk.dedup(files["new"], against=compared, **options)
             assert result.clusters.to_pylist() == expected
         assert result.explain("a", "o").resemblance == 1.0
-    # Texts have no columns, and the texts of files are where the command finds them.
+    # A list of texts has no columns, and the texts of files are found as the command finds them.
     texts = [row["text"] for row in new]
     assert lk.dedup(texts, against=files["old"]).clusters["survivor"].to_pylist() == ["o", "p"]
     assert lk.dedup(files["new"], against=[ROSE, "none"]).clusters["survivor"].to_pylist() == ["against-0"]

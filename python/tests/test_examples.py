@@ -21,13 +21,13 @@ import lookalike as lk
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "python"
 ARTICLES = ROOT / "examples" / "articles.jsonl"
-# Pairs of examples/README.md.
+# Numbers of pairs in examples/README.md.
 COPIES = 4
 NEAR = 10
 
 
 def example(name: str):
-    """An example as a module; skipped, and said so, where its library is missing. Nothing may be missing where CI is set."""
+    """Loads an example as a module. If its library is missing, the test is skipped with a message, or fails in CI."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     try:
@@ -84,7 +84,7 @@ def test_a_daily_job_keeps_what_no_earlier_day_kept(tmp_path, capsys):
         for day in days
         for line in (tmp_path / "archive" / day / "kept.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    # Of each family one is kept, the first to come, whatever the day.
+    # The first record of each family is kept, whatever its day.
     assert len(kept) == len(rows) - COPIES - NEAR
     assert len(lk.dedup(kept, id="id").removed) == 0
     assert "2026-01-02: 15 documents" in capsys.readouterr().out
@@ -100,7 +100,7 @@ def test_steps_of_datatrove_keep_what_one_job_keeps(tmp_path):
         (source / f"{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part if row["text"]), encoding="utf-8")
     subprocess.run([sys.executable, EXAMPLES / "datatrove_steps.py", source, tmp_path / "out"], check=True, capture_output=True, timeout=120)
     kept = [json.loads(line) for file in (tmp_path / "out" / "kept").glob("*.jsonl") for line in file.read_text(encoding="utf-8").splitlines()]
-    # All but the article without a text, which datatrove does not read.
+    # One article is missing because it has no text, and datatrove does not read it.
     assert len(kept) == len(rows) - COPIES - NEAR - 1
     assert len(lk.dedup(kept, id="id").removed) == 0
     assert all(row["metadata"]["url"] for row in kept)
@@ -139,7 +139,7 @@ def test_a_spider_drops_pages_that_the_service_has_seen(tmp_path):
                 file = tmp_path / crawl
                 lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
                 found.append({json.loads(line)["url"].rpartition("/")[2] for line in lines})
-                # It names the page that stays.
+                # The message names the page that is kept.
                 assert re.search(rf"is exact: http://127.0.0.1:{server.server_port}/(first|mirror).html ", done.stderr)
     finally:
         server.shutdown()
@@ -152,7 +152,7 @@ def test_a_spider_drops_pages_that_the_service_has_seen(tmp_path):
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory) -> Path:
-    """The outputs of the notebook that are HTML, as a page."""
+    """Returns a page with the HTML outputs of the notebook."""
     try:
         import nbclient
         import nbformat

@@ -1,4 +1,4 @@
-"""Data of each library of frames, in each form that Arrow has for texts."""
+"""Data of each frame library, in each Arrow type for texts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_no_rows_and_no_texts_are_data_too(form):
 
 def test_a_column_of_nulls_is_a_column_of_missing_texts():
     assert lk.simhash(pa.nulls(3)).to_pylist() == [None] * 3
-    # As with files: most likely it is the wrong column.
+    # As with files, an error is raised, because it is probably the wrong column.
     with pytest.raises(lk.BadInput, match="none of the 3 records has a text"):
         lk.dedup(pa.table({"text": pa.nulls(3)}))
 
@@ -234,7 +234,7 @@ def test_dates_choose_survivors():
 
 
 def buffers(kind: str, length: int, *parts: bytes | None) -> object:
-    """An array whose buffers become these when pyarrow has looked at them."""
+    """Returns an array whose buffers get these contents after pyarrow has validated it."""
     memory = [None if part is None else bytearray(len(part)) for part in parts]
     made = [None if part is None else pa.py_buffer(part) for part in memory]
     array = pa.Array.from_buffers(getattr(pa, kind)(), length, made)
@@ -349,7 +349,7 @@ def test_columns_whose_names_are_numbers_were_not_found(tmp_path):
     result = lk.dedup(frame, text="0", keep="max:1")
     assert result.kept[1].tolist() == [2, 3]
     assert len((result.save(tmp_path / "out") / "kept.jsonl").read_text().splitlines()) == 2
-    # Values of several types in a column, which Arrow has no type for.
+    # A column has values of several types, for which Arrow has no type.
     mixed = pd.DataFrame([["a b c", 1], ["a b c", "x"]])
     assert len(lk.dedup(mixed, text="0", id="1").kept) == 1
 
@@ -364,7 +364,7 @@ def test_a_frame_of_a_class_of_ones_own_lost_its_type():
 
 
 def test_values_of_an_earlier_result_are_those_of_its_files(tmp_path):
-    """As values of Python, times lost their nanoseconds, so that equal categories were different ones."""
+    """Regression test: converted to Python, times lost their nanoseconds, so equal categories became different."""
     import pyarrow.parquet as pq
 
     text, near = (" ".join(f"w{at}" for at in range(60)) + tail for tail in ("", " more"))

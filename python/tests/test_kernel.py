@@ -1,4 +1,4 @@
-"""The steps that an engine such as Spark takes, on rows in pieces, against the command over the whole file."""
+"""The steps that an engine such as Spark takes on rows in pieces, compared with the command on the whole file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def batches(rows: list[dict], size: int, schema: pa.Schema | None = None) -> lis
 
 
 class Engine:
-    """The stages of an engine that spreads rows over tasks. What a task does is what tasks of Spark do."""
+    """The stages of an engine that distributes rows over tasks; each task does what a Spark task does."""
 
     def __init__(self, rows: list[dict], words: list[str], *, tasks: int, size: int, group_limit: int | None) -> None:
         self.words, self.tasks, self.size, self.group_limit = words, tasks, size, group_limit
@@ -46,7 +46,7 @@ class Engine:
         return named
 
     def spread(self, step, rows: list[dict], key: str, *arguments, schema: pa.Schema | None = None) -> list[dict]:
-        """A step over whole groups of rows by a key, in a random order."""
+        """Runs a step on whole groups of rows with the same key, in a random order."""
         parts = defaultdict(list)
         for row in random.Random(3).sample(rows, len(rows)):
             parts[(row[key] or 0) % self.tasks].append(row)
@@ -61,7 +61,7 @@ class Engine:
         parts = [self.rows[task :: self.tasks] for task in range(self.tasks)]
         levels = None
         if self.kernel.needs_levels:
-            # One task counts: a sample is enough.
+            # One task counts, because a sample is enough.
             self.kernel.count(batches(parts[0], self.size))
             levels = DedupKernel.levels(DedupKernel.merge_frequencies([self.kernel.frequencies(), self.kernel.frequencies()]))
         return [
@@ -75,7 +75,7 @@ class Engine:
         return self.spread(_kernels.group, self.packed(), "bucket", self.words, BUCKETS, self.group_limit, schema=_kernels._PACKED)
 
     def members(self, grouped: list[dict]) -> list[dict]:
-        """A row for each class in a component or with copies, and rows of these copies."""
+        """Returns a row for each class that is in a component or has copies, and rows of these copies."""
         packed = [{"bucket": row["bucket"], "classes": row["classes"]} for row in grouped if row["classes"] is not None]
         edges = [{"bucket": row["bucket"], "edges": row["edges"]} for row in grouped if row["edges"] is not None]
         if edges:
@@ -87,7 +87,7 @@ class Engine:
         return self.spread(_kernels.members, packed, "bucket", self.words, schema=_kernels._PLACED)
 
     def clusters(self, memory: int = 1 << 30) -> dict[str, tuple[str, float, str]]:
-        """Survivor, similarity and reason of each removed document."""
+        """Returns survivor, similarity and reason of each removed document."""
         grouped = self.grouped()
         self.counts = {name: sum(row[name] or 0 for row in grouped) for name in ("new", "missing", "documents", "texts", "repeated")}
         texts = {(row["against"], row["id"]): row for row in self.rows}

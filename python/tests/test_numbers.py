@@ -1,4 +1,4 @@
-"""Indexes and joins of fingerprints that are numbers of few bits: what once went wrong with them."""
+"""Indexes and joins of fingerprints that are numbers with few bits: regression tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_an_index_of_numbers_in_a_row_took_quadratic_time_and_did_not_hear_ctrl_
     for layout in ("packed", "buckets", "dense"):
         index = lk.Index.build(pa.array(codes), 1, layout=layout)
         found = index.search([500_000], threads=1)
-        # Itself, and a number for each of its 20 bits.
+        # The number itself, and one number for each of its 20 bits.
         near = [500_000, *sorted(500_000 ^ 1 << bit for bit in range(20) if 500_000 ^ 1 << bit < len(codes))]
         assert found["code"].to_pylist() == near and found["id"].to_pylist() == [str(code) for code in near]
     program = textwrap.dedent("""
@@ -54,7 +54,7 @@ def close(left: list[int | None], right: list[int | None], distance: int) -> lis
 def test_a_join_of_numbers_that_share_bits_finds_what_comparing_all_finds(distance):
     draw = np.random.default_rng(5)
     for bits in (0, 1, 9, 31, 32, 33, 50, 64):
-        # Bits that differ, anywhere in the word; the others are the same in one column only.
+        # Bits at these places vary, anywhere in the word; the others are constant in one column only.
         places = sorted(draw.choice(64, bits, replace=False).tolist())
         common = int(draw.integers(0, 2**63)) & ~sum(1 << place for place in places)
 
@@ -73,11 +73,11 @@ def test_a_join_of_numbers_of_32_bits_took_quadratic_time():
     right = draw.integers(0, 2**32, 300_000, dtype=np.uint32)
     left = np.concatenate([right[:100_000] ^ np.uint32(1 << 31), draw.integers(0, 2**32, 200_000, dtype=np.uint32)])
     found = lk.join(pa.array(left), pa.array(right), distance=1)
-    # Their own, and those that are near by chance: some 30 times 300,000 * 300,000 / 2**32 = 21.
+    # The planted pairs, and pairs that are close by chance: some 30 times 300,000 * 300,000 / 2**32 = 21.
     assert 100_000 <= len(found) <= 102_000
     rows = found.take(lk.Table(pa.table({"n": pa.array(range(0, len(found), 997), pa.uint64())}))["n"])
     assert all((int(left[row["a"]]) ^ int(right[row["b"]])).bit_count() == row["distance"] <= 1 for row in rows)
     dense = np.arange(200_000, dtype=np.uint32)
     pairs = lk.join(pa.array(dense), pa.array(dense), distance=1)
-    # Twice those of one side, and each with itself.
+    # A join of two columns has each pair twice, and each number with itself.
     assert len(pairs) == 2 * len(lk.join(pa.array(dense), distance=1)) + len(dense)

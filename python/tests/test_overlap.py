@@ -1,4 +1,4 @@
-"""Overlap and evaluation: what the command finds in the same documents."""
+"""Overlap and evaluation: the same results as the command on the same documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lookalike import _documents
 
 @pytest.fixture
 def spread_rows() -> list[dict[str, object]]:
-    """Documents of a few sentences, of which many share some, on three sites."""
+    """Returns documents of a few sentences on three sites, many of which share sentences."""
     texts = [". ".join(" ".join(text.split()[at : at + 8]).capitalize() for at in range(0, 40, 8)) for text in pages(60, seed=4)]
     return [{"id": f"d{at}", "url": f"http://s{at % 3}.example/{at}", "text": text} for at, text in enumerate(texts)]
 
@@ -108,7 +108,7 @@ def test_a_sweep_is_ended_by_its_callback(spread_rows):
             seen.append(done)
             raise Enough
 
-    # Copies would be set aside, and the rest be measured before the callback is heard.
+    # Make the texts different: copies would be set aside, and the rest measured before the callback is called.
     rows = [{**row, "text": f"{row['text']} {edition}"} for edition in range(20) for row in spread_rows]
     with pytest.raises(Enough):
         lk.evaluate.sweep(rows, text="text", progress=stop, threads=1)
@@ -172,7 +172,7 @@ def test_an_audit_counts_what_the_command_counts(spread_rows, spread_file, comma
         audit = lk.evaluate.audit(data, method="simhash", distance=6, threshold=0.5, sample=60, **named)
         assert (audit.found, audit.true_pairs, audit.proposed) == (expected["found"], expected["true_pairs"], expected["proposed"])
         assert audit.recall.value == expected["recall"]["value"] and audit.true_pairs > 0
-    # All different texts are the sample: each pair of them is met from both sides. Copies are set aside.
+    # The sample is all different texts, so each pair is counted from both sides. Copies are set aside.
     different = list({row["text"]: row for row in spread_rows}.values())
     assert (audit.documents, audit.copies) == (len(different), len(spread_rows) - len(different))
     assert audit.true_pairs == len(lk.pairs(different, id="id", threshold=0.5))
@@ -191,7 +191,7 @@ def test_labels_are_read_from_rows_and_files(spread_rows, spread_file, command, 
     (expected,) = lines(command("evaluate", "labels", spread_file, "--labels", file, "--json"))
     for labels in (judged, file):
         found = lk.evaluate.labels(spread_rows, labels, id="id")
-        # Labels that the measure itself made are told apart without a fault.
+        # Labels that follow from the measure itself are reproduced without errors.
         assert found.best.f1 == 1.0 and found.labelled == len(judged)
         assert found.average_precision == expected["row"]["curve"]["average_precision"]
         assert found.curve["f1"].to_pylist() == [point["f1"] for point in expected["row"]["curve"]["points"]]
@@ -217,7 +217,7 @@ def test_records_that_cannot_be_read_are_a_warning(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text('{"id": 1, "text": "a rose is a rose"}\n{"id": 2, "text": "a rose is a flower"}\nno record\n')
     audit = partial(lk.evaluate.audit, file, method="simhash", distance=3, sample=2)
-    # No status of a command, and the option as a call has it.
+    # The message has no exit status, and names the option as the function does.
     with pytest.warns(UserWarning, match=r"1 record or file could not be read: \S*rows.jsonl, line 3: .*; see max_skipped$"):
         assert audit().documents == 2
     with warnings.catch_warnings():
@@ -254,7 +254,7 @@ def test_labels_of_a_frame_with_floats_as_ids_named_no_document():
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     texts = ["a rose is a rose", "A rose is a rose!", "something else"]
     labels = pd.DataFrame({"a": [1, 1, 2], "b": [2, 3, 3], "label": [1, 0, 0]})
-    # As a merge with a missing row leaves them: whole numbers, and floats for want of a missing integer.
+    # A merge with a missing row leaves such columns: whole numbers, or floats for want of a missing integer.
     floats = labels.astype({"a": float, "b": float})
     for ids in ([1, 2, 3], [1.0, 2.0, 3.0]):
         rows = pd.DataFrame({"id": ids, "text": texts})

@@ -160,7 +160,7 @@ def test_a_join_finds_what_comparing_all_finds(codes, distance):
 
 @pytest.fixture
 def topic(command, tmp_path):
-    """Texts of one topic with their ids, and the file of their fingerprints that the command makes with the preset."""
+    """Returns texts of one topic with their ids, and the file of their fingerprints that the command makes with the preset."""
     texts = list(dict.fromkeys(pages(200)))[:100]
     rows = [{"id": f"p{at:03}", "text": text} for at, text in enumerate(texts)]
     rows += [{"id": f"q{at:03}", "text": f"{text} more"} for at, text in enumerate(texts)]
@@ -207,7 +207,7 @@ def test_wide_fingerprints_are_found_as_comparing_all_finds_them():
     draw = random.Random(7)
     centres = [draw.getrandbits(128) for _ in range(30)]
     codes = [centre ^ (1 << draw.randrange(128)) ^ (1 << draw.randrange(128)) for centre in centres for _ in range(4)]
-    # Bits that never vary are left out by a join.
+    # A join ignores bits that never vary.
     for known in (2**128 - 1, 2**60 - 1, 2**20 - 1):
         own = [code & known for code in codes]
         digits = [*(f"{code:032x}" for code in own), None]
@@ -350,7 +350,7 @@ def test_exceptions_survive_pickling():
 
 def test_pairs_of_equal_fingerprints_beyond_the_memory_ended_the_process():
     numpy = pytest.importorskip("numpy")
-    # Eight trillion pairs, more than a processor has addresses for.
+    # There are eight trillion pairs, more than a processor can address.
     with pytest.raises(lk.MemoryLimit, match="7999998000000 pairs of equal fingerprints") as caught:
         lk.join(numpy.zeros(4_000_000, numpy.uint64))
     assert caught.value.needed >= 7_999_998_000_000 * 24

@@ -1,4 +1,4 @@
-"""What the tests on Spark share."""
+"""Fixtures and helpers shared by the tests on Spark."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CORPORA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
-#: Sail has an environment of its own: its client is another version of pyspark.
+#: Sail has an environment of its own, because its client is another version of pyspark.
 collect_ignore = [] if importlib.util.find_spec("pysail") else ["test_sail.py"]
 
 
 def settings(master: str = "local[2]") -> dict[str, str]:
-    """Settings of a session that is small and speaks to nobody outside."""
+    """Returns settings of a small session without access to the network."""
     return {
         "spark.master": master,
         "spark.app.name": "lookalike tests",
@@ -51,7 +51,7 @@ def spark():
 
 
 def corpus(name: str) -> list[dict[str, str]]:
-    """Ids and texts of a real corpus. Without it the test is skipped, and says so."""
+    """Returns ids and texts of a real corpus, or skips the test with a message if it is missing."""
     folder = CORPORA / name
     files = [*folder.glob("docs.jsonl"), *folder.glob("docs.jsonl.gz")]
     if not files:
@@ -64,11 +64,11 @@ def corpus(name: str) -> list[dict[str, str]]:
 
 
 def found_lines(result) -> bytes:
-    """The clusters of a result as the command writes them in `clusters.jsonl`."""
+    """Returns the clusters of a result as the command writes them to `clusters.jsonl`."""
     clusters: dict[tuple[bool, bytes], list[dict]] = {}
     for row in result.clusters.collect():
         member = {"id": row["id"], "similarity": row["similarity"], "reason": row["reason"]}
-        # Survivors that were only compared with are numbered first.
+        # Survivors from `against` are numbered first.
         clusters.setdefault((row["against"] is None, row["survivor"].encode()), []).append(member)
     lines = []
     for number, ((is_new, survivor), members) in enumerate(sorted(clusters.items(), key=lambda cluster: cluster[0]), 1):
@@ -80,7 +80,7 @@ def found_lines(result) -> bytes:
 
 
 def pair_lines(result) -> list[bytes]:
-    """The pairs of a result as the command writes them in `pairs.jsonl`, in the order of their bytes."""
+    """Returns the pairs of a result as the command writes them to `pairs.jsonl`, sorted by their bytes."""
     lines = []
     for row in result.pairs.collect():
         line = {name: value for name, value in row.asDict().items() if value is not None}
@@ -90,7 +90,7 @@ def pair_lines(result) -> list[bytes]:
 
 @pytest.fixture
 def command_lines(tmp_path):
-    """The bytes of `clusters.jsonl`, and the counts, of the command of the same package over the same rows."""
+    """Returns the bytes that the command of the same package writes for the same rows to `clusters.jsonl` or another file."""
 
     def run(rows: Iterable[dict], *words: str, against: Iterable[dict] | None = None, name: str = "clusters") -> bytes:
         files = [tmp_path / "rows.jsonl"]
@@ -111,7 +111,7 @@ def command_lines(tmp_path):
 
 @pytest.fixture
 def frame_of(spark, tmp_path):
-    """A DataFrame of rows, read from a file of JSON lines."""
+    """Returns a DataFrame of rows, read from a file of JSON lines."""
 
     def make(rows: list[dict], schema: str = "id string, text string", partitions: int | None = None):
         path = tmp_path / f"frame-{len(list(tmp_path.iterdir()))}.jsonl"

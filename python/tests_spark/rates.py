@@ -18,7 +18,7 @@ from conftest import found_lines, settings
 
 
 def write(path: Path, count: int, words: int) -> None:
-    """Documents of so many words, of which a tenth are near-duplicates of an earlier one."""
+    """Writes documents of `words` words, a tenth of which are near-duplicates of an earlier one."""
     draw = random.Random(1)
     known = [f"{draw.getrandbits(40):x}"[: draw.randint(2, 9)] for _ in range(50_000)]
     earlier: list[list[str]] = []
@@ -35,7 +35,7 @@ def write(path: Path, count: int, words: int) -> None:
 
 
 def cpu_of_session(session: int | None = None) -> float:
-    """CPU seconds of all processes of a session of the system, by default this one, with those that they waited for."""
+    """Returns the CPU seconds of all processes of an operating system session (by default this one), including ended children."""
     session, ticks = session or os.getsid(0), 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -50,7 +50,7 @@ def cpu_of_session(session: int | None = None) -> float:
 def main() -> None:
     count, words = (int(word) for word in [*sys.argv[1:], *["1000000", "40"][len(sys.argv) - 1 :]])
     if os.getsid(0) != os.getpid():
-        # In a session of its own, whose processes are counted.
+        # Restart in a session of its own, whose processes are counted.
         sys.exit(subprocess.run([sys.executable, *sys.argv], check=False, start_new_session=True).returncode)
     folder = Path(tempfile.mkdtemp(prefix="lookalike-rates-"))
     rows = folder / "rows.jsonl"
@@ -78,7 +78,7 @@ def main() -> None:
     session = builder.getOrCreate()
     session.read.schema("id string, text string").json(str(rows)).write.parquet(str(folder / "rows.parquet"))
     data = session.read.parquet(str(folder / "rows.parquet"))
-    # The session is warm: its start is counted for nobody.
+    # Warm up the session, so that its start does not count.
     lks.dedup(data.limit(1000), id="id")
     before, start = cpu_of_session(), time.monotonic()
     result = lks.dedup(data, id="id")

@@ -1,10 +1,11 @@
-"""A collection of documents through Spark, the command, and what else there is on Spark: CPU seconds, shuffle, recall and precision.
+"""Measures CPU seconds, shuffle, recall and precision for a collection of documents with Spark, the command and other engines on Spark.
 
     target/spark-venv/bin/python python/tests_spark/scale.py DOCUMENTS [WORDS] [--engines command,spark,minhashlsh,bands]
     target/spark-venv/bin/python python/tests_spark/scale.py --plot bench/results/spark-growth.jsonl docs/images/spark-growth.svg
 
-The first prints a line of JSON for each engine, the second draws such lines. All engines read the same rows, Spark from Parquet. The exact list of pairs at or above the threshold is the command's (`pairs=all`); pairs of
-other engines are compared with it. Each engine runs in a session of its own, and the start of a session is counted for nobody.
+The first prints a line of JSON for each engine, the second draws such lines. All engines read the same rows, Spark from Parquet. The exact list of
+pairs at or above the threshold is the command's (`pairs=all`); pairs of other engines are compared with it. Each engine runs in a session of its own,
+and the time for starting a session is not counted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def session_of(events: Path, folder: Path):
 
 
 def shuffled(events: Path) -> int:
-    """Bytes that tasks wrote for shuffles."""
+    """Returns the bytes that tasks wrote for shuffles."""
     total = 0
     for path in events.rglob("*"):
         if path.is_file() and not path.name.startswith((".", "appstatus")):
@@ -60,10 +61,10 @@ def shuffled(events: Path) -> int:
 
 
 def minhashlsh(data) -> list[tuple[str, str]]:
-    """pyspark's own: MinHashLSH over sets of shingles as vectors, and its join, which verifies by the vectors.
+    """Runs pyspark's MinHashLSH over sets of shingles as vectors, and its join, which verifies with the vectors.
 
-    Five tables of one function each, as in its documentation, miss 0.03 % of the pairs at the threshold. With 2^30 features two shingles are
-    hardly ever one, and unrelated documents do not meet.
+    Five tables of one function each, as in its documentation, miss 0.03 % of the pairs at the threshold. With 2^30 features two shingles
+    hardly ever collide, and unrelated documents do not become candidates.
     """
     from pyspark.ml.feature import HashingTF, MinHashLSH, NGram, Tokenizer
     from pyspark.sql import functions as F
@@ -72,15 +73,16 @@ def minhashlsh(data) -> list[tuple[str, str]]:
     runs = NGram(n=5, inputCol="words", outputCol="runs").transform(words)
     sets = HashingTF(inputCol="runs", outputCol="set", numFeatures=1 << 30, binary=True).transform(runs).select("id", "set")
     model = MinHashLSH(inputCol="set", outputCol="hashes", numHashTables=5, seed=1).fit(sets)
-    # It takes distances below the bound only.
+    # The join returns distances below the bound only.
     pairs = model.approxSimilarityJoin(sets, sets, 1 - THRESHOLD + 1e-9, distCol="distance")
     pairs = pairs.select(F.col("datasetA.id").alias("a"), F.col("datasetB.id").alias("b")).where("a < b")
     return [(row["a"], row["b"]) for row in pairs.collect()]
 
 
 def bands(data) -> list[tuple[str, str]]:
-    """As text-dedup's script for Spark: 25 bands of 10 of 250 minima by NumPy, buckets by groupByKey, each document with the first of its bucket,
-    no verification. These are the bands that it takes for its own threshold of 0.7; for 0.8 it would take 16 of 15, which find 44 % at 0.8."""
+    """Does what text-dedup's script for Spark does: 250 minima in 25 bands of 10 by NumPy, buckets by groupByKey, each document paired with
+    the first of its bucket, no verification. These are its bands for its own threshold of 0.7; for 0.8 it would use 16 bands of 15, which
+    find 44 % at 0.8."""
     import hashlib
     import re
 
@@ -111,7 +113,7 @@ def bands(data) -> list[tuple[str, str]]:
 
 
 def within_components(edges: list[tuple[str, str]]) -> set[tuple[str, str]]:
-    """All pairs of documents that edges connect: to such a script they are duplicates."""
+    """Returns all pairs of documents that edges connect, since such a script treats them as duplicates."""
     from lookalike.spark._components import connected
 
     members: dict[str, list[str]] = {}
@@ -127,19 +129,19 @@ def spark(data) -> tuple[bytes, list]:
     return found_lines(result), result.costs
 
 
-#: Kinds of threads of a JVM beside those of tasks, by how their names begin.
+#: Kinds of JVM threads other than those of tasks, by the start of their names.
 THREADS = {"C1 C": "compilers", "C2 C": "compilers", "GC T": "collectors", "G1 ": "collectors"}
-#: Threads of a JVM that work for tasks. Of those that ended most did, too.
+#: Starts of the names of JVM threads that work for tasks. Threads that have ended are counted as tasks too, which most of them were.
 OF_TASKS = ("Exec", "stdo", "Writ")
 
 
 class Meter(threading.Thread):
-    """CPU seconds of all processes of this session of the system, looked at every half second: those that end are counted, whoever waited for
-    them."""
+    """Counts the CPU seconds of all processes in this operating system session. It looks every half second and keeps the last value of each,
+    so processes that have ended count until the last look."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        #: Seconds by process and kind.
+        #: Seconds by process, start and kind.
         self._seen: dict[tuple[str, str, str], float] = {}
         self._lock = threading.Lock()
         self.start()
@@ -170,7 +172,7 @@ class Meter(threading.Thread):
 
     @staticmethod
     def _told(folder: Path) -> tuple[str, float, str]:
-        """Name, CPU seconds and start of a process with its ended threads, or of a thread."""
+        """Returns name, CPU seconds and start time of a thread, or of a process including its ended threads."""
         name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
         fields = rest.split()
         return name, sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK"), fields[19]
@@ -188,7 +190,7 @@ class Meter(threading.Thread):
 
 
 def measured(engine: str, folder: Path) -> dict:
-    """One engine in this process and its children."""
+    """Measures one engine in this process and its children."""
     if engine == "command":
         subprocess.run([sys.executable, "-m", "lookalike", "dedup", folder / "rows.jsonl", "-o", folder / "out", "--quiet", "--overwrite"], check=True)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -200,7 +202,7 @@ def measured(engine: str, folder: Path) -> dict:
     if engine.startswith("spark"):
         import lookalike.spark as lks
 
-        # The session is warm: its start is counted for nobody.
+        # Warm up the session, so that its start does not count.
         lks.dedup(data.limit(1000), id="id")
     else:
         data.limit(10).count()
@@ -227,7 +229,8 @@ def measured(engine: str, folder: Path) -> dict:
 
 
 def ended(call: list, limit: float) -> tuple[str, str]:
-    """What a call wrote, and why it wrote nothing. It has a session of the system of its own, whose processes are counted, and so much CPU."""
+    """Runs a call in an operating system session of its own, with a limit on its CPU seconds. Returns its output, and why it failed if it
+    did."""
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
         while True:
             try:
@@ -278,7 +281,7 @@ def main() -> None:
 
 
 def drawn(told: list[dict]) -> str:
-    """What a document costs as collections grow: three panels side by side, each from 0."""
+    """Returns an SVG of the cost of a document as collections grow: three panels side by side, each axis from 0."""
     spark, command = ([row for row in told if row["engine"] == engine and row["words"] == 40] for engine in ("spark", "command"))
     per = lambda rows, name, scale: [(row["documents"], row[name] * scale / row["documents"]) for row in rows]  # noqa: E731
     panels = [
@@ -309,7 +312,7 @@ def drawn(told: list[dict]) -> str:
 
 
 def as_parquet(folder: Path) -> None:
-    """The rows in files of some 60 MB of text each, as a lake has them."""
+    """Writes the rows to files of some 60 MB of text each, as they are stored in a data lake."""
     import pyarrow as pa
     import pyarrow.json
     import pyarrow.parquet

@@ -1,4 +1,4 @@
-"""Executors in processes of their own: the package is shipped to them, workers die, the driver dies, and the answer is the same."""
+"""Executors in separate processes: the package is shipped to them, workers die, the driver dies, and the result is the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from test_dedup import SCHEMA, pages
 
 HERE = Path(__file__).parent
 
-#: A program that deduplicates a file of JSON lines on a cluster, and writes the bytes of `clusters.jsonl`.
+#: A program that deduplicates a file of JSON lines on a cluster and writes the bytes of `clusters.jsonl`.
 PROGRAM = """
 import json, os, sys
 from conftest import found_lines
@@ -64,7 +64,7 @@ session.stop()
 
 
 def run(rows: Path, out: Path, work: Path | None, options: dict, conf: dict[str, str], schema: str = SCHEMA, **environment: str):
-    """The program in a process of its own, in the group of which it may be killed."""
+    """Starts the program in a process group of its own, which can be killed."""
     call = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(rows), schema, str(out), str(work or ""), json.dumps(options), json.dumps(conf)]
     known = {**os.environ, "PYTHONPATH": str(HERE), "SPARK_LOCAL_IP": "127.0.0.1", **environment}
     return subprocess.Popen(call, env=known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -81,7 +81,7 @@ def finished(process: subprocess.Popen, seconds: float = 540) -> None:
 
 
 def _wait_for(path: Path, process: subprocess.Popen) -> None:
-    """Waits for a file that the process makes."""
+    """Waits until the process has made a file."""
     deadline = time.monotonic() + 540
     while not path.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -102,7 +102,7 @@ def written(tmp_path):
 
 @pytest.fixture
 def bare_python(tmp_path):
-    """A Python that has what pyspark needs and not this package."""
+    """Returns a Python that has the dependencies of pyspark but not this package."""
     import pyspark
 
     there = Path(pyspark.__file__).parents[1]
@@ -157,7 +157,7 @@ def test_a_driver_that_was_killed_goes_on_where_it_was(written, tmp_path, comman
 
 
 class Standalone:
-    """A master and two workers of Spark on this machine."""
+    """A Spark master and two workers on this machine."""
 
     def __init__(self, folder: Path) -> None:
         import pyspark
@@ -200,7 +200,7 @@ class Standalone:
         raise AssertionError((self.logs / name).read_text()[-3000:])
 
     def with_last_shuffle(self) -> int:
-        """A worker that has files of the shuffle that was written last."""
+        """Returns the number of a worker that has files of the last shuffle."""
         found = [
             (int(path.name.split("_")[1]), number)
             for number in range(len(self.workers))
@@ -209,7 +209,7 @@ class Standalone:
         return max(found)[1]
 
     def lose(self, number: int) -> None:
-        """Ends a worker with its executors, and deletes all that they wrote for others. When this returns all of it is gone."""
+        """Kills a worker with its executors and deletes everything that they wrote for others, before it returns."""
         os.killpg(self.workers[number].pid, signal.SIGKILL)
         while processes := self._processes(self.folder / f"worker-{number}"):
             for process in processes:
@@ -223,14 +223,14 @@ class Standalone:
 
     @staticmethod
     def _processes(folder: Path) -> list[int]:
-        """Processes that work in a folder or were told of it."""
+        """Returns the processes that work in a folder or have it in their arguments."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if str(folder) in (process / "cmdline").read_text() or os.readlink(process / "cwd").startswith(str(folder)):
                     found.append(int(process.name))
             except OSError:
-                # It has ended meanwhile, or belongs to somebody else.
+                # The process has ended meanwhile, or belongs to another user.
                 continue
         return found
 
@@ -260,7 +260,7 @@ def test_a_worker_that_dies_with_its_shuffle_changes_nothing(standalone, written
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{events}",
         "spark.eventLog.compress": "false",
-        # Without these the files of the dead are read from the disk that both share, or asked for again and again.
+        # Without these settings the files of the dead worker are read from the shared disk, or requested again and again.
         "spark.shuffle.readHostLocalBlocks": "false",
         "spark.shuffle.io.maxRetries": "1",
         "spark.shuffle.io.retryWait": "1s",
@@ -273,7 +273,7 @@ def test_a_worker_that_dies_with_its_shuffle_changes_nothing(standalone, written
         schema="id string, text string", PYSPARK_PYTHON=sys.executable, TEST_MODE="hold",
     )
     try:
-        # Each executor has one core. So two of the eight tasks of the stage hold, and six at least must miss what the worker wrote.
+        # Each executor has one core, so two of the eight tasks of the stage wait, and at least six miss the files of the worker.
         _wait_for(Path(f"{out}.reading"), process)
         standalone.lose(standalone.with_last_shuffle())
     finally:

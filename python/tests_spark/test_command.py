@@ -38,7 +38,7 @@ def test_the_command_writes_the_results_of_the_other_command_as_parquet(spark, t
     assert sorted(row["id"] for row in kept.unionByName(removed).collect()) == sorted(row["id"] for row in rows)
     told = json.loads(spark.read.text(str(out / "run.json")).collect()[0]["value"])
     assert told["counts"]["kept"] == kept.count()
-    # Results that are there are not replaced unless it is said.
+    # Existing results are not replaced without --overwrite.
     assert main(words) == 1
     assert "has results already: name another --output" in capsys.readouterr().err
 
@@ -120,15 +120,15 @@ def test_results_that_broke_off_could_not_be_continued_and_other_rows_not_replac
     def broken_off(_):
         raise OSError("no space left")
 
-    # Looked at behind all folders, for the summary.
+    # The failure comes after all folders, when the summary is written.
     with monkeypatch.context() as patched:
         patched.setattr(SparkDedupResult, "costs", property(broken_off))
-        # Other rows: the stages of the older ones are discarded.
+        # The rows are different, so the earlier stages are discarded.
         source.write_text('{"id": "a", "text": "x"}\n{"id": "b", "text": "y"}\n')
         assert main([*words, "--overwrite"]) == 1
     assert "no space left" in capsys.readouterr().err
     assert spark.read.text(str(out / "run.json")).count() == 0
-    # Results that were half written are written again.
+    # Incomplete results are written again.
     assert main(words) == 0
     assert spark.read.parquet(str(out / "kept.parquet")).count() == 2
 
@@ -280,12 +280,12 @@ def test_a_picture_in_a_folder_ended_the_job(spark, tmp_path):
     picture.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
     for given in (pages, f"{pages}/*"):
         found = lks.read_archives(spark, given, losses=True).collect()
-        # What is no document is no loss.
+        # A file that is not a document is no loss.
         assert [(row["text"], row["reason"]) for row in found] == [("a text of some words", None)]
-        # Of all files, said by the caller.
+        # The caller asks for all files.
         assert lks.read_archives(spark, given, skip_unreadable=True).count() == 1
     assert lks.read_archives(spark, picture, skip_unreadable=True).count() == 0
-    # A file that is named was meant.
+    # A file that is named must be readable.
     with pytest.raises(Exception, match="logo.png"):
         lks.read_archives(spark, picture).collect()
 
@@ -306,7 +306,7 @@ def test_a_file_that_went_after_its_folder_was_listed_ended_the_job(spark, tmp_p
 
 
 class _Bucket(http.server.BaseHTTPRequestHandler):
-    """What S3 answers to the request for a list of objects (ListObjectsV2), for one bucket."""
+    """Answers requests for a list of objects (ListObjectsV2) as S3 does, for one bucket."""
 
     NAMES = ["crawl/b.warc.gz", "crawl/a.warc.gz", "crawl/deep/c.warc.gz", "crawl/list.txt", "other/d.warc.gz"]
 
@@ -344,7 +344,7 @@ def test_all_objects_of_a_folder_or_a_pattern_were_one_task(spark, bucket):
     assert _files(f"{bucket}/crawl/*.warc.gz", False) == [(f"{bucket}/crawl/{name}.warc.gz", True) for name in "ab"]
     folder = [f"{bucket}/crawl/{name}" for name in ("a.warc.gz", "b.warc.gz", "deep/c.warc.gz", "list.txt")]
     assert _files(f"{bucket}/crawl/", False) == [(name, True) for name in folder]
-    # A single object is not looked up, nor is a store that the engine does not know.
+    # A single object is not looked up, nor a store that the engine does not know.
     for name in (f"{bucket}/crawl/none.warc.gz", "hdfs://pages/a.warc"):
         assert _files(name, False) == [(name, False)]
     with pytest.raises(lk.BadInput, match="crawl-of-2025"):
@@ -362,13 +362,13 @@ def test_ids_of_two_crawls_ended_the_job_and_results_were_no_input(spark, tmp_pa
     assert main([*map(str, sources), *words, "-o", str(out)]) == 1
     assert "--repeated-ids number" in capsys.readouterr().err
     numbered = [*map(str, sources), *words, "-o", str(out), "--repeated-ids", "number"]
-    # There are stages without numbers.
+    # There are stages without numbered ids.
     assert main(numbered) == 1
     assert "--overwrite discards them" in capsys.readouterr().err
     assert main([*numbered, "--overwrite"]) == 0
     kept = spark.read.parquet(str(out / "kept.parquet")).collect()
     assert {(row["numbered_id"], row["text"][-1]) for row in kept} == {("u0", "0"), ("u1", "0"), ("u0#2", "1"), ("u1#2", "1")}
-    # The results are something to compare with.
+    # The results can be given as --against.
     capsys.readouterr()
     assert main([str(sources[0]), *words, "-o", str(tmp_path / "new"), "--against", str(out), "--format", "json"]) == 1
     assert "ids belong to several rows" in capsys.readouterr().err
@@ -438,7 +438,7 @@ def test_files_in_folders_within_a_folder_were_lost_untold(spark, tmp_path, caps
     words = ["--format", "json", "-o", str(out), "--method", "copies"]
     assert main([str(folder), *words]) == 0
     assert {row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()} == {"a", "b", "c"}
-    # Partitions are read as ever, but not beside other folders.
+    # Partition folders can be read, but not beside other folders.
     (folder / "day=1").mkdir()
     (folder / "day=1" / "d.jsonl").write_text(line % ("d", "d"))
     assert main([str(folder / "day=1"), *words, "--overwrite"]) == 0

@@ -1,4 +1,4 @@
-"""Connected components by stars and in one task, against a search that is obvious."""
+"""Connected components by stars and in one task, compared with a simple search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lookalike.spark._components import connected
 
 
 def slow(edges: list[tuple]) -> dict:
-    """The least node that each reaches, by walking."""
+    """Returns the smallest node that each node reaches, by a walk."""
     beside: dict = {}
     for x, y in edges:
         beside.setdefault(x, set()).add(y)
@@ -51,7 +51,7 @@ def test_in_memory_components_are_those_of_a_walk():
 
 @pytest.mark.parametrize("most", [0, 1_000_000], ids=["stars", "one task"])
 def test_components_of_all_graphs_are_those_of_a_walk(spark, most):
-    # One graph of all of them, which share no nodes: each has as many rounds as it needs.
+    # All graphs are put into one, without shared nodes, so each takes as many rounds as it needs.
     edges = [(x + 10_000 * at, y + 10_000 * at) for at, graph in enumerate(graphs()) for x, y in graph]
     frame = spark.createDataFrame(edges, "a long, b long")
     found = lks.components(frame, edges_of_a_task=most)

@@ -1,4 +1,4 @@
-"""Deduplication on `local[2]`: the bytes of the command, for any partitions and batches."""
+"""Deduplication on `local[2]`: the same bytes as the command, for any partitions and batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = "the a river stone bird light under over moves quickly slowly bright dar
 
 
 def pages(count: int, seed: int = 1) -> list[dict]:
-    """Documents of which many are near-duplicates or copies, some without text, with a score and a language."""
+    """Returns documents, many of which are near-duplicates or copies and some without text, with a score and a language."""
     draw = random.Random(seed)
     originals = [" ".join(draw.choices(WORDS, k=draw.randint(5, 60))) for _ in range(max(1, count // 3))]
     rows = []
@@ -132,7 +132,7 @@ def test_options_mean_what_they_mean_for_the_command(frame_of, command_lines, op
 
 def test_what_is_compared_with_is_never_removed_and_all_pairs_are_listed(frame_of, command_lines):
     rows = pages(240, seed=4)
-    # Ids stand on both sides.
+    # Some ids occur on both sides.
     old, new = [{**row, "id": row["id"].replace("d1", "d2")} for row in rows[:80] if row["id"].startswith("d1")], rows[80:]
     options = {"threshold": 0.6, "shingle": "words:2"}
     words = ["--threshold=0.6", "--shingle=words:2", "--pairs=all"]
@@ -145,7 +145,7 @@ def test_what_is_compared_with_is_never_removed_and_all_pairs_are_listed(frame_o
     decided = lks.dedup(frame_of(new, SCHEMA), id="id", against=frame_of(old, SCHEMA), **options)
     lines = command_lines(new, *words[:2], against=old, name="pairs").splitlines()
     assert pair_lines(decided) == sorted(lines)
-    # Documents on both sides, and both sides of a pair.
+    # Documents from `against` occur on both sides of pairs.
     assert all(any(mark in line for line in lines) for mark in (b'"against":"a"', b'"against":"b"'))
 
 
@@ -241,7 +241,7 @@ def test_a_folder_with_stages_goes_on_and_that_of_another_job_is_refused(frame_o
         lks.dedup(frame, id="id", threshold=0.7, work_dir=tmp_path / "job")
     with pytest.raises(lk.LookalikeError, match="columns"):
         lks.dedup(frame.withColumnRenamed("id", "name"), id="name", work_dir=tmp_path / "job")
-    # Other rows: one has another text, one is not there.
+    # Two other sets of rows: in one a text differs, in the other a row is missing.
     for others in ([{**rows[0], "text": f"{rows[0]['text']} more"}, *rows[1:]], rows[1:]):
         with pytest.raises(lk.LookalikeError, match="made of other rows.*name another work_dir"):
             lks.dedup(frame_of(others, SCHEMA), id="id", work_dir=tmp_path / "job")
@@ -249,7 +249,7 @@ def test_a_folder_with_stages_goes_on_and_that_of_another_job_is_refused(frame_o
 
 
 def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
-    # 200,000 in the long form. Each shares nearly all of its features with all others: their pairs would be n (n - 1) / 2.
+    # The long form has 200,000 documents. Each shares nearly all of its features with all others, so there would be n (n - 1) / 2 pairs.
     count = 200_000 if os.environ.get("LOOKALIKE_SPARK_LONG") else 3_000
     draw = random.Random(12)
     words = draw.sample([f"w{at}" for at in range(1000)], 100)
@@ -329,7 +329,7 @@ def test_columns_of_different_types_were_compared(spark):
     old = new.selectExpr("id", "text", "cast(rank as string) as rank")
     with pytest.raises(TypeError, match='against: keep reads string there and int in the data .column "rank"'):
         lks.dedup(new, id="id", against=old, keep="max:rank")
-    # In one column with fractions large integers would be rounded, and some would be equal.
+    # In one column of doubles, large integers would be rounded and some would become equal.
     fractions = new.selectExpr("id", "text", "cast(rank as double) as rank")
     with pytest.raises(TypeError, match='against: across reads double there and int in the data .column "rank"'):
         lks.dedup(new, id="id", against=fractions, across="rank")
@@ -349,7 +349,7 @@ def test_columns_that_differ_by_case_ended_in_words_of_spark(spark, frame_of):
     for names in (["id", "text", "Text"], ["id", "text", "ID"], ["id", "text", "text"]):
         with pytest.raises(ValueError, match="Spark cannot tell the columns .* apart: rename one"):
             lks.dedup(frame.selectExpr("id", "text", "'x'").toDF(*names), id="id", text="text")
-    # Columns that are not read may be alike.
+    # Columns that are not read may differ only in case.
     unread = frame.selectExpr("id", "text", "1", "2").toDF("id", "text", "Rank", "rank")
     assert lks.dedup(unread, id="id", method="copies").counts["kept"] == 1
 

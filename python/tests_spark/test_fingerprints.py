@@ -1,4 +1,4 @@
-"""Fingerprints, joins and functions of SQL, against those of one process."""
+"""Fingerprints, joins and SQL functions, compared with those of one process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_fingerprints_are_those_of_one_process(frame_of):
 def test_joins_find_every_pair_within_the_distance(spark, shipped, distance):
     draw = random.Random(2)
     f = [draw.getrandbits(64) - (1 << 63) for _ in range(150)]
-    # Near ones, far ones, equal ones, and negative numbers on both sides.
+    # Near, far and equal numbers, and negative numbers on both sides.
     q = []
     for at in range(120):
         code = f[at]
@@ -81,7 +81,7 @@ def test_functions_of_sql_give_what_the_package_gives(spark, frame_of):
     assert found[-1]["e"] == lk.extract(page)
     assert found[0]["r"] == lk.resemblance(TEXTS[0], TEXTS[0]) == 1.0
     assert found[3]["r"] is None
-    # The literal null has no type; it ended the query.
+    # The literal null has no type, which made the query fail.
     nulls = "select lookalike_simhash(null) s, lookalike_minhash(null) m, lookalike_extract(null) e, lookalike_resemblance('a', null) r"
     assert [tuple(row) for row in spark.sql(nulls).collect()] == [(None, None, None, None)]
 

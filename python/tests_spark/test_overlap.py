@@ -1,4 +1,4 @@
-"""Shared chunks on `local[2]`: the rows of the command."""
+"""Shared chunks on `local[2]`: the same rows as the command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lookalike.spark._work_dir import WorkDir
 
 
 def documents(count: int = 150) -> list[dict]:
-    """Documents of which most have a head and a foot in common, many share lines, and some are equal."""
+    """Returns documents that mostly have a common head and foot; many share lines, and some are equal."""
     draw = random.Random(7)
     lines = [" ".join(draw.choices("abcdefghij", k=5)) + "." for _ in range(60)]
     rows = []

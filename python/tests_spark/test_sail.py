@@ -1,5 +1,5 @@
-"""The same on Sail, an engine that speaks Spark Connect and is none of Spark: as far as it goes. It has no shuffles that are lost, and takes no archives, so that
-the package is installed where it runs."""
+"""The same tests on Sail, as far as it supports them: an engine that implements Spark Connect but is not Spark. It has no shuffles to lose
+and accepts no archives, so the package is installed where it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a job: stages of several drivers, and stages whose files were lost."""
+"""The folder of a job: stages shared by several drivers, and stages whose files were lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_driver_replaced_the_stage_that_another_had_read(spark, tmp_path):
 
     own = second.stage("numbers", "id long", meanwhile)
     assert (made[0].rows.count(), own.rows.count()) == (3, 5)
-    # Later stages belong to the one that they were made of.
+    # Later stages belong to the version that they were made from.
     first.stage("sum", "id long", lambda: made[0].rows.selectExpr("sum(id) as id"))
     later = WorkDir(cluster, tmp_path, {"kind": "test"})
     numbers = later.stage("numbers", "id long", lambda: spark.range(7))

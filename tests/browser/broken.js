@@ -1,4 +1,4 @@
-// Pages that break one law each: the checks must see it.
+// Pages that each break one rule, which the checks must detect.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

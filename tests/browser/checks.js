@@ -1,11 +1,11 @@
-// The laws of a page. Each takes a browser page that is open, and returns the list of what breaks it.
+// The rules for pages. Each function takes an open browser page and returns the list of violations.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Records from now on what the page says on the console, and what it asks of others than itself. */
+/** Starts recording the console messages of a page and its requests to other addresses. */
 export function watch(page, own) {
   const seen = { console: [], foreign: [] };
   page.on("console", (message) => {
@@ -23,7 +23,7 @@ export function watch(page, own) {
   return seen;
 }
 
-/** Rules of accessibility that are broken, of all or of those that are named, best practices among them, with the first element that breaks each. */
+/** Returns broken accessibility rules, best practices included, each with the first element that breaks it. Checks all rules or only those named. */
 export async function axe(page, rules) {
   await page.evaluate(AXE);
   const options = { resultTypes: ["violations"], ...(rules && { runOnly: rules }) };
@@ -34,7 +34,7 @@ export async function axe(page, rules) {
   });
 }
 
-/** What is wider than the window, though the page must not scroll sideways. */
+/** Returns elements wider than the window, because the page must not scroll sideways. */
 export function overflow(page) {
   return page.evaluate(() => {
     const root = document.documentElement;
@@ -48,7 +48,7 @@ export function overflow(page) {
   });
 }
 
-/** Text that is cut off: an element that hides its overflow, or a label of a drawing that leaves it. */
+/** Returns texts that are cut off: in an element that hides its overflow, or in a label that leaves its drawing. */
 export function cut(page) {
   return page.evaluate(() => {
     const found = [];
@@ -68,7 +68,7 @@ export function cut(page) {
   });
 }
 
-/** Labels of drawings that lie over each other. */
+/** Returns labels of drawings that overlap. */
 export function overlaps(page) {
   return page.evaluate(() => {
     const found = [];
@@ -87,7 +87,7 @@ export function overlaps(page) {
   });
 }
 
-/** Markup that came out of a text instead of the template. */
+/** Returns markup that came from a text instead of the template. */
 export function alive(page) {
   return page.evaluate(() => {
     const found = [];
@@ -101,7 +101,7 @@ export function alive(page) {
       const target = element.getAttribute("href") ?? "";
       if (element.localName !== "link" && target !== "" && !target.startsWith("#")) found.push(`a link to ${target.slice(0, 60)}`);
     }
-    // A character that turns the direction of what follows must stay in its cell, or be shown by its name.
+    // A character that changes the direction of the text after it must stay in its cell, or be shown by its name.
     const turning = /[\u202a-\u202e\u2066-\u2069]/;
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
@@ -114,7 +114,7 @@ export function alive(page) {
   });
 }
 
-/** What the page must show, letter for letter, and does not. */
+/** Returns texts that the page must show literally but does not. */
 export async function unsaid(page, says) {
   const text = await page.evaluate(() => document.documentElement.textContent);
   return says.filter((wanted) => !text.includes(wanted)).map((wanted) => `does not show ${wanted}`);

@@ -1,8 +1,8 @@
-// Uses the controls of a page as a person would, and returns what did not work.
+// Uses the controls of a page as a person would, and returns a list of what did not work.
 
 import { NAMES } from "./hostile.js";
 
-/** Searches and sorts each table that offers it, and unfolds all clusters and folds them again. */
+/** Searches and sorts each table that has these controls, opens all clusters, and closes them again. */
 export async function tryTables(page) {
   const broken = [];
   for (const find of await page.locator("input[type=search]").all()) broken.push(...(await trySearch(page, find)));
@@ -25,7 +25,7 @@ export async function tryTables(page) {
   return broken;
 }
 
-/** A word of the first row leaves rows to be seen; one that nobody has leaves none; none brings all back. */
+/** Searches for a word that no row has, which must hide all rows; an empty search must show all of them again. */
 async function trySearch(page, find) {
   const id = await find.getAttribute("id");
   const shown = () => page.evaluate((name) => {
@@ -41,7 +41,7 @@ async function trySearch(page, find) {
   return all > 0 && none === 0 && again === all ? [] : [`#${id} shows ${all}, then ${none}, then ${again} rows`];
 }
 
-/** Makes a collection by the page, then inserts a hostile document, finds it again and looks at what the page shows. */
+/** Creates a collection with the page, inserts a hostile document, finds it again, and checks the answers shown. */
 export async function tryService(page) {
   const broken = [];
   const send = async (operation, fill) => {

@@ -1,6 +1,6 @@
-// Inputs that try to break a page: markup, templates, control and bidirectional characters, endless words, crowds.
+// Inputs that try to break a page: markup, templates, control and bidirectional characters, endless words, very many records.
 
-/** Runs if any page takes it for markup: the checks look for `window.broken`. */
+/** Script that runs if a page treats a text as markup; the checks look for `window.broken`. */
 const RUN = "window.broken=1";
 
 export const NAMES = [
@@ -24,7 +24,7 @@ export const NAMES = [
   " ",
 ];
 
-/** A text of so many words with every hostile name in it; `turn` words differ from text to text. */
+/** Returns a text of `words` words that contains every hostile name; other words depend on `turn`. */
 function text(words, turn) {
   const parts = [];
   for (let at = 0; at < words; at++) {
@@ -33,7 +33,7 @@ function text(words, turn) {
   return parts.join(" ");
 }
 
-/** Pairs of hostile texts that are near-copies of each other, one pair for each hostile name. */
+/** Returns three records for each hostile name: a text, a near-copy with markup, and an exact copy. */
 export function hostileRecords() {
   return NAMES.flatMap((name, turn) => {
     const whole = text(300, turn);
@@ -47,7 +47,7 @@ export function hostileRecords() {
   });
 }
 
-/** Labels of hostile records: two texts of one name are near-duplicates, those of neighbouring names are not. */
+/** Returns labels of hostile records: texts with the same name are near-duplicates, those with neighbouring names are not. */
 export function hostileLabels() {
   return NAMES.flatMap((name, at) => [
     { a: name, b: `copy of ${name}`, label: true },
@@ -55,7 +55,7 @@ export function hostileLabels() {
   ]);
 }
 
-/** So many clusters of three records, of different sizes. */
+/** Returns `clusters` clusters of three records: two equal texts, and one with a changed word. */
 export function crowd(clusters) {
   const records = [];
   for (let cluster = 0; cluster < clusters; cluster++) {
@@ -70,7 +70,7 @@ export function crowd(clusters) {
   return records;
 }
 
-/** Many fingerprints, half of them in one crowded range, with hostile ids. */
+/** Returns many fingerprints with hostile ids, half of them in one crowded range. */
 export function fingerprints(count) {
   return Array.from({ length: count }, (_, at) => {
     const spread = (BigInt(at) * 0x9e3779b97f4a7c15n) & 0xffffffffffffffffn;
@@ -79,7 +79,7 @@ export function fingerprints(count) {
   });
 }
 
-/** One record a line. */
+/** Returns the records as text, one per line. */
 export function lines(records) {
   return records.map((record) => `${JSON.stringify(record)}\n`).join("");
 }

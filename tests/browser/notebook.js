@@ -1,5 +1,5 @@
 // Opens the outputs of a notebook in Chromium, as one page: node notebook.js PAGE [SCREENSHOT]
-// Prints the text that each frame shows, as JSON. Ends with 1 if a law of pages is broken.
+// Prints the text of each frame as JSON. Exits with 1 if the page breaks a rule.
 
 import { pathToFileURL } from "node:url";
 
@@ -21,7 +21,7 @@ try {
     ...seen.console, ...seen.foreign.filter((one) => one !== "about:srcdoc"),
   ];
   broken.forEach((line) => console.error(line));
-  // What stands in a frame that runs no script is read all the same.
+  // Frames that run no script are read as well.
   const texts = await Promise.all(page.frames().map((frame) => frame.locator("body").innerText()));
   console.log(JSON.stringify(texts));
   process.exitCode = broken.length === 0 ? 0 : 1;

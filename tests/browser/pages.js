@@ -1,4 +1,4 @@
-// Makes every kind of page with the real binary: from the examples, from hostile inputs, and from nothing.
+// Makes every kind of page with the real binary: from the examples, from hostile inputs, and from empty inputs.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -63,7 +63,7 @@ class Maker {
   }
 }
 
-/** All pages that are files, as `{name, url, says}`: what each must show as text. */
+/** Makes all pages that are files. Returns them as `{name, url, says}`, where `says` are texts that a page must show. */
 export function makePages(binary, dir) {
   mkdirSync(dir, { recursive: true });
   const make = new Maker(binary, dir);
@@ -109,7 +109,7 @@ export function makePages(binary, dir) {
   return make.pages;
 }
 
-/** Starts the service; `stop` ends it. */
+/** Starts the service. Returns its URL, and a function `stop` that ends it. */
 export function startService(binary, dir) {
   const args = ["serve", "--data", join(dir, "store"), "--listen", "127.0.0.1:0"];
   const service = spawn(resolve(binary), args, { stdio: ["ignore", "ignore", "pipe"] });

@@ -1,4 +1,4 @@
-// Opens every page of lookalike in Chromium: wide and 360 px, light and dark.
+// Opens every page of lookalike in Chromium: wide and at 360 px, light and dark.
 // node run.js BINARY [SCREENSHOTS]
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync",
 ];
-// axe takes longest: in the dark only colours differ, and they do not depend on the width.
+// axe takes longest. In dark mode only colours differ, and they do not depend on the width.
 const ALL = undefined;
 const NONE = [];
 const VIEWS = [
@@ -35,7 +35,7 @@ if (!binary) {
 let passed = 0;
 let failed = 0;
 
-/** Counts a law that held, or says what broke it. */
+/** Counts a rule that was kept, or prints how it was broken. */
 function law(name, broken) {
   if (broken.length === 0) {
     passed += 1;
@@ -46,7 +46,7 @@ function law(name, broken) {
   for (const line of broken) console.log(`    ${line}`);
 }
 
-/** Every law of a page as it is shown, by name, with what breaks it. */
+/** Returns every rule for a page, by name, with its violations. */
 async function judge(page, seen, says, view) {
   return {
     "text is inert": await checks.alive(page),
@@ -60,7 +60,7 @@ async function judge(page, seen, says, view) {
   };
 }
 
-/** Opens a page, uses its controls, and judges it in each view, with all that can be unfolded closed for the picture and then open. */
+/** Opens a page, uses its controls, and checks it in each view: everything closed for the screenshot, and then open. */
 async function visit(browser, { name, url, says = [], act }, views, tell) {
   const context = await browser.newContext({ colorScheme: views[0].colorScheme, viewport: views[0].viewport });
   await context.route(/^https?:\/\/(?!127\.0\.0\.1)/, (route) => route.abort());
@@ -87,7 +87,7 @@ function unfold(page, open) {
   return page.evaluate((wanted) => document.querySelectorAll("details").forEach((one) => { one.open = wanted; }), open);
 }
 
-/** A check that passes whatever it sees is worth nothing: each law is broken once, by a page made for that. */
+/** Checks the checks: for each rule there is a page that breaks it, so that no check passes blindly. */
 async function checkTheChecks(browser, dir) {
   for (const { name, breaks, page } of brokenPages(dir)) {
     const found = [];
@@ -98,7 +98,7 @@ async function checkTheChecks(browser, dir) {
   }
 }
 
-/** Two pages at a time. */
+/** Visits two pages at a time. */
 async function visitAll(browser, pages) {
   const waiting = pages.slice();
   const work = async () => {

@@ -1,7 +1,7 @@
-//! All pairs of sets with resemblance at least a threshold, by the crate `find-simdoc`: 1-bit min-hash and sketch sorting.
+//! Finds all pairs of sets with resemblance at least a threshold with the crate `find-simdoc`: 1-bit min-hash and sketch sorting.
 //!
-//! `find_simdoc SETS.txt RESEMBLANCE [DIMENSIONS]`: a set a line, its elements separated by spaces; sketches have 64 times
-//! DIMENSIONS bits (20, as in the crate's example). Prints processor seconds, wall seconds, and pairs. One thread.
+//! `find_simdoc SETS.txt RESEMBLANCE [DIMENSIONS]`: one set per line, with elements separated by spaces. Sketches have 64 times DIMENSIONS
+//! bits (20, as in the crate's example). Prints processor seconds, wall seconds, and pairs. One thread.
 
 use std::env;
 use std::fs;

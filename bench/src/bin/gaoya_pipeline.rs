@@ -1,9 +1,9 @@
 //! gaoya end to end: JSON Lines to `kept.jsonl`, one thread.
 //!
-//! `gaoya_pipeline FILE DIR [THRESHOLD [LIMIT]]`. `MinHasher32` over the shingles (aHash in place of
-//! the default FNV, which is slower on strings), `MinHashIndex` with the bands that gaoya computes
-//! for the threshold and 128 functions. The index itself checks the estimate of each candidate.
-//! Each record asks for its likes among the earlier ones, then enters; clusters by union-find.
+//! `gaoya_pipeline FILE DIR [THRESHOLD [LIMIT]]`. `MinHasher32` over the shingles (aHash instead of
+//! the default FNV, which is slower on strings), and `MinHashIndex` with the bands that gaoya
+//! computes for the threshold and 128 functions. The index checks the estimate of each candidate.
+//! Each record queries for similar earlier ones and is then inserted; clusters by union-find.
 
 use std::error::Error;
 use std::fs;
@@ -60,7 +60,7 @@ impl Clusters {
     }
 }
 
-/// Sketch, query and insert every record.
+/// Makes a sketch of every record, queries the index with it, and inserts it.
 fn cluster(records: &[&[u8]], threshold: f64) -> Result<(Clusters, usize), Box<dyn Error>> {
     let (bands, rows) = calculate_minhash_params(threshold, FUNCTIONS);
     let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
@@ -82,7 +82,7 @@ fn cluster(records: &[&[u8]], threshold: f64) -> Result<(Clusters, usize), Box<d
     Ok((clusters, bands))
 }
 
-/// Write the records that are first in their cluster; returns how many.
+/// Writes the records that are first in their cluster. Returns their number.
 fn write_kept(folder: &Path, records: &[&[u8]], clusters: &Clusters) -> std::io::Result<usize> {
     fs::create_dir_all(folder)?;
     let mut out = BufWriter::with_capacity(1 << 20, fs::File::create(folder.join("kept.jsonl"))?);

@@ -1,9 +1,9 @@
-//! Hamming search and self-join over random fingerprints: this engine beside the crates that do the same.
+//! Hamming search and self-join over random fingerprints: lookalike compared with crates for the same purpose.
 //!
 //! `hamming RECORDS QUERIES FOLDER`: makes the fingerprints (uniform, every sixteenth with a neighbour
 //! planted within the distance) and queries (every second within the distance of a record), writes
 //! both to FOLDER for `peers/faiss_hamming.py`, runs every engine in turn on one thread, and prints a
-//! Markdown table with what each search found.
+//! Markdown table that includes what each search found.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use lookalike_hamming::{CostConstants, Layout, PlanLimits, SelfJoinLimits, Table
 
 const RADIUS: u32 = 3;
 
-/// One engine's figures.
+/// The figures of one engine.
 struct Row {
     name: String,
     build_seconds: f64,
@@ -66,7 +66,7 @@ fn save(path: &Path, numbers: &[u64]) -> std::io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// Builds and searches; `search` returns what it found.
+/// Builds an index and searches it; `search` returns what it found.
 fn row<I>(
     name: &str,
     queries: &[u64],
@@ -91,7 +91,7 @@ fn row<I>(
     }
 }
 
-/// The fastest design of so many tables in a layout.
+/// Measures the fastest design of lookalike with this number of tables, in a layout.
 fn ours(records: &[u64], queries: &[u64], tables: usize, layout: Layout) -> Result<Row, String> {
     let plans = plan(
         records.len() as u64,
@@ -142,9 +142,9 @@ fn mih(records: &[u64], queries: &[u64]) -> Row {
 }
 
 fn gaoya(records: &[u64], queries: &[u64]) -> Row {
-    // Its index takes distances below the given one.
+    // Its index returns distances below the given one.
     let distance = RADIUS as usize + 1;
-    // So slow that a part of the queries is enough; with six blocks it takes a kilobyte a fingerprint.
+    // It is so slow that some of the queries are enough; with six blocks it takes a kilobyte per fingerprint.
     let queries = &queries[..queries.len().min(2_000)];
     row(
         "gaoya 0.2.2, 5 blocks",

@@ -1,8 +1,8 @@
-//! The HTML pages of one Debian package as JSON Lines of `{"id", "text"}`.
+//! Converts the HTML pages of a Debian package to JSON Lines of `{"id", "text"}`.
 //!
 //! `dpkg-deb --fsys-tarfile FILE.deb | manual_pages NAME >NAME.jsonl 2>NAME.tsv`. Pages come in the
 //! order of the package; pages without text are left out. Standard error gets one line: name,
-//! pages, bytes of HTML and bytes of text.
+//! number of pages, bytes of HTML and bytes of text.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ struct Page<'a> {
     text: &'a str,
 }
 
-/// Is the file a page, and is it compressed?
+/// Returns whether a page is compressed, or `None` if the file is not a page.
 fn page_kind(path: &Path) -> Option<bool> {
     let packed = path.extension() == Some(OsStr::new("gz"));
     let name = if packed {
@@ -33,7 +33,7 @@ fn page_kind(path: &Path) -> Option<bool> {
         .then_some(packed)
 }
 
-/// Write a line for every page of the archive; returns pages, bytes of HTML and bytes of text.
+/// Writes a line for every page of the archive. Returns the number of pages, bytes of HTML and bytes of text.
 fn convert(package: &str, out: &mut impl Write) -> Result<[u64; 3], Box<dyn Error>> {
     let mut counts = [0; 3];
     let mut raw = Vec::new();

@@ -1,9 +1,9 @@
 //! Text to sketch, one thread: lookalike and the Rust peers on the same texts.
 //!
-//! `sketches FILE [MEGABYTES [WIDTH]]` prints one JSON object a (job, engine): documents, bytes of
-//! text, shingles and CPU seconds of one pass, the median of some. `text to ...` counts cutting into
-//! words, shingling and hashing; `hashes to ...` begins with 64-bit hashes of the shingles at hand.
-//! Shingles count as often as they occur.
+//! `sketches FILE [MEGABYTES [WIDTH]]` prints one JSON object per (job, engine): documents, bytes of
+//! text, shingles and CPU seconds of one pass (a median). `text to ...` includes splitting into
+//! words, shingling and hashing; `hashes to ...` starts with 64-bit hashes of the shingles.
+//! Repeated shingles count each time.
 
 use std::error::Error;
 use std::hash::{BuildHasher, Hasher};
@@ -19,7 +19,7 @@ const FUNCTIONS: usize = 128;
 const PASSES: usize = 7;
 const LEAST_SECONDS: f64 = 0.15;
 
-/// The texts of a race and how they are cut.
+/// The texts of a race, and the width of their shingles.
 struct Course {
     texts: Vec<String>,
     width: usize,
@@ -28,7 +28,7 @@ struct Course {
 }
 
 impl Course {
-    /// Every n-th text of a file, n such that they make about so many bytes.
+    /// Reads every n-th text of a file, with n such that they have about `bytes` bytes.
     fn read(path: &str, bytes: usize, width: usize) -> Result<Course, Box<dyn Error>> {
         let file = std::fs::read(path)?;
         let mut course = Course {
@@ -49,7 +49,7 @@ impl Course {
         Ok(course)
     }
 
-    /// CPU seconds of one pass: the median over groups of passes long enough to be measured.
+    /// Returns the CPU seconds of one pass: the median over groups of passes that are long enough to be measured.
     fn seconds(pass: &mut dyn FnMut()) -> f64 {
         pass();
         let mut figures = Vec::new();
@@ -64,7 +64,7 @@ impl Course {
         best_and_median(figures).1
     }
 
-    /// Time a pass and print the figures.
+    /// Times a pass and prints the figures.
     fn time(&self, job: &str, engine: &str, mut pass: impl FnMut()) {
         let seconds = Course::seconds(&mut pass);
         println!(
@@ -76,13 +76,13 @@ impl Course {
         );
     }
 
-    /// An extractor for the words and shingles of the race.
+    /// Returns an extractor for the words and shingles of the race.
     fn extractor(&self) -> Result<FeatureExtractor, Box<dyn Error>> {
         let scheme = Scheme::default().shingle(format!("words:{}", self.width).parse()?);
         Ok(FeatureExtractor::new(&scheme))
     }
 
-    /// A pass of a peer: it is given the shingles of each text.
+    /// Runs a pass of a peer, which gets the shingles of each text.
     fn pass<T>(&self, words: &mut Words, mut sketch: impl FnMut(&Words) -> T) {
         for text in &self.texts {
             words.read(text);
@@ -91,7 +91,7 @@ impl Course {
     }
 }
 
-/// Text to 64-bit simhash.
+/// Times text to 64-bit simhash.
 fn race_simhash(course: &Course) -> Result<(), Box<dyn Error>> {
     let job = format!("text to simhash-64, words:{}", course.width);
     let mut extractor = course.extractor()?;
@@ -111,7 +111,7 @@ fn race_simhash(course: &Course) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Text to min-hash signature.
+/// Times text to min-hash signature.
 fn race_minhash(course: &Course) -> Result<(), Box<dyn Error>> {
     let job = format!("text to min-hash-128, words:{}", course.width);
     let mut extractor = course.extractor()?;
@@ -137,7 +137,7 @@ fn race_minhash(course: &Course) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ready hashes to min-hash signature: the kernel alone.
+/// Times given hashes to min-hash signature, that is, the kernel alone.
 fn race_kernel(course: &Course) -> Result<(), Box<dyn Error>> {
     let job = format!("hashes to min-hash-128, words:{}", course.width);
     let mut extractor = course.extractor()?;
@@ -165,7 +165,7 @@ fn race_kernel(course: &Course) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A hasher for what is a hash already.
+/// A hasher for values that are hashes already.
 #[derive(Clone, Copy)]
 struct Ready;
 

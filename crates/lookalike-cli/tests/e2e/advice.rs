@@ -1,4 +1,4 @@
-//! The advice of a sweep, followed as it is printed.
+//! The advice of a sweep: the commands that it prints must do what it promises.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::support::{
     Finish as _, Folder, Numbers, Pairs, STORY, corpus, json_lines, lookalike, pairs_of,
 };
 
-/// Runs a printed command in a folder, with this binary for `lookalike`.
+/// Runs a printed command in a folder, with this binary as `lookalike`.
 fn follow(folder: &Path, command: &str) -> Pairs {
     let program = env!("CARGO_BIN_EXE_lookalike");
     let command = command.replace("lookalike ", &format!("{program} --quiet "));
@@ -28,7 +28,7 @@ fn follow(folder: &Path, command: &str) -> Pairs {
     pairs_of(&done.lines(), "similarity")
 }
 
-/// Texts that are copies of each other to many degrees, and which pairs people would call so.
+/// Writes texts that resemble each other to various degrees, and labels some pairs as a person would.
 fn labelled(folder: &Folder) -> Vec<(String, String, bool)> {
     let mut numbers = Numbers(5);
     let mut texts = Vec::new();
@@ -76,7 +76,7 @@ fn sweep(folder: &Path, flags: &[&str]) -> Value {
         .json()
 }
 
-/// How many of the labelled pairs a job found.
+/// Counts the labelled pairs that a job found, and those of them that are true.
 fn judged(found: &Pairs, labels: &[(String, String, bool)]) -> (u64, u64) {
     let known =
         |pair: &&(String, String, bool)| found.contains_key(&(pair.0.clone(), pair.1.clone()));
@@ -143,7 +143,7 @@ fn advice_is_a_command_that_finds_what_was_promised() {
         }
     }
     assert!(answer["best"]["command"].is_string(), "{}", answer["best"]);
-    // What is chosen flatters, and what to expect elsewhere is said.
+    // Figures on the labels used for the choice are too good, so the answer also says what to expect elsewhere.
     let expected = answer["expected"].as_array().unwrap();
     let names: Vec<&str> = expected
         .iter()
@@ -285,7 +285,7 @@ fn masks_and_ways_to_read_html_are_tried() {
     );
 }
 
-/// 1,682 pairs were promised at .373, which stood for .37288 and lost 21 of them.
+/// Regression test: 1,682 pairs were promised at .373, but the cut was .37288, and rounding it lost 21 of them.
 #[test]
 fn a_cut_is_printed_so_that_it_finds_the_pairs() {
     let (Some(documents), Some(labels)) = (

@@ -1,4 +1,4 @@
-//! `--against` where old and new documents lie in one folder.
+//! `--against` if old and new documents are in the same folder.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn dedup(folder: &Folder, input: &Path, against: &Path) -> std::process::Command
     command
 }
 
-/// Every file of the old folder was read twice, once as a new document that is a copy of itself.
+/// Regression test: every file of the old folder was read twice, the second time as a new document that is a copy of itself.
 #[test]
 fn what_is_compared_with_is_left_out_of_the_input_that_holds_it() {
     let folder = Folder::new();
@@ -68,7 +68,7 @@ fn a_file_is_known_by_every_path_that_leads_to_it() {
     assert_eq!(results.kept_ids(), ["c"]);
     let refused = dedup(&folder, &old, &folder.path("old.jsonl")).fail(2);
     refused.says(&["all of the input is also given with --against"]);
-    // Nothing in common, nothing to tell.
+    // If nothing is in both, there is no message.
     let done = dedup(&folder, &new, &old).succeed();
     assert!(!done.err.contains("of the input"), "{}", done.err);
 }

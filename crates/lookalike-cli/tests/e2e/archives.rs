@@ -1,4 +1,4 @@
-//! Web archives and tables through the binary.
+//! Web archives and tables, read by the command.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Finish, Folder, STORY, contents, json_lines, lookalike};
 
-/// A record of a web archive.
+/// Returns a record of a web archive.
 fn record(kind: &str, url: &str, block: &str) -> Vec<u8> {
     format!(
         "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2024-05-06T07:08:09Z\r\n\
@@ -29,7 +29,7 @@ fn page(text: &str) -> String {
     )
 }
 
-/// Three pages, two of them equal and one near, with all that stands around them.
+/// Returns the records of three pages, two of them equal and one near, and the other records that surround them.
 fn crawl() -> Vec<Vec<u8>> {
     let far = "the council met on tuesday and talked about the new bridge over the river for hours";
     vec![
@@ -101,7 +101,7 @@ fn dedup_of_a_web_archive() {
         [Some(1), Some(1), Some(1), Some(1), Some(1), None]
     );
 
-    // The results are input again: what was kept is a copy of itself.
+    // The results can be read as input: every kept document is a copy of itself.
     let again = folder.path("again");
     lookalike("dedup")
         .arg(&archive)
@@ -223,7 +223,7 @@ fn pages_that_link_alike_are_found_in_their_metadata() {
         .lines();
     let expected = json!({"a": "http://a.example/1", "b": "http://a.example/2", "similarity": 1.0});
     assert_eq!(rows, [expected]);
-    // Texts of a page's own links are no anchors: those stand on the pages that link to it.
+    // The link texts within a page are not its anchors; those are on the pages that link to it.
     lookalike("pairs")
         .arg(&crawl)
         .args(["--format", "wat", "--fields", "anchors:1"])

@@ -1,4 +1,4 @@
-//! JSON arrays of objects, and tables of other dialects than a comma and a line of names.
+//! JSON arrays of objects, and tables without a header line or with other separators than commas.
 
 use std::fs;
 use std::io::Write;
@@ -55,7 +55,7 @@ fn an_array_of_objects_is_read_as_records() {
             .map(|line| serde_json::from_slice(line).unwrap())
             .collect();
         assert_eq!(Value::from(found), records(), "{name}");
-        // What stands on one line stays as it is.
+        // An element that is on one line is output unchanged.
         let inside = |line: &Vec<u8>| plain.contains(std::str::from_utf8(line).unwrap().trim());
         assert!(name != "plain.json" || results.kept.iter().all(inside));
     }
@@ -90,7 +90,7 @@ fn a_broken_element_is_named_and_harms_no_other() {
         assert_eq!(results.skipped[0]["record"], 2, "{broken}");
         assert_eq!(results.skipped[0]["source"], input.to_str().unwrap());
     }
-    // Where elements have no lines of their own, what follows is lost, and told.
+    // If the elements are not on separate lines, everything after the broken one is lost, and this is reported.
     let input = folder.add(
         "in.json",
         array("{\"id\":\"2\",\"tags\":[1}").replace('\n', " "),
@@ -99,7 +99,7 @@ fn a_broken_element_is_named_and_harms_no_other() {
     assert_eq!(results.kept_ids(), ["1"]);
     let kinds: Vec<&Value> = results.skipped.iter().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, ["invalid-json", "damaged"]);
-    // One that breaks off, likewise.
+    // An array that breaks off is reported as well.
     let whole = array("{\"id\":\"2\",\"text\":\"the second of all\"}");
     let input = folder.add("in.json", &whole[..whole.len() - 20]);
     let results = folder.dedup_with_losses(&input, &[]);

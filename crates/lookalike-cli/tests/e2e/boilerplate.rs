@@ -1,4 +1,4 @@
-//! `--boilerplate`: lines that recur on many pages are taken out before anything is compared.
+//! `--boilerplate`: lines that recur on many pages are removed before texts are compared.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, json_lines, lookalike, pairs_of};
 
-/// The template of a site: many lines, all of them on every page.
+/// Returns the top and bottom lines that all pages of a site have.
 fn template(site: usize) -> (String, String) {
     let mut numbers = Numbers(site as u64 + 100);
     let line = |numbers: &mut Numbers| format!("{}\n", numbers.words(9, 5000));
@@ -16,8 +16,7 @@ fn template(site: usize) -> (String, String) {
     (head, foot)
 }
 
-/// 3 sites of 20 pages with 30 words of their own in the frame of a template; page 0 of the sites 0 and 1 is the same
-/// page.
+/// Returns 3 sites of 20 pages, each with 30 words of its own within its site's template; page 0 of site 0 and of site 1 have the same words.
 fn sites() -> Vec<Value> {
     let mut pages = Vec::new();
     let mut numbers = Numbers(5);
@@ -70,7 +69,7 @@ fn pages_that_share_a_template_are_no_copies_and_copies_in_two_templates_are() {
         found(&input, &["--boilerplate", "site"]),
         [pair("0/0", "1/0")]
     );
-    // A third of the pages have each template, more than a tenth of all.
+    // Each template is on a third of all pages, which is more than a tenth.
     assert_eq!(
         found(&input, &["--boilerplate", "collection"]),
         [pair("0/0", "1/0")]
@@ -95,12 +94,12 @@ fn counts_stand_in_the_summary_and_the_report() {
         scheme.contains(&format!(" boilerplate={lines_of} ")),
         "{scheme}"
     );
-    // Their own words are equal, but not what a reader sees.
+    // The words of both pages are equal, but their visible texts differ.
     assert_eq!(results.count("decisions", "removed_exact"), 0);
     assert_eq!(results.count("decisions", "removed_near"), 1);
     let report = std::fs::read_to_string(folder.path("out/report.html")).unwrap();
     assert!(report.contains("3,600 were removed from 60 records"));
-    // The records themselves leave as they came.
+    // The records themselves are written unchanged.
     let kept = std::fs::read_to_string(folder.path("out/kept.jsonl")).unwrap();
     assert!(
         std::fs::read_to_string(&input)
@@ -136,14 +135,14 @@ fn neither_order_nor_threads_nor_memory_nor_copies_change_what_is_learned() {
         scheme(&pages, &["--threads", "3", "--memory", "64M"]),
         first
     );
-    // A page that is there a hundred times is one page: its own lines are no template.
+    // A page with a hundred copies counts as one page, so its lines are no template.
     let mut copy = pages[0].clone();
     for number in 0..100 {
         copy["id"] = json!(format!("copy {number}"));
         pages.push(copy.clone());
     }
     assert_eq!(scheme(&pages, &[]), first);
-    // Another template is another scheme.
+    // Other templates give another scheme.
     pages.retain(|page| page["url"].as_str().unwrap().contains("site1"));
     assert_ne!(scheme(&pages, &[]), first);
 }
@@ -241,7 +240,7 @@ fn a_killed_job_goes_on_with_the_same_lines() {
     let input = write(&folder, "in.jsonl", &sites());
     let whole = folder.dedup(&input, &["--boilerplate", "site"]);
     let out = folder.path("again");
-    // What a job leaves that was stopped before it wrote: its state and nothing else.
+    // A job that was stopped before it wrote results leaves nothing but its state.
     std::fs::create_dir_all(out.join(".lookalike")).unwrap();
     let mut command = lookalike("dedup");
     command

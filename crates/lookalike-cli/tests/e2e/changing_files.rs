@@ -1,7 +1,7 @@
-//! A file of records that changes while it is read is lost, told, and ends no job.
+//! A file of records that changes while it is read: it is reported as lost, and the job continues.
 //!
-//! The job is stopped in the middle of the file. Where that holds lines, a gap follows behind its records that takes a while to be
-//! read; other formats have many records.
+//! The job is stopped in the middle of the file. In a file of lines, the records are followed by a gap that takes a while to read; other formats have
+//! many records instead.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -21,12 +21,12 @@ use crate::losses::readers;
 use crate::results::Results;
 use crate::support::{Finished, Folder, Numbers, lookalike, record};
 
-/// Length of the file that changes; all but its beginning is a gap.
+/// Length in bytes of the file that changes; everything after the records at its start is a gap.
 const LENGTH: u64 = 128 << 20;
 
 const RECORDS: usize = 2000;
 
-/// A folder of two files: `a.jsonl`, which is to change, and `b.jsonl`, which begins with a text of the other.
+/// Writes two files to a folder: `a.jsonl`, which will change, and `b.jsonl`, which has the first texts of the other.
 fn two_files(folder: &Folder) -> [PathBuf; 2] {
     let mut numbers = Numbers(11);
     let texts: Vec<String> = (0..RECORDS).map(|_| numbers.words(30, 100_000)).collect();
@@ -41,7 +41,7 @@ fn two_files(folder: &Folder) -> [PathBuf; 2] {
     [changing, other]
 }
 
-/// Cuts a file off before the place where it is read.
+/// Truncates a file to a length before the current read position.
 fn truncate(file: &Path) {
     let file = OpenOptions::new().write(true).open(file).unwrap();
     let length = file.metadata().unwrap().len();
@@ -60,10 +60,10 @@ fn replace(file: &Path) {
     fs::rename(other, file).unwrap();
 }
 
-/// Bytes of a piece in which a job reads a table once more, for a sum of its contents: when all of its records are read.
+/// Number of bytes that a job reads at a time when it reads a table again to hash its contents, after all records are read.
 const SUM_PIECE: u64 = 1 << 20;
 
-/// The place at which a process reads a file; none where it has not opened it.
+/// Returns the offset at which a process reads a file, or `None` if it has not opened it.
 fn reads_at(process: u32, file: &Path) -> Option<u64> {
     let open = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
     let mut open = open.filter(|open| fs::read_link(open.path()).is_ok_and(|to| to == file));
@@ -78,8 +78,8 @@ fn is_stopped(process: u32) -> bool {
     status.rsplit(')').next().unwrap().trim().starts_with('T')
 }
 
-/// Stops a process as soon as it reads a file at one of these places. False if it was over before it was seen there: on a busy machine
-/// it reads all of the file between two looks.
+/// Stops a process as soon as it reads a file within `places`. Returns false if the process ended without being seen there: on a busy machine it may
+/// read the whole file between two checks.
 fn stop_within(child: &mut Child, file: &Path, places: &Range<u64>) -> bool {
     let process = child.id();
     let pid = Pid::from_child(child);
@@ -88,7 +88,7 @@ fn stop_within(child: &mut Child, file: &Path, places: &Range<u64>) -> bool {
             return false;
         }
         kill_process(pid, Signal::STOP).unwrap();
-        // One that has ended stays a zombie until it is waited for, and stops no more.
+        // A process that has ended stays a zombie until it is waited for, and cannot be stopped any more.
         while !is_stopped(process) {
             if child.try_wait().unwrap().is_some() {
                 return false;
@@ -99,17 +99,17 @@ fn stop_within(child: &mut Child, file: &Path, places: &Range<u64>) -> bool {
             Some(at) if places.contains(&at) && at % SUM_PIECE != 0 => return true,
             _ => kill_process(pid, Signal::CONT).unwrap(),
         }
-        // It reads for tens of milliseconds, and must get on: stopped without a pause it hardly runs.
+        // The process reads for tens of milliseconds and must make progress; without a pause it would hardly run.
         std::thread::sleep(std::time::Duration::from_micros(300));
     }
 }
 
-/// Runs a command that reads a file, and changes the file meanwhile.
+/// Runs a command that reads a file, and changes the file while it is being read.
 fn change_midway(command: &mut Command, file: &Path, change: fn(&Path)) -> Finished {
     const TRIES: usize = 50;
     let file = file.canonicalize().unwrap();
     let length = fs::metadata(&file).unwrap().len();
-    // Before the gap all records are read; tables are read from their end at first.
+    // All records are before the gap. A table is read from its end at first.
     let places = match length {
         LENGTH => LENGTH / 128..LENGTH,
         _ => length / 8..length / 4 * 3,
@@ -120,16 +120,16 @@ fn change_midway(command: &mut Command, file: &Path, change: fn(&Path)) -> Finis
         folder.join("standard-error"),
     );
     for _ in 0..TRIES {
-        // Files take all that is written: a job that waits for a reader stays where it is.
+        // Output goes to files, because a job whose pipe is full would not proceed.
         command.stdout(File::create(&out).unwrap());
         command.stderr(File::create(&err).unwrap());
         let mut child = command.spawn().unwrap();
         let is_stopped = stop_within(&mut child, &file, &places);
-        // A job that has decided reads a second time, to write: a change ends it then.
+        // After its decisions a job reads a second time, to write results; a change at that time ends the job.
         if !is_stopped || folder.join("out/.lookalike/decided.bin").exists() {
             child.kill().unwrap();
             child.wait().unwrap();
-            // Results of a job that was missed are in the way of the next.
+            // Remove the results of an attempt that failed, since the next job would refuse to overwrite them.
             let _ = fs::remove_dir_all(folder.join("out"));
             continue;
         }
@@ -152,12 +152,12 @@ fn dedup(folder: &Folder) -> Command {
     command
 }
 
-/// A job that lost `a` of two files, and nothing else.
+/// Checks that the job lost the file `changing` of two files, and nothing else.
 #[track_caller]
 fn lost_one(folder: &Folder, finished: &Finished, changing: &Path, other: &Path) {
     assert_eq!(finished.status, Some(3), "{}", finished.err);
     let results = Results::read(&folder.path("out"));
-    // Nothing is removed for a text that stands in the lost file only.
+    // No document is removed for a text that is only in the lost file.
     assert!(results.kept.concat() == fs::read(other).unwrap());
     assert!(results.removed.is_empty());
     let name = changing.file_name().unwrap().to_str().unwrap();
@@ -165,7 +165,7 @@ fn lost_one(folder: &Folder, finished: &Finished, changing: &Path, other: &Path)
         assert!(skip["source"].as_str().unwrap().ends_with(name), "{skip}");
     }
     let is_it = |skip: &&Value| skip["kind"] == "unreadable";
-    // A table that is cut off in the middle of a batch is told as damaged, too.
+    // A table that is truncated in the middle of a batch is also reported as damaged.
     let others = results.skipped.iter().filter(|skip| !is_it(skip));
     assert!(others.clone().count() <= 1, "{:?}", results.skipped);
     assert!(others.clone().all(|skip| skip["kind"] == "damaged"));
@@ -191,13 +191,13 @@ fn one_file_that_changed_while_it_was_read_ended_the_job() {
     }
 }
 
-/// Records of a file that has no gap.
+/// Number of records in a file without a gap.
 const MANY_RECORDS: usize = 30_000;
 
 /// A record: its id and its text.
 type IdText = (String, String);
 
-/// Many records, and the first of them under other ids.
+/// Returns many records, and writes the first ten of them under other ids to `b.jsonl`.
 fn many_records(folder: &Folder) -> (Vec<IdText>, PathBuf) {
     let mut numbers = Numbers(11);
     let texts = (0..MANY_RECORDS).map(|number| (number, numbers.words(30, 100_000)));
@@ -261,7 +261,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     liblzma::encode_all(bytes, 0).unwrap()
 }
 
-/// A web archive of so many pages, each packed by itself.
+/// Returns a web archive with one compressed member per record.
 fn archive(records: &[IdText], pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let page = |(id, text): &IdText| {
         let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{text}");
@@ -279,7 +279,7 @@ fn lines(records: &[IdText]) -> String {
     records.iter().map(|(id, text)| record(id, text)).collect()
 }
 
-/// Copies of two files, in a folder of their own.
+/// Copies two files to a new folder.
 fn copies(files: [&Path; 2]) -> (Folder, [PathBuf; 2]) {
     let folder = Folder::new();
     let copies = files.map(|file| {

@@ -1,4 +1,4 @@
-//! What the options of `dedup` promise: survivors, order, lists of pairs, compression, earlier results.
+//! The options of `dedup`: survivors, order, lists of pairs, compression, earlier results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::support::{
 const OTHER: &str =
     "a loaf of rye bread wants two days of patience and a warm place beside the kitchen stove";
 
-/// The story with something of its own at the end.
+/// Returns the story with another ending.
 fn retold(ending: &str) -> String {
     format!("{STORY} {ending}")
 }
@@ -44,7 +44,7 @@ fn earlier_results_and_files_are_never_removed_and_never_written() {
         assert_eq!(survivors, ["a", "c"]);
         assert!(results.removals()["x"].2 && !results.removals()["a"].2);
     }
-    // The earlier copies among themselves are not news.
+    // Pairs within the earlier documents are not reported.
     let results = folder.dedup(
         &new,
         &["--against", old.to_str().unwrap(), "--pairs", "all"],
@@ -162,7 +162,7 @@ fn copies_are_equal_texts_and_nothing_else() {
     assert_eq!(ids, [("a".into(), "c".into()), ("f".into(), "g".into())]);
 }
 
-/// Names of the two record files in a folder.
+/// Returns the paths of the two record files in a folder.
 fn record_files(folder: &Path) -> [PathBuf; 2] {
     ["kept.jsonl", "removed.jsonl"].map(|name| find(folder, name))
 }
@@ -213,7 +213,7 @@ fn results_are_compressed_as_the_input_or_as_asked() {
 #[test]
 fn compressed_results_are_the_same_for_any_threads_and_one_stream_for_every_reader() {
     let (folder, mut numbers) = (Folder::new(), Numbers(5));
-    // Several frames of either format, and not in the order of ids.
+    // The results have several frames in either format, and the input is not in the order of ids.
     let line = |number: usize| {
         let id = number * 7919 % 34_000;
         record(&format!("{id:05}"), &numbers.words(50, 90_000))

@@ -1,4 +1,4 @@
-//! `lookalike client` and `lookalike store` against the service that a user would start.
+//! `lookalike client` and `lookalike store` with a service started as a user would start it.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ pub(crate) fn client(service: &Service, words: &[&str]) -> Command {
     command
 }
 
-/// The service answers what the command says of the same documents.
+/// Compares the answers of the service with those of the command for the same documents.
 #[test]
 fn lists_and_copies_are_those_of_the_command() {
     let folder = Folder::new();
@@ -199,7 +199,7 @@ fn documents_are_checked_inserted_and_shown_from_scripts() {
         .says(&["--url"]);
 }
 
-/// What a service says under a path, over TLS.
+/// Returns the answer of a service to a GET request over TLS.
 fn fetch(url: &str, ca: &str, key: &Path) -> String {
     use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
     let ca = Certificate::from_pem(&std::fs::read(ca).unwrap()).unwrap();
@@ -223,7 +223,7 @@ fn client_of(url: &str, words: &[&str]) -> Command {
     command
 }
 
-/// Two hundred documents as fingerprint files of every format.
+/// Writes two hundred fingerprints to files of every format.
 fn fingerprints(folder: &Folder) -> Vec<std::path::PathBuf> {
     let records: String = (0..200)
         .map(|number| {
@@ -260,7 +260,7 @@ fn files_of_fingerprints_are_loaded_over_the_network_and_into_a_stopped_store() 
         let summary = client(&service, &["load", "pages", path, "--batch", "64"])
             .succeed()
             .json();
-        // Raw numbers have no ids: their digits are the ids.
+        // Raw numbers have no ids, so their digits are used.
         assert_eq!(
             (&summary["loaded"], &summary["replaced"]),
             (&json!(200), &json!(loaded)),
@@ -287,7 +287,7 @@ fn files_of_fingerprints_are_loaded_over_the_network_and_into_a_stopped_store() 
             .arg(path)
             .succeed();
     }
-    // Each load but one that says otherwise leaves one run.
+    // Every load leaves one run unless it is told not to compact.
     let load = |words: &[&str]| {
         let mut command = lookalike("store");
         command
@@ -365,7 +365,7 @@ fn snapshots_are_made_checked_restored_and_what_is_left_is_saved() {
     store(&["snapshot".as_ref(), &restored, &cold]).succeed();
     store(&["restore".as_ref(), &cold, &folder.path("again")]).succeed();
 
-    // A flipped byte is found, named, and costs what was in its part alone.
+    // A flipped byte is found and named, and only the part that it is in is lost.
     let below = restored.join("collections/pages");
     let mut runs = std::fs::read_dir(&below)
         .unwrap()
@@ -386,7 +386,7 @@ fn snapshots_are_made_checked_restored_and_what_is_left_is_saved() {
             .contains(run.to_str().unwrap())
     );
     let saved = folder.path("saved");
-    // What was lost cannot be told from the status 0.
+    // Status 0 would hide the loss.
     let salvaged = store(&["salvage".as_ref(), &restored, &saved]).finish();
     assert_eq!(salvaged.status, Some(3), "{}", salvaged.err);
     salvaged.says(&["1 part could not be read", "status 3"]);
@@ -463,7 +463,7 @@ fn tls_is_spoken_and_keys_change_without_a_restart() {
     let refused = show(&ca, &folder.path("old"));
     assert_eq!(refused.status, Some(1));
     refused.says(&["401"]);
-    // What cannot be read changes nothing.
+    // A file that cannot be read changes nothing.
     std::fs::write(&keys, "nonsense\n").unwrap();
     service.signal("HUP");
     assert_eq!(service.next_event()["event"], "not-reloaded");
@@ -605,7 +605,7 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
         client(&service, &["export", "copy"]).succeed().text(),
         first
     );
-    // Packed, too.
+    // A compressed export loads as well.
     client(&service, &["create", "packed", "--keep", keep]).succeed();
     let packed = folder.path("export.jsonl.zst");
     std::fs::write(&packed, zstd::encode_all(first.as_bytes(), 0).unwrap()).unwrap();
@@ -614,7 +614,7 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
         client(&service, &["export", "packed"]).succeed().text(),
         first
     );
-    // `insert` sketches the texts anew, and keeps the rest.
+    // `insert` makes new sketches of the texts and keeps everything else.
     client(&service, &["create", "anew", "--keep", keep, "--ttl", "60"]).succeed();
     client(&service, &["insert", "anew", export, "--batch", "40"]).succeed();
     assert_eq!(
@@ -630,7 +630,7 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
     assert!(got[2]["expires_ms"].is_u64());
     let got = client(&service, &["get", "copy", "--texts", "page 3"]).succeed();
     assert!(got.json()["text"].as_str().unwrap().starts_with(STORY));
-    // What was shown can be inserted, too; it lost its metadata, and that it never expires.
+    // The output of `get` can be inserted too; the metadata and the fact that it never expires are lost.
     let shown = folder.add("shown.jsonl", got.text());
     client(
         &service,
@@ -727,7 +727,7 @@ fn an_insert_whose_answers_nobody_read_stopped_in_the_middle_with_success() {
         .map(|at| record(&at.to_string(), &format!("text number {at}")))
         .collect();
     let input = folder.add("in.jsonl", &records);
-    // More answers than a pipe holds.
+    // The answers exceed what a pipe holds.
     let closed = |words: &[&str]| {
         let mut child = client(&service, words)
             .stdout(std::process::Stdio::piped())

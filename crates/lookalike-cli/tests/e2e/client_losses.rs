@@ -1,4 +1,4 @@
-//! `lookalike client` and `lookalike store`: nothing that was stored goes without a word, and one record stops no other.
+//! `lookalike client` and `lookalike store`: stored data is never lost silently, and one bad record does not stop the others.
 
 use std::io::{Read as _, Write as _};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::serve::{Service, client};
 use crate::support::{Finish as _, Folder, lookalike, path, record};
 
-/// Lines of answers.
+/// Returns the verdicts of answer lines.
 fn verdicts(lines: &[Value]) -> Vec<&str> {
     lines
         .iter()
@@ -27,11 +27,11 @@ fn records_of_standard_input_without_an_id_replaced_each_other() {
         from_pipe.stdin(std::fs::File::open(&input).unwrap());
         from_pipe.fail(2).says(&["-, record 1: has no id", "--id"]);
     }
-    // Nothing is kept of what is only asked for.
+    // `check` stores nothing, so it needs no ids.
     let mut check = client(&service, &["check", "p", "-"]);
     let done = check.stdin(std::fs::File::open(&input).unwrap()).succeed();
     assert_eq!(verdicts(&done.lines()), ["new", "new"]);
-    // From a file they are the same each time it is sent, until another file has its name.
+    // Records of a file get the same ids whenever it is sent, until another file has the same name.
     let done = client(&service, &["insert", "p", path(&input)]).succeed();
     done.says(&["2 records have no id", "will replace them", "--id"]);
 }
@@ -88,7 +88,7 @@ fn metadata_that_nobody_can_read_made_answers_unreadable() {
             service.address,
             body.len()
         );
-        // As it is written: a value would lose the digits.
+        // The body is sent as text, because a parsed number would lose digits.
         let mut stream = service.connect();
         stream.write_all((head + &body).as_bytes()).unwrap();
         let mut answer = String::new();
@@ -113,13 +113,13 @@ fn metadata_that_nobody_can_read_made_answers_unreadable() {
     )
     .succeed();
     assert_eq!(ask(metadata), "200");
-    // An export goes over as it is, to the last digit.
+    // An export is inserted unchanged, to the last digit.
     let export = exported("p");
     assert!(export.contains(metadata), "{export}");
     let export = folder.add("export.jsonl", export);
     client(&service, &["insert", "q", path(&export)]).succeed();
     assert!(exported("q").contains(metadata));
-    // Its fields are believed, or the record is not taken.
+    // If the fields of an export are invalid, the record is refused.
     let wrong = "{\"id\":\"w\",\"text\":\"a b c\",\"expires_ms\" : \"tomorrow\"}\n{\"id\":\"v\",\"text\":\"d e f\",\"expires_ms\" : null}\n";
     let wrong = folder.add("wrong.jsonl", wrong);
     client(&service, &["insert", "q", path(&wrong)])
@@ -141,7 +141,7 @@ fn one_line_ended_a_load_and_one_missing_id_ended_a_listing() {
     client(&service, &["load", "p", path(&export)])
         .lose()
         .says(&["line 2 is not JSON"]);
-    // More than the service takes at once.
+    // These are more items than the service takes in one request.
     let sketches: String = (0..95)
         .map(|at| format!("{{\"id\":\"s{at}\",\"fingerprint\":\"{at:016x}\"}}\n"))
         .collect();
@@ -224,7 +224,7 @@ fn a_file_that_is_not_there_made_a_collection_with_other_settings() {
     assert!(!store.exists());
 }
 
-/// A review found it: only the fingerprints of the documents were loaded, and those that expire lived for ever.
+/// Regression test: only the fingerprints of the documents were loaded, and documents with an expiry never expired.
 #[test]
 fn an_export_is_not_loaded_as_sketches() {
     let folder = Folder::new();
@@ -240,7 +240,7 @@ fn an_export_is_not_loaded_as_sketches() {
     }
 }
 
-/// A review found it: a collection of the name of the snapshot replaced its files.
+/// Regression test: a collection with the name of the snapshot replaced its files.
 #[test]
 fn a_snapshot_is_not_made_within_the_data() {
     let folder = Folder::new();
@@ -278,7 +278,7 @@ fn a_url_without_a_scheme_and_a_key_of_several_lines_are_told_as_such() {
     assert!(key.contains("several lines"), "{key}");
 }
 
-/// A review found it: `fingerprint --import`, `merge` and `evaluate label` wrote over what they read.
+/// Regression test: `fingerprint --import`, `merge` and `evaluate label` overwrote their input.
 #[test]
 fn outputs_of_lists_do_not_replace_their_inputs() {
     let folder = Folder::new();

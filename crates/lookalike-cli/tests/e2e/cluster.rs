@@ -1,4 +1,4 @@
-//! `cluster` through the binary: against a recount of all pairs on a real corpus, from every kind of input, and with what is wrong.
+//! `cluster`: compared with brute force over all pairs of a real corpus, with every kind of input, and with invalid input.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -16,13 +16,13 @@ use crate::support::{
 
 const RESULTS: [&str; 3] = ["kept.jsonl", "removed.jsonl", "clusters.jsonl"];
 
-/// A document by its id, in the order of the file.
+/// The id and fingerprint of a document; lists of documents are in the order of the file.
 struct Document {
     id: String,
     fingerprint: u64,
 }
 
-/// What `fingerprint` printed, and how many had none.
+/// Reads the output of `fingerprint`. Returns the documents, and the number of documents without a fingerprint.
 fn documents(lines: &[Value]) -> (Vec<Document>, usize) {
     let read = |line: &Value| {
         let fingerprint = u64::from_str_radix(line["fingerprint"].as_str()?, 16).unwrap();
@@ -34,10 +34,10 @@ fn documents(lines: &[Value]) -> (Vec<Document>, usize) {
     (all, without)
 }
 
-/// Pairs of a removed document and its survivor, with their distance.
+/// The survivor of each removed document, and the distance between them.
 type Removals = BTreeMap<String, (String, Option<u64>)>;
 
-/// Documents of equal fingerprint, first ones first, in the order of the file.
+/// Groups documents with equal fingerprints, in the order of their first documents in the file.
 fn classes(documents: &[Document]) -> Vec<Vec<&Document>> {
     let (mut classes, mut known) = (Vec::<Vec<&Document>>::new(), HashMap::new());
     for document in documents {
@@ -51,13 +51,13 @@ fn classes(documents: &[Document]) -> Vec<Vec<&Document>> {
     classes
 }
 
-/// The decision by comparing everything with everything: one after another goes to the closest survivor before it.
+/// Decides by comparing all documents: each goes to the closest survivor before it.
 fn recount(documents: &[Document], distance: u32) -> Removals {
     let (mut removed, mut survivors) = (Removals::new(), Vec::<&Document>::new());
     for class in classes(documents) {
         let best = class[0];
         let apart = |other: &Document| (other.fingerprint ^ best.fingerprint).count_ones();
-        // The first of the closest.
+        // Takes the first of the closest survivors.
         let closest = survivors.iter().min_by_key(|survivor| apart(survivor));
         let (survivor, bits, members) = match closest.filter(|closest| apart(closest) <= distance) {
             Some(closest) => (closest.id.clone(), apart(closest), &class[..]),
@@ -73,7 +73,7 @@ fn recount(documents: &[Document], distance: u32) -> Removals {
     removed
 }
 
-/// One document for each set that pairs connect, by visiting neighbours of neighbours.
+/// Keeps one document of each connected component, which is found by visiting neighbours of neighbours.
 fn recount_components(documents: &[Document], distance: u32) -> Removals {
     let classes = classes(documents);
     let mut removed = Removals::new();
@@ -101,7 +101,7 @@ fn recount_components(documents: &[Document], distance: u32) -> Removals {
     removed
 }
 
-/// What the command wrote about removed documents.
+/// Reads the removals that the command wrote.
 fn removals(folder: &Path) -> Removals {
     let mut removed = Removals::new();
     for cluster in json_lines(&fs::read(folder.join("clusters.jsonl")).unwrap()) {
@@ -138,7 +138,7 @@ fn results(folder: &Path) -> [Vec<u8>; 3] {
     RESULTS.map(|name| fs::read(folder.join(name)).unwrap())
 }
 
-/// Fingerprints of a real corpus of news: words with their counts.
+/// Writes the fingerprints of a real corpus of news; features are words, weighted by their counts.
 fn news(folder: &Folder, output: &str) -> Option<PathBuf> {
     let path = folder.path(output);
     let mut command = lookalike("fingerprint");
@@ -221,7 +221,7 @@ fn a_corpus_gives_the_same_bytes_from_every_format_from_pairs_and_with_little_me
     }
 }
 
-/// A fingerprint file whose ids are texts.
+/// Returns a fingerprint file with texts as ids.
 fn file(documents: &[(&str, u64)], scheme: u64) -> Vec<u8> {
     let mut writer = FingerprintWriter::with_texts(Vec::new(), scheme).unwrap();
     for (id, fingerprint) in documents {
@@ -230,7 +230,7 @@ fn file(documents: &[(&str, u64)], scheme: u64) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// A chain in which neighbours are three bits apart, a copy of its first link, and one that is far from all.
+/// A chain in which neighbours differ in three bits, a copy of its first document, and a document far from all.
 const CHAIN: [(&str, u64); 5] = [
     ("c", 0),
     ("b", 0b111),
@@ -284,7 +284,7 @@ fn stars_do_not_drift_and_components_do() {
     ]});
     assert_eq!(clusters, [expected]);
 
-    // The smallest id, and the last document.
+    // Keep the smallest id, then the last document.
     for (keep, kept) in [
         ("id", &["c", "a", "far"][..]),
         ("last", &["a", "copy", "far"]),
@@ -310,7 +310,7 @@ fn results_are_replaced_only_if_that_is_asked_for() {
     assert_eq!(results(&out), before);
     cluster(&[&chain], &["--overwrite", "--distance", "0"], &out);
     assert_eq!(ids(&out.join("removed.jsonl")), ["copy"]);
-    // A job that fails leaves them, and of its own nothing.
+    // A job that fails leaves earlier results alone, and leaves nothing of its own.
     let pairs = folder.add(
         "pairs.jsonl",
         "{\"a\":\"nobody\",\"b\":\"c\",\"distance\":1}\n",
@@ -417,7 +417,7 @@ fn files_that_do_not_go_together_and_wishes_that_cannot_be_met_are_refused() {
     let chain = folder.add("chain.lkfp", file(&CHAIN, 7));
     let foreign = folder.add("foreign.lkfp", file(&[("x", 1)], 8));
     let bare = folder.add("bare.u64", [0; 16]);
-    // Who is kept, and who is not, would have one name.
+    // A kept and a removed document would have the same id.
     for (name, documents) in [
         ("near", [("x", 0), ("x", 1), ("y", u64::MAX)]),
         ("far", [("x", u64::MAX), ("x", 0), ("y", 1)]),
@@ -589,7 +589,7 @@ fn texts_decide_about_removals_one_by_one() {
     assert_eq!(clusters, [expected]);
     assert_eq!(ids(&out.join("kept.jsonl")), ["c", "b", "a", "far"]);
 
-    // A text that is not there is no reason to remove anything, and says nothing about a resemblance.
+    // A missing text is no reason to remove a document, and no evidence about a resemblance.
     let few = folder.records("few.jsonl", &[("c", STORY), ("b", STORY)]);
     let out = folder.path("few");
     let finished = cluster(&[&chain], &["--verify", few.to_str().unwrap()], &out);
@@ -660,7 +660,7 @@ fn texts_that_a_verification_lost_were_borne_whatever_max_skipped_said() {
     verified("1").succeed();
 }
 
-/// A job has the directory; another one is interrupted before it is refused for that.
+/// Regression test: while a job has the directory, another one is interrupted before it is refused.
 #[test]
 fn ctrl_c_removed_the_state_of_another_process() {
     let folder = Folder::new();
@@ -670,7 +670,7 @@ fn ctrl_c_removed_the_state_of_another_process() {
     out.lock().unwrap();
     let mut command = lookalike("cluster");
     command.args(["--pairs".as_ref(), pairs.as_os_str()]);
-    // Texts are waited for.
+    // The job waits for the texts on standard input.
     command
         .args(["--verify", "-", "-o"])
         .arg(folder.path("out"));
@@ -681,7 +681,7 @@ fn ctrl_c_removed_the_state_of_another_process() {
     while entries() == 1 && child.try_wait().unwrap().is_none() {
         sleep(Duration::from_millis(1));
     }
-    // Temporary files are there; a moment later everything else that an interruption removes is known.
+    // Wait until temporary files exist, and a moment longer until everything that an interruption removes is registered.
     sleep(Duration::from_millis(200));
     assert_eq!(interrupt(child).0, Some(130));
     drop(texts);
@@ -689,7 +689,7 @@ fn ctrl_c_removed_the_state_of_another_process() {
     assert_eq!(fs::read(state).unwrap(), b"an hour of work");
 }
 
-/// Ctrl-C while pairs are read: nothing of the job is left, and what stood there before is.
+/// After Ctrl-C while pairs are read, nothing of the job is left, and earlier files are still there.
 #[test]
 fn an_interrupted_job_left_its_unfinished_files() {
     let folder = Folder::new();
@@ -725,7 +725,7 @@ fn an_interrupted_job_left_its_unfinished_files() {
     }
 }
 
-/// They were read as floating-point numbers: two of them became one.
+/// Regression test: ids were read as floating-point numbers, which made two of them equal.
 #[test]
 fn ids_that_are_longer_than_any_number_were_rounded() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `lookalike archive`: what goes into an archive comes out of it, or there is an error.
+//! `lookalike archive`: everything that goes into an archive comes back, or there is an error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ fn build(inputs: &[&Path], file: &Path) -> Command {
     command
 }
 
-/// The files below a folder, by their paths in it.
+/// Returns the files below a folder by their relative paths.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -51,7 +51,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Families of files and records, with everything that is no document between them.
+/// Writes families of files and records, mixed with lines that are not documents.
 fn mixed(folder: &Folder) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut numbers = Numbers(11);
     let bases: Vec<String> = (0..6).map(|_| numbers.words(200, 5000)).collect();
@@ -83,7 +83,7 @@ fn mixed(folder: &Folder) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// The part of a tree that lies below a folder of this name, wherever that is.
+/// Returns the part of a tree below the folder called `name`, wherever that is.
 fn below(tree: BTreeMap<PathBuf, Vec<u8>>, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let cut = |path: &Path| {
         let parts: Vec<_> = path.iter().collect();
@@ -171,7 +171,7 @@ fn blocks_of_every_size_give_back_the_same() {
     };
     let ((one, blocks, bytes), (other, one_block, fewer)) = (built("64K"), built("32M"));
     assert_eq!(one, other);
-    // Six families of some 50 KiB, and one stream of all.
+    // There are six families of some 50 KiB; with large blocks all of them share one stream.
     assert_eq!((blocks, one_block), (6, 1));
     assert!(fewer < bytes, "{fewer} {bytes}");
     for wrong in ["63K", "33M", "a few"] {
@@ -318,7 +318,7 @@ fn an_interrupted_build_leaves_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It compresses for seconds: wait until the file is begun.
+    // Compression takes seconds; wait until the output file exists.
     let begun = || {
         let mut spools = fs::read_dir(folder.path("out"))
             .unwrap()
@@ -360,7 +360,7 @@ fn the_examples_come_back() {
     assert!(found.len() > 20, "{}", found.len());
 }
 
-/// At a level whose window reaches from one page to the next, and not from one version to the next.
+/// At this level the window covers the distance between pages, but not between versions of a page.
 #[test]
 fn versions_of_manuals_take_half_of_plain_zstd_at_level_3() {
     let Some(input) = corpus("manual-versions-html/docs.jsonl.gz") else {

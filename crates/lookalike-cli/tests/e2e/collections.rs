@@ -1,4 +1,4 @@
-//! `lookalike collection`, `dedup --against` and `--into` a collection: documents that are compared with and not read again.
+//! `lookalike collection`, `dedup --against` and `--into` a collection: old documents are compared without being read again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::results::Results;
 use crate::support::{Finish, Finished, Folder, Numbers, STORY, interrupt, lookalike, record};
 
-/// Records, a third of which are copies or retellings of another; ids repeat now and then.
+/// Returns records of which a third are copies or retellings of another; ids are repeated now and then.
 fn records(seed: u64, range: std::ops::Range<usize>) -> String {
     let mut numbers = Numbers(seed);
     let mut texts: Vec<String> = Vec::new();
@@ -147,7 +147,7 @@ fn a_crawl_that_is_kept_clean_day_by_day_is_that_of_files() {
         kept_before += kept;
         all.push(read);
     }
-    // The same day again: nothing is new, and nothing is added.
+    // If the same day is added again, nothing is new and nothing is added.
     let again = folder.path("again");
     let mut job = dedup(&folder.path("2.jsonl"), &again);
     job.arg("--into")
@@ -258,7 +258,7 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     );
     let results = ["is the directory of a collection", "-o"];
     refused(&mut dedup(&old, &seen), 2, &results);
-    // One that is not there yet, written in two ways.
+    // Name a directory that does not exist yet in two ways.
     let mut both = dedup(&old, Path::new("both"));
     both.current_dir(out.parent().unwrap());
     refused(both.args(["--into", "./both"]), 2, &results);
@@ -308,7 +308,7 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     assert_eq!(documents(&new), 1);
 }
 
-/// Fields that are null on a quiet day were said to be misnamed, though the collection was made with them.
+/// Regression test: a field that was null in all new documents was reported as misnamed, although the collection was built with it.
 #[test]
 fn a_day_without_a_value_was_refused_against_a_collection_only() {
     let folder = Folder::new();
@@ -347,7 +347,7 @@ fn a_day_without_a_value_was_refused_against_a_collection_only() {
         .arg(&kept)
         .succeed();
     job.arg(&kept).succeed();
-    // A field that is not there is misnamed.
+    // A field that does not exist is misnamed.
     let renamed = folder.add("renamed.jsonl", "{\"id\":\"a\",\"body\":\"b\"}\n");
     let mut job = dedup(&renamed, &folder.path("renamed"));
     job.arg("--against").arg(folder.path(".seen"));
@@ -360,7 +360,7 @@ fn a_day_without_a_value_was_refused_against_a_collection_only() {
         .says(&["1 more could not be read, the first: the text field holds an array"]);
 }
 
-/// Its manifest was read as a text, and its segments were told as files that could not be read.
+/// Regression test: the manifest was read as a text, and the segments were reported as unreadable files.
 #[test]
 fn a_collection_among_the_inputs_is_left_out_and_told() {
     let folder = Folder::new();
@@ -399,7 +399,7 @@ fn unreadable_records_are_told_as_ever() {
     assert!(!strict.exists());
 }
 
-/// Files of a collection with their bytes, but for those that no manifest names.
+/// Returns the files of a collection with their bytes, except those that its manifest does not name.
 fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let manifest = fs::read_to_string(folder.join("lookalike.collection")).unwrap_or_default();
     let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
@@ -420,7 +420,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Kills a job; whether it was still running.
+/// Kills a job. Returns whether it was still running.
 fn kill(mut child: Child) -> bool {
     let running = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
@@ -428,7 +428,7 @@ fn kill(mut child: Child) -> bool {
     running
 }
 
-/// A collection, what one day adds to it, and how long that takes.
+/// A collection, the input that one day adds to it, and the files of the collection before that.
 struct Day {
     folder: Folder,
     seen: PathBuf,
@@ -452,7 +452,7 @@ impl Day {
         }
     }
 
-    /// A copy of the collection.
+    /// Copies the collection.
     fn copy(&self, name: &str) -> PathBuf {
         let copied = self.folder.path(name);
         copy(&self.seen, &copied);
@@ -505,14 +505,14 @@ fn an_addition_that_is_killed_leaves_the_collection_as_it_was_or_complete() {
     assert!(hit >= 6, "{hit} jobs were still running");
 }
 
-/// A build that leaves a checkpoint every half megabyte that it reads.
+/// Returns a build that writes a checkpoint for every half megabyte that it reads.
 fn build(seen: &Path, input: &Path, flags: &[&str]) -> Command {
     let mut build = collection("build", seen, &[input]);
     build.args(["--checkpoint", "256K"]).args(flags);
     build
 }
 
-/// Starts builds until one is stopped while it still reads, with so many bytes of what it read on the disk.
+/// Starts builds until one is stopped while it is reading and has logged at least `logged` bytes.
 fn stopped_build<T>(seen: &Path, input: &Path, logged: u64, stop: impl Fn(Child) -> T) -> T {
     for _ in 0..20 {
         let mut command = build(seen, input, &[]);
@@ -550,7 +550,7 @@ fn a_build_that_is_killed_goes_on_from_what_it_had_read() {
         }
         let resumed = build(&seen, &input, &["--resume", "--json"]).succeed();
         assert_eq!(resumed.json()["resumed"], true);
-        // Without --resume it begins from the beginning.
+        // Without --resume the build starts over.
         assert_eq!(
             build(&anew, &input, &["--json"]).succeed().json()["resumed"],
             false
@@ -565,7 +565,7 @@ fn a_build_that_is_killed_goes_on_from_what_it_had_read() {
     let mut told = lookalike("collection");
     told.arg("build").arg(&seen).arg(&input).arg("--resume");
     told.succeed().says(&["there is nothing to resume"]);
-    // Killed after its last step: the log of the build is there still.
+    // Simulate a kill after the last step, which leaves the log of the build.
     let log = seen.join("begun.bin");
     fs::write(&log, "a log").unwrap();
     let complete = build(&seen, &input, &["--resume"]).fail(1);
@@ -605,7 +605,7 @@ fn a_build_with_other_options_or_inputs_was_resumed_from_the_beginning() {
     refused.says(&["repeat it with the same ones, or run without --resume"]);
     let refused = build(&seen, &more, &["--resume"]).fail(1);
     refused.says(&["the job to resume read other files", "run without --resume"]);
-    // Whoever repeats it as it was goes on.
+    // With the original arguments the build is resumed.
     assert!(fs::read(seen.join("begun.bin")).unwrap() == log);
     let resumed = build(&seen, &input, &["--resume", "--json"]).succeed();
     assert_eq!(resumed.json()["resumed"], true);
@@ -649,7 +649,7 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
         let seen = day.copy(&format!("seen-{attempt}"));
         let out = day.folder.path(format!("out-{attempt}"));
         let mut child = started(&mut day.job(&seen, &out, &[]));
-        // Half of them while results are written.
+        // Kill every second job while it writes results.
         if attempt % 2 == 0 {
             let decided = out.join(".lookalike/decided.bin");
             while !decided.exists() && child.try_wait().unwrap().is_none() {
@@ -686,7 +686,7 @@ fn a_day_that_was_added_and_has_no_results_yet_is_resumed_without_adding_again()
     is_resumed_without_adding_again(&day, &seen, &job);
 }
 
-/// Its collection was taken for one that the job knows nothing of.
+/// Regression test: the job did not recognise the collection that it had created itself.
 #[test]
 fn a_first_day_that_was_added_and_has_no_results_yet_was_refused() {
     let day = Day::new();
@@ -702,7 +702,7 @@ fn a_first_day_that_was_added_and_has_no_results_yet_was_refused() {
     job(&out, &["--overwrite"]).fail(2).says(&["--against"]);
 }
 
-/// The moment between the addition and the results is short: here it is made.
+/// Recreates the state between the addition and the results, which is too short to be hit by chance.
 fn is_resumed_without_adding_again(
     day: &Day,
     seen: &Path,
@@ -720,7 +720,7 @@ fn is_resumed_without_adding_again(
     assert!(status.unwrap().success());
     job(&out, &["--resume"]).succeed();
     let (after, expected) = (snapshot(seen), Results::stable(&out));
-    // The same folder as it was before the results, beside a collection that has the addition.
+    // Restore the folder from before the results, beside a collection that already has the addition.
     fs::remove_dir_all(&out).unwrap();
     fs::rename(&state, &out).unwrap();
     job(&out, &["--resume"]).succeed();
@@ -752,7 +752,7 @@ fn a_collection_that_changed_since_is_not_added_to_by_a_resumed_job() {
 fn two_writers_at_once_are_refused_and_readers_are_not() {
     let day = Day::new();
     let seen = day.copy("seen-locked");
-    // The first waits for the rest of its input.
+    // The first job waits for the rest of its input.
     let mut child = started(collection("add", &seen, &["-".as_ref()]).stdin(Stdio::piped()));
     let input = child.stdin.take().unwrap();
     let is_at_work = || {
@@ -775,11 +775,11 @@ fn two_writers_at_once_are_refused_and_readers_are_not() {
     assert_eq!(second.status, Some(1), "{}", second.err);
     second.says(&["another job is writing", "wait"]);
     assert_eq!(reader.status, Some(0), "{}", reader.err);
-    // The lock of a killed process is nobody's.
+    // The lock of a killed process is released.
     collection("add", &seen, &[&small]).succeed();
 }
 
-/// Runs through a shell, under which a file cannot grow beyond so many blocks: a full disk, in small.
+/// Runs a command in a shell that limits the size of files to `blocks` blocks, which simulates a full disk.
 fn with_small_disk(blocks: u32, command: &Command) -> Finished {
     let script = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
     let mut limited = Command::new("sh");
@@ -813,7 +813,7 @@ fn a_disk_that_is_full_leaves_the_collection_as_it_was_and_says_so() {
             assert_eq!(done.status, Some(1), "{}", done.err);
             assert!(snapshot(&seen) == day.before);
             day.job(&seen, &out, &["--resume"]).succeed();
-            // One segment, with the old documents and the new ones.
+            // There is one segment, with the old and the new documents.
             assert_eq!(snapshot(&seen).len(), day.before.len());
             assert!(snapshot(&seen) != day.before);
         }
@@ -821,7 +821,7 @@ fn a_disk_that_is_full_leaves_the_collection_as_it_was_and_says_so() {
     assert_eq!(failures, 4);
 }
 
-/// Facts about a collection by `info --json`.
+/// Returns a number from `info --json`.
 fn info(folder: &Path, key: &str) -> u64 {
     let told = collection("info", folder, &[]).arg("--json").succeed();
     told.json()[key].as_u64().unwrap()
@@ -844,14 +844,14 @@ fn an_addition_is_made_where_only_merging_it_would_fill_the_disk() {
     assert_eq!(done.status, Some(0), "{}", done.err);
     assert_eq!((info(&merged, "segments"), info(&seen, "segments")), (1, 2));
     assert_eq!(documents(&seen), documents(&merged));
-    // There is room for the next one.
+    // There is room for the next additions.
     let small = day.folder.records("small.jsonl", &[("x", STORY)]);
     collection("add", &seen, &[&small]).succeed();
     collection("add", &seen, &[&small]).succeed();
     assert_eq!((info(&seen, "segments"), info(&seen, "additions")), (3, 4));
 }
 
-/// Every addition was a file of its own, and all were opened at once.
+/// Regression test: every addition stayed a file of its own, and all files were opened at once.
 #[test]
 fn a_collection_of_many_additions_could_not_be_opened() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `--convert`: files of other formats become text by a command, through the binary.
+//! `--convert`: files of other formats are converted to text by a command.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Finish, Folder, STORY, lookalike, pairs_of};
 
-/// The records of skipped.jsonl or of a summary with this kind.
+/// Returns the rows of `skipped.jsonl` or of a summary with this kind.
 fn of_kind<'v>(rows: &'v [Value], kind: &str) -> Vec<&'v Value> {
     rows.iter().filter(|row| row["kind"] == kind).collect()
 }
@@ -18,7 +18,7 @@ fn backwards(text: &str) -> String {
 #[test]
 fn converted_files_are_compared_by_their_text_and_kept_as_they_are() {
     let folder = Folder::new();
-    // A format of our own: text backwards, behind a byte that no text has.
+    // Use a made-up format: the text in reverse after a byte that no text has.
     let packed = |text: &str| format!("\0{}", backwards(text));
     folder.add("in/a.BACK", packed(STORY));
     folder.add("in/b.txt", STORY);
@@ -36,7 +36,7 @@ fn converted_files_are_compared_by_their_text_and_kept_as_they_are() {
         found.iter().any(|path| path.ends_with(name))
     };
     assert!(kept.is_ok_and(|kept| kept[0] == 0) || anywhere("c.back"));
-    // Without the command it is no text at all.
+    // Without the converter the file is not text.
     let refused = lookalike("pairs").arg(folder.path("in/c.back")).fail(1);
     refused.says(&["c.back", "binary"]);
 }

@@ -1,10 +1,10 @@
-//! The real corpora against their brute-force truth: every pair, and nothing but pairs.
+//! Real corpora with their brute-force truth: exactly the true pairs are found.
 
 use std::path::Path;
 
 use crate::support::{Finish, Pairs, TRUTH, contents, corpus, json_lines, lookalike, pairs_of};
 
-/// A corpus with its truth.
+/// A corpus and its truth file.
 struct Set {
     documents: &'static str,
     truth: &'static str,
@@ -33,20 +33,20 @@ const LAWS: Set = Set {
 };
 
 impl Set {
-    /// All pairs of the truth at or above a threshold.
+    /// Returns the true pairs at or above a threshold.
     fn pairs(&self, threshold: f64) -> Option<Pairs> {
         let mut truth = pairs_of(&json_lines(&contents(&corpus(self.truth)?)), "j");
         truth.retain(|_, j| *j >= threshold);
         Some(truth)
     }
 
-    /// What the command finds; its order is checked on the way.
+    /// Returns the pairs that the command finds, and checks their order.
     fn found(&self, threshold: f64, flags: &[&str]) -> Option<Pairs> {
         let documents = corpus(self.documents)?;
         Some(run_pairs(&documents, self.shingle, threshold, flags))
     }
 
-    /// The command finds exactly the truth, which holds `count` pairs.
+    /// Checks that the command finds exactly the truth, which has `count` pairs.
     #[track_caller]
     fn is_found_exactly(&self, threshold: f64, count: usize) {
         let (Some(truth), Some(found)) = (self.pairs(threshold), self.found(threshold, &[])) else {
@@ -56,7 +56,7 @@ impl Set {
         same(&truth, &found);
     }
 
-    /// The flags find a part of the truth, each pair with its true similarity; the share found.
+    /// Checks that the command with these flags finds only true pairs with their true similarities. Returns the share found.
     #[track_caller]
     fn recall(&self, threshold: f64, flags: &[&str]) -> Option<f64> {
         let (truth, found) = (self.pairs(threshold)?, self.found(threshold, flags)?);
@@ -89,7 +89,7 @@ fn run_pairs(documents: &Path, shingle: &str, threshold: f64, flags: &[&str]) ->
     pairs_of(&rows, "similarity")
 }
 
-/// The same pairs with the same similarities; truth files are rounded to six digits.
+/// Checks that both have the same pairs with the same similarities; truth files are rounded to six digits.
 #[track_caller]
 fn same(truth: &Pairs, found: &Pairs) {
     let missing: Vec<_> = truth
@@ -185,8 +185,8 @@ fn pages_of_manuals_exactly() {
     }
 }
 
-/// The reading view alone takes one table of such a page for the article, which many pages share: it finds 0.407 of
-/// the pairs, and 111 of different pages.
+/// The article heuristics alone would select a table that many of these pages share, and find 0.407 of the pairs, besides 111 pairs of different
+/// pages.
 #[test]
 fn pages_of_reference_in_the_default_mode() {
     let folder = "java-api-html";
@@ -236,7 +236,7 @@ fn the_ten_planted_articles() {
     set.is_found_exactly(0.1, exact.len());
 }
 
-/// The default scheme cuts words by Unicode's rules: other words, the same duplicates.
+/// The default scheme segments words by Unicode's rules: the words differ, but the duplicates are the same.
 #[test]
 fn the_default_scheme_finds_the_planted_articles_too() {
     let Some(documents) = corpus("mccormick-articles/docs.jsonl") else {
@@ -281,7 +281,7 @@ fn super_shingles_find_a_part_of_the_truth() {
     }
 }
 
-/// Fingerprints of texts at resemblance 0.8 differ in some ten bits of 64: the wider the distance, the more are found.
+/// Fingerprints of texts at resemblance 0.8 differ in some ten of 64 bits, so a larger distance finds more.
 #[test]
 fn simhash_finds_a_part_of_the_truth() {
     for set in [&REUTERS, &LAWS, &NEWSGROUPS] {

@@ -1,4 +1,4 @@
-//! Counts mean one thing each, on every surface: terminal, `run.json`, report, and between jobs.
+//! Each count has one meaning everywhere: on the terminal, in `run.json`, in the report, and across jobs.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn run_of(out: &std::path::Path) -> Value {
     serde_json::from_slice(&contents(&out.join("run.json"))).unwrap()
 }
 
-/// An overlap of one input into `atlas`.
+/// Runs an overlap of one input into `atlas`.
 fn atlas(folder: &Folder, input: &std::path::Path) -> Value {
     let out = folder.path("atlas");
     let mut command = lookalike("overlap");
@@ -17,7 +17,7 @@ fn atlas(folder: &Folder, input: &std::path::Path) -> Value {
     run_of(&out)
 }
 
-/// Three captures of one page, one of them changed; the same text elsewhere; a page that was copied whole.
+/// Writes three captures of one page, one of them changed, the same text on another site, and a page that was captured twice.
 fn archive(folder: &Folder) -> std::path::PathBuf {
     let line = |id: &str, text: &str| record(id, text);
     let lines = [
@@ -49,7 +49,7 @@ fn records_that_cannot_be_read_are_counted_each_and_told_with_their_place() {
     assert_eq!(lines[7]["line"], 8);
     assert_eq!(lines[7]["source"], input.to_str().unwrap());
     assert_eq!(lines[7]["kind"], "invalid-json");
-    // The same lines that `dedup` writes.
+    // `dedup` writes the same lines.
     let deduped = folder.path("out");
     let mut dedup = lookalike("dedup");
     dedup.arg(&input).arg("-o").arg(&deduped).finish();
@@ -82,7 +82,7 @@ fn the_skip_list_names_no_invented_url_and_no_page_as_its_own_copy() {
     let input = archive(&folder);
     let run = atlas(&folder, &input);
     let read = |name: &str| json_lines(&contents(&folder.path("atlas").join(name)));
-    // The page of a must be visited for its third capture; that of c has no copy elsewhere.
+    // The page of a must be visited because of its third capture, and the page of c has no copy elsewhere.
     assert_eq!(
         read("skip.jsonl"),
         [
@@ -160,7 +160,7 @@ fn rows_of_copies_name_ids_and_tell_urls_beside() {
 fn dedup_and_overlap_agree_on_repeated_texts_and_name_what_they_remove() {
     let folder = Folder::new();
     let near = format!("{STORY} today");
-    // The two equal texts go for the longer one that they resemble: none of them is removed as an exact copy.
+    // The two equal texts are removed for the longer one that they resemble, so none counts as an exact copy.
     let lines = [
         record("a", STORY),
         record("b", STORY),
@@ -228,7 +228,7 @@ fn bytes_and_records_leave_out_what_is_given_with_against() {
     );
     assert_eq!(run["written"]["kept"], record("a", STORY).len());
     assert_eq!(run["written"]["removed"], record("b", STORY).len());
-    // Terminal and report say the same of what is read and saved.
+    // The terminal and the report give the same numbers for what is read and saved.
     told.says(&[&format!(
         "{} B of {} B of text (50.0%)",
         STORY.len(),
@@ -259,7 +259,7 @@ fn the_report_tells_who_is_just_below_the_threshold_and_counts_members_once() {
     ];
     let input = folder.add("in.jsonl", lines.concat());
     let results = folder.dedup(&input, &[]);
-    // 96 features, 81 of them shared: 81/111.
+    // Of 96 features 81 are shared, so the resemblance is 81/111.
     let below = &results.run["below_threshold"];
     assert_eq!(below["closest"][0]["similarity"], 81.0 / 111.0);
     assert_eq!(below["closest"][0]["a"], "b");
@@ -279,7 +279,7 @@ fn the_report_tells_who_is_just_below_the_threshold_and_counts_members_once() {
     for words in ["more</li>", "compared for exact equality"] {
         assert!(!page.contains(words), "{words:?} is in the report");
     }
-    // The decisions of a killed job tell the same.
+    // Other limits of threads and memory do not change the figures.
     let again = folder.dedup(&input, &["--threads", "2", "--memory", "64M"]);
     assert_eq!(again.run["below_threshold"], *below);
 }

@@ -13,7 +13,7 @@ fn designs(flags: &[&str]) -> Vec<Value> {
     all["designs"].as_array().unwrap().clone()
 }
 
-/// Tables, key bits and matches a probe of the packed designs of a kind.
+/// Returns tables, key bits and matches per probe of the packed designs of a kind.
 fn of_kind(designs: &[Value], kind: &str) -> Vec<(u64, u64, u64, f64)> {
     let packed = designs
         .iter()
@@ -73,7 +73,7 @@ fn people_see_the_same_table() {
     assert!(text.contains("31-33") && text.contains("262,144"), "{text}");
 }
 
-/// Example 3.1 of the paper by name, and by its question: how few tables have keys of so many bits?
+/// Finds the designs of example 3.1 of the paper by name, and by its question: how few tables have keys of at least so many bits?
 #[test]
 fn designs_are_asked_for_by_name_and_by_the_length_of_their_keys() {
     for (name, prefix, tables) in [
@@ -112,7 +112,7 @@ fn designs_are_asked_for_by_name_and_by_the_length_of_their_keys() {
                 .all(|d| d["tables"].as_u64().unwrap() >= tables)
         );
     }
-    // Other exact designs need fewer.
+    // Other exact designs need fewer tables.
     let flags = [
         "--kind",
         "cover",
@@ -151,7 +151,7 @@ fn designs_are_asked_for_by_name_and_by_the_length_of_their_keys() {
     }
 }
 
-/// A layout of two tebibytes is no advice to whom a machine of gibibytes stands.
+/// A layout of two tebibytes is no advice for a machine with gibibytes.
 #[test]
 fn no_design_is_the_best_that_does_not_fit_this_machine() {
     let flags = ["--fingerprints", "1e15"];
@@ -254,7 +254,7 @@ fn constants_are_measured_kept_and_read_back() {
     assert_eq!(measured["constants_from"], "measured on this machine");
     let constants = measured["constants"].as_object().unwrap();
     for (name, value) in constants {
-        // A dense probe may cost less than a packed one.
+        // `select_ns` is negative if a dense probe costs less than a packed one.
         let least = if name == "select_ns" { -1e3 } else { 0.0 };
         let told = value
             .as_f64()
@@ -268,7 +268,7 @@ fn constants_are_measured_kept_and_read_back() {
         ns(lines.len() - 1) > ns(0),
         "memory is no faster than a cache: {lines:?}"
     );
-    // The file says what was printed, and plans from it are the same plans.
+    // The file has the printed constants, and plans made from it are the same.
     let kept: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!(kept, measured["constants"]);
     let again = run(&[]);

@@ -1,8 +1,9 @@
-//! The commands of the guides, run as a reader would run them; what they print is held against what the guides show.
+//! The commands of the guides, run as a reader would run them; their output is compared with the output that the guides show.
 //!
-//! Blocks marked `console` are run: a page is one session of bash in a folder that holds `examples/` and nothing else. A line of the page that
-//! is `...` stands for any lines, and lines of time and memory may have any figures. A command may fail only if `echo $?` follows it. Commands in blocks marked `sh` need
-//! what a test does not have, so only their options are looked up in the help. `LOOKALIKE_BLESS=1` writes what the commands print into the pages.
+//! Blocks marked `console` are run. Each page is one bash session in a folder that contains only `examples/`. A line `...` in a page stands for any
+//! lines, and lines of time and memory may have any figures. A command may fail only if `echo $?` follows it. Commands in blocks marked `sh` need
+//! things that a test does not have, so only their options are looked up in the help. `LOOKALIKE_BLESS=1` writes the output of the commands into the
+//! pages.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,13 +13,13 @@ use std::process::Command;
 
 use crate::support::{Finish, Folder, examples, lookalike};
 
-/// A command of a page, and the lines of the page that show what it prints.
+/// A command of a page, and the lines of the page that show its output.
 struct Step {
     command: String,
     shown: Range<usize>,
 }
 
-/// What a command did.
+/// The output and exit status of a command.
 struct Ran {
     printed: String,
     status: String,
@@ -28,7 +29,7 @@ fn docs() -> PathBuf {
     examples().join("../docs")
 }
 
-/// Pages below a folder, in the order of their paths.
+/// Returns the pages below a folder, ordered by path.
 fn pages_below(folder: &Path) -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -43,7 +44,7 @@ fn pages_below(folder: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// Lines of the blocks of one kind, each with its number in the page.
+/// Returns the lines of each block of one kind, with their numbers in the page.
 fn block_lines<'a>(lines: &[&'a str], kind: &str) -> Vec<Vec<(usize, &'a str)>> {
     let (mut blocks, mut inside) = (Vec::new(), None::<bool>);
     for (at, line) in lines.iter().enumerate() {
@@ -60,7 +61,7 @@ fn block_lines<'a>(lines: &[&'a str], kind: &str) -> Vec<Vec<(usize, &'a str)>> 
     blocks
 }
 
-/// The commands of a block, which begin with a dollar sign, go on after a backslash, and show what they print below.
+/// Returns the commands of a block. A command begins with a dollar sign and continues after a backslash; the lines below it show its output.
 fn steps(block: &[(usize, &str)]) -> Vec<Step> {
     let mut found: Vec<Step> = Vec::new();
     let mut unfinished = false;
@@ -84,7 +85,7 @@ fn steps(block: &[(usize, &str)]) -> Vec<Step> {
     found
 }
 
-/// A script that runs all steps in one shell and writes down what each prints, and its status.
+/// Returns a script that runs all steps in one shell and saves the output and status of each.
 fn script(steps: &[Step], port: u16) -> String {
     let mut script = String::from("mkdir ../ran\n");
     for (number, step) in steps.iter().enumerate() {
@@ -149,7 +150,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whether the lines that a page shows stand for the printed ones.
+/// Returns whether the lines shown in a page match the printed ones, where `...` matches any lines.
 fn stand_for(shown: &[&str], printed: &[&str]) -> bool {
     match (shown.first(), printed.first()) {
         (None, None) => true,
@@ -159,7 +160,7 @@ fn stand_for(shown: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-/// Equal lines, or lines of a summary whose figures change from run to run.
+/// Returns whether lines are equal, or are lines of a summary whose figures change from run to run.
 fn same(shown: &str, printed: &str) -> bool {
     let label = |line: &str| line.split_whitespace().next().map(str::to_owned);
     let varies = matches!(label(shown).as_deref(), Some("time" | "memory"));
@@ -167,7 +168,7 @@ fn same(shown: &str, printed: &str) -> bool {
     end(shown) == end(printed) || varies && label(shown) == label(printed)
 }
 
-/// The page with what its commands print, and what was found wrong in it.
+/// Runs the commands of a page. Returns the page with their actual output, and the errors found.
 fn checked(page: &str) -> (String, Vec<String>) {
     let lines: Vec<&str> = page.lines().collect();
     let blocks = block_lines(&lines, "console");
@@ -192,7 +193,7 @@ fn checked(page: &str) -> (String, Vec<String>) {
         let printed: Vec<&str> = ran.printed.lines().collect();
         text.extend_from_slice(&lines[done..step.shown.start]);
         done = step.shown.end;
-        // What goes on in the background prints when it likes.
+        // A command in the background may print at any time.
         if step.command.ends_with('&') || stand_for(shown, &printed) {
             text.extend_from_slice(shown);
         } else {
@@ -225,7 +226,7 @@ fn commands_of_the_guides_print_what_the_guides_show() {
     assert!(wrong.is_empty(), "{}\n{remedy}", wrong.join("\n"));
 }
 
-/// Options of each `lookalike` command in a text, with the names of the command and, if there is one, of its part.
+/// Returns the options of each `lookalike` command in a text, with the names of the command and its subcommand.
 fn options(commands: &str) -> Vec<(Vec<String>, String)> {
     let commands = commands.replace("\\\n", " ");
     let mut found = Vec::new();
@@ -259,7 +260,7 @@ fn options(commands: &str) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// Commands on files that the repository does not have cannot be run, but an option that is gone is seen.
+/// Commands on files that the repository does not have cannot be run, but options that no longer exist are detected.
 #[test]
 fn options_of_commands_that_are_not_run_exist() {
     let mut pages = pages_below(&docs());

@@ -1,4 +1,4 @@
-//! `lookalike evaluate` through the binary, on the public corpora and on bad input.
+//! `lookalike evaluate` on the public corpora and on invalid input.
 
 use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn best_f1(set: &str, positive: &str, flags: &[&str]) -> Option<f64> {
     answer["row"]["curve"]["best"]["f1"].as_f64()
 }
 
-/// A scheme of 8 bytes a page against what people say.
+/// Compares a scheme of 8 bytes per page with human judgements.
 #[test]
 fn a_fingerprint_agrees_with_people() {
     let flags = ["--shingle", "words:3", "--sketch", "simhash:64"];
@@ -35,7 +35,8 @@ fn a_fingerprint_agrees_with_people() {
     }
 }
 
-/// Pairs of different texts in the truth file of the wire stories at resemblance 0.8: what evaluations count, which set copies aside.
+/// Counts the pairs of different texts at resemblance 0.8 in the truth file of the wire stories. Evaluations count these pairs, because they set
+/// copies aside.
 fn true_pairs_of_different_texts() -> Option<usize> {
     let documents = corpus("reuters21578/docs.jsonl.gz")?;
     let texts: HashMap<String, String> = json_lines(&contents(&documents))
@@ -59,7 +60,7 @@ fn true_pairs_of_different_texts() -> Option<usize> {
     Some(pairs.len())
 }
 
-/// The audit's limits hold what the brute-force truth says, on the sample and on the whole.
+/// The limits of the audit must contain the brute-force truth, for the sample and for all documents.
 #[test]
 fn an_audit_agrees_with_the_truth_file() {
     let Some(documents) = corpus("reuters21578/docs.jsonl.gz") else {
@@ -84,7 +85,7 @@ fn an_audit_agrees_with_the_truth_file() {
     assert!(number(&limits[1]) <= truth as f64 && truth as f64 <= number(&limits[2]));
     let recall = number(&all["recall"]["value"]);
     assert!(number(&part["recall"]["low"]) <= recall && recall <= number(&part["recall"]["high"]));
-    // Stories that stand twice are set aside: the data's own count.
+    // Stories with the text of another are set aside; these are the corpus's own numbers.
     assert_eq!(
         (&all["documents"], &all["copies"]),
         (&json!(9_920), &json!(137))
@@ -125,7 +126,7 @@ fn a_sweep_writes_a_page_and_advises() {
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("<h2>Recommendations</h2>") && html.contains("<svg class=\"plot\""));
     let json = command.arg("--json").succeed().json();
-    // simhash with four weights, three other sketches, two shingle sizes each, with and without a mask.
+    // These are simhash with four weights and three other sketches, for two shingle sizes, with and without a mask.
     assert_eq!(json["rows"].as_array().unwrap().len(), 28);
     assert!(!json["advice"].as_array().unwrap().is_empty());
 }
@@ -186,7 +187,7 @@ fn bad_labels_are_refused_with_their_lines() {
         .says(&["exact"]);
 }
 
-/// `evaluate sweep` over a corpus with its labels, where it is there.
+/// Returns an `evaluate sweep` command for a corpus with labels, or `None` if the corpus is not available.
 fn labelled_sweep(name: &str) -> Option<Command> {
     let documents = corpus(&format!("{name}/docs.jsonl"))?;
     let labels = corpus(&format!("{name}/pairs.jsonl"))?;
@@ -196,8 +197,7 @@ fn labelled_sweep(name: &str) -> Option<Command> {
     Some(command)
 }
 
-/// The function words of a text and the runs of its words err on different pages: together they agree
-/// with people better than either alone.
+/// The function words of a text and its runs of words fail on different pages, so together they agree with human judgements better than either alone.
 #[test]
 fn two_tests_agree_with_people() {
     let Some(mut command) = labelled_sweep("webis-s3-pairs") else {
@@ -225,7 +225,7 @@ fn two_tests_agree_with_people() {
     );
 }
 
-/// Copied answers of 250 words: with case kept, runs of words and of function words tell them together.
+/// In copied answers of 250 words, runs of words and of function words with case kept are reliable together.
 #[test]
 fn two_tests_tell_copied_answers() {
     let Some(mut command) = labelled_sweep("clough-short-answers") else {
@@ -280,8 +280,8 @@ fn measures_and_two_tests_want_labels() {
     measure.fail(2).says(&["--sketch none"]);
 }
 
-/// A 64-bit simhash on news at resemblance 0.8, before anything is verified, chosen on these stories. Lengths as a second test bring the
-/// precision. The goal of 0.95 and 0.93 was reached only while copies counted, which are half of all pairs and cost nothing to find.
+/// Measures a 64-bit simhash on news at resemblance 0.8, before verification, with settings chosen on these stories. Lengths as a second test give
+/// the precision. The goals of 0.95 and 0.93 were reached only while copies counted, which are half of all pairs and trivial to find.
 #[test]
 fn a_fingerprint_and_the_length_find_what_resembles() {
     let Some(documents) = corpus("reuters21578/docs.jsonl.gz") else {
@@ -310,7 +310,7 @@ fn a_fingerprint_and_the_length_find_what_resembles() {
     let ([precision, recall], [plain, same]) = (audit(&["--lengths", "0.81"]), audit(&[]));
     assert!(precision >= 0.91 && recall >= 0.88, "{precision} {recall}");
     assert!(plain < precision && (same - recall).abs() < 1e-12);
-    // The sweep says the same.
+    // The sweep gives the same figures.
     let mut sweep = lookalike("evaluate");
     sweep
         .arg("sweep")
@@ -334,7 +334,7 @@ fn a_fingerprint_and_the_length_find_what_resembles() {
         .unwrap();
     assert!((nine["precision"]["value"].as_f64().unwrap() - precision).abs() < 1e-12);
     assert!((nine["recall"]["value"].as_f64().unwrap() - recall).abs() < 1e-12);
-    // Six-word shingles weighted by rarity do nearly as well alone.
+    // Shingles of six words weighted by rarity do nearly as well alone.
     let mut rare = lookalike("evaluate");
     rare.arg("sweep").arg(&documents).args(TRUTH);
     rare.args([

@@ -1,4 +1,4 @@
-//! What an evaluation reads: other fields of a record, texts without the lines of a template, standard input.
+//! Input of evaluations: other fields of a record, texts without the lines of a template, standard input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn pairs(input: &Path, flags: &[&str]) -> usize {
     command.succeed().lines().len()
 }
 
-/// Every evaluation finds as many true pairs as `pairs` lists under the same flags.
+/// Checks that every evaluation has as many true pairs as `pairs` lists with the same flags, and returns that number.
 fn agree(folder: &Folder, input: &Path, threshold: &str, flags: &[&str]) -> usize {
     let flags = [flags, &["--threshold", threshold]].concat();
     let expected = pairs(input, &flags);
@@ -35,7 +35,7 @@ fn agree(folder: &Folder, input: &Path, threshold: &str, flags: &[&str]) -> usiz
     ];
     let sweep = evaluate("sweep", input, &[&flags[..], &sketches].concat());
     assert_eq!(sweep["true_pairs"], expected, "{flags:?}");
-    // With and without a mask.
+    // There are rows with and without a mask.
     assert_eq!(sweep["rows"].as_array().unwrap().len(), 6);
     let audit = evaluate(
         "audit",
@@ -67,7 +67,7 @@ fn other_fields_are_looked_at() {
         ];
         json!({"id": format!("p{id:02}"), "text": text, "in_links": links}).to_string() + "\n"
     };
-    // Pages 2n and 2n + 1 have a topic in common, pages n and n + 10 their links.
+    // Pages 2n and 2n + 1 have the same topic, pages n and n + 10 the same links.
     let input = folder.add(
         "in.jsonl",
         (0..20).map(|id| page(id, id % 10)).collect::<String>(),
@@ -116,7 +116,7 @@ fn templates_are_taken_out_where_that_is_asked_for() {
     };
     let input = folder.add("in.jsonl", (0..20).map(page).collect::<String>());
     let flags = ["--shingle", "words:1", "--boilerplate", "site"];
-    // With the template all pages look somewhat alike; without it each story stands on both sites.
+    // With the template all pages resemble each other a little; without it, each story is on both sites.
     assert_eq!(agree(&folder, &input, "0.2", &flags[..2]), 190);
     assert_eq!(agree(&folder, &input, "0.2", &flags), 10);
     let sweep = evaluate(
@@ -139,12 +139,12 @@ fn templates_are_taken_out_where_that_is_asked_for() {
     );
 }
 
-/// An audit reads its input twice, and standard input comes once.
+/// An audit reads its input twice, but standard input can be read only once.
 #[test]
 fn standard_input_is_read_as_often_as_an_audit_needs() {
     let lines: String = (0..30)
         .map(|at| {
-            // One word in 18 differs in two tellings of a story, two in two stories.
+            // Two versions of a story differ in one of 18 words, two stories in two.
             let text = format!(
                 "story{} begins here and goes on for a dozen words and more until the end of it {at}",
                 at / 2
@@ -186,7 +186,7 @@ fn a_sample_that_memory_cannot_hold_is_refused() {
     run("10").succeed();
 }
 
-/// Texts that are larger than the memory are read again and again instead.
+/// Texts larger than the memory limit are read repeatedly instead.
 #[test]
 fn a_sweep_does_not_hold_the_texts() {
     let folder = Folder::new();
@@ -217,7 +217,7 @@ fn a_sweep_does_not_hold_the_texts() {
     ]
     .concat();
     let swept = evaluate("sweep", &input, &flags);
-    // Any two share four of their five features: 4 / 6.
+    // Any two texts share four of their five features, so the resemblance is 4 / 6.
     assert_eq!(swept["true_pairs"], 80 * 79 / 2);
     let mut refused = lookalike("evaluate");
     refused
@@ -227,7 +227,7 @@ fn a_sweep_does_not_hold_the_texts() {
     refused.fail(1).says(&["--memory"]);
 }
 
-/// 60 texts in families of four: one changed word each.
+/// Returns 60 texts in families of four that differ in one to four inserted words.
 fn families(folder: &Folder) -> PathBuf {
     let mut numbers = Numbers(5);
     let mut rows = String::new();
@@ -241,7 +241,7 @@ fn families(folder: &Folder) -> PathBuf {
     folder.add("families.jsonl", rows)
 }
 
-/// Files of fingerprints and indexes of them give the sample, and the figures, of the documents that they were made of.
+/// Fingerprint files and indexes give the same sample and figures as the documents that they were made from.
 #[test]
 fn fingerprints_stand_for_their_documents() {
     let folder = Folder::new();
@@ -310,7 +310,7 @@ fn fingerprints_stand_for_their_documents() {
     refused.fail(1).says(&["none.lkfp"]);
 }
 
-/// Nobody is asked about documents whose texts are equal, and a family of copies is one document.
+/// Equal texts are not shown to a person, so all copies of a text count as one document.
 #[test]
 fn copies_are_set_aside_before_pairs_are_drawn() {
     let folder = Folder::new();
@@ -339,7 +339,7 @@ fn copies_are_set_aside_before_pairs_are_drawn() {
     assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
 }
 
-/// Nobody asks a method whether it finds copies: an audit and a sweep say of documents and of their copies what they say of the documents.
+/// Every method finds copies, so they do not count: an audit and a sweep give the same figures with and without copies of the documents.
 #[test]
 fn copies_are_set_aside_before_a_method_is_measured() {
     let folder = Folder::new();
@@ -373,7 +373,7 @@ fn copies_are_set_aside_before_a_method_is_measured() {
             (json!(0), json!(120)),
             "{what}"
         );
-        // Advice names the file.
+        // The advice names the input file.
         let text = |answer: &Value| answer.to_string().replace("both.jsonl", "families.jsonl");
         assert_eq!(text(&plain), text(&copied), "{what}");
         assert!(plain["true_pairs"].as_u64().unwrap() > 20, "{plain}");
@@ -387,7 +387,7 @@ fn copies_are_set_aside_before_a_method_is_measured() {
     );
 }
 
-/// Figures measured before an end are taken over, to the last digit; an unfinished line is not.
+/// Figures measured before an interruption are reused to the last digit, but an incomplete line is not.
 #[test]
 fn a_sweep_goes_on_from_its_checkpoint() {
     let folder = Folder::new();
@@ -412,14 +412,14 @@ fn a_sweep_goes_on_from_its_checkpoint() {
         command.arg(&kept).args(more);
         command
     };
-    // All is measured, and the page cannot be written.
+    // The sweep measures everything and then cannot write the page.
     with(&["--page", page.to_str().unwrap()])
         .fail(1)
         .says(&["no-folder", "choose another file"]);
     let lines = std::fs::read_to_string(&kept).unwrap();
     assert_eq!(lines.lines().count(), 1 + 10, "{lines}");
     with(&[]).fail(2).says(&["kept", "--resume"]);
-    // A mark on the second setting, and the last line torn.
+    // Mark the second setting and cut off the end of the last line.
     let torn = &lines[..lines.len() - 20];
     let marked = torn.replacen("\"without_sketch\":0", "\"without_sketch\":7", 1);
     std::fs::write(&kept, &marked).unwrap();
@@ -432,7 +432,7 @@ fn a_sweep_goes_on_from_its_checkpoint() {
         .replace("\"without_sketch\":7", "\"without_sketch\":0");
     assert_eq!(unmarked, plain.to_string());
     assert!(!kept.exists(), "a sweep that is done needs no checkpoint");
-    // Of other documents it is refused, and so is any other file.
+    // A checkpoint of other documents is refused, and so is any other file.
     std::fs::write(&kept, &lines).unwrap();
     let mut others = std::fs::read_to_string(&documents).unwrap();
     others += &record("new", "a text that was not there before");
@@ -453,7 +453,7 @@ fn a_sweep_goes_on_from_its_checkpoint() {
 fn an_interrupted_sweep_did_not_say_that_it_can_go_on() {
     let folder = Folder::new();
     let (documents, kept) = (families(&folder), folder.path("kept"));
-    // Nobody reads the page, so the sweep waits when all is measured.
+    // The page is a pipe without a reader, so the sweep waits there after measuring everything.
     let page = folder.path("page.html");
     fifo(&page);
     let mut command = lookalike("evaluate");
@@ -477,7 +477,7 @@ fn an_interrupted_sweep_did_not_say_that_it_can_go_on() {
     assert!(kept.exists());
 }
 
-/// Documents that were compared before an end are not compared again.
+/// Documents that were compared before an interruption are not compared again.
 #[test]
 fn an_audit_goes_on_from_its_checkpoint() {
     let folder = Folder::new();
@@ -513,7 +513,7 @@ fn an_audit_goes_on_from_its_checkpoint() {
         command.arg(&kept).args(more);
         command
     };
-    // All is compared, and the answer cannot be told.
+    // The audit compares everything and then cannot print the answer.
     let mut full = with(&[]);
     full.stdout(
         std::fs::OpenOptions::new()
@@ -522,7 +522,7 @@ fn an_audit_goes_on_from_its_checkpoint() {
             .unwrap(),
     );
     assert!(!full.status().unwrap().success());
-    // As a command that is killed while it replaces its checkpoint leaves it.
+    // Add the temporary file that is left if a command is killed while it replaces its checkpoint.
     let half = folder.add("kept.tmp-abcdef", "half a checkpoint");
     let lines = std::fs::read_to_string(&kept).unwrap();
     let progress: Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
@@ -538,7 +538,7 @@ fn an_audit_goes_on_from_its_checkpoint() {
     assert!(!kept.exists() && !half.exists());
 }
 
-/// Of what was compared only the number is known: the same documents in another order are others.
+/// Only the number of compared documents is known, so the same documents in another order must be refused.
 #[test]
 fn an_audit_does_not_go_on_over_documents_in_another_order() {
     let folder = Folder::new();
@@ -575,7 +575,7 @@ fn an_audit_does_not_go_on_over_documents_in_another_order() {
     audit([&a, &b], &["--resume"]).succeed();
 }
 
-/// Of super-shingles the table of the source has both rows: at least and exactly so many.
+/// The table of the source has both rows for super-shingles: at least and exactly a number of them.
 #[test]
 fn super_shingles_are_counted_exactly_too() {
     let folder = Folder::new();
@@ -628,7 +628,7 @@ fn super_shingles_are_counted_exactly_too() {
     );
 }
 
-/// The advice of a sweep without labels flattered itself: its figures were of the documents that it was chosen on, and of no others.
+/// Regression test: without labels, the advice of a sweep came with figures of the documents that it was chosen on, which were too good.
 #[test]
 fn a_sweep_chooses_on_one_half_and_tests_on_the_other() {
     let folder = Folder::new();
@@ -642,7 +642,7 @@ fn a_sweep_chooses_on_one_half_and_tests_on_the_other() {
                 words[numbers.below(60)] = "other";
             }
             let id = format!("d{family:02}-{member}");
-            // No text twice: a copy in the other half would be set aside.
+            // No text occurs twice, since a copy in the other half would be set aside.
             let row = record(&id, &format!("{} {member}", words.join(" ")));
             rows += &row;
             halves[(lookalike::hash::xxh3_64(id.as_bytes(), 0) & 1) as usize] += &row;

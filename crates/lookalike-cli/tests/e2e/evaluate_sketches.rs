@@ -1,4 +1,4 @@
-//! Evaluations of sketches that are there, in files and indexes of every kind, against documents and against counting by hand.
+//! Evaluations of given sketches, in files and indexes of every kind, compared with evaluations of documents and with brute force.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Finish, Folder, Numbers, json_lines, lookalike, path, record, table_below};
 
-/// Kinds of sketches, the field of their lines, and digits of a place; of fingerprints all of them.
+/// The kinds of sketches, with the field of their lines and the number of hexadecimal digits per place (for fingerprints, of the whole value).
 const KINDS: [(&str, &str, usize); 5] = [
     ("simhash:32", "fingerprint", 8),
     ("simhash:64", "fingerprint", 16),
@@ -23,7 +23,7 @@ fn evaluate(what: &str, inputs: &[&Path], flags: &[&str]) -> Value {
     command.args(["--json", "--quiet"]).succeed().json()
 }
 
-/// 80 texts in families of four, with one to nine changed words.
+/// Returns 80 texts in families of four that differ in one to ten inserted words.
 fn families(folder: &Folder) -> PathBuf {
     let mut numbers = Numbers(5);
     let mut rows = String::new();
@@ -62,7 +62,7 @@ fn index(input: &Path, equal: Option<&str>, output: &Path) {
     command.succeed();
 }
 
-/// Labels of the pairs of each family, of which those of the first two members are true, and of as many pairs across families, which are false.
+/// Labels the pairs of each family, of which that of the first two members is always true, and as many pairs across families, which are false.
 fn labels(folder: &Folder) -> PathBuf {
     let mut lines = String::new();
     for family in 0..20 {
@@ -78,7 +78,7 @@ fn labels(folder: &Folder) -> PathBuf {
     folder.add("labels.jsonl", lines)
 }
 
-/// The places of each sketch of a file of lines; a fingerprint is one place.
+/// Returns the places of each sketch in a file of lines; a fingerprint is one place.
 fn places(lines: &Path, field: &str, digits: usize) -> BTreeMap<String, Vec<u128>> {
     let read = |line: &Value| {
         let sketch = line[field].as_str().unwrap().as_bytes().chunks(digits);
@@ -151,7 +151,7 @@ fn sketches_of_every_kind_stand_for_their_documents() {
             assert_eq!(given["row"]["curve"], figures["row"]["curve"], "{shown}");
             assert_eq!(given["row"]["bytes"], figures["row"]["bytes"], "{shown}");
         }
-        // From a pipe, where nothing can be looked at twice.
+        // Sample from a pipe, which can be read only once.
         let mut piped = lookalike("evaluate");
         piped.args(["sample", "-", "--fingerprints", "--each", "7", "-q", "-o"]);
         let piped = piped.arg(&sampled).finish_with(&fs::read(&lines).unwrap());
@@ -160,7 +160,7 @@ fn sketches_of_every_kind_stand_for_their_documents() {
     }
 }
 
-/// Raw numbers have no ids: the bands hold as many pairs of different sketches, whatever these are called.
+/// Raw numbers have no ids. The bands contain all pairs of different sketches, whatever their names are.
 #[test]
 fn raw_numbers_are_sampled_by_their_digits() {
     let folder = Folder::new();
@@ -184,7 +184,7 @@ fn raw_numbers_are_sampled_by_their_digits() {
         for (at, a) in different.iter().enumerate() {
             for b in &different[at + 1..] {
                 pairs += usize::from(match digits * a.len() {
-                    // The default bands: up to 10 bits, a share of 0.3, or one place.
+                    // The default bands start at 10 bits, a share of 0.3, or one place.
                     _ if a.len() == 1 => (a[0] ^ b[0]).count_ones() <= 10,
                     _ if field == "signature" => equal(a, b) as f64 / a.len() as f64 >= 0.3,
                     _ => equal(a, b) >= 1,
@@ -195,7 +195,7 @@ fn raw_numbers_are_sampled_by_their_digits() {
     }
 }
 
-/// Lower and upper limit by Wilson's formula at 95 %.
+/// Returns the lower and upper 95 % limits by Wilson's formula.
 fn wilson(successes: f64, trials: f64) -> [f64; 2] {
     let (share, z) = (successes / trials, 1.959_964);
     let centre = share + z * z / (2.0 * trials);
@@ -203,7 +203,7 @@ fn wilson(successes: f64, trials: f64) -> [f64; 2] {
     [-half, half].map(|half| (centre + half) / (1.0 + z * z / trials))
 }
 
-/// A row for each radius or number of equal places, of every input: counted pair by pair from the lines of the sketches.
+/// A sweep has a row for every input and a point for each radius or number of equal places; both are compared with counts over all pairs.
 #[test]
 fn a_sweep_over_sketches_counts_what_the_labels_say() {
     let folder = Folder::new();
@@ -224,7 +224,7 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
     let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     let page = folder.path("sweep.html");
     let flags = ["--fingerprints", "--labels", path(&labels)];
-    // A third of the labels of near pairs are wrong.
+    // A third of the labels of near pairs are false.
     let target = ["--precision", "0.5", "--recall", "0.5"];
     let flags = [&flags[..], &target, &["--page", path(&page)]].concat();
     let answer = evaluate("sweep", &inputs, &flags);
@@ -236,7 +236,7 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
     let rows = answer["rows"].as_array().unwrap();
     assert_eq!(rows.len(), KINDS.len());
     for (row, (field, digits, sketches)) in rows.iter().zip(&sketches) {
-        // The number in `k <= 3`, `equal >= 2` or `share >= 0.85`, against a pair.
+        // Applies `k <= 3`, `equal >= 2` or `share >= 0.85` to a pair.
         let found = |parameter: &str, pair: &Value| {
             let [a, b] = ["a", "b"].map(|side| &sketches[pair[side].as_str().unwrap()]);
             let (name, number) = parameter.rsplit_once(' ').unwrap();
@@ -270,7 +270,7 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
             }
         }
     }
-    // What to expect on other labels: of each kind, and of all, on the page as well.
+    // The figures expected on other labels are given for each kind and for all together, on the page too.
     let expected = answer["expected"].as_array().unwrap();
     let choices: Vec<&Value> = expected.iter().map(|one| &one["choice"]).collect();
     assert_eq!(choices.len(), 6);
@@ -304,7 +304,7 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
         let mut words = command.split(' ').skip(1);
         let mut join = lookalike(words.next().unwrap());
         let pairs = join.args(words).arg("-q").succeed().lines();
-        // Of equal sketches a join names one, and all pairs of the others are those of that one.
+        // A join names only one of several equal sketches, so its number of pairs may be smaller.
         let found = advised["point"]["found"].as_u64().unwrap();
         assert!(!pairs.is_empty() && found > 0, "{command}");
         let far = pairs.iter().map(|pair| pair["distance"].as_f64().unwrap());
@@ -342,7 +342,7 @@ fn pairs_that_all_share_documents_were_called_families() {
             .args(["--sketches", "none", "--shingles", "words:2"]);
         command.succeed().text().to_owned()
     };
-    // Each family is connected with the next one, in a circle.
+    // Each family is connected with the next, in a circle.
     let text = shown(&labels);
     let alone = "of 240 labelled pairs, each alone because fewer than five groups of them share no documents, tested";
     assert!(text.contains(alone), "{text}");
@@ -364,12 +364,12 @@ fn pairs_that_all_share_documents_were_called_families() {
     );
 }
 
-/// The join of signatures, and what their bands find of it: both by comparing all with all.
+/// Compares the join of signatures, and the share that their bands find, with brute force.
 #[test]
 fn an_audit_of_signatures_counts_what_the_bands_miss() {
     let folder = Folder::new();
     let documents = families(&folder);
-    // A copy has the signature of another, and counts for nothing.
+    // A copy has the signature of another document and does not count.
     let mut rows = fs::read_to_string(&documents).unwrap();
     let first = rows.lines().next().unwrap().replace("d00-0", "e00-0");
     rows += &format!("{first}\n");
@@ -530,7 +530,7 @@ fn what_sketches_cannot_tell_is_refused_with_what_to_do() {
     );
 }
 
-/// Known clusters were compared with those of a cut at which nearly all pairs of fingerprints are one.
+/// Regression test: the cut used to compare known clusters was so loose that nearly all pairs of fingerprints passed.
 #[test]
 fn fingerprints_were_merged_into_one_cluster_by_default() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `explain`: what it says must be what the jobs do.
+//! `explain`: its answers must agree with the results of jobs.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ fn explain(flags: &[&str]) -> Finished {
     lookalike("explain").args(pages()).args(flags).succeed()
 }
 
-/// For every method: it is said to find the pair if and only if `pairs` reports it.
+/// With every method, `explain` says that a pair is found if and only if `pairs` reports it.
 #[test]
 fn a_pair_is_found_if_and_only_if_the_job_finds_it() {
     let folder = Folder::new();
@@ -143,7 +143,7 @@ fn features_bits_and_super_shingles_are_told_and_bounded() {
         "{}",
         banded.text()
     );
-    // Colour when it is wanted; the environment decides only where nobody says.
+    // An option that asks for colour takes precedence over the environment.
     let colored = explain(&["--color", "always"]);
     assert!(colored.text().contains("\x1b[31m- ") && colored.text().contains("\x1b[7m"));
     let mut forced = lookalike("explain");
@@ -154,7 +154,7 @@ fn features_bits_and_super_shingles_are_told_and_bounded() {
     assert!(forced.succeed().text().contains("\x1b[31m"));
 }
 
-/// The stated chance against how often it happens over seeds of the hash.
+/// Compares the stated chance with the share of hash seeds for which the pair is found.
 #[test]
 fn the_chance_is_how_often_seeds_find_the_pair() {
     let cases: [&[&str]; 4] = [
@@ -182,7 +182,7 @@ fn the_chance_is_how_often_seeds_find_the_pair() {
             chance += told["found"]["chance"].as_f64().unwrap();
         }
         let (found, chance) = (found / f64::from(seeds), chance / f64::from(seeds));
-        // Three standard deviations of 60 trials, and some room for bits that are not independent.
+        // The tolerance is three standard deviations of 60 trials, and some room for bits that are not independent.
         let room = 3.0 * (chance * (1.0 - chance) / f64::from(seeds)).sqrt() + 0.06;
         assert!(
             (found - chance).abs() < room,
@@ -301,7 +301,7 @@ fn empty_texts_were_explained_as_copies() {
     assert_eq!(folder.dedup(&input, &[]).kept_ids(), ["a", "b"]);
 }
 
-/// Jobs number records of one id by their contents, so that the order of the input does not matter.
+/// Regression test: jobs number records with the same id by their contents, so that the order of the input does not matter.
 #[test]
 fn another_record_was_explained_than_the_job_had_numbered() {
     let folder = Folder::new();
@@ -325,7 +325,7 @@ fn another_record_was_explained_than_the_job_had_numbered() {
     }
 }
 
-/// Records are read as the job read them, and found by the ids that it gave.
+/// Records must be read as the job read them, and found by the ids that the job gave them.
 #[test]
 fn a_pair_that_was_listed_could_not_be_explained() {
     let folder = Folder::new();
@@ -353,7 +353,7 @@ fn a_pair_that_was_listed_could_not_be_explained() {
         .says(&["no record of --in has the id \"p#3\""]);
 }
 
-/// The text that `explain` prints about two files.
+/// Returns the output of `explain` for two files, as text and as JSON.
 fn explained(texts: [&str; 2]) -> (String, Value) {
     let folder = Folder::new();
     let files =

@@ -1,4 +1,4 @@
-//! `extract`: what it counts, and texts as a table.
+//! `extract`: its counts, and texts written as a table.
 
 use crate::support::{Finish, Folder, STORY, lookalike};
 
@@ -73,7 +73,7 @@ fn texts_as_a_table_are_those_that_are_printed() {
             (&printed["id"], &printed["text"])
         );
     }
-    // What is there of columns is what is there of fields.
+    // If the table is read as records, its columns are the fields of the printed lines.
     let rows = lookalike("dedup")
         .arg(&table)
         .args(["--output-format", "jsonl", "-o"])

@@ -1,4 +1,4 @@
-//! Fingerprints in every format and from each to every other, through the real binary.
+//! Fingerprints in every format, converted to every other.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Finish, Folder, STORY, interrupt, lookalike};
 
-/// A folder with texts, of which one is without features; and their fingerprints as JSON Lines.
+/// Returns a folder with texts, one of them without features, and with their fingerprints as JSON Lines.
 fn documents() -> (Folder, PathBuf, PathBuf) {
     let folder = Folder::new();
     let texts = [
@@ -37,13 +37,13 @@ fn import(input: &Path) -> Command {
     command
 }
 
-/// The lines that a collection is printed as.
+/// Returns the lines that are printed for a collection.
 #[track_caller]
 fn printed(path: &Path) -> String {
     import(path).succeed().text().to_owned()
 }
 
-/// Only lines and tables keep texts without features.
+/// Removes texts without features, which only lines and tables keep.
 fn with_features(lines: &str) -> String {
     let kept = lines.lines().filter(|line| !line.contains("null"));
     kept.map(|line| line.to_owned() + "\n").collect()
@@ -102,7 +102,7 @@ fn a_fingerprint_file_keeps_its_scheme_and_is_refused_beside_another() {
     assert!(told.contains(scheme), "{told}");
     let both = import(&words).arg(&chars).fail(1);
     both.says(&["words.lkfp", "chars.lkfp", "cannot be compared"]);
-    // What is read from it joins as the lines do.
+    // The file joins like the lines.
     let alone = lookalike("join")
         .arg(&words)
         .args(["--distance", "16"])
@@ -131,7 +131,7 @@ fn an_archive_holds_all_in_order_under_any_memory_and_keeps_the_scheme() {
         told.contains(summary["scheme_id"].as_str().unwrap()),
         "{told}"
     );
-    // Two in three begin with the same bytes, and some are equal.
+    // Two in three codes begin with the same bytes, and some are equal.
     let codes = (0..300_000_u64).map(|n| {
         let code = (n / 3 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         if n % 3 == 0 { code } else { code >> 40 }
@@ -151,7 +151,7 @@ fn an_archive_holds_all_in_order_under_any_memory_and_keeps_the_scheme() {
     expected.sort_unstable();
     let expected: Vec<u8> = expected.into_iter().flat_map(u64::to_le_bytes).collect();
     assert!(fs::read(back).unwrap() == expected);
-    // It names no scheme, so it is compared with one that does, and gives the pairs of the raw numbers.
+    // The archive names no scheme, so it can be joined with one that does, and gives the same pairs as the raw numbers.
     let joined = |f: &Path| {
         lookalike("join")
             .arg(f)
@@ -273,7 +273,7 @@ fn an_empty_collection_is_one_in_every_format() {
     }
 }
 
-/// An import of standard input, which goes on, once its file is begun; and that input.
+/// Starts an import of standard input and waits until its output file exists. Returns the process and its open input.
 fn begun(folder: &Folder, lines: &Path, output: &str) -> (Child, ChildStdin) {
     let mut command = import(Path::new("-"));
     command.arg("-o").arg(folder.path(output));
@@ -281,7 +281,7 @@ fn begun(folder: &Folder, lines: &Path, output: &str) -> (Child, ChildStdin) {
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let lines = fs::read(lines).unwrap();
-    // More than is read before the file is begun, whatever it begins with.
+    // This is more than the command reads before it creates the file, whatever the first lines are.
     stdin.write_all(&lines.repeat(1000)).unwrap();
     while temporary(folder).is_empty() {
         assert!(child.try_wait().unwrap().is_none(), "it ended too early");
@@ -290,7 +290,7 @@ fn begun(folder: &Folder, lines: &Path, output: &str) -> (Child, ChildStdin) {
     (child, stdin)
 }
 
-/// Names of unfinished files.
+/// Returns the names of unfinished files.
 fn temporary(folder: &Folder) -> Vec<String> {
     let entries = fs::read_dir(folder.path("")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -313,7 +313,7 @@ fn an_interrupted_command_left_half_a_file_of_fingerprints_for_good() {
         for flags in [&[][..], &["--sketch", "minhash:8"]] {
             fingerprint(&[&input], &folder.path(output), flags);
             assert_eq!(temporary(&folder), [""; 0], "{output} {flags:?}");
-            // As a killed command leaves it.
+            // Add the temporary file that a killed command leaves.
             folder.add(format!("{output}.tmp-abcdef"), "half a file");
         }
         fs::remove_file(folder.path(format!("{output}.tmp-abcdef"))).unwrap();

@@ -1,4 +1,4 @@
-//! Fingerprints of 32, 64 and 128 bits in every format and command that takes them, through the real binary, and what is refused.
+//! Fingerprints of 32, 64 and 128 bits in every format and command that accepts them, and the widths that are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Finish, Folder, examples, json_lines, lookalike};
 
-/// Widths with a distance within which the examples have pairs.
+/// Widths, each with a distance within which the examples have pairs.
 const WIDTHS: [(u32, u32); 3] = [(32, 2), (64, 4), (128, 9)];
 
 /// Ids and fingerprints of lines.
@@ -33,7 +33,7 @@ fn fingerprint(bits: u32, output: &Path) {
     command.succeed();
 }
 
-/// The fingerprints of the examples in a format.
+/// Writes the fingerprints of the examples in a format.
 #[track_caller]
 fn made(folder: &Folder, bits: u32, ending: &str) -> PathBuf {
     let path = folder.path(format!("{bits}.{ending}"));
@@ -59,7 +59,7 @@ fn join(inputs: &[&Path], distance: u32) -> Command {
     command
 }
 
-/// Pairs of the lines of a self-join, with their distance.
+/// Returns the pairs in the lines of a self-join, with their distances.
 fn pairs(lines: &[Value]) -> BTreeMap<(String, String), u64> {
     let name = |line: &Value, side: &str| line[side].as_str().unwrap().to_owned();
     let pair = |line: &Value| {
@@ -69,7 +69,7 @@ fn pairs(lines: &[Value]) -> BTreeMap<(String, String), u64> {
     lines.iter().map(pair).collect()
 }
 
-/// The same by comparing all with all.
+/// Returns the same pairs by comparing all documents.
 fn recount(documents: &Documents, distance: u32) -> BTreeMap<(String, String), u64> {
     let mut names = BTreeMap::<u128, BTreeSet<&str>>::new();
     for (id, value) in documents {
@@ -128,7 +128,7 @@ fn the_narrower_fingerprint_is_the_low_part_of_the_wider_in_every_format() {
     for (usual, narrow) in usual.iter().zip(&narrow) {
         assert_eq!((&usual.0, usual.1 as u32), (&narrow.0, narrow.1 as u32));
     }
-    // The high half is no copy of the low one.
+    // The high half is not a copy of the low half.
     assert!(
         wide.iter()
             .all(|(_, value)| (value >> 64) as u64 != *value as u64)
@@ -148,7 +148,7 @@ fn joins_of_every_width_find_the_pairs_of_all_with_all() {
             let alone = join(&[&file], distance).succeed();
             assert!(pairs(&alone.lines()) == expected, "{bits} {ending}");
             let two = join(&[&lines, &file], distance).succeed();
-            // Each pair in both orders, and each document with itself and its equals.
+            // A join of two lists has each pair in both orders, and each document with itself and its equals; count one order only.
             let count = |line: &&Value| line["f"].as_str() < line["q"].as_str();
             let ordered = two.lines().iter().filter(count).count();
             let near = |(at, (_, a)): (usize, &(String, u128))| {
@@ -163,7 +163,7 @@ fn joins_of_every_width_find_the_pairs_of_all_with_all() {
         let bare = join(&[&raw], distance).succeed();
         let first = bare.lines()[0]["a"].as_str().unwrap().len();
         assert_eq!(first as u32, bits / 4);
-        // The same numbers under a name that does not tell, and on standard input.
+        // Read the same numbers from standard input, with the width as a prefix because there is no file ending.
         let piped = join(&[Path::new(&format!("u{bits}:-"))], distance)
             .finish_with(&fs::read(&raw).unwrap());
         assert_eq!(piped.text(), bare.text(), "{}", piped.err);
@@ -199,7 +199,7 @@ fn clusters_of_every_width_are_those_of_its_pairs() {
         assert!(own[1].lines().count() > 5, "{}", own[1]);
         let list = list.to_str().unwrap();
         assert_eq!(cluster("listed", &["--pairs", list]), own, "{bits}");
-        // Pairs that are not those of the fingerprints are found out.
+        // Pairs that do not match the fingerprints are detected.
         let wrong = fs::read_to_string(list).unwrap();
         let wrong = wrong.replacen("\"distance\":0", "\"distance\":1", 1);
         let wrong = folder.add(format!("{bits}.wrong"), wrong);
@@ -263,7 +263,7 @@ fn indexes_of_every_width_find_what_a_join_does_and_tell_their_width() {
                 .arg(&index)
                 .succeed();
             assert_eq!(info.json()["bits"], bits);
-            // Extended by nothing new, an index of ids has the bytes of one build of both.
+            // An extended index keeps its width.
             let more = folder.path(format!("{bits}.{layout}.more"));
             fs::copy(&index, &more).unwrap();
             lookalike("index")
@@ -334,7 +334,7 @@ fn a_format_that_does_not_hold_the_width_is_refused_by_name() {
         told.says(&[name, &format!(".u{bits}"), ".lkfp"]);
         assert!(!folder.path(name).exists());
     }
-    // Weights are those of fingerprints of any width.
+    // Weights are available for fingerprints of any width.
     let mut command = lookalike("fingerprint");
     command.arg(examples().join("articles.jsonl"));
     command.args(["--sketch", "simhash:128", "--weight", "tf", "-q"]);

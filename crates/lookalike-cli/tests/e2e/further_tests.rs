@@ -1,4 +1,4 @@
-//! `--and`: further tests that a pair must pass, and candidates that count as they are.
+//! `--and`: further tests that a pair must pass; and `--threshold 0`, under which every candidate counts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use lookalike::{FeatureExtractor, Scheme, intersection_size};
 
 use crate::support::{Finish as _, Folder, STORY, lookalike, pairs_of};
 
-/// Families of texts that share their names, or the skeletons of their sentences, or both.
+/// Returns families of texts that share their nouns, or the skeletons of their sentences, or both.
 fn texts() -> Vec<(String, String)> {
     let names = [
         "ferry", "harbour", "captain", "island", "storm", "engine", "crew", "night",
@@ -43,7 +43,7 @@ fn pairs(input: &Path, flags: &[&str]) -> IdPairs {
     pairs_of(&done.lines(), "similarity").into_keys().collect()
 }
 
-/// Pairs whose sets reach the least value of a measure, by definition.
+/// Returns the pairs whose sets reach the minimum of a measure, by definition.
 fn defined(texts: &[(String, String)], measure: SetMeasure, shingle: &str, least: f64) -> IdPairs {
     let scheme = Scheme::default().shingle(shingle.parse().unwrap());
     let set = |text: &str| FeatureExtractor::new(&scheme).feature_set(text).to_vec();
@@ -82,7 +82,7 @@ fn a_pair_counts_when_it_passes_both_tests() {
             let found = pairs(&input, &[&first[..], &flags].concat());
             assert_eq!(found, both, "{method} {test}");
         }
-        // With next to no memory sets come from the disk.
+        // With very little memory, sets are read from disk.
         let small = ["--memory", "48M", "--threads", "1", "--and", &test];
         assert_eq!(pairs(&input, &[&first[..], &small].concat()), both);
     }
@@ -107,7 +107,7 @@ fn whatever_is_removed_passes_all_tests_with_its_survivor() {
             assert!(allowed.contains(&pair), "{pair:?}");
         }
     }
-    // Two kept documents are never a pair that passes.
+    // No two kept documents are a pair that passes.
     let id = |line: &Vec<u8>| -> String {
         let record: serde_json::Value = serde_json::from_slice(line).unwrap();
         record["id"].as_str().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! Henzinger's combination where the distance counts for pairs of one site only, against what it is made of.
+//! Henzinger's combination with a distance that applies only to pairs of one site, compared with the two methods that it combines.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::scope::{mixed, pairs, site};
 use crate::support::{Finish, Folder, Pairs, lookalike};
 
-/// Few shingles must agree and few bits may differ, so that both tests leave something out.
+/// Few shingles must agree and few bits may differ, so each test rejects some pairs.
 const FLAGS: [&str; 8] = [
     "--method",
     "henzinger",
@@ -24,7 +24,7 @@ fn with(flags: &[&'static str]) -> Vec<&'static str> {
     [&FLAGS[..], flags].concat()
 }
 
-/// What the rule says, from the two methods that it joins.
+/// Computes the results of the rule from the two methods that it combines.
 fn expected(input: &Path, is_one_site: impl Fn(&str, &str) -> bool) -> (Pairs, Pairs, Pairs) {
     let shingles = pairs(
         input,
@@ -73,12 +73,12 @@ fn the_distance_counts_for_pairs_of_one_site() {
         ),
         rule
     );
-    // Records without a site are told of.
+    // Records without a site are reported.
     let mut told = lookalike("pairs");
     told.arg(&input).args(with(&["--distance-for", "site"]));
     told.succeed()
         .says(&["records have no site: --distance applies to all their pairs"]);
-    // Equal texts of two sites are copies as ever, and what is removed was verified.
+    // Equal texts of two sites still count as copies, and every removal was verified.
     let results = folder.dedup(
         &input,
         &with(&["--distance-for", "site", "--threshold", "0.7"]),
@@ -102,7 +102,7 @@ fn the_distance_counts_for_pairs_of_one_site() {
         }
     }
     assert_eq!(reasons.len(), 2);
-    // No text is kept twice, wherever it stands.
+    // No text is kept twice, on any site.
     let kept: Vec<&Value> = results
         .kept_ids()
         .iter()
@@ -145,8 +145,8 @@ fn explain_and_audit_know_the_rule() {
         let chance = |told: &Value| told["found"]["chance"].as_f64().unwrap();
         assert!(chance(&plain) < chance(&told));
     }
-    // A sample of all documents sees every pair twice; texts without words are compared by no method. Documents of one text and one
-    // site are one document.
+    // A sample of all documents counts every pair twice. Texts without words are not compared by any method. Documents with equal text and the same
+    // site count as one.
     let mut audit = lookalike("evaluate");
     audit
         .arg("audit")

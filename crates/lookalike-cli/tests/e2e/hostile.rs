@@ -1,5 +1,4 @@
-//! Bad records and strange texts: each is named and counted, and the others are unharmed. Lines, files and
-//! pipes that misbehave have modules of their own.
+//! Bad records and strange texts: each is named and counted, and does not affect the others. Lines, files and pipes have modules of their own.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,7 +9,7 @@ use crate::promises::documents;
 use crate::results::Results;
 use crate::support::{Finish, Folder, STORY, lookalike, record};
 
-/// A record whose text is put in as it is, between quotes.
+/// Returns a record whose text is inserted between the quotes without escaping.
 fn raw(id: &str, text: impl AsRef<[u8]>) -> Vec<u8> {
     [
         format!("{{\"id\":\"{id}\",\"text\":\"").as_bytes(),
@@ -146,7 +145,7 @@ fn row_3_control_characters_and_lone_surrogates_have_one_reading() {
     );
 }
 
-/// One line of 200 MB beside two of common length.
+/// One line of 200 MB beside two of ordinary length.
 #[test]
 fn row_4_a_line_of_200_mb_passes_through_64_mib() {
     let folder = Folder::new();
@@ -169,7 +168,7 @@ fn row_4_a_line_of_200_mb_passes_through_64_mib() {
         .args(["--memory", "64M", "--json"])
         .succeed()
         .json();
-    // How much of its code the system keeps mapped differs by some MiB from build to build, and test builds are large.
+    // The part of the code that stays in memory differs by some MiB between builds, and test builds are large.
     let limit = 82 << 20;
     assert!(
         run["measured"]["peak_memory"].as_u64().unwrap() <= limit,
@@ -180,7 +179,7 @@ fn row_4_a_line_of_200_mb_passes_through_64_mib() {
     assert_eq!(run["decisions"]["removed_exact"], 1);
     let removed = std::fs::read(out.join("removed.jsonl")).unwrap();
     assert_eq!(removed, record("b", STORY).as_bytes());
-    // The long line has no id that could be read, so it may stand before or after the other.
+    // The long line has no readable id, so it may come before or after the other.
     let (kept, long) = (
         out.join("kept.jsonl"),
         std::fs::metadata(&input).unwrap().len() - removed.len() as u64,
@@ -192,7 +191,7 @@ fn row_4_a_line_of_200_mb_passes_through_64_mib() {
     );
 }
 
-/// How often each byte occurs in a file.
+/// Counts each byte value in a file.
 fn letters(path: &Path) -> [usize; 256] {
     let (mut counts, mut buffer) = ([0; 256], vec![0; 1 << 20]);
     let mut file = File::open(path).unwrap();
@@ -326,7 +325,7 @@ fn row_6_one_text_30_000_times_is_one_cluster_in_linear_time() {
     );
 }
 
-/// A hundred texts, each a little other than the one before; the first and the last have no word in common.
+/// A hundred texts, each slightly different from the one before; the first and the last have no word in common.
 #[test]
 fn row_7_a_chain_does_not_collapse() {
     let folder = Folder::new();
@@ -343,7 +342,7 @@ fn row_7_a_chain_does_not_collapse() {
     for method in ["allpairs", "minhash"] {
         let results = folder.dedup(&input, &["--method", method, "--threshold", "0.8"]);
         results.obey(&documents(lines.as_bytes()));
-        // At 0.8 a text is like its three neighbours on either side, so a survivor stands for seven at most.
+        // At 0.8 a text resembles its three neighbours on either side, so a survivor represents at most seven texts.
         assert!(
             (15..=50).contains(&results.kept.len()),
             "{method}: {}",

@@ -1,4 +1,4 @@
-//! Small files that are large inside: each costs itself only, is counted, and is never held.
+//! Small files that are large when decompressed: each affects only itself, is counted, and is never held in memory.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use crate::support::{Finish, Folder, STORY, json_lines, lookalike, record};
 
 const MIB: usize = 1 << 20;
 
-/// `before`, so many MiB of spaces, and `after`, packed in one gzip member a part; a GiB takes a MB.
+/// Compresses `before`, `mebibytes` MiB of spaces, and `after` as separate gzip members; a GiB takes a MB.
 fn gzip(before: &[u8], mebibytes: usize, after: &[u8]) -> Vec<u8> {
     let member = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -17,14 +17,14 @@ fn gzip(before: &[u8], mebibytes: usize, after: &[u8]) -> Vec<u8> {
     [member(before), piece, member(after)].concat()
 }
 
-/// The same in frames of zstd; a GiB takes some 30 KB.
+/// Compresses the same parts as zstd frames; a GiB takes some 30 KB.
 fn frames(before: &[u8], mebibytes: usize, after: &[u8]) -> Vec<u8> {
     let frame = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
     let piece = frame(&vec![b' '; 16 * MIB]).repeat(mebibytes / 16);
     [frame(before), piece, frame(after)].concat()
 }
 
-/// A page of a web archive whose body is packed.
+/// Returns a record of a web archive whose body is compressed.
 fn packed_page(url: &str, body: &[u8]) -> Vec<u8> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n";
     let record = format!(
@@ -57,7 +57,7 @@ fn row_10_bombs_and_a_line_of_a_gigabyte_are_counted_and_the_rest_is_read() {
         packed_page("http://a.example/page", &page),
     ];
     folder.add("in/e.warc", crawl.concat());
-    // Few bytes that are too many, and one bomb within another.
+    // Add a bomb of few bytes, and one bomb within another.
     let spaces = vec![b' '; 128 * MIB];
     folder.add("in/g.txt.zst", zstd::encode_all(&spaces[..], 3).unwrap());
     folder.add("in/f.txt.gz", gzip(&frames(b"", 4096, b""), 256, b""));
@@ -71,7 +71,7 @@ fn row_10_bombs_and_a_line_of_a_gigabyte_are_counted_and_the_rest_is_read() {
     let run = done.json();
     let peak = run["measured"]["peak_memory"].as_u64().unwrap();
     assert!(peak < 256 << 20, "{peak}");
-    // Five texts say the same, two of each stream of lines and one page, and the lines of a gigabyte have the same bytes.
+    // Five texts are exact copies: two of each stream of lines, and one page. The two lines of a gigabyte have equal bytes.
     assert_eq!(run["decisions"]["removed_exact"], 5, "{run}");
     let skipped = json_lines(&std::fs::read(out.join("skipped.jsonl")).unwrap());
     let mut kinds: Vec<&str> = skipped
@@ -83,7 +83,7 @@ fn row_10_bombs_and_a_line_of_a_gigabyte_are_counted_and_the_rest_is_read() {
     assert_eq!(run["counts"]["too_long"], 5, "{run}");
 }
 
-/// Fuzzing found it: eight bytes of a head of 1,939 asked for two gigabytes, and got them.
+/// Found by fuzzing: eight bytes of a 1,939-byte header made the reader allocate two gigabytes.
 #[test]
 #[cfg(feature = "parquet")]
 fn row_10_a_parquet_page_that_says_it_is_huge_is_not_unpacked_and_other_row_groups_are_read() {

@@ -1,4 +1,4 @@
-//! Clients that take all they can get, on a real socket: memory, connections, time.
+//! Greedy clients on a real socket: memory, connections, time.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use crate::support::{Finish as _, Folder, lookalike};
 
 const CHECK: &str = "POST /v1/collections/pages/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
 
-/// A connection from an address of this machine.
+/// Opens a connection from one of this machine's addresses.
 fn connect_from(address: [u8; 4], to: SocketAddr) -> TcpStream {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().unwrap();
@@ -28,10 +28,10 @@ fn connect_from(address: [u8; 4], to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Status and body of an answer.
+/// Returns the status and body of an answer.
 fn read_answer(stream: &mut TcpStream) -> (u16, Value) {
     let mut bytes = Vec::new();
-    // A connection that is cut after the answer has still given it.
+    // The connection may be closed right after the answer, which is complete all the same.
     let _ = stream.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     let (head, body) = text
@@ -41,7 +41,7 @@ fn read_answer(stream: &mut TcpStream) -> (u16, Value) {
     (status, serde_json::from_str(body).unwrap_or(Value::Null))
 }
 
-/// Status of an answer on a connection that stays open; its body is read.
+/// Returns the status of an answer on a connection that stays open, and reads its body.
 fn status_of_next_answer(stream: &mut TcpStream) -> u16 {
     let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
@@ -61,7 +61,7 @@ fn status_of_next_answer(stream: &mut TcpStream) -> u16 {
     }
 }
 
-/// Sends a request with a body of so many spaces and a fingerprint, from an address.
+/// Sends a fingerprint from an address, in a body that begins with `spaces` spaces.
 fn check_from(address: [u8; 4], service: &Service, spaces: usize) -> (u16, Value) {
     let mut stream = connect_from(address, service.address);
     let body = format!(
@@ -81,7 +81,7 @@ fn a_declared_length_takes_no_memory() {
     let folder = Folder::new();
     let service = Service::start(&folder.path("data"), &[]);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
-    // At four bytes for each that is declared, and 16 KiB besides, these are all the memory there is, to the last kilobyte.
+    // At four bytes per declared byte and 16 KiB per request, these lengths would take all the memory to the last kilobyte.
     let declared = [&[8_388_608; 7][..], &[8_355_840]].concat();
     let held: Vec<TcpStream> = declared
         .into_iter()
@@ -111,7 +111,7 @@ fn bodies_that_stop_leave_others_their_part_of_the_memory() {
     let service = Service::start(&folder.path("data"), &flags);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
     let spaces = vec![b' '; 4 << 20];
-    // What the first two declare is all the memory there is, if that counts. Whoever is refused has his connection closed while he sends.
+    // If declared lengths counted, the first two requests would take all the memory. The connection of a refused client is closed while it sends.
     let declared = [&[8_388_608, 8_380_416][..], &[8_388_608; 18]].concat();
     let held: Vec<TcpStream> = declared
         .into_iter()
@@ -126,7 +126,7 @@ fn bodies_that_stop_leave_others_their_part_of_the_memory() {
             stream
         })
         .collect();
-    // Small ones have their own part, and another address its half of the rest.
+    // Small requests have a share of their own, and another address may use its half of the rest.
     assert_eq!(check_from([127, 0, 0, 1], &service, 100).0, 200);
     assert_eq!(check_from([127, 0, 0, 2], &service, 3_000_000).0, 200);
     drop(held);
@@ -176,7 +176,7 @@ fn the_refusal_of_a_large_body_reaches_whoever_sends_it() {
         .succeed();
     let flags = ["--keys", keys.to_str().unwrap()];
     let service = Service::start(&folder.path("data"), &flags);
-    // No key; the path of nothing; and without either the body is too large by its header.
+    // Try a request without a key, one with an unknown path, and one without a key whose declared length is too large.
     for (path, length, status) in [
         ("/v1/collections/pages/check", 4_000_000, 401),
         ("/nowhere", 4_000_000, 404),
@@ -187,7 +187,7 @@ fn the_refusal_of_a_large_body_reaches_whoever_sends_it() {
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).unwrap();
-        // As simple clients do: all of the body, then the answer.
+        // Send the whole body before reading the answer, as simple clients do.
         stream.write_all(&vec![b' '; length]).unwrap();
         let mut begin = [0; 12];
         stream.read_exact(&mut begin).unwrap();
@@ -202,7 +202,7 @@ fn the_client_says_why_a_large_body_was_refused() {
     let folder = Folder::new();
     let service = Service::start(&folder.path("data"), &["--max-body", "1M"]);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
-    // More than the service reads of what it refuses, and more than sockets hold.
+    // This is more than the service reads of a refused request, and more than sockets hold.
     let text = "some words ".repeat(800_000);
     let page = folder.add("large.txt", text);
     let mut command = lookalike("client");
@@ -214,7 +214,7 @@ fn the_client_says_why_a_large_body_was_refused() {
     service.stop();
 }
 
-/// Half a head on each of so many connections, as far as they are let in.
+/// Sends half a request head on each of `count` connections, as far as they are accepted.
 fn half_open(to: SocketAddr, count: usize) -> Vec<TcpStream> {
     let begun = (0..count).map(|_| {
         let mut stream = TcpStream::connect(to).unwrap();
@@ -279,11 +279,11 @@ fn health_is_told_where_nobody_crowds_it_out() {
     };
     assert_eq!(ask("/healthz"), (200, json!({"status": "ok"})));
     assert_eq!(ask("/readyz").0, 200);
-    // Nothing else is to be had there.
+    // This address serves nothing else.
     for path in ["/", "/metrics", "/v1/collections"] {
         assert_eq!(ask(path).0, 404, "{path}");
     }
-    // It says that the service stops, until it has.
+    // It reports that the service is stopping until it has stopped.
     drop(held);
     let mut working = service.connect();
     let begun = Instant::now();
@@ -302,7 +302,7 @@ fn health_is_told_where_nobody_crowds_it_out() {
     assert!(service.ended().status.success());
 }
 
-/// Begins a request whose body is waited for; what is answered to its head.
+/// Starts a request that waits for permission to send its body. Returns the first line of the answer.
 fn read_begin(stream: &mut TcpStream) -> String {
     let head = format!("{CHECK}Expect: 100-continue\r\nContent-Length: 100\r\n\r\n");
     let _ = stream.write_all(head.as_bytes());
@@ -312,7 +312,7 @@ fn read_begin(stream: &mut TcpStream) -> String {
     text.trim_start_matches("HTTP/1.1 ").trim().to_owned()
 }
 
-/// Resident memory of a service in KiB: the most it had, and now.
+/// Returns the peak and the current resident memory of a service in KiB.
 #[cfg(target_os = "linux")]
 fn resident(service: &Service) -> (u64, u64) {
     let path = format!("/proc/{}/status", service.child.id());
@@ -366,13 +366,13 @@ fn memory_of_long_texts_is_counted_and_given_back() {
         }
     });
     let (most, now) = resident(&service);
-    // Six at once would take a gigabyte, and each thread would keep its part.
+    // Six requests at once would take a gigabyte, and each thread would keep its memory.
     assert!(most < 600 << 10, "{most} KiB at most");
     assert!(now < 400 << 10, "{now} KiB are kept");
     service.stop();
 }
 
-/// The value of a metric.
+/// Returns the value of a metric.
 fn metric(service: &Service, line: &str) -> u64 {
     let mut stream = service.connect();
     stream
@@ -400,10 +400,10 @@ fn a_crowd_of_connections_is_shed_by_what_it_waits() {
         "4000",
         "--threads",
         "1",
-        // Less than any machine needs for as many requests as wait at once below.
+        // This is less than any machine needs for the requests that wait at once below.
         "--queue-timeout",
         "0.02",
-        // A connection that was answered is idle until all others are.
+        // A connection that got its answer is idle until all others have theirs.
         "--header-timeout",
         "60",
     ];
@@ -415,14 +415,14 @@ fn a_crowd_of_connections_is_shed_by_what_it_waits() {
         .collect();
     let (status, _) = service.ask("POST", "/v1/collections/pages/insert", &json!(stored));
     assert_eq!(status, 200);
-    // Many fingerprints each, so that the service has more to do than those who ask it.
+    // Each request has many fingerprints, so that the service has more work than its clients.
     let head = "POST /v1/collections/pages/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.lookalike.packed\r\n";
     let codes: Vec<u8> = (1..=100_u64)
         .flat_map(|n| code(n * 7919).to_le_bytes())
         .collect();
     let mut request = format!("{head}Content-Length: {}\r\n\r\n", codes.len()).into_bytes();
     request.extend(codes);
-    // Each sender asks on all its connections, then hears all answers, and asks again: as many requests wait as there are connections.
+    // Each sender sends a request on every connection, reads all answers, and starts again, so as many requests wait as there are connections.
     let begun = Instant::now();
     let send = || {
         let mut streams: Vec<TcpStream> = (0..EACH).map(|_| service.connect()).collect();
@@ -449,7 +449,7 @@ fn a_crowd_of_connections_is_shed_by_what_it_waits() {
     });
     let [done, refused] = [0, 1].map(|at| answered.iter().map(|sender| sender[at]).sum::<u64>());
     assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
-    // Whoever comes alone, an interval later, is answered.
+    // A single request some time later is answered.
     std::thread::sleep(Duration::from_millis(500));
     let shed = metric(&service, "lookalike_refused_total{reason=\"overload\"}");
     assert_eq!(shed, refused);

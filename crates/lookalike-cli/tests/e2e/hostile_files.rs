@@ -1,4 +1,4 @@
-//! Files that change, are no files, or bear strange names; outputs that cannot be written.
+//! Files that change, are not regular files, or have strange names; outputs that cannot be written.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record};
 
-/// Two files; the second is reached only after a while.
+/// Writes two files; a job takes a while to reach the second.
 pub(crate) fn long_and_short(folder: &Folder) -> [PathBuf; 2] {
     let mut numbers = Numbers(5);
     let lines =
@@ -22,7 +22,7 @@ pub(crate) fn long_and_short(folder: &Folder) -> [PathBuf; 2] {
     ]
 }
 
-/// Waits until a file is there; the job must not end before.
+/// Waits until a file exists, and panics if the job ends before.
 pub(crate) fn wait_for(file: &Path, child: &mut Child) {
     while !file.exists() {
         assert!(
@@ -33,7 +33,7 @@ pub(crate) fn wait_for(file: &Path, child: &mut Child) {
     }
 }
 
-/// Changes the second file at the moment when `sign` appears in the output folder; how the job ended.
+/// Changes the second file as soon as `sign` exists in the output folder. Returns how the job ended.
 fn change_when(folder: &Folder, sign: &str, change: impl Fn(&Path)) -> Output {
     let [long, short] = long_and_short(folder);
     let out = folder.path("out");
@@ -65,7 +65,7 @@ fn row_20_a_file_that_changes_while_the_job_runs() {
         (extend, "changed"),
         (remove, "No such file"),
     ] {
-        // Before it is read it is lost alone, and told.
+        // A file that changes before it is read is lost alone, and this is reported.
         let folder = Folder::new();
         let output = change_when(&folder, ".lookalike/job.json", change);
         let message = String::from_utf8_lossy(&output.stderr);
@@ -81,7 +81,7 @@ fn row_20_a_file_that_changes_while_the_job_runs() {
             "{skip}"
         );
         assert!(skip["reason"].as_str().unwrap().contains(reason), "{skip}");
-        // Once documents were read of it, what is kept of them can no longer be copied.
+        // A file that changes after it was read ends the job, because its records can no longer be copied.
         let folder = Folder::new();
         let output = change_when(&folder, ".lookalike/decided.bin", change);
         let message = String::from_utf8_lossy(&output.stderr);
@@ -96,7 +96,7 @@ fn row_20_a_file_that_changes_while_the_job_runs() {
     }
 }
 
-/// Whoever opened it waited for a writer, who never came.
+/// Regression test: opening the pipe waited for a writer that never came.
 #[test]
 fn a_pipe_in_the_place_of_a_file_that_was_found_stopped_the_job_for_ever() {
     let folder = Folder::new();
@@ -134,13 +134,13 @@ fn a_pipe_in_the_place_of_a_file_that_was_found_stopped_the_job_for_ever() {
     }
 }
 
-/// Returns true if somebody has a named pipe open to read it; lets go who waits for that.
+/// Returns whether a process has the named pipe open for reading, and unblocks a process that waits for a writer.
 fn is_awaited(pipe: &Path) -> bool {
     use rustix::fs::{Mode, OFlags, open};
     open(pipe, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).is_ok()
 }
 
-/// A folder with a pipe of the name of our summary is no folder of results.
+/// Regression test: a folder that has a pipe with the name of a job's summary is not a folder of results.
 #[test]
 fn a_pipe_that_is_called_as_a_summary_stopped_the_walk_for_ever() {
     let folder = Folder::new();
@@ -197,7 +197,7 @@ fn row_20_links_that_lead_in_circles_are_followed_once() {
     std::os::unix::fs::symlink("self", folder.path("in/self")).unwrap();
     std::os::unix::fs::symlink("nowhere", folder.path("in/dangling")).unwrap();
     std::os::unix::fs::symlink("deep/a.txt", folder.path("in/again.txt")).unwrap();
-    // The link that leads nowhere is a file that could not be read; those in circles hide nothing.
+    // The dangling link is a file that could not be read. The looping links hide nothing.
     let results = folder.dedup_with_losses(&folder.path("in"), &[]);
     assert_eq!(results.kept.len(), 1);
     let kind = |name: &str| {
@@ -217,7 +217,7 @@ fn row_20_links_that_lead_in_circles_are_followed_once() {
     assert_eq!(results.skipped.len(), 4, "{:?}", results.skipped);
 }
 
-/// Runs through a shell, under which a file cannot grow beyond so many blocks: a full disk, in small.
+/// Runs the command in a shell that limits the size of files to `blocks` blocks, which simulates a full disk.
 fn with_small_disk(blocks: u32, arguments: &[&str]) -> crate::support::Finished {
     let mut command = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -380,7 +380,8 @@ fn row_42_names_are_bytes() {
         "{:?}",
         results.removed_ids()
     );
-    // A file that is really named so, and one that no glob matches.
+    // The first argument is the exact name of a file as well as a pattern. The others are a file called `-` and a pattern that matches a name that is
+    // not UTF-8.
     lookalike("pairs")
         .arg(folder.path("in/[a]*.txt"))
         .arg("-q")
@@ -391,7 +392,7 @@ fn row_42_names_are_bytes() {
         .succeed();
 }
 
-/// A million of them took a minute and a half by hand: bench/results/performance.md.
+/// A manual run with a million files took a minute and a half; see bench/results/performance.md.
 #[test]
 fn row_42_a_glob_of_many_files() {
     let folder = Folder::new();
@@ -445,7 +446,7 @@ fn row_42_standard_input() {
     assert_eq!(finished.lines().len(), 3);
 }
 
-/// Room for what temporary files have behind their names was missing.
+/// Regression test: the suffix of a temporary file made the name too long.
 #[test]
 fn a_long_name_ended_the_job_without_results() {
     let folder = Folder::new();
@@ -455,7 +456,7 @@ fn a_long_name_ended_the_job_without_results() {
         folder.add(format!("in/{name}.txt"), format!("{STORY} {name}"));
         folder.add(format!("in/{name}.png"), b"\x89PNG\r\n\x1a\n\0\0\0");
     }
-    // Of characters that have two bytes each, none is cut.
+    // Characters of two bytes are not cut in half.
     folder.add(
         format!("in/{}.txt", "\u{e4}".repeat(125)),
         "something else to read here",

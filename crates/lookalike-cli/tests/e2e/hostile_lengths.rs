@@ -1,5 +1,4 @@
-//! Files whose bytes say that they come to more than they do: each costs itself only, and nothing that is read ends the
-//! process.
+//! Files that declare larger sizes than they have: each affects only itself, and no declared size ends the process.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +13,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
 use crate::support::{Finish, Finished, Folder, STORY, contents, json_lines, record};
 
-/// Address space of the process: an allocation of what a file merely says fails, and that would be its end.
+/// Limit on the address space of the process in KiB. An allocation of a declared size would exceed it and end the process.
 const KIBIBYTES: u64 = 12 << 20;
 
 fn batch() -> RecordBatch {
@@ -47,7 +46,7 @@ fn parquet(set: impl Fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder) -> 
     writer.into_inner().unwrap()
 }
 
-/// `extract` of a folder with little address space.
+/// Runs `extract` on a folder with a small address space.
 fn extract(folder: &Folder) -> Finished {
     let mut command = Command::new("sh");
     let script = format!("ulimit -v {KIBIBYTES}; exec \"$0\" \"$@\"");
@@ -60,7 +59,7 @@ fn extract(folder: &Folder) -> Finished {
     command.stdin(Stdio::null()).finish()
 }
 
-/// The file with one byte after another made the largest: each is a document of its own to be lost.
+/// Spoils one byte after another in copies of the file, each of which may be lost, and checks that the other file is still read.
 fn spoil(name: &str, bytes: &[u8], ending: &str) {
     let folder = Folder::new();
     for at in 0..bytes.len() {
@@ -129,7 +128,7 @@ fn one_wrong_byte_in_parquet_of_any_encoding_ends_nothing() {
     }
 }
 
-/// Each length that a packed buffer may declare, made 281 terabytes.
+/// Sets each length that a compressed buffer may declare to 281 terabytes.
 #[test]
 fn a_length_that_a_packed_buffer_only_declares_is_refused_with_the_file() {
     for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
@@ -151,7 +150,7 @@ fn a_length_that_a_packed_buffer_only_declares_is_refused_with_the_file() {
                 assert!(matches!(done.status, Some(0 | 3)), "{}", done.err);
                 done.err.contains("says that it comes to") && done.err.contains("a.arrow")
             });
-        // The numbers and the texts.
+        // There are at least two: the numbers and the texts.
         assert!(refused.count() >= 2, "{codec:?}");
     }
 }

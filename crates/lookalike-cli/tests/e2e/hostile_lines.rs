@@ -1,5 +1,5 @@
-//! JSONL as it should not be: broken lines, ids missing and repeated, odd JSON. Each line that cannot be read is told
-//! of at its place, and harms no other.
+//! Malformed JSONL: broken lines, missing and repeated ids, odd JSON. Each line that cannot be read is reported with its position, and does not
+//! affect the others.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn row_16_lines_of_every_kind() {
 }
 
 impl Results {
-    /// Ids of the kept lines, a byte order mark before the first taken off.
+    /// Returns the ids of the kept lines, without a byte order mark before the first.
     fn kept_ids_plain(&self) -> Vec<String> {
         let id = |line: &Vec<u8>| {
             let line = std::str::from_utf8(line)
@@ -69,7 +69,7 @@ impl Results {
     }
 }
 
-/// Each line of a file is broken in turn, in several ways: it alone is told of, at its place; the rest stays.
+/// Breaks each line of a file in turn, in several ways: only that line is reported, with its position, and the others are kept.
 #[test]
 fn row_16_a_broken_line_harms_no_other() {
     let folder = Folder::new();

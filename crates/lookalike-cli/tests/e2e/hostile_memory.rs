@@ -1,4 +1,4 @@
-//! `--memory` counts from the first record: what cannot fit goes to disk, or is refused before it has taken more.
+//! `--memory` counts from the first record: data that do not fit go to disk, or the job ends before it takes more.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::support::{Finish, Folder, STORY, SmallDisk, lookalike, record};
 
 const MIB: u64 = 1 << 20;
 
-/// Code that a build with assertions and all formats has beyond that of a release, and pages that are let go of late on busy processors.
+/// Bytes by which the code of a test build, with assertions and all formats, exceeds that of a release, and pages that a busy machine frees late.
 const CHECKED: u64 = 18 * MIB;
 
-/// A line, so many times, packed: members of some kilobytes each.
+/// Compresses a line that is repeated `times` times, in members of some kilobytes.
 fn packed(line: &str, times: usize) -> Vec<u8> {
     let member = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -25,17 +25,17 @@ fn packed(line: &str, times: usize) -> Vec<u8> {
     [first, many.repeat(times / 100_000)].concat()
 }
 
-/// Runs a command to its end; what it says, and the most that it had in memory.
+/// Runs a command that must end with `status`. Returns its messages and its peak memory in bytes.
 pub(crate) fn measured(command: &mut Command, status: i32) -> (String, u64) {
     let (said, most) = measured_apart(command, status);
     (said, most.all)
 }
 
-/// The most that a process had in memory, in bytes.
+/// Peak memory of a process in bytes.
 #[derive(Default)]
 pub(crate) struct MostMemory {
     pub(crate) all: u64,
-    /// Without its code and mapped files. Looked at every 2 ms, while the kernel keeps the other one.
+    /// Without code and mapped files. It is polled every 2 ms, whereas the kernel tracks the peak of `all`.
     anonymous: u64,
 }
 
@@ -45,7 +45,7 @@ fn measured_apart(command: &mut Command, status: i32) -> (String, MostMemory) {
     (said, most)
 }
 
-/// Runs a command; its exit status, what it said and what it had in memory.
+/// Runs a command. Returns its exit status, its messages and its peak memory.
 pub(crate) fn watched(command: &mut Command) -> (Option<i32>, String, MostMemory) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let facts = format!("/proc/{}/status", child.id());
@@ -67,7 +67,8 @@ pub(crate) fn watched(command: &mut Command) -> (Option<i32>, String, MostMemory
     (done.status.code(), said, most)
 }
 
-/// Runs a command that keeps something of every record, which says these words and stays within a tenth of the limit.
+/// Runs a command that keeps something of every record, and checks that its messages contain the words and its memory exceeds the limit by at most a
+/// tenth.
 fn limited(folder: &Folder, arguments: &[&str], input: &Path, (status, words): (i32, &[&str])) {
     const MEMORY: u64 = 128 * MIB;
     let name = arguments[0];
@@ -99,7 +100,7 @@ fn records_without_end_take_a_tenth_more_than_the_limit_at_most() {
     }
 }
 
-/// A file of half a million notes, a quarter of which repeat one.
+/// Writes a file of half a million notes, a quarter of which are copies.
 fn notes(folder: &Folder) -> PathBuf {
     const NOTES: u64 = 500_000;
     let lines = (0..NOTES).map(|number| {
@@ -122,7 +123,7 @@ fn assert_same_results(a: &Path, b: &Path) {
     }
 }
 
-/// A table of documents of twice the memory lies in files, which nothing but time tells of.
+/// A document table of twice the memory limit is kept in files, with the same results.
 #[test]
 fn a_table_that_does_not_fit_goes_to_disk() {
     let folder = Folder::new();
@@ -145,7 +146,7 @@ fn a_table_that_does_not_fit_goes_to_disk() {
     assert_same_results(&little, &much);
 }
 
-/// The same of shared chunks, with sites and pages.
+/// The same holds for tables of shared chunks, sites and pages.
 #[test]
 fn overlap_refused_a_table_that_does_not_fit() {
     let folder = Folder::new();
@@ -171,7 +172,7 @@ fn overlap_refused_a_table_that_does_not_fit() {
     goes_to_disk(&folder, &files, job);
 }
 
-/// Runs a job with little memory, in which its tables do not fit, and with much. The results in these files must be the same.
+/// Runs a job with little memory, so that its tables do not fit, and with much memory. Checks that these result files are equal.
 fn goes_to_disk(folder: &Folder, files: &[&str], job: impl Fn(&Path, &str) -> Command) {
     let (little, much) = (folder.path("little"), folder.path("much"));
     let (said, most) = measured(&mut job(&little, "56M"), 0);
@@ -185,10 +186,10 @@ fn goes_to_disk(folder: &Folder, files: &[&str], job: impl Fn(&Path, &str) -> Co
     }
 }
 
-/// Results of `lookalike cluster`.
+/// Result files of `lookalike cluster`.
 const DECISIONS: [&str; 3] = ["kept.jsonl", "removed.jsonl", "clusters.jsonl"];
 
-/// A file of sketches of six places, an eighth of which have three in common with another.
+/// Writes a file of sketches with six places, an eighth of which have three places in common with another.
 fn sketches(folder: &Folder) -> PathBuf {
     let mixed = |number: u64| {
         let mixed = (number ^ number >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -205,7 +206,7 @@ fn sketches(folder: &Folder) -> PathBuf {
     folder.add("in.jsonl", lines.collect::<String>())
 }
 
-/// The same of sketches.
+/// The same holds for sketches.
 #[test]
 fn cluster_refused_sketches_that_do_not_fit() {
     let folder = Folder::new();
@@ -242,7 +243,7 @@ fn join_refused_sketches_that_do_not_fit() {
         goes_to_disk(&folder, &["pairs.jsonl"], job);
         let pairs = std::fs::read_to_string(folder.path("much/pairs.jsonl")).unwrap();
         let alone = 250_000 / 8;
-        // Between two: each with itself, and the pairs both ways.
+        // A join of two equal files has each sketch with itself, and each pair in both orders.
         let expected = [alone, 250_000 + 2 * alone];
         assert_eq!(pairs.lines().count(), expected[times - 1]);
         let refused = job(&folder.path("refused"), "32M").fail(1);
@@ -253,7 +254,7 @@ fn join_refused_sketches_that_do_not_fit() {
     }
 }
 
-/// The same of fingerprints, an eighth of which have a neighbour.
+/// The same holds for fingerprints, an eighth of which have a neighbour.
 #[test]
 fn cluster_refused_fingerprints_that_do_not_fit() {
     let folder = Folder::new();
@@ -301,13 +302,13 @@ fn a_table_that_fills_the_disk_ends_the_job_which_goes_on_with_more_room() {
     assert_same_results(&little, &much);
 }
 
-/// The tables of a job take memory by the number of its documents, however short these are.
+/// The tables of a job take memory in proportion to the number of documents, however short these are.
 #[test]
 fn a_short_document_takes_a_hundred_bytes_of_memory_at_most() {
     const RECORDS: u64 = 600_000;
     let folder = Folder::new();
     let lines: String = (0..RECORDS)
-        // Ids in no order, so that they are sorted; every eighth text is a copy, every eighth a near-copy.
+        // Ids are out of order, so they have to be sorted. Every eighth text is a copy, and every eighth a near-copy.
         .map(|number| {
             let id = format!("doc-{:07}", number * 7_919 % RECORDS);
             let story = match number % 8 {
@@ -323,7 +324,7 @@ fn a_short_document_takes_a_hundred_bytes_of_memory_at_most() {
         })
         .collect();
     let input = folder.add("in.jsonl", lines);
-    // Code, two threads, and the documents.
+    // The sum of code, two threads, and the documents.
     let code = 16 * MIB;
     let memory = code + 2 * 10 * MIB + RECORDS * 100;
     let mut command = lookalike("dedup");
@@ -331,7 +332,7 @@ fn a_short_document_takes_a_hundred_bytes_of_memory_at_most() {
     let limit = format!("{}K", memory >> 10);
     command.args(["--threads", "2", "--memory", &limit]);
     let (_, most) = measured_apart(&mut command, 0);
-    // The code of this build is larger than that of a release, and how much of it is in memory varies by megabytes.
+    // The code of this build is larger than that of a release, and the part that is in memory varies by megabytes.
     for (found, enough) in [
         (most.anonymous, memory - code),
         (most.all, memory + CHECKED),
@@ -352,7 +353,7 @@ fn a_document_that_two_hundred_thousand_others_promise_to_resemble_is_compared_w
         )
     };
     let old = folder.add("old.jsonl", (0..FAMILY).map(family).collect::<String>());
-    // It shares 12 of 15 words with each: just enough.
+    // It shares 12 of 15 words with each old document, which is just enough.
     let new = folder.add("new.jsonl", record("new", &format!("{common} x y")));
     let out = folder.path("out");
     let mut command = lookalike("dedup");
@@ -370,7 +371,7 @@ fn a_document_that_two_hundred_thousand_others_promise_to_resemble_is_compared_w
     assert_eq!(results.removals()["new"], ("old-000000", 0.8, false));
 }
 
-/// A job that says how much memory a long document may take, and then takes no more than that.
+/// Checks that a job states how much memory a long document needs, and then takes no more than that.
 fn keeps_its_word(mut command: impl FnMut() -> Command) {
     let (said, most) = measured(command().args(["--threads", "2", "--memory", "48M"]), 1);
     assert!(most < 48 * MIB + CHECKED, "{most}");
@@ -474,7 +475,7 @@ fn documents_of_up_to_16_mib_took_more_than_the_limit_without_a_word() {
     }
 }
 
-/// Nested elements, each with its own text.
+/// Returns nested elements, each with its own text.
 fn nested(bytes: usize, seed: usize) -> String {
     let piece = format!("<div>a b{seed} ");
     piece.repeat(bytes / piece.len())
@@ -519,7 +520,7 @@ fn a_folder_for_temporary_files_is_cleaned_of_those_of_killed_commands() {
         let names = entries.map(|entry| entry.unwrap().file_name());
         names.map(|name| name.into_string().unwrap()).collect()
     };
-    // It holds its lock when the copy of its standard input is there.
+    // When the copy of its standard input exists, the command holds its lock.
     while names()
         .first()
         .is_none_or(|name| !tmp.join(name).join("standard-input").exists())
@@ -571,7 +572,7 @@ fn named_files_that_cannot_be_read_are_skipped_only_when_asked() {
     dedup().fail(1).says(&["picture.png", "--skip-unreadable"]);
     dedup().arg("--skip-unreadable").succeed();
     assert!(folder.path("out/skipped").exists());
-    // Nothing is left, which is no error as in a folder of pictures: the list may be one of many.
+    // With no input left, an empty list is no error, unlike a folder of pictures: it may be one list of many.
     let mut extract = lookalike("extract");
     let out = folder.path("texts.jsonl");
     extract.arg(&picture).arg("-o").arg(&out);

@@ -1,4 +1,4 @@
-//! Readers that leave, and signals: no panic, no half result.
+//! Readers that close a pipe, and signals: no panic, and no incomplete result.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::hostile_files::{fifo, long_and_short, wait_for};
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record};
 
-/// What each command prints is more than a pipe holds, where it can be.
+/// Returns commands that print more than a pipe holds, where they can.
 fn talkative(folder: &Folder) -> Vec<Command> {
     let equal: String = (0..400)
         .map(|number| record(&format!("{number:03}"), STORY))
@@ -90,7 +90,7 @@ fn row_40_head_takes_one_line() {
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
 }
 
-/// Nobody hears the summary: the results are what counts.
+/// If nobody reads the summary, the results must still be written.
 #[test]
 fn row_40_nobody_reads_standard_error() {
     let folder = Folder::new();
@@ -147,7 +147,7 @@ fn row_40_terminated_twice_and_resumed() {
     assert_eq!(Results::read(&out).kept.len(), 16_000);
 }
 
-/// A file took the place of the pipe, and its reader got nothing; a link became a file.
+/// Regression test: a regular file replaced the pipe, so its reader got nothing; another one replaced a link.
 #[test]
 fn a_pipe_that_was_to_be_written_to_was_replaced() {
     let folder = Folder::new();
@@ -174,7 +174,7 @@ fn a_pipe_that_was_to_be_written_to_was_replaced() {
     pairs(&[&link]);
     assert!(link.is_symlink());
     assert_eq!(std::fs::read(&target).unwrap(), expected);
-    // What cannot be written in one go says so.
+    // A format that cannot be written sequentially is refused.
     let table = folder.path("pipe.parquet");
     fifo(&table);
     let mut sketch = lookalike("fingerprint");
@@ -268,12 +268,12 @@ fn pairs_were_written_uncompressed_to_a_pipe_with_the_name_of_a_packed_file() {
         pairs(&file).succeed();
         let pipe = folder.path(format!("pipe.{name}"));
         fifo(&pipe);
-        // Both ends: neither side waits for the other to open it.
+        // Open both ends, so that neither side waits for the other to open the pipe.
         let reader = std::fs::File::options().read(true).write(true).open(&pipe);
         let mut reader = reader.unwrap();
         pairs(&pipe).succeed();
         let wanted = std::fs::read(&file).unwrap();
-        // A pipe holds more than that. Its end would never come, for this end is a writer, too.
+        // The pipe's buffer is larger than this. Reading to the end would block, because this process has the pipe open for writing too.
         let mut bytes = vec![0; wanted.len()];
         reader.read_exact(&mut bytes).unwrap();
         assert_eq!(bytes, wanted, "{name}");

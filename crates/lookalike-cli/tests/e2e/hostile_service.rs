@@ -1,4 +1,4 @@
-//! Connections and signals that mean no good, on a real socket.
+//! Malicious connections and signals, on a real socket.
 
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::serve::{Service, until_closed};
 use crate::support::{Finish as _, lookalike};
 
-/// A frame of HTTP/2.
+/// Returns an HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     let mut frame = length[1..].to_vec();
@@ -18,7 +18,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The memory that a service holds now, in MiB.
+/// Returns the resident memory of a service in MiB.
 fn resident_mib(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -31,7 +31,7 @@ fn resident_mib(service: &Service) -> u64 {
     kib >> 10
 }
 
-/// Each worker's heap kept what its longest page had taken.
+/// Regression test: each worker's heap kept the memory that its longest page had taken.
 #[test]
 fn a_service_gives_the_memory_of_long_pages_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ fn a_service_gives_the_memory_of_long_pages_back() {
             scope.spawn(|| {
                 for _ in 0..3 {
                     let (status, _) = service.ask("POST", "/v1/collections/pages/check", &page);
-                    // Not all at once.
+                    // Some requests are refused while others run.
                     assert!([200, 503].contains(&status), "{status}");
                 }
             })
@@ -52,7 +52,7 @@ fn a_service_gives_the_memory_of_long_pages_back() {
         askers.into_iter().for_each(|asker| asker.join().unwrap());
     });
     assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
-    // The last answers may be here before their buffers are gone.
+    // The last answers may arrive before their buffers are freed.
     let end = Instant::now() + Duration::from_secs(5);
     while resident_mib(&service) >= 64 {
         assert!(Instant::now() < end, "{} MiB", resident_mib(&service));
@@ -68,20 +68,20 @@ fn streams_that_are_reset_as_fast_as_they_open_end_the_connection() {
     let mut stream = service.connect();
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(4, 0, 0, &[]));
-    // GET http / of localhost, each taken back at once.
+    // Each stream requests http://localhost/ with GET and is reset at once.
     let head = [&[0x82, 0x86, 0x84, 0x41, 9][..], b"localhost"].concat();
     for number in 0..20_000 {
         bytes.extend(frame(1, 5, 2 * number + 1, &head));
         bytes.extend(frame(3, 0, 2 * number + 1, &8_u32.to_be_bytes()));
     }
-    // It may be cut off while it sends.
+    // The service may close the connection during this write.
     let _ = stream.write_all(&bytes);
     assert!(until_closed(&mut stream) < Duration::from_secs(9));
     assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
     service.stop();
 }
 
-/// Reads an answer for three seconds and more, a piece at a time, each well before a timeout of a second.
+/// Reads an answer in pieces for at least three seconds; every pause is well below a timeout of a second.
 fn read_slowly(stream: &mut impl std::io::Read) -> Vec<u8> {
     let (begun, mut bytes, mut piece) = (Instant::now(), Vec::new(), vec![0; 1 << 20]);
     loop {
@@ -96,7 +96,7 @@ fn read_slowly(stream: &mut impl std::io::Read) -> Vec<u8> {
     }
 }
 
-/// Only answers of unknown length were watched: of others the rest was lost after the timeout.
+/// Regression test: only the progress of answers of unknown length was watched, and others were cut off after the timeout.
 #[test]
 fn a_reader_that_reads_an_answer_of_known_length_slowly_gets_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn a_reader_that_reads_an_answer_of_known_length_slowly_gets_all_of_it() {
         .collect();
     let (status, told) = service.ask("POST", "/v1/collections/pages/insert", &json!(entries));
     assert_eq!(status, 200, "{told}");
-    // All of them for each query: more than sockets hold.
+    // Each query returns all documents, which is more than sockets hold.
     let queries = json!(vec![json!({"text": "the same"}); 250]).to_string();
     let mut slow = service.connect();
     write!(
@@ -133,7 +133,7 @@ fn a_reader_that_does_not_read_is_cut_off_and_one_that_reads_slowly_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::start(folder.path(), &["--header-timeout", "1"]);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
-    // Some ten megabytes of answer, more than sockets hold.
+    // The answer has some ten megabytes, more than sockets hold.
     let metadata = "x".repeat(1000);
     for batch in 0..10 {
         let entries: Vec<Value> = (0..1000)
@@ -151,14 +151,14 @@ fn a_reader_that_does_not_read_is_cut_off_and_one_that_reads_slowly_is_not() {
     let text = String::from_utf8_lossy(&bytes);
     assert_eq!(text.matches("\"id\":").count(), 10_000, "all of it");
     assert!(text.ends_with("0\r\n\r\n"), "and its end");
-    // Whoever took nothing for so long finds what was on its way, and no end.
+    // A client that read nothing for so long gets the bytes that were on their way, but not the end.
     let mut rest = Vec::new();
     let _ = deaf.read_to_end(&mut rest);
     assert!(!rest.ends_with(b"0\r\n\r\n"));
     service.stop();
 }
 
-/// Each took one of the two places of exports before its body was there.
+/// Regression test: each request took one of the two slots for exports before its body had arrived.
 #[test]
 fn senders_of_slow_bodies_keep_nobody_from_an_export() {
     let folder = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ fn without_files_for_connections_it_waits_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::start(folder.path(), &["--header-timeout", "1"]);
     let id = service.child.id().to_string();
-    // Settings that do not fit are refused at the start: files run out when somebody lowers the limit.
+    // A limit that is too low is refused at the start, so lower it while the service runs.
     let open = std::fs::read_dir(format!("/proc/{id}/fd")).unwrap().count();
     let limit = format!("--nofile={}", open + 8);
     let lowered = std::process::Command::new("prlimit")
@@ -252,7 +252,7 @@ fn whatever_bytes_come_first_the_service_goes_on() {
     assert!(!service.stop().contains("panic"));
 }
 
-/// The status of a check with more header lines, and the code of its problem.
+/// Sends a check with further headers. Returns the status, and the code of the problem.
 fn status_of(service: &Service, headers: &str, body: &str) -> (u16, Value) {
     let mut stream = service.connect();
     let head = format!(
@@ -289,7 +289,7 @@ fn headers_that_change_what_a_request_means_were_passed_over() {
     service.stop();
 }
 
-/// Of documents in a stopped store, by id.
+/// Returns whether all documents with these ids are stored.
 fn is_there(service: &Service, ids: impl Iterator<Item = String>) -> bool {
     let asked: Vec<Value> = ids.map(|id| json!({"id": id})).collect();
     asked.chunks(1000).all(|asked| {
@@ -298,7 +298,7 @@ fn is_there(service: &Service, ids: impl Iterator<Item = String>) -> bool {
     })
 }
 
-/// The address space that it needs at rest, in KiB.
+/// Returns the address space that the service uses at rest, in KiB.
 fn address_space(service: &Service) -> u64 {
     let path = format!("/proc/{}/status", service.child.id());
     let status = std::fs::read_to_string(path).unwrap();
@@ -321,7 +321,7 @@ fn out_of_memory_nothing_that_was_acknowledged_is_lost() {
         let line =
             format!("ulimit -v {limit}; exec \"$0\" serve --listen 127.0.0.1:0 --data \"$1\"");
         command.args(["-c", &line]).arg(&binary).arg(folder.path());
-        // Else each thread that has allocated something reserves 64 MiB, and how many have by the time of a look differs.
+        // Otherwise each thread that allocates reserves 64 MiB, and the number of such threads varies.
         command.env("MALLOC_ARENA_MAX", "1");
         command
     };
@@ -334,7 +334,7 @@ fn out_of_memory_nothing_that_was_acknowledged_is_lost() {
     let limit = address_space(&service) + (8 << 10);
     service.stop();
     let service = Service::run(limited(&limit.to_string()));
-    // Four megabytes a request stay in memory until they are a run: more than there is.
+    // The four megabytes of each request stay in memory until a run is written, so they exceed the limit.
     let (mut written, mut refused) = (0, None);
     while written < 400 && refused.is_none() {
         let text = format!("page {written} {}", "some words ".repeat(90_000));
@@ -375,7 +375,7 @@ fn with_too_few_files_it_says_so_at_the_start() {
     Service::start(folder.path(), &[]).stop();
 }
 
-/// A command as a user who may write nowhere, also where the tests run as root.
+/// Returns a `serve` command that does not run as root even if the tests do.
 #[cfg(target_os = "linux")]
 fn as_nobody(folder: &std::path::Path) -> std::process::Command {
     use std::os::unix::fs::MetadataExt as _;
@@ -386,10 +386,10 @@ fn as_nobody(folder: &std::path::Path) -> std::process::Command {
         command.arg("serve");
         return command;
     }
-    // The one that was built may lie where nobody else looks.
+    // The built binary may be in a folder that other users cannot access.
     let copy = folder.join("lookalike");
-    // By a process of its own: a child that another test starts meanwhile would inherit the file that is being written, and nobody could
-    // run what somebody may still write to.
+    // Copy it in a separate process: a child that another test starts meanwhile would inherit the file descriptor, and a file that is open for
+    // writing cannot be executed.
     let copied = std::process::Command::new("cp")
         .arg(binary)
         .arg(&copy)

@@ -17,7 +17,7 @@ use crate::support::{Finish, Folder, STORY, lookalike, record};
 
 const ROWS: usize = 3;
 
-/// Texts without ids, so that each record is called by its file.
+/// Returns texts without ids, so that each record is identified by its file.
 fn batch() -> RecordBatch {
     let texts = (0..ROWS).map(|row| format!("{row} {}", STORY.repeat(8)));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
@@ -41,7 +41,7 @@ fn parquet(codec: Compression) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// One job over all these files and a sound one. No file may lose a record without being named, and none may cost the others theirs.
+/// Runs jobs over these files and a sound one. No file may lose a record without being named, and the sound one must be read.
 #[track_caller]
 fn survive(ending: &str, files: impl IntoIterator<Item = Vec<u8>>) -> Results {
     let folder = Folder::new();
@@ -68,7 +68,7 @@ fn survive(ending: &str, files: impl IntoIterator<Item = Vec<u8>>) -> Results {
     };
     run("dedup", &["-o", "out", "--method", "copies"]);
     let results = Results::read(&folder.path("out"));
-    // What each file gave: its records have no ids of their own.
+    // Count the rows read from each file, whose name is part of their ids.
     let mut rows: BTreeMap<String, usize> = BTreeMap::new();
     for row in run("fingerprint", &[]).lines() {
         let id = row["id"].as_str().unwrap();
@@ -92,7 +92,7 @@ fn survive(ending: &str, files: impl IntoIterator<Item = Vec<u8>>) -> Results {
     results
 }
 
-/// Copies with a wrong byte at every so many places.
+/// Returns copies with a wrong byte, one for every `step` bytes.
 fn flipped(whole: &[u8], step: usize) -> Vec<Vec<u8>> {
     let flip = |(number, at): (usize, usize)| {
         let mut bytes = whole.to_vec();
@@ -106,7 +106,7 @@ fn flipped(whole: &[u8], step: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Copies in which one word of eight bytes is so large that nothing can hold as much.
+/// Returns copies in which one word of eight bytes is far too large for any length.
 fn with_huge_words(whole: &[u8]) -> Vec<Vec<u8>> {
     let places = (0..whole.len() - 8).step_by(8);
     let huge = |at: usize| {
@@ -141,14 +141,14 @@ fn wrong_bytes_in_parquet_of_every_codec_do_not_end_the_job() {
     }
 }
 
-/// The footer counts row groups before it describes them, and the library sets memory aside for the count.
+/// The footer states the number of row groups before it describes them, and the library allocates memory for that number.
 #[test]
 fn two_billion_row_groups_that_are_not_there_do_not_end_the_job() {
     let whole = parquet(Compression::SNAPPY);
     let footer = whole.len() - 8;
     let length = u32::from_le_bytes(whole[footer..footer + 4].try_into().unwrap()) as usize;
     let start = footer - length;
-    // The number of rows, and a list of one struct.
+    // The number of rows, then a list of one struct.
     let wanted = [0x16, 2 * ROWS as u8, 0x19, 0x1c];
     let found = whole[start..footer]
         .windows(4)
@@ -164,7 +164,7 @@ fn two_billion_row_groups_that_are_not_there_do_not_end_the_job() {
     assert!(reason.contains("footer"), "{reason}");
 }
 
-/// The file with which an outside review ended a job of a hundred others.
+/// A file from an outside review that ended a job with a hundred other files.
 #[test]
 fn the_arrow_file_that_ended_a_job_is_named() {
     let file =

@@ -1,4 +1,4 @@
-//! `--html`: which text of pages is compared, through the binary.
+//! `--html`: the text of pages that is compared.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ const OTHER_MENU: &str = "<nav><ul><li><a href=/>Front page with all that happen
     the coming week with prices and seats</a><li><a href=/r>Recipes for fish soup and rye bread and apple cake</a>\
     <li><a href=/l>Letters that our readers wrote to us about roads and schools</a></ul></nav>";
 
-/// A page with a menu and three paragraphs about a thing.
+/// Returns a page with a menu and three paragraphs about a thing.
 fn page(thing: &str, menu: &str) -> String {
     let story = format!(
         "<p>The {thing} was seen at nine off the northern pier by forty people on board of the ferry, who said that \
@@ -34,7 +34,7 @@ fn pages(folder: &Folder) -> PathBuf {
     folder.path("pages")
 }
 
-/// Which pairs of pages are found, as the last letters of their names.
+/// Returns the pairs of pages found, by the last letters of their names.
 fn found(folder: &Folder, flags: &[&str]) -> Vec<String> {
     let mut command = lookalike("pairs");
     let rows = command
@@ -60,8 +60,9 @@ fn menus_do_not_hide_a_copy() {
     assert_eq!(found(&folder, &[]), ["ab"]);
 }
 
-/// A reading that gives other documents was left out of the sweep without a word. Three pages are read three times for `--html main`: once for
-/// their ids, once for the exact pairs, once to be measured. So a converter that fails the tenth time fails as `visible` is tried.
+/// Regression test: a way of reading HTML that gives other documents was silently left out of the sweep. With `--html main`, three pages are read
+/// three times: for their ids, for the exact pairs, and to be measured. A converter that fails on its tenth call therefore fails when `visible` is
+/// tried.
 #[cfg(unix)]
 #[test]
 fn a_sweep_says_which_way_to_read_html_it_cannot_try() {
@@ -170,7 +171,7 @@ fn an_unknown_mode_and_one_not_built_in_are_refused() {
     }
 }
 
-/// A page that documents a class: its own entries, then what many classes inherit, told in more words.
+/// Returns a page that documents a class: its own entries, then longer ones that many classes inherit.
 fn reference(class: &str, version: &str, verbs: [&str; 6]) -> String {
     let entry = |verb: &str, told: String| {
         format!("<tr><td><code>{verb}</code></td><td><div>{told}</div></td></tr>")
@@ -221,7 +222,7 @@ fn different_pages_of_reference_are_not_one_because_of_what_they_inherit() {
     assert_eq!(pairs("main"), [('a', 'b')]);
 }
 
-/// Chunks are cut from the text of the mode, so pages overlap by their menus only where menus are text.
+/// Chunks come from the text of the mode, so pages overlap by their menus only if the mode includes menus.
 #[test]
 fn overlap_cuts_the_text_of_the_mode() {
     let folder = Folder::new();
@@ -244,7 +245,7 @@ fn overlap_cuts_the_text_of_the_mode() {
     assert_eq!(found(&["--html", "fast"]), ["ab"]);
     assert_eq!(found(&["--html", "main"]), ["ab"]);
     assert_eq!(found(&[]), ["ab"]);
-    // The mode is part of what a folder's job is.
+    // The mode is one of the job's settings in `run.json`.
     let out = folder.path("atlas");
     let run = |flags: &[&str]| {
         let mut command = lookalike("overlap");

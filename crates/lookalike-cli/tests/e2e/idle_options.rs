@@ -1,4 +1,4 @@
-//! Options that find nothing to act on say so: an error where the command line decides it, a warning where the data do.
+//! Options that have no effect say so: with an error if the command line decides it, with a warning if the data do.
 
 use serde_json::json;
 
@@ -111,7 +111,7 @@ fn a_collection_that_is_there_keeps_its_radius_and_scheme() {
     let scheme = scheme.replace("sketch=none", "sketch=simhash:64");
     let other = scheme.replace("words:5", "words:3");
     load(&["--radius", "5", "--scheme", &scheme]).succeed();
-    // What it has may be said again, or left out.
+    // The settings of the collection may be repeated or left out.
     load(&["--radius", "5", "--scheme", &scheme]).succeed();
     load(&[]).succeed();
     let words = ["has no effect here: the collection pages already exists"];

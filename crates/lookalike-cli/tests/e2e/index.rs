@@ -1,4 +1,4 @@
-//! `index`: built, searched and examined through the real binary.
+//! `index`: building, searching and examining indexes.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +16,7 @@ fn index(subcommand: &str) -> Command {
     command
 }
 
-/// Fingerprints in families: a third random, a third near those, a third equal to them.
+/// Returns fingerprints in families: a third random, a third near those, a third equal to them.
 fn codes(count: usize) -> Vec<u64> {
     let mut numbers = Numbers(7);
     let mut random = || (0..4).fold(0_u64, |word, _| word << 16 | numbers.below(1 << 16) as u64);
@@ -50,7 +50,7 @@ fn built(folder: &Folder, inputs: &[&Path], name: &str, flags: &[&str]) -> PathB
     path
 }
 
-/// What a search must print, by comparing everything with everything.
+/// Returns the expected output of a search, by comparing all fingerprints with all queries.
 fn expected(codes: &[u64], queries: &[u64], distance: u32) -> Vec<(String, u32, String, String)> {
     let mut all = Vec::new();
     for query in queries {
@@ -208,7 +208,7 @@ fn raw_numbers_have_no_ids_and_the_order_of_inputs_leaves_no_trace() {
     assert!(fs::read(without).unwrap() == fs::read(forward).unwrap());
 }
 
-/// Stops a build of standard input at its last step, with everything built: a folder gets into the way of the final name meanwhile.
+/// Stops a build from standard input at its last step, after everything was built, because a folder has the name of the output.
 fn stop_at_the_end(mut build: Command, input: &Path, output: &Path) {
     let mut child = build
         .stdin(Stdio::piped())
@@ -277,7 +277,7 @@ fn a_build_that_was_to_replace_an_index_could_not_go_on() {
         assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
         fs::remove_file(&path).unwrap();
     }
-    // Who does not resume is told what that costs.
+    // A build without --resume says that it starts from the beginning.
     stop_at_the_end(build(), &input, &path);
     let left = "an interrupted job left its progress";
     let anew = build().finish_with(&fs::read(&input).unwrap());
@@ -285,7 +285,7 @@ fn a_build_that_was_to_replace_an_index_could_not_go_on() {
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
 }
 
-/// Ctrl-C while the input is still being read.
+/// Presses Ctrl-C while the input is still being read.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_build_says_what_goes_on_with_it() {
@@ -299,12 +299,12 @@ fn an_interrupted_build_says_what_goes_on_with_it() {
         .spawn()
         .unwrap();
     wait_for(&folder.path("index.building"), &mut child);
-    // Its input goes on meanwhile.
+    // Keep standard input open meanwhile.
     let input = child.stdin.take();
     let (code, said) = interrupt(child);
     drop(input);
     assert_eq!(code, Some(130), "{said}");
-    // It was still reading: --resume would read everything again, and nothing else is said.
+    // The build was still reading, so there is nothing to resume, and the message says only that.
     let told = "interrupted: nothing was finished that --resume could continue from";
     assert!(said.contains(told), "{said}");
 }
@@ -383,7 +383,7 @@ fn info_tells_of_duplicates_spikes_and_gaps() {
     assert!(
         page.contains("<polyline") && page.contains("000000000000002a") && !page.contains("http:")
     );
-    // Spikes have a range, what is repeated has none; each id stands in a line of its own.
+    // Spikes have a range, and repeated fingerprints do not. Each id is on a line of its own.
     assert_eq!(page.matches(">range</th>").count(), 1);
     assert!(
         page.contains("<bdi>page-1000</bdi><br><bdi>page-"),
@@ -550,7 +550,7 @@ fn an_index_that_is_cut_short_while_it_is_searched_is_an_error() {
     let (cut, go_on) = std::sync::mpsc::channel();
     let writing = std::thread::spawn(move || {
         let (first, rest) = text.split_at(text.len() / 2);
-        // The process may be gone while it is written to.
+        // The process may end during this write.
         let _ = queries.write_all(first.as_bytes());
         let _ = go_on.recv();
         let _ = queries.write_all(rest.as_bytes());
@@ -586,7 +586,7 @@ fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
     let codes = codes(900);
     let (first, second) = codes.split_at(500);
     let one = json_lines(&folder, "one.jsonl", first, 0);
-    // Fingerprints of the first file again, under further ids.
+    // Fingerprints of the first file again, with other ids.
     let other = json_lines(&folder, "other.jsonl", second, 500);
     let again = json_lines(&folder, "again.jsonl", &first[..40], 900);
     for (number, flags) in [
@@ -627,12 +627,12 @@ fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
             .arg(&merged)
             .succeed();
         assert!(fs::read(&merged).unwrap() == whole, "merged {flags:?}");
-        // With an index among its inputs, so does a build.
+        // A build with an index among its inputs gives the same bytes.
         let mixed = built(&folder, &[&parts[1], &again, &one], &name("mixed"), flags);
         assert!(fs::read(&mixed).unwrap() == whole, "mixed {flags:?}");
         assert!(!folder.path(name("grown.lkix.building")).exists());
     }
-    // The design that is chosen for few stays, and finds the same.
+    // The design chosen for few fingerprints is kept, and gives the same results.
     let grown = built(&folder, &[&one], "default.lkix", &[]);
     index("extend").arg(&grown).args([&other, &again]).succeed();
     let whole = built(&folder, &[&one, &other, &again], "default-whole.lkix", &[]);
@@ -644,7 +644,7 @@ fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
         index("search").arg(path).args(queries).succeed().out
     };
     assert_eq!(search(&grown), search(&whole));
-    // Without ids nothing tells which fingerprints repeated, which is all that may differ.
+    // Without ids an index does not record which fingerprints were repeated, so compare answers and `info` instead of bytes.
     let flags = &["--design", "nested-4-4", "--no-ids"][..];
     let all = [&*one, &other, &again];
     let whole = built(&folder, &all, "bare-whole.lkix", flags);
@@ -669,7 +669,7 @@ fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
         .succeed();
     let told = |path: &Path| {
         let told = String::from_utf8(index("info").arg(path).succeed().out).unwrap();
-        // Behind the line with the name of the file.
+        // Skip the line with the name of the file.
         told.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     for index in [&merged, &parts[0]] {
@@ -731,7 +731,7 @@ fn what_cannot_be_put_into_an_index_is_refused_and_leaves_it_as_it_was() {
         2,
         &["is not an index", "index extend"],
     );
-    // Whichever is first: its lack of ids made those of the other go away without a word.
+    // The order of the parts does not matter. Merged, the ids of one part would be lost silently.
     for parts in [[&*of_lines, &*of_raw], [&*of_raw, &*of_lines]] {
         let words = [
             "lines.lkix has ids",

@@ -1,4 +1,4 @@
-//! `index` of super-shingles and minima, through the real binary: against the joins of the same files, and what is refused.
+//! `index` of super-shingles and minima: compared with joins of the same files, and invalid uses that are refused.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Finish, Folder, STORY, corpus, examples, json_lines, lookalike, path};
 
-/// A pair of a stored document and a query, with the places in which they differ.
+/// A stored document, a query, and the number of places in which they differ.
 type NearPair = (String, String, u64);
 
 fn index(subcommand: &str) -> Command {
@@ -51,7 +51,7 @@ fn found(indexes: &[&Path], queries: &Path, flags: &[&str]) -> BTreeSet<NearPair
     found
 }
 
-/// The example articles, some in two files.
+/// Writes the sketches of the example articles to two files that overlap, and to one file of all.
 fn articles(folder: &Folder, shape: &str) -> [PathBuf; 3] {
     let all = fs::read_to_string(examples().join("articles.jsonl")).unwrap();
     let lines: Vec<&str> = all.split_inclusive('\n').collect();
@@ -85,7 +85,7 @@ fn a_search_finds_the_pairs_of_the_join_of_the_same_files() {
         let narrow = pairs(&json_lines(&join(&[&all], &tuesday, more)), "f", "q");
         let flags = ["--equal", more, "--in-memory", "--skip-check"];
         assert_eq!(found(&[&file("all.lkix")], &tuesday, &flags), narrow);
-        // Built of parts in any way, the index is the same.
+        // The index is the same however it is built from parts.
         let whole = fs::read(file("all.lkix")).unwrap();
         built(&[&monday], equal, &file("monday.lkix"), &["--threads", "1"]);
         built(&[&tuesday], equal, &file("tuesday.lkix"), &[]);
@@ -109,7 +109,7 @@ fn a_search_finds_the_pairs_of_the_join_of_the_same_files() {
             assert!(fs::read(file(name)).unwrap() == both, "{name}");
         }
         let count = |name: &str| index("info").arg(file(name)).arg("--json").succeed().json();
-        // Four articles are in both parts: they are stored once.
+        // Four articles are in both parts, and their sketches are stored once.
         let read = |name: &str| count(name)["documents"].as_u64().unwrap();
         assert_eq!(
             read("grown.lkix"),
@@ -123,7 +123,7 @@ fn a_search_finds_the_pairs_of_the_join_of_the_same_files() {
         assert_eq!(whole.len(), both.len());
         let parts = [&*file("monday.lkix"), &file("tuesday.lkix")];
         assert_eq!(found(&parts, &tuesday, &[]), wanted);
-        // Indexes take the place of F in a join.
+        // Indexes can be the collection F of a join.
         assert!(join(&[&file("all.lkix")], &tuesday, equal) == joined);
         assert!(join(&parts, &tuesday, equal) == joined);
         let alone = |input: &Path| {
@@ -183,7 +183,7 @@ fn sketches_without_ids_are_called_by_their_digits() {
     let wanted = pairs(&json_lines(&joined), "f", "q");
     assert_eq!(found(&[&file("raw.lkix")], &all, &[]), wanted);
     assert!(join(&[&file("raw.lkix")], &all, "2") == joined);
-    // A query may be digits itself, and its answer comes by distance and id.
+    // A query may be a sketch in hexadecimal digits. Its answers are ordered by distance and id.
     let (digits, _, _) = wanted.first().unwrap();
     let lines = index("search")
         .args([path(&file("raw.lkix")), digits])
@@ -198,7 +198,7 @@ fn sketches_without_ids_are_called_by_their_digits() {
         .map(|line| line["distance"].as_u64().unwrap())
         .collect();
     assert!(distances[0] == 0 && distances.is_sorted());
-    // More without ids may come, ids may not.
+    // An index without ids can be extended by sketches without ids, but not by sketches with ids.
     index("extend")
         .args([&file("bare.lkix"), &raw])
         .arg("-q")

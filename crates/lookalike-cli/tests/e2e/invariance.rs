@@ -1,5 +1,4 @@
-//! The result depends neither on the order of the input, nor on how it is cut into files, nor on threads or memory:
-//! the same bytes.
+//! Results are the same bytes whatever the order of the input, its division into files, the number of threads and the memory.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +7,20 @@ use serde_json::Value;
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, contents, corpus, lookalike};
 
-/// The lines of a corpus in an order of their own.
+/// Returns the lines of a corpus in an order that depends on the seed.
 fn shuffled(lines: &[&[u8]], seed: u64) -> Vec<u8> {
     let mut lines = lines.to_vec();
     Numbers(seed).shuffle(&mut lines);
     lines.concat()
 }
 
-/// One way to run the same job.
+/// One way to run a job.
 struct Way {
     inputs: Vec<PathBuf>,
     flags: &'static [&'static str],
 }
 
-/// The same records in other orders, cut elsewhere, with other limits. The first is the plain way.
+/// Returns ways to run a job on the same records: in other orders, divided into other files, with other limits. The first is the plain way.
 fn ways(folder: &Folder, plain: &[u8]) -> Vec<Way> {
     let lines: Vec<&[u8]> = plain.split_inclusive(|&byte| byte == b'\n').collect();
     let whole = folder.add("whole.jsonl", plain);
@@ -76,7 +75,7 @@ fn run(folder: &Folder, way: &Way, flags: &[&str]) -> Vec<(&'static str, Vec<u8>
     results
 }
 
-/// Every way leads to the same bytes, of which there are some.
+/// Checks that all ways give the same bytes, and that the results are not empty.
 #[track_caller]
 fn all_ways_are_one(corpus: &Path, flags: &[&str]) {
     let folder = Folder::new();

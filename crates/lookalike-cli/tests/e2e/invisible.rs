@@ -1,8 +1,8 @@
-//! Characters that nobody sees, and variants of characters, on every surface.
+//! Invisible characters and variants of characters, in all commands.
 
 use crate::support::{Finish as _, Folder, STORY, lookalike};
 
-/// The story with a soft hyphen in every third word and a zero-width space in others.
+/// Returns the story with a soft hyphen in every third word and a zero-width space after every third.
 fn hidden() -> String {
     let mark = |(at, word): (usize, &str)| {
         let (front, end) = word.split_at(word.len() / 2);
@@ -21,7 +21,7 @@ fn soft_hyphens_and_zero_width_spaces_hide_no_copy() {
     let folder = Folder::new();
     let hidden = hidden();
     let input = folder.records("a.jsonl", &[("plain", STORY), ("hidden", &hidden)]);
-    // Equal for a reader of most scripts, but not equal texts: near, with everything in common.
+    // Most readers see no difference, but the texts are not equal, so they are near-duplicates with all features in common.
     let results = folder.dedup(&input, &[]);
     assert_eq!(results.count("decisions", "removed_near"), 1);
     assert_eq!(results.count("decisions", "removed_exact"), 0);
@@ -48,7 +48,7 @@ fn a_text_that_is_not_normalised_keeps_what_nobody_sees() {
     assert!(done.out.is_empty(), "{}", done.text());
 }
 
-/// Each chunk of a text with characters that nobody sees was another chunk.
+/// Regression test: invisible characters made every chunk of a text a different chunk.
 #[test]
 fn overlap_counts_what_is_seen_of_a_chunk() {
     let folder = Folder::new();
@@ -74,7 +74,7 @@ fn overlap_counts_what_is_seen_of_a_chunk() {
     }
 }
 
-/// A template whose lines have a soft hyphen on every other page was none.
+/// Regression test: a template was not recognised if its lines had a soft hyphen on every second page.
 #[test]
 fn boilerplate_is_known_by_what_is_seen_of_its_lines() {
     let folder = Folder::new();

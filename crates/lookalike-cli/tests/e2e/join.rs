@@ -1,4 +1,4 @@
-//! `join` through the binary: against the comparison of all pairs, in every format, and with what is wrong.
+//! `join`: compared with comparing all pairs, in every format, and with invalid input.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::support::{Finish, Folder, STORY, lookalike};
 
 const SCHEME: u64 = 0x1234_5678_9abc_def0;
 
-/// Pseudo-random codes, every third near an earlier one, some equal.
+/// Returns pseudo-random codes; every third is near an earlier one, and some are equal.
 fn codes(count: usize, seed: u64) -> Vec<u64> {
     let mut state = seed;
     let mut next = move || {
@@ -71,7 +71,7 @@ fn archive(codes: &[u64]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// The lines that must be written, when `f_name` and `q_name` tell what a fingerprint is called.
+/// Returns the lines that must be written; `f_name` and `q_name` give the name of each fingerprint.
 fn expected(
     f: &[u64],
     q: &[u64],
@@ -103,7 +103,7 @@ fn join(f: &Path, q: &Path, flags: &[&str]) -> String {
     finished.text().to_owned()
 }
 
-/// Two collections of moderate size.
+/// Returns two collections of moderate size.
 fn two() -> (Vec<u64>, Vec<u64>) {
     let mut all = codes(3_000, 1);
     let f = all.split_off(400);
@@ -348,7 +348,7 @@ fn a_bad_line_is_counted_and_harms_no_other() {
     finished.says(&["f.jsonl, line 3", "without --strict"]);
 }
 
-/// The lines for one collection: equal codes are called by the least of their names.
+/// Returns the lines of a self-join, in which equal codes have the first of their names.
 fn expected_alone(all: &[u64], radius: u32, name: impl Fn(usize) -> Value) -> Vec<String> {
     let first: Vec<usize> = (all.iter())
         .map(|code| all.iter().position(|other| other == code).unwrap())
@@ -424,7 +424,7 @@ fn many_equal_fingerprints_are_a_star_and_without_ids_one() {
     refused.says(&["large.u64", "raise --memory", "--shard"]);
 }
 
-/// The output of a command that succeeds.
+/// Returns the output of a command, which must succeed.
 fn printed(command: &str, arguments: &[&Path], flags: &[&str]) -> String {
     let mut command = lookalike(command);
     command.args(arguments).args(flags);
@@ -503,7 +503,7 @@ fn many_files_on_each_side_are_one_collection() {
     mixed.says(&["4/3", "I/N"]);
 }
 
-/// An index of a collection, in the folder.
+/// Builds an index of a collection in the folder.
 fn index(folder: &Folder, input: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let path = folder.path(name);
     let mut command = lookalike("index");
@@ -534,7 +534,7 @@ fn an_indexed_collection_gives_the_pairs_of_a_linear_scan() {
                 expected(&f, &q, distance, named, hex(&q)),
                 "{layout} {distance}"
             );
-            // Byte by byte what the collection itself gives.
+            // The output is byte for byte that of a join of the collection itself.
             assert!(found == join(&with_ids, &queries, &flags[..2]));
             assert!(join(&none, &queries, &flags) == join(&bare, &queries, &flags[..2]));
         }

@@ -1,4 +1,4 @@
-//! A join that is killed at any moment leaves no half list, and `--resume` ends with the bytes of a join that nobody disturbed.
+//! A join that is killed at any moment leaves no incomplete list, and `--resume` ends with the same bytes as an uninterrupted join.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Finish, Folder, Numbers, interrupt, lookalike};
 
-/// Raw numbers, every third near an earlier one.
+/// Writes raw numbers; every third is near an earlier one.
 fn raw(folder: &Folder, name: &str, count: usize, seed: u64) -> PathBuf {
     let mut numbers = Numbers(seed);
     let mut codes: Vec<u64> = Vec::with_capacity(count);
@@ -27,7 +27,7 @@ fn raw(folder: &Folder, name: &str, count: usize, seed: u64) -> PathBuf {
     folder.add(name, bytes)
 }
 
-/// A join into a file.
+/// A join into a file that is killed and resumed.
 struct KilledJoin {
     folder: Folder,
     inputs: Vec<PathBuf>,
@@ -61,7 +61,7 @@ impl KilledJoin {
         command
     }
 
-    /// Kills it at `kills` moments, the later ones of them when there is something to go on from, and resumes each.
+    /// Kills the join `kills` times, two of three times once there is something to resume, and resumes it each time.
     fn kill_and_resume(&self, kills: usize) {
         let (mut hit, mut kept, mut attempts) = (0, 0, 0);
         while hit < kills {
@@ -85,7 +85,7 @@ impl KilledJoin {
                 assert!(fs::read(&output).unwrap() == self.whole, "half a list");
             }
             let mut again = self.command(&output);
-            // On another machine.
+            // Resume with another number of threads, as on another machine.
             again.args(["--resume", "--threads", "1"]).succeed();
             assert!(
                 fs::read(&output).unwrap() == self.whole,
@@ -102,7 +102,7 @@ impl KilledJoin {
     }
 }
 
-/// Kills a join; whether it was still running.
+/// Kills a join. Returns whether it was still running.
 fn kill(mut child: Child) -> bool {
     let running = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
@@ -110,21 +110,21 @@ fn kill(mut child: Child) -> bool {
     running
 }
 
-/// Until a file is there, or the join has ended.
+/// Waits until a file exists or the join has ended.
 fn wait_for(file: &Path, child: &mut Child) {
     while !file.exists() && child.try_wait().unwrap().is_none() {
         sleep(Duration::from_millis(1));
     }
 }
 
-/// At six bits each chunk is kept, and little memory makes chunks small.
+/// At six bits every chunk is saved, and little memory makes chunks small.
 const SMALL: [&str; 4] = ["--distance", "6", "--memory", "64M"];
 
 #[test]
 fn a_join_of_two_files_that_was_killed_goes_on() {
     let folder = Folder::new();
     let q = raw(&folder, "q.u64", 30_000, 1);
-    // F holds Q, so that there are pairs.
+    // F contains Q, so that there are pairs.
     let mut bytes = fs::read(&q).unwrap();
     bytes.extend(fs::read(raw(&folder, "more.u64", 1_500_000, 2)).unwrap());
     let f = folder.add("f.u64", bytes);
@@ -159,7 +159,7 @@ fn a_join_with_an_index_that_was_killed_goes_on() {
     KilledJoin::new(folder, vec![index, f], &SMALL).kill_and_resume(4);
 }
 
-/// Raw super-shingles, many of which have two in common with others.
+/// Writes raw super-shingles, many of which have two in common with others.
 fn shingles(folder: &Folder, count: usize) -> PathBuf {
     let mut numbers = Numbers(6);
     let sketch = (0..count).flat_map(|at| {
@@ -173,7 +173,7 @@ fn shingles(folder: &Folder, count: usize) -> PathBuf {
     folder.add("f.u64x6", bytes)
 }
 
-/// Puts a full disk under the name of an output: it stops a join at its last step, with everything found.
+/// Makes the output a link to a full disk, which stops a join at its last step, after all pairs were found.
 fn fill(output: &Path) {
     std::os::unix::fs::symlink("/dev/full", output).unwrap();
 }
@@ -258,7 +258,7 @@ fn resume_needs_an_output_and_says_when_there_is_nothing_to_go_on_from() {
     let mut command = lookalike("join");
     command.arg(&f).arg("--resume").arg("-o").arg(&output);
     command.succeed().says(&["there is nothing to resume"]);
-    // Something that is not a join's.
+    // Add a file that does not belong to a join.
     let foreign = folder.add("out.jsonl.joining/thesis.tex", "years");
     let mut command = lookalike("join");
     command.arg(&f).arg("-o").arg(&output);
@@ -266,7 +266,7 @@ fn resume_needs_an_output_and_says_when_there_is_nothing_to_go_on_from() {
     assert!(foreign.exists());
 }
 
-/// Ctrl-C before anything was found, and after.
+/// Presses Ctrl-C before anything is found, and after.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_join_says_what_goes_on_with_it() {

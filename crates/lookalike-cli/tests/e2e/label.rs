@@ -1,4 +1,4 @@
-//! `evaluate sample` and `evaluate label`: through a pipe, and through a real pseudo-terminal.
+//! `evaluate sample` and `evaluate label`: through a pipe, and on a pseudo-terminal.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Finish, Finished, Folder, STORY, json_lines, lookalike};
 
-/// Documents in families of two to four that tell the same story with other endings.
+/// Writes documents in families of two to four that tell the same story with different endings.
 fn stories(folder: &Folder) -> PathBuf {
     let rows: Vec<(String, String)> = (0..24)
         .map(|at| {
@@ -59,7 +59,7 @@ fn bands_give_equally_many_and_say_where_they_cannot() {
     done.says(&["fewer than 6 pairs", "0.99 or more (0)"]);
     let lines = json_lines(&std::fs::read(&pairs).unwrap());
     assert_eq!(lines.len(), 12);
-    // Another order of the input, the same sample.
+    // The sample does not depend on the order of the input.
     let text = std::fs::read_to_string(&input).unwrap();
     let mut reversed: Vec<&str> = text.lines().collect();
     reversed.reverse();
@@ -80,7 +80,7 @@ fn bands_give_equally_many_and_say_where_they_cannot() {
         ],
     );
     assert_ne!(std::fs::read(&pairs).unwrap(), before);
-    // More than there are: all, and a warning.
+    // If more pairs are requested than there are, all are taken, with a warning.
     let (_, all) = sample(&folder, &input, &["--bands", "0.2", "--each", "5000"]);
     all.says(&["fewer than 5000 pairs, all of which were taken"]);
     let refused = |flags: &[&str], words: &[&str]| {
@@ -102,7 +102,7 @@ fn bands_give_equally_many_and_say_where_they_cannot() {
     );
 }
 
-/// Without a terminal: answers as lines; what is not said stays open, and the next run goes on.
+/// Without a terminal, answers are lines of input. Pairs without an answer stay open, and the next run continues with them.
 #[test]
 fn answers_come_by_pipe_and_the_next_run_goes_on() {
     let folder = Folder::new();
@@ -121,7 +121,7 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
     assert!(first.text().contains("7 left"));
     first.says(&["near-duplicates?", "press t, f, u", "pair 1 of 10"]);
     assert!(!first.err.contains('\x1b'), "no colour in a pipe");
-    // A crash in the middle of a line, and of a character: the line is taken off and its pair asked again.
+    // Simulate a crash in the middle of a line and of a character: the line is removed, and its pair is asked again.
     let whole = std::fs::read(&tags).unwrap();
     let mut torn = std::fs::OpenOptions::new()
         .append(true)
@@ -138,7 +138,7 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
     let third = label(&input, &pairs, &tags).finish_with(b"");
     assert!(third.text().contains("10 of 10"), "{}", third.text());
 
-    // The tags are labels, unknown ones told; the bands are weighted.
+    // Tags serve as labels, unknown ones are counted apart, and bands are weighted.
     let mut labels = lookalike("evaluate");
     labels.arg("labels").arg(&input).arg("--labels").arg(&tags);
     labels.args(["--shingle", "words:2"]);
@@ -184,7 +184,7 @@ fn tags_of_another_sample_and_missing_documents_are_refused() {
     label(&input, &empty, &tags)
         .fail(1)
         .says(&["holds no pairs"]);
-    // Labels of two samples in one file.
+    // Put labels of two samples into one file.
     let mixed = std::fs::read_to_string(&tags).unwrap();
     let mut other: Value = serde_json::from_str(mixed.lines().next().unwrap()).unwrap();
     other["a"] = "d22".into();
@@ -197,7 +197,7 @@ fn tags_of_another_sample_and_missing_documents_are_refused() {
     labels.fail(1).says(&["two samples are mixed"]);
 }
 
-/// A person at a real terminal: single keys, colour, taking back, being killed, going on.
+/// Acts as a person at a terminal: single keys, colour, undo, a kill, and another run that continues.
 #[cfg(unix)]
 #[test]
 fn a_person_tags_at_a_terminal() {

@@ -1,4 +1,4 @@
-"""Plays a person who tags pairs: python3 - BINARY INPUT PAIRS TAGS, through a pseudo-terminal."""
+"""Acts as a person who tags pairs on a pseudo-terminal: python3 - BINARY INPUT PAIRS TAGS."""
 
 import os
 import pty
@@ -21,7 +21,7 @@ class Session:
             os.execv(binary, [binary, "evaluate", "label", documents, "--pairs", pairs, "-o", tags, *flags])
 
     def read(self):
-        """Reads what is there; False at the end."""
+        """Reads the available output. Returns False at the end."""
         try:
             piece = os.read(self.terminal, 65536)
         except OSError:
@@ -30,7 +30,7 @@ class Session:
         return bool(piece)
 
     def wait_for(self, words):
-        """Everything up to the next occurrence of these words."""
+        """Returns everything up to the next occurrence of these words."""
         end = time.monotonic() + 60
         while words not in self.seen:
             ready, _, _ = select.select([self.terminal], [], [], 1)
@@ -53,7 +53,7 @@ def lines():
         return file.read().splitlines()
 
 
-# Colour, and each tag on the disk before the next question.
+# Output is coloured, and each tag is on disk before the next question.
 person = Session()
 shown = person.wait_for(QUESTION)
 assert "pair 1 of 8" in shown and "\x1b[31m- " in shown and "\x1b[32m+ " in shown, shown
@@ -62,7 +62,7 @@ assert "pair 2 of 8" in person.wait_for(QUESTION)
 assert len(lines()) == 1
 person.press("f")
 person.wait_for(QUESTION)
-# Taken back, and said otherwise; a key without a meaning harms nothing.
+# A tag is undone and replaced; an unknown key does nothing.
 person.press("b")
 assert "pair 2 of 8" in person.wait_for(QUESTION)
 assert len(lines()) == 1
@@ -70,16 +70,16 @@ person.press("x")
 person.wait_for(QUESTION)
 person.press("u")
 assert "pair 3 of 8" in person.wait_for(QUESTION)
-# Killed: what was said stays.
+# After a kill, the tags are still there.
 os.kill(person.pid, signal.SIGKILL)
 assert person.end() == -signal.SIGKILL
 assert len(lines()) == 2
 
-# Goes on; a short view and the whole difference; no colour when the environment says so.
+# A second run continues, with a short view and then the whole difference, and without colour if the environment asks for that.
 person = Session("--lines", "1", NO_COLOR="1")
 shown = person.wait_for(QUESTION)
 assert "pair 3 of 8" in shown and "more lines" in shown and "\x1b[31m" not in shown, shown
-# Two people at one file would overwrite each other.
+# Two processes adding tags to one file would overwrite each other.
 second = Session()
 second.wait_for("another process is adding tags")
 assert second.end() == 1

@@ -1,4 +1,4 @@
-//! Words of single languages through the binary: dictionaries, stop words, stems, nouns, detection.
+//! Words of single languages: dictionaries, stop words, stems, nouns, language detection.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn pairs(documents: &std::path::Path, flags: &[&str]) -> Pairs {
     pairs_of(&rows.succeed().lines(), "similarity")
 }
 
-/// The ids of the pairs of a truth file from a similarity on.
+/// Returns the pairs of a truth file from a similarity on.
 fn truth(name: &str, least: f64) -> Option<Pairs> {
     let mut truth = pairs_of(&json_lines(&contents(&corpus(name)?)), "j");
     truth.retain(|_, j| *j >= least);
@@ -47,7 +47,7 @@ fn no_two_languages_collapse() {
     for (pair, j) in &truth {
         assert!((found[pair] - j).abs() <= 1e-6, "{pair:?}");
     }
-    // Every other way of cutting words: no pair of 0.8 that the truth has not at 0.5, and features for all.
+    // With any other segmentation, every pair at 0.8 has at least 0.5 in the truth, and all documents have features.
     for flags in [
         &["--segment", "languages"][..],
         &["--segment", "languages", "--shingle", "words:2"],
@@ -211,7 +211,7 @@ fn extract_tells_languages() {
 fn what_extract_tells_is_a_category() {
     let folder = Folder::new();
     let german = "Alle Menschen sind frei und gleich an W\u{fc}rde und Rechten geboren";
-    // The same numbers under a German and a French heading: alike, but not within a language.
+    // The same numbers follow a German and a French heading, so the texts are similar but not in the same language.
     let numbers: String = (100..180).map(|number| format!("{number} ")).collect();
     let german_list = format!("{german}. {numbers}");
     let french_list =
@@ -237,7 +237,7 @@ fn what_extract_tells_is_a_category() {
     assert_eq!(found(&["--within", "language"]), 1);
 }
 
-/// Of the languages that have a code here, nearly all texts are recognised; of the others few are taken for one.
+/// Nearly all texts in languages that have a code here are recognised, and few texts in other languages are taken for one of them.
 #[test]
 fn languages_of_the_declaration() {
     let Some(documents) = corpus("udhr/docs.jsonl.gz") else {

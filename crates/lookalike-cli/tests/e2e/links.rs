@@ -1,4 +1,4 @@
-//! `links`: anchors and links of pages as fields of the pages that they lead to.
+//! `links`: anchors and links become fields of the pages that they point to.
 
 use std::io::Read as _;
 
@@ -10,7 +10,7 @@ fn page(url: &str, html: &str) -> String {
     json!({"url": url, "html": html, "date": "2024-05-18"}).to_string() + "\n"
 }
 
-/// Three pages of two sites.
+/// Returns three pages of two sites.
 fn crawl() -> String {
     page(
         "http://a.example/",
@@ -48,7 +48,7 @@ fn pages_get_the_anchors_and_links_that_lead_to_them() {
         {"text": "the boat", "before": "Take"},
     ]);
     let mut found = lines[1]["anchors"].clone();
-    // The alternative text of an image stands behind the link.
+    // The alternative text of an image follows the link.
     assert_eq!(found[1]["after"].take(), "lost");
     found[1].as_object_mut().unwrap().remove("after");
     assert_eq!(found, ferry);
@@ -61,7 +61,7 @@ fn pages_get_the_anchors_and_links_that_lead_to_them() {
         lines[2]["out_links"],
         json!(["http://a.example/ferry", "http://a.example/nowhere"])
     );
-    // What comes out goes in again: with links as features, and for other links.
+    // The output is valid input, both for features of links and for `links` itself.
     let linked = folder.add("linked.jsonl", &done.out);
     let mut fingerprints = lookalike("fingerprint");
     fingerprints
@@ -101,7 +101,7 @@ fn links_of_files_lead_to_files() {
     assert_eq!(of("notes.txt")["out_links"], json!([]));
 }
 
-/// A page's metadata tells its links, and texts of pages have none: both together.
+/// Metadata has the links of a page, and records with texts have none; the two are combined.
 #[test]
 fn links_of_metadata_are_credited_to_pages_of_another_file() {
     let folder = Folder::new();
@@ -135,7 +135,7 @@ fn links_of_metadata_are_credited_to_pages_of_another_file() {
             json!({"url": pages[1].0, "text": "two", "anchors": [{"text": "the second"}], "in_links": [pages[0].0], "out_links": []}),
         ]
     );
-    // The metadata by themselves.
+    // Use the metadata alone.
     let mut alone = lookalike("links");
     alone.arg(&wat).args(["--format", "wat"]);
     let lines = alone.succeed().lines();
@@ -143,7 +143,7 @@ fn links_of_metadata_are_credited_to_pages_of_another_file() {
         lines[0]["out_links"],
         json!(["http://a.example/2", "http://a.example/9"])
     );
-    // Texts belong to the targets that stood there; they are anchors now.
+    // Link texts are not in the output, because they become anchors of the target pages.
     assert_eq!(lines[0]["link_texts"], Value::Null);
 }
 
@@ -192,7 +192,7 @@ fn threads_and_memory_change_no_byte_and_limits_are_told() {
             .iter()
             .all(|line| line["in_links"].as_array().unwrap().len() == 5)
     );
-    // Too little for a table is refused with a number that is enough.
+    // A number that is too small and a table as output are refused.
     let mut tight = lookalike("links");
     tight.arg(&input).args(["--most", "0"]);
     tight.fail(2);
@@ -226,7 +226,7 @@ fn what_leads_nowhere_and_what_cannot_be_read_is_told() {
     assert_eq!((&told["pages"], &told["too_long"]), (&json!(2), &json!(2)));
 }
 
-/// A field that is named and has nothing in it decides nothing: that is an error, also beside one that has something.
+/// A named field that is empty everywhere is an error, even if another named field has values.
 #[test]
 fn each_field_that_is_named_must_be_somewhere() {
     let folder = Folder::new();
@@ -253,7 +253,7 @@ fn each_field_that_is_named_must_be_somewhere() {
     fine.arg(&input).args(["--fields", "anchors:2"]).succeed();
 }
 
-/// One of them that was no text took all links of its record with it, without a word.
+/// Regression test: one link that was not text silently removed all links of its record.
 #[test]
 fn a_link_that_is_no_text_took_all_links_of_its_record_with_it() {
     let folder = Folder::new();
@@ -306,7 +306,7 @@ fn pages_that_were_named_from_beside_their_folder_had_no_links() {
     assert_eq!(lines[1]["in_links"], json!(["../site/a.html"]));
 }
 
-/// All links were held with their whole addresses: 50 seconds and a gigabyte for 200 KB.
+/// Regression test: all links were stored with their full addresses, which took 50 seconds and a gigabyte for 200 KB.
 #[test]
 fn a_long_base_took_the_square_of_its_length() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Documents longer than `--max-document`: equal bytes are exact copies, all others are kept.
+//! Documents longer than `--max-document`: equal bytes are exact copies, and all others are kept.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::support::{Finish, Folder, STORY, contents, json_lines, lookalike, pai
 
 const MIB: usize = 1 << 20;
 
-/// So many bytes of words.
+/// Returns a text of `bytes` bytes that ends with `last`.
 fn long(bytes: usize, last: &str) -> String {
     let mut text = "all work and no play ".repeat(bytes / 21 + 1);
     text.truncate(bytes - last.len());
@@ -24,7 +24,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The counts of texts add up to the documents.
+/// Checks that the counts of texts add up to the number of documents.
 #[track_caller]
 fn check_sum(run: &Value) {
     let count = |name: &str| run["counts"][name].as_u64().unwrap();
@@ -33,7 +33,7 @@ fn check_sum(run: &Value) {
     assert_eq!(count("documents"), sum, "{}", run["counts"]);
 }
 
-/// Names of all files below a folder.
+/// Returns the names of all files below a folder.
 fn files_in(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -110,7 +110,7 @@ fn pairs_and_the_survivor_rules_know_long_files() {
         pair("b.txt", "c.txt"),
     ];
     assert_eq!(found, wanted);
-    // Those that new ones are compared with survive.
+    // Documents given with --against survive.
     let out = folder.path("out");
     let mut dedup = lookalike("dedup");
     dedup
@@ -123,7 +123,7 @@ fn pairs_and_the_survivor_rules_know_long_files() {
     assert_eq!(files_in(&out.join("kept")), ["d.txt"]);
 }
 
-/// Lines that the reader never holds, lines that it happens to hold, and one that is just too long.
+/// Tests lines that the reader never holds in memory, lines that it does hold, and one that is just too long.
 #[test]
 fn long_lines_of_equal_bytes_are_exact_copies_however_they_end() {
     let folder = Folder::new();
@@ -187,7 +187,7 @@ fn long_elements_of_an_array_and_long_rows_of_equal_bytes_are_exact_copies() {
         row(&text, "x"),
         row(STORY, ""),
         row(&text, "y"),
-        // The same bytes, but not in the same fields.
+        // The same bytes, divided into other fields.
         row(&text[1..], "x").replacen("same", "samea", 1),
         row(&text, "x"),
     ];
@@ -222,7 +222,7 @@ fn long_texts_of_a_parquet_table_are_copies_whatever_else_their_rows_hold() {
     command.arg(lines).arg("-o").arg(&tables);
     command.args(["--method", "copies", "--output-format", "parquet"]);
     command.succeed();
-    // All but one of the long texts, and that one again.
+    // The tables have all rows but one copy, and that copy.
     let input = folder.path("rows");
     fs::create_dir(&input).unwrap();
     for name in ["kept.parquet", "removed.parquet"] {
@@ -250,7 +250,7 @@ fn long_pages_of_an_archive_are_copies_by_their_bodies() {
              Content-Type: application/http\r\nContent-Length: {length}\r\n\r\n{block}\r\n\r\n"
         )
     };
-    // Of the longest a part is never held.
+    // The longer body is never completely in memory.
     for bytes in [30_000, 300_000] {
         let text = long(bytes, "end");
         let crawl = [
@@ -289,7 +289,7 @@ fn long_documents_obey_categories() {
         "in.jsonl",
         [line("a.example"), line("a.example"), line("b.example")].concat(),
     );
-    // A line that is not parsed has no category that could differ.
+    // A line that is not parsed has no category, so it cannot differ in it.
     let results = folder.dedup(&lines, &["--max-document", "1K", "--across", "site"]);
     assert_eq!(results.count("decisions", "removed_exact"), 0);
     let results = folder.dedup(&lines, &["--max-document", "1M", "--across", "site"]);

@@ -1,4 +1,4 @@
-//! What could not be read is never silent: the exit status says it, and `--max-skipped` says how much of it is bearable.
+//! Unreadable input is never silent: the exit status reports it, and `--max-skipped` limits how much is acceptable.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike, record};
 
-/// Commands that read documents, each with what it needs besides.
+/// Returns the commands that read documents, each with the options that it needs.
 pub(crate) fn readers(folder: &Folder, input: &Path) -> Vec<Command> {
     let out = |name: &str| folder.path(name).to_str().unwrap().to_owned();
     let flags: [(&str, Vec<String>); 8] = [
@@ -36,14 +36,14 @@ pub(crate) fn readers(folder: &Folder, input: &Path) -> Vec<Command> {
     flags.into_iter().map(command).collect()
 }
 
-/// Records of 30 words that have nothing in common.
+/// Returns records of 30 words that do not resemble each other.
 fn lines(count: usize) -> String {
     let mut numbers = Numbers(7);
     let line = |number: usize| record(&number.to_string(), &numbers.words(30, 100_000));
     (0..count).map(line).collect()
 }
 
-/// A gzip file of 200 records that ends too early.
+/// Writes a gzip file of 200 records that is truncated.
 fn cut_off(folder: &Folder, name: &str) -> PathBuf {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     packed.write_all(lines(200).as_bytes()).unwrap();
@@ -91,7 +91,7 @@ fn a_file_of_a_folder_that_cannot_be_opened_is_not_status_0() {
     }
 }
 
-/// Nobody asked for them: they are listed, and that is all.
+/// Files that nobody asked for are listed and have no other effect.
 #[test]
 fn what_a_walk_passes_over_is_no_loss() {
     let folder = Folder::new();
@@ -142,7 +142,7 @@ fn losses_that_are_bearable_are_status_0_and_one_more_fails_without_results() {
     }
 }
 
-/// Nobody knows how many records were behind the break.
+/// The number of records after the damage is unknown, so no percentage covers it.
 #[test]
 fn a_percentage_never_bears_a_file_that_breaks_off() {
     let folder = Folder::new();
@@ -155,11 +155,11 @@ fn a_percentage_never_bears_a_file_that_breaks_off() {
     pairs("99%")
         .fail(1)
         .says(&["it is unknown", "--max-skipped N"]);
-    // The break, and the line that it cuts.
+    // There are two losses: the rest of the file, and the line that is cut.
     pairs("2").succeed();
 }
 
-/// A document that is damaged was counted as a record and as a file.
+/// Regression test: a damaged document was counted twice, as a record and as a file.
 #[test]
 fn a_damaged_document_is_one_loss() {
     let folder = Folder::new();

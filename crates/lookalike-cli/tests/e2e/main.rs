@@ -1,4 +1,4 @@
-//! The promises of the command, each seen through the real binary. One module a theme.
+//! The promises of the command, tested through the built binary. One module per subject.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

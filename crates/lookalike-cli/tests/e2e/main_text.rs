@@ -1,12 +1,11 @@
-//! The main content of a page is not the page: what is equal in it only is no exact copy, and what a template puts there is
-//! none at all.
+//! The main content of a page is not the whole page: pages with equal main content are not exact copies, and text of a template is not main content.
 
 use serde_json::Value;
 
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, json_lines, lookalike};
 
-/// What stands at the foot of every page of a reference.
+/// The footer of every page of a reference manual.
 const LEGAL: &str = "<footer><hr><p class=legal><small><a href=/bugs>Report a bug or suggest an enhancement</a><br> For \
     further reference and developer documentation see the <a href=/docs>Harbour Documentation</a>, which contains more detailed, \
     developer-targeted descriptions, with conceptual overviews, definitions of terms, workarounds, and working code examples.<br> \
@@ -14,7 +13,7 @@ const LEGAL: &str = "<footer><hr><p class=legal><small><a href=/bugs>Report a bu
     <a href=/legal>Copyright</a> 1993, 2026, Lighthouse and its affiliates, 500 Lighthouse Parkway, Northern Shores, 94065. \
     All rights reserved. Use is subject to license terms and the documentation redistribution policy.</small></p></footer>";
 
-/// A page that tells where a class is used, as Javadoc makes them: few words between a menu and the foot.
+/// Returns a Javadoc page that lists the uses of a class: few words between a menu and the footer.
 fn class_use(class: &str) -> String {
     format!(
         "<!DOCTYPE html><html><head><title>Uses of Class org.harbour.{class} (Harbour 4)</title></head>\
@@ -32,7 +31,7 @@ const CLASSES: [&str; 24] = [
     "Signal", "Tide", "Wharf",
 ];
 
-/// A page of an old site: a menu, few words in a cell of a table, and a notice that is longer.
+/// Returns a page of an old site: a menu, few words in a table cell, and a longer notice.
 fn casino(page: &str, own: &str) -> String {
     let menu: String = [
         "Home",
@@ -70,7 +69,7 @@ fn casino_pages() -> [(&'static str, String); 4] {
     .map(|(page, own)| (page, casino(page, own)))
 }
 
-/// A short article about a thing in the frame of a site, which has many more words.
+/// Returns a short article about a thing within the template of a site, which has many more words.
 fn framed(site: u64, thing: &str) -> String {
     let mut numbers = Numbers(site);
     let mut words = |count: usize| numbers.words(count, 100_000);
@@ -91,7 +90,7 @@ fn framed(site: u64, thing: &str) -> String {
     )
 }
 
-/// The members of all clusters.
+/// Returns the members of all clusters.
 fn members(results: &Results) -> Vec<Value> {
     let clusters = json_lines(&std::fs::read(results.folder.join("clusters.jsonl")).unwrap());
     clusters

@@ -1,4 +1,4 @@
-//! `--memory` of jobs on collections: kept to the end, and a refusal names a limit that does.
+//! `--memory` of jobs on collections: it is kept to the end, and a refusal names a limit that is enough.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use crate::support::{Finish, Folder, Numbers, SmallDisk, lookalike, record};
 
 const MIB: u64 = 1 << 20;
 
-/// Code that a build with assertions has in memory beyond that of a release, at most: 25 to 32 MiB are of the file instead of 16, as the
-/// system's pages of it happen to be shared.
+/// Maximum memory that the code of a build with assertions takes beyond that of a release: 25 to 32 MiB of the file are resident instead of 16,
+/// depending on how the system shares its pages.
 const CHECKED_CODE: u64 = 16 * MIB;
 
-/// The limit in MiB that a refusal asks for.
+/// Returns the limit in MiB that a refusal asks for.
 fn asked(said: &str) -> u64 {
     let least = said.split("--memory to at least ").nth(1);
     let (mebibytes, _) = least.expect(said).split_once('M').unwrap();
     mebibytes.parse().unwrap()
 }
 
-/// Runs a job with two threads and so many MiB; what it says. It takes no more memory than that.
+/// Runs a job with two threads and a limit in MiB, and checks that it takes no more memory. Returns its messages.
 #[track_caller]
 fn limited(mut command: Command, mebibytes: u64, status: i32) -> String {
     command.args(["--threads", "2", "--memory", &format!("{mebibytes}M")]);
@@ -32,7 +32,7 @@ fn limited(mut command: Command, mebibytes: u64, status: i32) -> String {
     said
 }
 
-/// A job that is refused under each of these limits asks for one that does, and ends under that.
+/// Checks that a job refused under each of these limits asks for a limit, and succeeds within it.
 #[track_caller]
 fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) {
     let tried = |mebibytes: u64| {
@@ -45,7 +45,7 @@ fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) {
         assert_eq!(status, Some(1), "{limit}: {said}");
         let mut least = asked(&said);
         let (mut status, mut said, mut most) = tried(least);
-        // The first part of the input tells too little of all of it, and threads take it in any order: some more may be asked for.
+        // A refusal estimates from the first part of the input, which varies between runs because of the threads, so it may ask for more again.
         for _ in 0..2 {
             if status == Some(1) {
                 least = asked(&said);
@@ -68,7 +68,7 @@ fn raw(folder: &Folder, name: &str, count: usize, seed: u64) -> PathBuf {
     folder.add(name, numbers.collect::<Vec<u8>>())
 }
 
-/// Records of some words, most of which no other record has beside each other.
+/// Writes records of random words; most pairs of adjacent words occur in one record only.
 fn notes(folder: &Folder, count: usize, words: usize) -> PathBuf {
     let mut numbers = Numbers(3);
     let lines = (0..count).map(|at| record(&format!("n{at}"), &numbers.words(words, 5000)));
@@ -86,7 +86,7 @@ fn a_table_of_terms_took_more_than_the_limit_and_asked_for_more_four_times() {
         command
     };
     let table = || fs::read(folder.path("table")).unwrap();
-    // Features of one record each go to disk, and are no part of the table.
+    // Features that only one record has go to disk and are not part of the table.
     for limit in [44, 60] {
         let memory = format!("{limit}M");
         let mut little = terms(&["--threads", "2", "--memory", &memory]);
@@ -103,7 +103,7 @@ fn a_table_of_terms_took_more_than_the_limit_and_asked_for_more_four_times() {
     let ample = table();
     terms(&["--singles"]).succeed();
     assert!(table() == ample);
-    // The same of tables that are read.
+    // The same holds for tables that are read.
     let decay = || {
         let mut command = lookalike("terms");
         command.arg("decay").arg(folder.path("table"));
@@ -170,7 +170,7 @@ fn links_asked_for_a_limit_that_never_was_enough() {
     command.succeed().says(&["of tables on disk"]);
 }
 
-/// An overlap of notes.
+/// Returns an overlap of notes.
 fn overlap(input: &Path, out: &Path, chunk: &str) -> Command {
     let mut command = lookalike("overlap");
     command.arg(input).args(["--chunk", chunk, "-q", "-o"]);
@@ -223,7 +223,7 @@ fn a_refused_build_left_its_folder_without_a_word() {
         .says(&["index.building", "--resume continues"]);
     build(&["--memory", "100M", "--resume"]).succeed();
     assert!(output.exists() && !left.exists());
-    // Nothing can go on from these.
+    // These builds leave nothing to resume.
     let sketches = raw(&folder, "codes.u64x6", 6_000, 6);
     let build = |flags: &[&str]| {
         let mut command = lookalike("index");
@@ -238,7 +238,7 @@ fn a_refused_build_left_its_folder_without_a_word() {
     assert!(!folder.path("sketches.building").exists());
 }
 
-/// Records of words in pairs that few others have: most are shared by four. Some records are like an earlier one.
+/// Writes records in which most pairs of adjacent words are shared by four. Some records resemble an earlier one.
 fn sharing(folder: &Folder, count: usize) -> PathBuf {
     let mut numbers = Numbers(7);
     let mut texts: Vec<Vec<usize>> = Vec::new();
@@ -260,7 +260,7 @@ fn sharing(folder: &Folder, count: usize) -> PathBuf {
     folder.add("sharing.jsonl", lines.collect::<String>())
 }
 
-/// A job on such records: their groups take some 800 bytes each, and their tables 100.
+/// Returns a job on such records: a record's groups take some 800 bytes and its tables 100.
 fn sharing_job(subcommand: &str, input: &Path, out: &Path) -> Command {
     let mut command = lookalike(subcommand);
     command.arg(input).args(["-q", "--shingle", "words:2"]);
@@ -268,7 +268,7 @@ fn sharing_job(subcommand: &str, input: &Path, out: &Path) -> Command {
     command
 }
 
-/// Two jobs kept, removed and grouped the same.
+/// Checks that two jobs have the same kept and removed records and the same clusters.
 #[track_caller]
 fn assert_same_decisions(folder: &Folder, one: &str, other: &str) {
     for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
@@ -332,7 +332,7 @@ fn a_job_whose_groups_are_on_disk_goes_on_after_a_kill() {
     assert_eq!(found["comparisons"], expected["comparisons"]);
 }
 
-/// The job stores 50 MB there while it reads, and as much again for its groups.
+/// The job stores 50 MB on the disk while it reads, and the same again for its groups.
 #[test]
 fn a_job_whose_groups_fill_the_disk_goes_on_with_more_room() {
     let folder = Folder::new();
@@ -355,7 +355,7 @@ fn a_job_whose_groups_fill_the_disk_goes_on_with_more_room() {
         full.says(&["No space left on device", "--tmp", "--resume continues"]);
         logged.push(fs::metadata(&log).unwrap().len());
     }
-    // Beyond a mark that it was resumed there was nothing left to read.
+    // The resumed job had nothing left to read, so it only added a mark to the log.
     assert!(logged[0].abs_diff(logged[1]) < 1 << 10, "{logged:?}");
     disk.grow(400);
     job("few", "60M").succeed();
@@ -377,7 +377,8 @@ fn pairs_of_groups_that_do_not_fit_in_memory_are_those_of_groups_that_do() {
     assert!(ample.len() > 200_000 && few == ample);
 }
 
-/// A line that all documents have makes a row for each two of them: those of a hundred units and of every thread were in memory at once.
+/// Regression test: a line of all documents makes a row for every pair of them, and the rows of a hundred units for every thread were in memory at
+/// once.
 #[test]
 fn rows_of_a_chunk_that_all_have_took_several_times_the_limit() {
     let folder = Folder::new();
@@ -391,7 +392,7 @@ fn rows_of_a_chunk_that_all_have_took_several_times_the_limit() {
     assert_eq!(pairs.lines().count(), 2_000 * 1_999 / 2);
 }
 
-/// Texts and rows were bounded, sketches were not.
+/// Regression test: texts and rows were limited, but sketches were not.
 #[test]
 fn sketches_that_are_longer_than_their_texts_took_several_times_the_limit() {
     let folder = Folder::new();

@@ -1,11 +1,10 @@
-//! Every method through the binary: verified pairs only, and the options that a scheme needs.
+//! Every method: only verified pairs, and the options that a scheme needs.
 
 use crate::support::{
     Finish, Folder, Numbers, TRUTH, contents, corpus, json_lines, listed, lookalike, pairs_of,
 };
 
-/// Recall of each method at resemblance 0.9 on the licence texts' little sister, the German laws; all of what is
-/// reported must be true.
+/// Checks the recall of each method at resemblance 0.9 on wire stories; all reported pairs must be true.
 #[test]
 fn what_every_method_reports_is_true_and_most_is_found() {
     let Some(documents) = corpus("reuters21578/docs.jsonl.gz") else {
@@ -85,7 +84,7 @@ fn a_table_of_terms_is_part_of_the_scheme() {
     let finished = fingerprints(&["--shingle", "words:1"], &words);
     assert_eq!(finished.status, Some(0), "{}", finished.err);
     finished.says(&["weight=idf", "terms="]);
-    // A table of other features, no table, no such file, a damaged one.
+    // A table of other features, no table, a missing file, and a damaged one.
     let other = fingerprints(&["--shingle", "words:2"], &words);
     assert_eq!(other.status, Some(1));
     other.says(&["counts other features", "shingle (words:1 and words:2)"]);
@@ -193,7 +192,7 @@ fn phrases_come_from_the_collection() {
 fn features_that_many_texts_have_propose_nothing_if_that_is_asked_for() {
     let folder = Folder::new();
     let mut numbers = Numbers(11);
-    // Forty pages of one template, each with a copy that differs in a word: what all have tells nothing.
+    // Forty pages have the same template, and each has a copy that differs in one word. The features of the template distinguish nothing.
     let template = numbers.words(400, 5_000);
     let mut records = Vec::new();
     for number in 0..40 {
@@ -222,7 +221,7 @@ fn features_that_many_texts_have_propose_nothing_if_that_is_asked_for() {
     assert_eq!(removed, 40);
     assert!(compared < 80, "{compared}");
     assert!(stopped > 10, "{stopped}");
-    // What it loses: a family that is larger than the bound has nothing but common features.
+    // This loses a family that is larger than the bound, because all its features are common.
     let copies: Vec<(String, String)> = (0..20)
         .map(|number| (format!("{number}"), format!("{template} end{number}")))
         .collect();

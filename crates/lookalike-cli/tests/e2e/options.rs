@@ -1,11 +1,10 @@
-//! Options do what they say or are refused: fields that no record has, values that no rule can use, options beside which
-//! others would do nothing.
+//! Options take effect or are refused: fields that no record has, values that no rule can use, combinations in which an option would have no effect.
 
 use serde_json::{Value, json};
 
 use crate::support::{Finish, Folder, Numbers, STORY, contents, lookalike, record};
 
-/// Records of one text, each with a field of another value; ids in the order given.
+/// Writes records with the same text, with ids in order, and with the given values in a field.
 fn versions(folder: &Folder, values: &[Value]) -> std::path::PathBuf {
     let line = |(number, value): (usize, &Value)| {
         let object =
@@ -16,7 +15,7 @@ fn versions(folder: &Folder, values: &[Value]) -> std::path::PathBuf {
     folder.add("in.jsonl", lines)
 }
 
-/// The id that survives.
+/// Returns the id that survives.
 fn survivor(values: &[Value], keep: &str) -> String {
     let folder = Folder::new();
     let results = folder.dedup(&versions(&folder, values), &["--keep", keep]);
@@ -43,7 +42,8 @@ fn the_newest_version_survives_however_its_date_is_written() {
     }
 }
 
-/// Doubles hold seconds of today to a quarter of a microsecond: versions of one moment were equal, and the smaller id survived.
+/// Regression test: a double holds today's time in seconds to a quarter of a microsecond, so close versions counted as equal and the smaller id
+/// survived.
 #[test]
 fn times_differ_in_their_last_nanosecond() {
     let written = |last: u64| json!(format!("2024-03-01T10:00:00.{:09}Z", 123_456_700 + last));
@@ -54,7 +54,7 @@ fn times_differ_in_their_last_nanosecond() {
     }
 }
 
-/// Doubles have 53 bits: versions that differ in the last digit were equal, and the smaller id survived.
+/// Regression test: a double has 53 bits, so versions that differ in the last digit counted as equal and the smaller id survived.
 #[test]
 fn large_integers_differ_in_their_last_digit() {
     let digits = |last: u64| json!(9_007_199_254_740_990 + last);
@@ -68,7 +68,7 @@ fn large_integers_differ_in_their_last_digit() {
     ];
     assert_eq!(survivor(&ids.map(|id| json!(id)), "max:v"), "1");
     assert_eq!(survivor(&ids.map(|id| json!(id)), "min:v"), "2");
-    // Equal ones leave the decision to the next rule.
+    // If values are equal, the next rule decides.
     assert_eq!(survivor(&[digits(3), digits(3), digits(2)], "max:v"), "0");
 }
 
@@ -225,7 +225,7 @@ fn a_field_that_some_records_lack_is_told_as_missing() {
     ]);
 }
 
-/// Which options go with which methods; the others are refused.
+/// Options are accepted only with the methods that use them.
 #[test]
 fn options_of_other_methods_are_refused() {
     let folder = Folder::new();
@@ -362,7 +362,7 @@ fn memory_that_does_not_do_is_told_in_units_that_the_option_takes() {
     pairs(least).succeed();
 }
 
-/// A limit of documents that the memory cannot hold was taken, and then three times the memory.
+/// Regression test: a limit on documents that the memory cannot hold was accepted, and the job took three times the memory.
 #[test]
 fn documents_that_are_too_long_for_the_memory_are_refused_before_the_job() {
     let folder = Folder::new();
@@ -375,7 +375,7 @@ fn documents_that_are_too_long_for_the_memory_are_refused_before_the_job() {
     };
     let refused = dedup(&["--memory", "128M", "--max-document", "200M"]).fail(1);
     refused.says(&["--max-document", "--memory to at least"]);
-    // Longer than the limit: nothing to hold.
+    // Documents longer than the default limit are not held in memory.
     dedup(&["--memory", "128M", "--json"]).succeed();
     let (_, after) = refused.err.split_once("--memory to at least ").unwrap();
     let (least, _) = after.split_once(',').unwrap();
@@ -385,7 +385,7 @@ fn documents_that_are_too_long_for_the_memory_are_refused_before_the_job() {
     assert!(peak <= least, "{peak} of {least}");
 }
 
-/// They took such a limit, and then whatever the documents needed.
+/// Regression test: commands accepted such a limit and took whatever memory the documents needed.
 #[test]
 fn every_command_that_reads_documents_refuses_those_that_its_memory_cannot_hold() {
     let folder = Folder::new();
@@ -428,7 +428,7 @@ fn every_command_that_reads_documents_refuses_those_that_its_memory_cannot_hold(
         let is_there = folder.path("out").exists();
         assert!(!is_there || command[0] == "overlap", "{command:?}");
     }
-    // One that holds them does.
+    // With a memory that is large enough they succeed.
     for command in &commands[4..8] {
         let limits = ["--memory", "1G", "--max-document", "200M"];
         let done = run(command, limits).arg("--quiet").succeed();
@@ -437,7 +437,7 @@ fn every_command_that_reads_documents_refuses_those_that_its_memory_cannot_hold(
     }
 }
 
-/// `pairs` has no `--resume`, and a write that fails is no place for one.
+/// Without an output file nothing can be resumed, so the message must not suggest `--resume`.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_behind_standard_output_has_a_remedy_that_exists() {
@@ -473,7 +473,7 @@ fn a_job_with_nothing_to_resume_says_that_it_starts_anew() {
     }
 }
 
-/// A table without a header has a document where the names are.
+/// In a table without a header, a document is where the names should be.
 #[test]
 fn a_document_in_the_place_of_a_name_is_cut_and_quoted() {
     let folder = Folder::new();
@@ -484,7 +484,7 @@ fn a_document_in_the_place_of_a_name_is_cut_and_quoted() {
     assert!(said.len() < 800 && said.contains("\"some words"), "{said}");
 }
 
-/// The guide showed a fingerprint that nothing gives.
+/// Regression test: the guide showed a fingerprint that the page does not have.
 #[test]
 fn the_answer_in_the_guide_is_what_the_product_gives() {
     let guide =
@@ -499,7 +499,7 @@ fn the_answer_in_the_guide_is_what_the_product_gives() {
     assert_eq!(given.lines()[0]["fingerprint"], after[..16]);
 }
 
-/// What the README of the examples promises, of both inputs.
+/// Compares the counts of both examples with those in their README.
 #[test]
 fn the_counts_of_the_examples_are_those_of_their_readme() {
     let readme = std::fs::read_to_string(crate::support::examples().join("README.md")).unwrap();
@@ -530,7 +530,7 @@ fn short_texts_have_shorter_runs_and_longer_ones_keep_theirs() {
         };
         (0..count).map(word).collect::<Vec<_>>().join(" ")
     };
-    // Of 30 words a changed one leaves 21 of 31 runs of five, and 27 of 31 of two; of 49 it leaves 40 of 50 of five.
+    // A changed word in 30 leaves 21 of 31 runs of five words and 27 of 31 of two; in 49 it leaves 40 of 50 of five.
     let input = folder.records(
         "in.jsonl",
         &[
@@ -540,7 +540,7 @@ fn short_texts_have_shorter_runs_and_longer_ones_keep_theirs() {
             ("long-changed", &words(49, 20).replace("word", "other")),
         ],
     );
-    // True for each pair of which one is removed: the short texts, the long ones.
+    // Returns whether one of the short texts and one of the long texts is removed.
     let removed = |flags: &[&str]| {
         let results = folder.dedup(&input, flags);
         let survivors: Vec<&str> = (results.clusters.iter())

@@ -1,5 +1,5 @@
-//! Small random collections, in which everything collides, against the definitions written out: shingles as lists of
-//! words, all pairs compared, survivors by `lookalike::survivors`.
+//! Small random collections with many coincidences, compared with the plain definitions: shingles as lists of words, all pairs compared, survivors by
+//! `lookalike::survivors`.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::promises::documents;
 use crate::results::Results;
 use crate::support::{Finish, Folder, Pairs, lookalike, pairs_of, record};
 
-/// Distinct runs of `width` words; of a shorter text all its words.
+/// Returns the distinct runs of `width` words, or all words of a shorter text.
 fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c == '!')
@@ -29,7 +29,7 @@ fn jaccard(a: &BTreeSet<Vec<&str>>, b: &BTreeSet<Vec<&str>>) -> f64 {
     }
 }
 
-/// All pairs at or above the threshold, by position.
+/// Returns all pairs at or above the threshold, by position.
 fn all_pairs(texts: &[String], width: usize, threshold: f64) -> Vec<(usize, usize, f64)> {
     let sets: Vec<_> = texts.iter().map(|text| shingles(text, width)).collect();
     let mut pairs = Vec::new();
@@ -49,7 +49,7 @@ fn all_pairs(texts: &[String], width: usize, threshold: f64) -> Vec<(usize, usiz
     pairs
 }
 
-/// Ids whose order is not that of the positions.
+/// Returns an id; the order of ids differs from that of the positions.
 fn id(position: usize) -> String {
     format!("id{}", position * 37 % 101)
 }
@@ -62,14 +62,14 @@ fn by_id(pairs: &[(usize, usize, f64)]) -> Pairs {
     pairs.iter().map(named).collect()
 }
 
-/// The wanted order: the longest text first, of equals the smaller id.
+/// Returns the order of preference: the longest text first, then the smaller id.
 fn priority(texts: &[String]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..texts.len()).collect();
     order.sort_by_key(|&at| (usize::MAX - texts[at].len(), id(at)));
     order
 }
 
-/// A text of few words out of fewer: empty ones, short ones, ones without a word, white space of several kinds.
+/// Generates a text of few words from a tiny vocabulary, which may be empty, short, or without words, with several kinds of white space.
 fn text() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec!["aa", "bb", "c"]);
     let gap = prop::sample::select(vec![" ", " ", " ", "  ", " ! "]);
@@ -113,7 +113,7 @@ fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Similarities came through decimal digits, so they are compared with a hair's breadth.
+/// Compares similarities with a tiny tolerance, because they were printed in decimal digits.
 fn close(wanted: &Pairs, found: &Pairs) -> bool {
     let near = |pair: &(String, String)| (wanted[pair] - found[pair]).abs() < 1e-12;
     wanted.keys().eq(found.keys()) && wanted.keys().all(near)
@@ -164,12 +164,11 @@ proptest! {
 proptest! {
     #![proptest_config(cases(24))]
 
-    /// Ids may repeat as often as they like: each record is kept or removed, under a name of its own, and the order
-    /// of the input still does not matter.
+    /// Ids may be repeated without limit: each record is kept or removed under a name of its own, and the order of the input does not matter.
     #[test]
     fn repeated_ids_lose_nothing(rows in prop::collection::vec((0..4_usize, text()), 1..30), turn in 0..30_usize) {
         let folder = Folder::new();
-        // Texts of white space are one class; records of one id and one class have a test of their own below.
+        // Texts of white space are one class. Another test covers records with the same id and class.
         let line = |(name, text): &(usize, String)| {
             record(["x", "y", "x#2", ""][*name], if text.trim().is_empty() { "" } else { text })
         };
@@ -195,7 +194,7 @@ proptest! {
         prop_assert!(bytes[0] == bytes[1], "another order, another result");
     }
 
-    /// The approximate methods propose fewer pairs, never others.
+    /// The approximate methods may find fewer pairs, but no others.
     #[test]
     fn approximate_methods_find_true_pairs(texts in collection(), threshold in threshold()) {
         let folder = Folder::new();

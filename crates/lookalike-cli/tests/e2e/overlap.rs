@@ -1,4 +1,4 @@
-//! `lookalike overlap` through the real binary: published counts, a naive count of real corpora, refusals.
+//! `lookalike overlap`: published counts, brute-force counts of real corpora, refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Finish, Finished, Folder, contents, corpus, json_lines, lookalike, record};
 
-/// Rows by their ids: shared, chunks of a, chunks of b.
+/// Rows by their ids: shared chunks, chunks of a, chunks of b.
 type Rows = BTreeMap<(String, String), [u64; 3]>;
 
 fn overlap(input: &std::path::Path, flags: &[&str]) -> Finished {
@@ -17,7 +17,7 @@ fn overlap(input: &std::path::Path, flags: &[&str]) -> Finished {
         .succeed()
 }
 
-/// The rows, whose form and order are checked on the way.
+/// Reads the rows, and checks their form and order.
 #[track_caller]
 fn rows(finished: &Finished) -> Rows {
     let lines = finished.lines();
@@ -37,7 +37,7 @@ fn rows(finished: &Finished) -> Rows {
             ("containment_b", shared / b),
             ("resemblance", shared / all),
         ] {
-            // Reading a number back may be off by its last bit.
+            // A number that is read back may be off in its last bit.
             assert!((row[name].as_f64().unwrap() - share).abs() < 1e-12, "{row}");
         }
     }
@@ -51,7 +51,7 @@ fn rows(finished: &Finished) -> Rows {
     lines.iter().map(row).collect()
 }
 
-/// The definition, by sets of strings.
+/// Counts by definition, with sets of strings.
 fn naive(
     documents: &[(String, String)],
     chunks: impl Fn(&str) -> BTreeSet<String>,
@@ -64,7 +64,7 @@ fn naive(
             .for_each(|chunk| holders.entry(chunk).or_default().push(number));
     }
     let mut rows = Rows::new();
-    // Chunks that a document shares with each one behind it.
+    // Numbers of chunks that a document shares with each later one.
     let mut shared = vec![0_u64; documents.len()];
     for (a, set) in sets.iter().enumerate() {
         shared.fill(0);
@@ -149,7 +149,7 @@ fn real_corpora_by_the_definition() {
     }
 }
 
-/// Pieces of a text as strings.
+/// A function that cuts a text into pieces.
 type Cut = fn(&str) -> Vec<String>;
 
 fn fields_of(text: &str) -> Vec<String> {
@@ -181,7 +181,7 @@ fn word_characters_of(text: &str) -> Vec<String> {
 }
 
 fn sentences_of(text: &str) -> Vec<String> {
-    // These sentences end with two marks, of which none is inside of one.
+    // These sentences end with one of two marks, which occur nowhere else.
     let sentences = text.split(['!', '\u{3002}', '\n']).map(str::trim);
     sentences
         .filter(|s| !s.is_empty())
@@ -189,7 +189,7 @@ fn sentences_of(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs of parts, from every one on or from where the last run ended.
+/// Returns runs of parts that begin at every part if `sliding`, otherwise where the last run ended.
 fn runs(parts: &[String], length: usize, sliding: bool) -> BTreeSet<String> {
     let starts = match sliding && parts.len() > length {
         true => (0..=parts.len() - length).collect::<Vec<_>>(),
@@ -199,7 +199,7 @@ fn runs(parts: &[String], length: usize, sliding: bool) -> BTreeSet<String> {
     starts.iter().map(run).collect()
 }
 
-/// Documents of two languages that share phrases, in other case, with other marks and white space.
+/// Returns documents in two languages that share phrases, with other case, punctuation and white space.
 fn spread_phrases() -> Vec<(String, String)> {
     const PHRASES: [&str; 8] = [
         "The ferry left the harbour! ",
@@ -227,7 +227,7 @@ fn spread_phrases() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Every unit of a chunk against sets of strings in memory.
+/// Compares every unit of a chunking with sets of strings.
 #[test]
 fn every_unit_of_a_chunk_by_the_definition() {
     let folder = Folder::new();
@@ -272,7 +272,7 @@ fn every_unit_of_a_chunk_by_the_definition() {
     }
 }
 
-/// Resemblances that somebody else computed, of sets of five characters in a row.
+/// Compares with resemblances computed elsewhere, for sets of five consecutive characters.
 #[test]
 fn chinese_laws_resemble_as_brute_force_says() {
     let (Some(laws), Some(pairs)) = (

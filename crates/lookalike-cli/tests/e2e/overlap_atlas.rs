@@ -18,7 +18,7 @@ const FILES: [&str; 8] = [
     "skipped.jsonl",
 ];
 
-/// A page of so many lines, told apart by `seed`; `changed` replaces its first line.
+/// Returns a page of twelve lines that depend on `seed`; `changed` replaces the first line.
 fn page(seed: usize, changed: bool) -> String {
     let mut lines: Vec<String> = (0..12)
         .map(|line| format!("page {seed} line {line}"))
@@ -29,7 +29,7 @@ fn page(seed: usize, changed: bool) -> String {
     lines.join("\n")
 }
 
-/// The folder stayed, with nothing in it but `.lookalike`.
+/// Regression test: the folder remained, with an empty `.lookalike` in it.
 #[test]
 fn a_job_that_fails_before_it_has_read_leaves_no_folder_and_old_results_as_they_were() {
     let folder = Folder::new();
@@ -57,8 +57,8 @@ fn a_job_that_fails_before_it_has_read_leaves_no_folder_and_old_results_as_they_
     assert!(!out.join(".lookalike").exists());
 }
 
-/// A manual on three servers, one of them with a new version of half of its pages; an alias; a page under two URLs; pages
-/// of their own; one without a server.
+/// Writes a manual on three servers, one of which has a new version of half of its pages; an alias; a page under two URLs; pages of single servers; a
+/// page without a server.
 fn crawl(folder: &Folder) -> PathBuf {
     let mut lines = Vec::new();
     let mut add = |id: String, url: Option<String>, text: String| {
@@ -141,7 +141,7 @@ fn the_atlas_of_a_mirrored_manual() {
     let run = atlas(&input, &out, &[]);
     let read = |name: &str| json_lines(&contents(&out.join(name)));
 
-    // 10 pages on 3 servers alike and 5 of c as well; one page of b twice.
+    // 10 pages are on 3 servers, 5 of them also on c; one page is on b twice.
     let copies = read("copies.jsonl");
     assert_eq!(copies.len(), 11);
     assert_eq!(
@@ -160,9 +160,10 @@ fn the_atlas_of_a_mirrored_manual() {
             .map(|class| class["documents"].as_u64().unwrap())
             .collect::<Vec<_>>()
     };
-    // Alone: 5 new versions, 3 + 4 own pages, the one without a server, the empty one. In threes: 5 pages, in fours: 5.
+    // Unique are 5 new versions, 3 + 4 pages of single servers, the one without a server and the empty one. 5 pages are on three servers and 5 on
+    // four.
     assert_eq!(replicas(0), [14, 2, 35, 0, 0, 0]);
-    // By lines the 5 new versions are replicas of 3 others.
+    // By lines, the 5 new versions are replicas of pages on 3 other servers.
     assert_eq!(replicas(3), [9, 2, 40, 0, 0, 0]);
     assert_eq!(levels[0]["visits_saved"], 26);
     assert_eq!(levels[3]["visits_saved"], 31);
@@ -217,7 +218,7 @@ fn the_atlas_of_a_mirrored_manual() {
     );
 }
 
-/// Nobody is skipped for one who is skipped, and near copies say how near.
+/// Checks that no page is skipped for one that is itself skipped, and that near copies have their containment.
 #[track_caller]
 fn skip_list_is_sound(lines: &[Value]) {
     let skipped: Vec<&str> = lines
@@ -382,7 +383,7 @@ fn urls_that_do_not_parse_and_records_that_are_none_are_counted() {
         .says(&["line 3"]);
 }
 
-/// Documents of 40 lines out of 3,000: many pairs, some of which overlap.
+/// Writes documents of 40 lines out of 3,000, so that there are many pairs.
 fn many(folder: &Folder) -> PathBuf {
     let mut numbers = Numbers(11);
     let mut text = |number: usize| {
@@ -403,7 +404,7 @@ fn many(folder: &Folder) -> PathBuf {
     folder.records("many.jsonl", &records)
 }
 
-/// Starts the job of [`many`] and kills it once what was read is on disk, or soon after.
+/// Starts the job of [`many`] and kills it as soon as the data that it read are on disk.
 fn killed_after_reading(folder: &Folder, input: &Path, name: &str) -> PathBuf {
     let out = folder.path(name);
     let read = out.join(".lookalike/read.bin");
@@ -524,15 +525,15 @@ fn a_killed_job_leaves_nothing_half_and_resumes_to_the_same_bytes() {
     }
 }
 
-/// Whether the first frame of a log of rows is whole (header of `row_log`): a kill may leave the beginning of one.
+/// Returns whether the first frame of a log of rows is complete (see the module `row_log`), since a kill may leave only its beginning.
 fn has_a_frame(log: &Path) -> bool {
     let bytes = std::fs::read(log).unwrap_or_default();
     let behind = bytes.first_chunk::<8>().copied();
     behind.is_some_and(|behind| bytes.len() as u64 >= 8 + u64::from_le_bytes(behind))
 }
 
-/// A job over `input` that is killed while it counts and goes on: its summary of the chunking. `tear` cuts the log of rows off,
-/// or damages it. The bytes are those of a job that nobody killed.
+/// Runs a job over `input` that is killed while it counts, then resumed, after `tear` damaged the log of rows. Checks that the results are those of
+/// an uninterrupted job, and returns the job's summary of the chunking.
 fn killed_while_counting(input: &Path, out: &Path, flags: &[&str], tear: Option<Tear>) -> Value {
     let run = |out: &Path, more: &[&str]| {
         let mut command = lookalike("overlap");
@@ -568,16 +569,16 @@ fn killed_while_counting(input: &Path, out: &Path, flags: &[&str], tear: Option<
     told(out)
 }
 
-/// Damage to a log.
+/// Damage to a log of rows.
 enum Tear {
-    /// A bit of its first frame differs.
+    /// A flipped bit in the first frame.
     Damaged,
-    /// The end of its last frame is missing.
+    /// A truncated last frame.
     Short,
 }
 
-/// A job that is killed while it counts goes on where it was: rows that are on disk are not counted again, a torn or
-/// damaged end of theirs is, and the bytes are the same.
+/// A job that is killed while it counts resumes where it was: rows on disk are not counted again unless they are truncated or damaged, and the
+/// results are the same.
 #[test]
 fn counting_goes_on_where_a_killed_job_was() {
     let folder = Folder::new();
@@ -593,7 +594,7 @@ fn counting_goes_on_where_a_killed_job_was() {
     assert_eq!(resumed("damaged", &[], Some(Tear::Damaged)), 0);
 }
 
-/// Lists of shared chunks that do not fit in `--memory 30M` with one thread.
+/// Writes documents whose lists of shared chunks do not fit in `--memory 30M` with one thread.
 fn more_than_fits(folder: &Folder) -> PathBuf {
     let mut numbers = Numbers(5);
     let mut text = || -> String {
@@ -617,7 +618,7 @@ fn coarse_counting_goes_on_where_a_killed_job_was() {
     assert!(told["units_resumed"].as_u64().unwrap() > 0);
 }
 
-/// The figures of the coarse engine's pilot are told, and its estimate is about right.
+/// The figures of the coarse engine's pilot are reported, and its estimate is about right.
 #[test]
 fn the_figures_of_the_coarse_engine_are_told() {
     let folder = Folder::new();

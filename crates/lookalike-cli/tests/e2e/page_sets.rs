@@ -1,5 +1,5 @@
-//! Mirrors that are not perfect: page sets on servers that lack pages or dress them, and aliases told from mirrors
-//! (Shivakumar and Garcia-Molina 1998, section 3, table 2).
+//! Imperfect mirrors: page sets on servers that lack pages or add to them, and aliases distinguished from mirrors (Shivakumar and Garcia-Molina 1998,
+//! section 3, table 2).
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike};
 
-/// Servers and pages of the four manuals.
+/// Numbers of servers and of pages of the four manuals.
 const MANUALS: [(usize, usize); 4] = [(100, 24), (75, 30), (55, 20), (50, 26)];
-/// Servers there are.
+/// Number of servers.
 const SERVERS: usize = 140;
 
 fn overlap(input: &Path, out: &Path, flags: &[&str]) -> Value {
@@ -24,7 +24,7 @@ fn read(out: &Path, name: &str) -> Vec<Value> {
     json_lines(&contents(&out.join(name)))
 }
 
-/// Lines of a page: those of all pages of its manual, and its own.
+/// Returns the lines of a page: those of all pages of its manual, its own, and the head and foot of a server that adds them.
 fn page(manual: usize, number: usize, dress: Option<usize>) -> String {
     let part = |name: &str, server: usize| {
         (0..3)
@@ -44,14 +44,14 @@ fn page(manual: usize, number: usize, dress: Option<usize>) -> String {
     format!("{head}{all}{own}{foot}")
 }
 
-/// Records of one URL and text each.
+/// Writes records with a URL and a text each.
 fn records(folder: &Folder, name: &str, pages: &[(String, String)]) -> PathBuf {
     let line = |(url, text): &(String, String)| format!("{}\n", json!({"url": url, "text": text}));
     folder.add(name, pages.iter().map(line).collect::<String>())
 }
 
-/// Four manuals on servers drawn at random, with a share of the pages missing anywhere, and three of ten servers that add a
-/// head and foot of their own. Every server has pages of its own beside.
+/// Writes four manuals on random servers, with a share of the pages missing at random; three of ten servers add a head and foot of their own. Every
+/// server has other pages as well.
 fn planted(folder: &Folder, thousandths: usize) -> (PathBuf, Vec<Vec<String>>) {
     let mut numbers = Numbers(29);
     let name = |server: usize| format!("s{server}.example");
@@ -102,7 +102,7 @@ fn names(set: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The sets of manuals: their servers are those planted, within a twentieth, and so are their pages.
+/// Checks that the sets found are those planted: the numbers of servers and pages may be off by a twentieth.
 #[track_caller]
 fn are_the_planted(sets: &[Value], planted: &[Vec<String>]) {
     assert_eq!(sets.len(), planted.len(), "{sets:#?}");
@@ -186,7 +186,7 @@ fn four_manuals_are_four_sets_however_many_pages_are_missing() {
     }
 }
 
-/// Shares of 1 ask for equal lists of servers, as mirrors without a fault have them.
+/// With shares of 1, sets need equal lists of servers, as perfect mirrors have.
 #[test]
 fn shares_of_sets_are_options() {
     let folder = Folder::new();
@@ -230,7 +230,7 @@ fn sets_do_not_depend_on_threads_memory_or_order() {
     }
 }
 
-/// Pages of a server: URL, text, address.
+/// Returns records of a server's pages: URL, text, address.
 fn site(server: &str, base: &str, pages: std::ops::Range<usize>, ip: Option<&str>) -> String {
     pages
         .map(|number| {
@@ -249,11 +249,11 @@ fn servers_are_aliases_by_pages_paths_and_addresses() {
         [
             site("a.example", "", 0..20, one),
             site("www.a.example", "", 0..19, one),
-            // The same paths at another address, at an unknown one, and other paths at the same address.
+            // The same paths at another address and at an unknown one, and other paths at the same address.
             site("mirror.example", "", 0..20, two),
             site("unknown.example", "", 0..20, None),
             site("elsewhere.example", "manuals/", 0..20, one),
-            // Four pages in common are chance; five are not.
+            // Four common pages may be chance, but not five.
             site("four.example", "", 30..34, one),
             site("quattro.example", "", 30..34, one),
             site("five.example", "", 40..45, one),
@@ -277,7 +277,7 @@ fn servers_are_aliases_by_pages_paths_and_addresses() {
 
     overlap(&input, &out, &["--overwrite", "--alias-pages", "4"]);
     assert_eq!(read(&out, "aliases.jsonl").len(), 3);
-    // By a field that says the same of all servers.
+    // The address comes from another field, in which all servers have the same value.
     overlap(&input, &out, &["--overwrite", "--address", "peer.address"]);
     let aliases = read(&out, "aliases.jsonl");
     assert_eq!(
@@ -289,7 +289,7 @@ fn servers_are_aliases_by_pages_paths_and_addresses() {
     );
 }
 
-/// A misnamed field made aliases of servers with different addresses, and nobody was told.
+/// Regression test: a misnamed field silently made aliases of servers with different addresses.
 #[test]
 fn a_field_of_addresses_that_no_record_has_is_refused() {
     let folder = Folder::new();
@@ -308,7 +308,7 @@ fn a_field_of_addresses_that_no_record_has_is_refused() {
     assert!(!out.join("aliases.jsonl").exists());
 }
 
-/// More than 300 servers with equal pages were no aliases, and nobody was told.
+/// Regression test: more than 300 servers with equal pages were silently not recognised as aliases.
 #[test]
 fn any_number_of_servers_is_one_class() {
     let folder = Folder::new();
@@ -332,7 +332,7 @@ fn any_number_of_servers_is_one_class() {
     );
 }
 
-/// The addresses of a WARC archive are read from its heads.
+/// The addresses in a WARC archive are read from its record headers.
 #[test]
 fn addresses_of_archives_tell_mirrors_from_aliases() {
     let folder = Folder::new();
@@ -365,12 +365,12 @@ fn addresses_of_archives_tell_mirrors_from_aliases() {
     assert_eq!(read(&out, "mirrors.jsonl")[0]["servers"], 3);
 }
 
-/// Pages of one server at different paths are different pages, though they are near copies of one another and a mirror has
-/// them all: each stands for one.
+/// Pages of one server at different paths are different pages, even if they are near copies of one another and a mirror has them all. Each counts as
+/// one page.
 #[test]
 fn different_pages_of_a_manual_are_not_one() {
     let folder = Folder::new();
-    // Ten pages, of which each differs from the others in two of 26 lines.
+    // Each of ten pages differs from the others in two of 26 lines.
     let text = |number: usize| {
         (0..26)
             .map(|line| match line {

@@ -1,4 +1,4 @@
-//! A search for pairs that is killed at any moment leaves no half list, and `--resume` ends with the bytes of one that nobody disturbed.
+//! A search for pairs that is killed at any moment leaves no incomplete list, and `--resume` ends with the same bytes as an uninterrupted search.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Finish, Folder, Numbers, interrupt, lookalike, record};
 
-/// Records in families; every sixtieth is a copy of the first, so that one class has very many pairs.
+/// Returns records in families. Every sixtieth is a copy of the first, so that one class has very many pairs.
 fn collection(records: usize) -> String {
     let mut numbers = Numbers(11);
     let mut texts: Vec<String> = Vec::new();
@@ -32,7 +32,7 @@ fn collection(records: usize) -> String {
     lines
 }
 
-/// A search for pairs into a file.
+/// A search for pairs into a file that is killed and resumed.
 struct KilledSearch {
     folder: Folder,
     input: PathBuf,
@@ -74,13 +74,13 @@ impl KilledSearch {
 
     fn resume(&self, output: &Path) -> Command {
         let mut again = self.command(output);
-        // On another machine.
+        // Resume with another memory limit, as on another machine.
         again.args(["--resume", "--memory", "200M"]);
         again
     }
 
-    /// Kills it at `kills` moments: at any time, once some is read, and once some is compared; resumes each. Returns how often a log of
-    /// what was compared was left.
+    /// Kills the search `kills` times: at any time, after some input was read, and after some pairs were compared. Resumes it each time. Returns how
+    /// many times a log of compared pairs was left.
     fn kill_and_resume(&self, kills: usize) -> usize {
         let (mut hit, mut read, mut compared, mut attempts) = (0, 0, 0, 0);
         while hit < kills {
@@ -114,7 +114,7 @@ impl KilledSearch {
         compared
     }
 
-    /// Everything found, and not written: the output is a full disk.
+    /// Stops the search after all pairs were found, by making the output a link to a full disk.
     fn stopped_at_its_last_step(&self) -> PathBuf {
         let output = self.folder.path("out.jsonl");
         std::os::unix::fs::symlink("/dev/full", &output).unwrap();
@@ -125,7 +125,7 @@ impl KilledSearch {
     }
 }
 
-/// Kills a search; true if it was still running.
+/// Kills a search. Returns whether it was still running.
 fn kill(mut child: Child) -> bool {
     let running = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
@@ -133,12 +133,12 @@ fn kill(mut child: Child) -> bool {
     running
 }
 
-/// True if a log of what was compared has more than its head.
+/// Returns whether a log of compared pairs has more than its header.
 fn has_entries(log: &Path) -> bool {
     fs::metadata(log).is_ok_and(|log| log.len() > 16)
 }
 
-/// Until something is the case, or the search has ended.
+/// Waits until a condition holds or the search has ended.
 fn wait_for(child: &mut Child, is_so: impl Fn() -> bool) {
     while !is_so() && child.try_wait().unwrap().is_none() {
         sleep(Duration::from_millis(1));
@@ -163,7 +163,7 @@ fn a_search_by_fingerprints_that_was_killed_goes_on() {
     KilledSearch::new(6_000, &flags).kill_and_resume(4);
 }
 
-/// `dedup` looks for all pairs once it has decided.
+/// `dedup` searches for all pairs after it has decided.
 #[test]
 fn a_job_that_lists_all_pairs_goes_on_with_those_it_found() {
     let folder = Folder::new();
@@ -221,7 +221,7 @@ fn another_search_does_not_go_on_with_it() {
     more.arg(search.folder.add("more.jsonl", record("x", "a text")));
     more.fail(1)
         .says(&["read other files", "run without --resume"]);
-    // Of the same length and time.
+    // The changed file has the same length and time.
     let (bytes, time) = (
         fs::read(&search.input).unwrap(),
         fs::metadata(&search.input).unwrap().modified().unwrap(),
@@ -271,7 +271,7 @@ fn resume_needs_an_output_and_says_when_there_is_nothing_to_go_on_from() {
     let mut command = search();
     command.arg("--resume").arg("-o").arg(&output);
     command.succeed().says(&["there is nothing to resume"]);
-    // Something of somebody else.
+    // Add a file that does not belong to a search.
     let foreign = folder.add("out.jsonl.pairing/thesis.tex", "years");
     let mut command = search();
     command.arg("-o").arg(&output);

@@ -1,4 +1,4 @@
-//! Similar paragraphs (Yu, Hu and Zhang: similarity on full text and paragraphs), through the commands.
+//! Similar paragraphs (Yu, Hu and Zhang: similarity on full text and paragraphs), found by the commands.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn pairs_of_paragraphs_name_documents_and_positions() {
     let pair = |at: u32, to: u32, similarity: f64| json!({"a": "a", "a_position": at, "b": "b", "b_position": to, "similarity": similarity});
     let lines = found.lines();
     assert_eq!(lines[0], pair(0, 2, 1.0));
-    // Two of 22 runs of two words differ; the paragraph of `a` that is there twice counts once.
+    // Two of 22 runs of two words differ. A paragraph that occurs twice in `a` counts once.
     assert_eq!(lines[1], pair(2, 0, 20.0 / 24.0));
     assert_eq!(lines[2], pair(2, 1, 1.0));
     assert_eq!(lines.len(), 3);
@@ -43,7 +43,7 @@ fn pairs_of_paragraphs_name_documents_and_positions() {
         (&json!(3), &json!(6))
     );
     let blank = pairs(&["--paragraphs", "blank"]).succeed();
-    // All of b is one paragraph: 27 runs of two words, of which the bridge has 22.
+    // All of b is one paragraph of 27 runs of two words, 22 of which the bridge has.
     assert_eq!(blank.lines(), [pair(2, 0, 22.0 / 27.0)]);
     let told = pairs(&[]).succeed();
     assert!(
@@ -51,7 +51,7 @@ fn pairs_of_paragraphs_name_documents_and_positions() {
         "{}",
         told.err
     );
-    // In a file, with the summary where the pairs were; as a table, whose columns are there without pairs, too.
+    // Write to a file, with the summary on standard output; then to a table, which has its columns even without pairs.
     let packed = folder.path("pairs.jsonl.gz");
     let summary = pairs(&["--json", "-o", packed.to_str().unwrap()])
         .succeed()
@@ -82,7 +82,7 @@ fn pairs_of_paragraphs_name_documents_and_positions() {
         .fail(2);
 }
 
-/// A law and the revisions of it that were filed: as documents of one paragraph they had none in common.
+/// Filed revisions of a law share paragraphs; if each document were one paragraph, not all of them would.
 #[test]
 fn revisions_of_chinese_laws_share_paragraphs() {
     let (Some(docs), Some(versions)) = (

@@ -1,4 +1,4 @@
-//! PDF through the binary.
+//! PDF files, read by the command.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ fn damage_is_told_without_a_panic_and_strict_stops_at_it() {
         .says(&["a.pdf", "not a PDF, or damaged"]);
 }
 
-/// Forms that each draw the next one ten times: nothing to see, and no end.
+/// Returns forms that each draw the next one ten times, with nothing visible and hardly an end.
 fn nested_forms(depth: usize) -> Vec<u8> {
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -143,7 +143,7 @@ fn nested_forms(depth: usize) -> Vec<u8> {
     assembled(&objects)
 }
 
-/// A file of these objects, numbered from 1; the first is the catalog.
+/// Returns a file of these objects, numbered from 1; the first is the catalog.
 fn assembled(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
@@ -165,7 +165,7 @@ fn assembled(objects: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// Pages that all have these contents; object 3 is a stream of 16 MiB of spaces.
+/// Returns pages that all have the same contents; object 3 is a stream of 16 MiB of spaces.
 fn pages_of(number: usize, contents: &str) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::copy(&mut std::io::repeat(b' ').take(16 << 20), &mut encoder).unwrap();
@@ -193,7 +193,7 @@ fn pages_of(number: usize, contents: &str) -> Vec<u8> {
     assembled(&objects)
 }
 
-/// A review found it: each page held its contents to the end, 1.5 GB for 98 KB.
+/// Regression test: each page kept its contents in memory to the end, 1.5 GB for 98 KB.
 #[test]
 fn pages_that_share_a_stream_hold_it_once() {
     let folder = Folder::new();

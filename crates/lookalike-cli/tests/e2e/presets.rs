@@ -1,4 +1,4 @@
-//! Presets: the same as the options that they stand for, and apart from fingerprints of another kind.
+//! Presets: they are equivalent to the options that they stand for, and are not mixed with fingerprints of another kind.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -123,7 +123,7 @@ fn a_preset_is_refused_where_it_does_not_fit() {
         .says(&["one-topic"]);
 }
 
-/// Fingerprints of the width of the preset over other runs of words were joined within its distance, and nothing was said.
+/// Regression test: fingerprints with the width of the preset but of other runs of words were silently joined within its distance.
 #[test]
 fn a_preset_took_features_of_another_kind() {
     let folder = Folder::new();
@@ -158,12 +158,12 @@ fn a_preset_took_features_of_another_kind() {
     ] {
         misfit.fail(1).says(&[&says[..], &[features]].concat());
     }
-    // Other options than those of the preset are nobody's error, as far as the id of the scheme tells them.
+    // Options that differ from those of the preset cause a message only if the id of the scheme does not identify them.
     for (name, flags, is_known) in [
         ("visible.lkfp", &["--html", "visible"][..], true),
         ("tf.lkfp", &["--weight", "tf"], true),
         ("stems.lkfp", &["--stem", "en", "--case", "keep"], false),
-        // A format without a scheme says nothing.
+        // A format without a scheme causes no message.
         ("lines.jsonl", &[], true),
     ] {
         let file = make(name, &[&PRESET[..], flags].concat());
@@ -174,8 +174,8 @@ fn a_preset_took_features_of_another_kind() {
     }
 }
 
-/// The figures of the guide on a corpus that did not choose the preset: of the pairs within its distance none joins two pages of a manual, and
-/// more are found than by the defaults.
+/// Checks the figures of the guide on a corpus that was not used to choose the preset: within its distance no pair joins two pages of a manual, and
+/// more pairs are found than with the defaults.
 #[test]
 fn pages_of_one_topic_stay_apart() {
     let Some(pages) = corpus("manual-versions-html/docs.jsonl.gz") else {
@@ -183,7 +183,7 @@ fn pages_of_one_topic_stay_apart() {
     };
     let folder = Folder::new();
     let rows = json_lines(&contents(&pages));
-    // Each text once.
+    // Use each text once.
     let mut first: BTreeMap<&str, &Value> = BTreeMap::new();
     for row in &rows {
         first.entry(row["text"].as_str().unwrap()).or_insert(row);

@@ -1,11 +1,11 @@
-//! What a person sees on a terminal while a command works: through a real pseudo-terminal.
+//! Progress on a terminal while a command works, tested with a pseudo-terminal.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::{Finish, Folder, Numbers};
 
-/// Every line that a command draws on a terminal of so many columns.
+/// Returns every line that a command draws on a terminal of `columns` columns.
 #[track_caller]
 fn drawn(columns: u16, subcommand: &[&str], rest: &[&Path]) -> Vec<String> {
     let mut python = Command::new("python3");
@@ -17,7 +17,7 @@ fn drawn(columns: u16, subcommand: &[&str], rest: &[&Path]) -> Vec<String> {
     done.text().lines().map(str::to_owned).collect()
 }
 
-/// Lines of a stage: its name, then a bar or a spinner.
+/// Returns the lines of a stage: its name, followed by a bar or a spinner.
 fn of_stage<'l>(lines: &'l [String], stage: &str) -> Vec<&'l str> {
     let all = lines.iter().map(String::as_str);
     all.filter(|line| {

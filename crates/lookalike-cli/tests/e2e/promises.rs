@@ -1,4 +1,4 @@
-//! kept + removed = input, one survivor a cluster, every removal verified: on everything real that is at hand.
+//! kept + removed = input, one survivor per cluster, every removal verified: checked on all real corpora that are available.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::results::Document;
 use crate::support::{Folder, contents, corpus, examples};
 
-/// Records of a JSONL file by id.
+/// Returns the records of a JSONL file by id.
 pub(crate) fn documents(bytes: &[u8]) -> BTreeMap<String, Document> {
     let document = |line: &[u8]| {
         let row: Value = serde_json::from_slice(line).unwrap();
@@ -30,7 +30,7 @@ pub(crate) fn documents(bytes: &[u8]) -> BTreeMap<String, Document> {
         .collect()
 }
 
-/// Runs `dedup` on a real corpus and holds the results against the promises.
+/// Runs `dedup` on a real corpus and checks its promises.
 #[track_caller]
 fn promises_hold(name: &str, flags: &[&str]) {
     let Some(path) = corpus(name) else { return };
@@ -111,11 +111,11 @@ fn on_the_articles_that_come_with_the_repository() {
     );
 }
 
-/// Folders of pages: every file is copied as it lies, to `kept/` or to `removed/`.
+/// Folders of pages: every file is copied unchanged to `kept/` or to `removed/`.
 #[test]
 fn on_the_pages_that_come_with_the_repository() {
     let (folder, pages) = (Folder::new(), examples().join("pages"));
-    // All visible text is what the test itself reads off a page.
+    // Compare all visible text, which the test extracts itself.
     let results = folder.dedup(&pages, &["--html", "visible"]);
     let input = read_pages(&pages);
     let mut seen = 0;
@@ -161,7 +161,7 @@ fn on_the_pages_that_come_with_the_repository() {
     );
 }
 
-/// Ids and texts of the files below a folder.
+/// Returns ids and texts of the files below a folder.
 fn read_pages(folder: &Path) -> Vec<(String, String)> {
     let options = InputOptions::default().html(HtmlMode::Visible.into());
     let spool = Folder::new();
@@ -176,7 +176,7 @@ fn read_pages(folder: &Path) -> Vec<(String, String)> {
     read
 }
 
-/// Number of files below a folder.
+/// Returns the number of files below a folder.
 fn files(folder: &Path) -> usize {
     let entries = fs::read_dir(folder)
         .unwrap()

@@ -1,4 +1,4 @@
-//! A small radius over runs of words is warned of, once, on standard error alone.
+//! A small radius for fingerprints of runs of words causes one warning, on standard error only.
 
 use std::process::Command;
 
@@ -6,14 +6,14 @@ use crate::client::client;
 use crate::serve::Service;
 use crate::support::{Finish, Folder, STORY, lookalike};
 
-/// Number of times that a command warns of its radius.
+/// Returns how many times a command warns about its radius.
 #[track_caller]
 fn warnings(command: &mut Command) -> usize {
     let done = command.succeed();
     assert!(!done.text().contains("warning"), "{}", done.text());
     let count = done.err.matches("warning:").count();
     if count > 0 {
-        // 2 * 0.9010 / 1.9010, its angle, and the chance that at most three of 64 bits differ.
+        // The resemblance is 2 * 0.9010 / 1.9010; from its angle follows the probability that at most three of 64 bits differ.
         done.says(&["about 9% of 100-word pages", "single words 67%"]);
     }
     count

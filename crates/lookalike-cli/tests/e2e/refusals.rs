@@ -1,8 +1,8 @@
-//! Wrong usage and wrong input: the exit status, and a message that names what is wrong and what would be right.
+//! Wrong usage and invalid input: the exit status, and a message that names the error and the remedy.
 
 use crate::support::{Finish, Folder, STORY, lookalike};
 
-/// A folder with one file of two records.
+/// Returns a folder with a file of two records.
 pub(crate) fn two() -> (Folder, std::path::PathBuf) {
     let folder = Folder::new();
     let input = folder.records("two.jsonl", &[("a", STORY), ("b", STORY)]);
@@ -37,7 +37,7 @@ fn an_output_that_is_also_an_input_destroyed_it() {
         "dedup two.jsonl -o out --boilerplate collection --boilerplate-lines two.jsonl",
         "join codes.jsonl -o codes.jsonl",
         "index info codes.lkix --html codes.lkix",
-        // What else is read.
+        // Other files that a command reads.
         "index build codes.jsonl -o codes.jsonl --overwrite",
         "fingerprint two.jsonl --hash siphash --hash-key key -o key",
         "terms two.jsonl --hash siphash --hash-key key -o key",
@@ -63,7 +63,7 @@ fn an_output_that_is_also_an_input_destroyed_it() {
         let after = files.map(|name| std::fs::read(folder.path(name)).unwrap());
         assert!(before == after, "{case}");
     }
-    // An index may take the place of one that it was made of.
+    // An index may replace one that it was built from.
     all(&[
         "index",
         "build",
@@ -264,7 +264,7 @@ fn a_wrong_field_name_lists_the_fields_there_are() {
     assert_eq!(results.kept.len(), 2);
 }
 
-/// The first try named a wrong field; the second is right and needs no flag that throws results away.
+/// The first attempt names a wrong field. The second is right and must not need a flag that would delete results.
 #[test]
 fn a_job_that_failed_before_it_had_results_is_not_in_the_way() {
     let folder = Folder::new();
@@ -276,7 +276,7 @@ fn a_job_that_failed_before_it_had_results_is_not_in_the_way() {
     };
     std::fs::create_dir(folder.path("out")).unwrap();
     dedup().fail(1).says(&["--text FIELD"]);
-    // The folder was there before, so it stays; nothing of the job is left in it.
+    // The folder existed before, so it is kept; nothing of the job is left in it.
     assert_eq!(std::fs::read_dir(folder.path("out")).unwrap().count(), 0);
     dedup().args(["--text", "body"]).succeed();
 }
@@ -364,7 +364,7 @@ fn an_output_that_is_a_directory_was_refused_after_all_the_work() {
         let refused = command.arg(input).arg("-o").arg(&output).fail(2);
         refused.says(&["out.jsonl: is a directory: choose another name"]);
     }
-    // Nothing was begun.
+    // No command has created a file.
     let entries = std::fs::read_dir(folder.path("")).unwrap();
     assert_eq!(entries.count(), 3);
 }

@@ -1,4 +1,4 @@
-//! Records that a collection cannot take: each costs only itself.
+//! Records that a collection refuses: each is lost alone.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use crate::serve::{Service, client};
 use crate::support::{Finish as _, Folder, examples, lookalike, path, record};
 
-/// Ids of a collection, in order.
+/// Returns the ids of a collection, in order.
 fn stored(service: &Service, name: &str) -> Vec<Value> {
     let exported = client(service, &["export", name]).succeed().lines();
     exported.iter().map(|line| line["id"].clone()).collect()
 }
 
-/// Records of which all but `a`, `b` and `c` cannot be taken.
+/// Writes records of which only `a`, `b` and `c` are accepted.
 fn records(folder: &Folder) -> std::path::PathBuf {
     let lines = [
         record("a", "one two"),
         record("", "nothing"),
         record("b", "three four"),
         record(&format!("http://a.example/{}", "x".repeat(3000)), "five"),
-        // More than a request may have, by itself.
+        // This record alone is larger than a request may be.
         record("large", &"a text ".repeat(10 << 17)),
         record("c", "six seven"),
     ];
@@ -51,7 +51,7 @@ fn one_record_without_an_id_ended_the_whole_command() {
             .says(&["in.jsonl, record 2"]);
         assert_eq!(stored(&service, &strict), ["a"]);
     }
-    // Checks keep nothing, and need no ids.
+    // Checks store nothing, so they need no ids.
     let checked = client(&service, &["check", "inserted", path(&input)]).lose();
     checked.says(&["1 record", "in.jsonl, record 5: the body is larger than"]);
     assert_eq!(checked.lines().len(), 5);
@@ -97,7 +97,7 @@ fn one_line_of_an_export_that_was_refused_ended_its_load() {
     client(&service, &strict)
         .fail(1)
         .says(&["export.jsonl, line 2"]);
-    // A collection that takes none of them is to blame itself.
+    // If a collection refuses all records, the message blames the collection.
     client(&service, &["create", "sites", "--within", "language"]).succeed();
     let sound = folder.add("sound.jsonl", [&lines[0], "\n", &lines[2]].concat());
     client(&service, &["load", "sites", path(&sound)])
@@ -105,7 +105,7 @@ fn one_line_of_an_export_that_was_refused_ended_its_load() {
         .says(&["refused all", "sound.jsonl, line 1", "compares categories"]);
 }
 
-/// They could not be read or deleted by the service, nor loaded elsewhere.
+/// Regression test: the service could neither return nor delete such documents, and they could not be loaded elsewhere.
 #[test]
 fn a_store_was_loaded_with_ids_that_no_service_takes() {
     let folder = Folder::new();
@@ -158,7 +158,7 @@ fn a_store_was_loaded_with_ids_that_no_service_takes() {
     }
 }
 
-/// The crawler of the guide.
+/// Returns the crawler of the guide.
 fn crawler() -> String {
     let guide = examples().join("../docs/how-to/operations.md");
     let guide = std::fs::read_to_string(guide).unwrap();

@@ -1,4 +1,4 @@
-//! Folders of results that lie in the input, or that a job writes to again.
+//! Folders of results that are within the input, or that a job writes to again.
 
 use std::fs;
 use std::path::Path;
@@ -9,21 +9,21 @@ use serde_json::Value;
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, STORY, json_lines, lookalike};
 
-/// A command in a folder whose input is the folder itself.
+/// Returns a command whose input is the folder that it runs in.
 fn here(folder: &Path, subcommand: &str, out: &str) -> Command {
     let mut command = lookalike(subcommand);
     command.current_dir(folder).args([".", "-o", out]);
     command
 }
 
-/// Three documents, two of them equal.
+/// Adds three documents, two of them equal.
 fn documents(folder: &Folder) {
     folder.add("a.txt", STORY);
     folder.add("b.txt", STORY);
     folder.add("sub/c.txt", "quite another story of a mill by the river");
 }
 
-/// Ids and files of the kept documents.
+/// Returns ids and files of the kept documents.
 fn kept(out: &Path) -> Vec<Value> {
     json_lines(&fs::read(out.join("kept.jsonl")).unwrap())
 }
@@ -83,7 +83,7 @@ fn overwrite_replaced_folders_of_the_user_that_have_the_names_of_results() {
         .collect();
     results.retain(|name| *name != "skipped.jsonl");
     assert_eq!(results, expected);
-    // Of files this job makes `kept/`, which the one before did not.
+    // With files as input the job writes `kept/`, which the job before did not write.
     folder.add("files/a.txt", STORY);
     folder.add("out/kept/mine.txt", "not of any job");
     let mut files = job(&folder.path("files"));
@@ -92,7 +92,7 @@ fn overwrite_replaced_folders_of_the_user_that_have_the_names_of_results() {
     assert!(out.join("kept/mine.txt").exists() && out.join("kept.jsonl").exists());
     fs::remove_dir_all(out.join("kept")).unwrap();
     files.succeed();
-    // The results of another command would stay beside those of this one.
+    // Results of another command would be mixed with those of this one.
     let mut atlas = lookalike("overlap");
     atlas.arg(&lines).arg("-o").arg(&out).arg("--overwrite");
     atlas.fail(1).says(&["is a result of another command"]);
@@ -137,7 +137,7 @@ fn results_of_another_job_are_left_out_and_told() {
     let ids: Vec<Value> = kept(&out2).iter().map(|row| row["id"].clone()).collect();
     assert_eq!(ids, ["./a.txt", "./sub/c.txt"]);
     assert_eq!(skipped(&out2, "results-folder"), ["./sub/out"]);
-    // Other commands and globs do the same.
+    // The same holds for other commands and for patterns.
     let mut extract = lookalike("extract");
     extract.current_dir(folder.path(""));
     let texts = extract.args([".", "--quiet"]).succeed();
@@ -192,7 +192,7 @@ fn clusters_and_removed_records_of_a_results_folder_were_read_as_documents() {
         .says(&["is a collection"]);
 }
 
-/// Somebody else's `run.json` marks nothing.
+/// A `run.json` of another program does not mark a folder of results.
 #[test]
 fn a_folder_with_a_foreign_summary_is_read() {
     let folder = Folder::new();
@@ -268,13 +268,13 @@ fn a_job_that_fails_leaves_the_old_results_whole() {
     job(&wide, &["--output-format", "parquet"]);
     assert_eq!(Results::stable(&out), first);
     assert_eq!(fs::read(out.join("run.json")).unwrap(), run);
-    // What was decided could be gone on with; whoever starts anew gets rid of it.
+    // The decisions could be resumed, so a new job removes them.
     folder.dedup(&old, &["--output-format", "jsonl"]);
     assert!(!out.join(".lookalike").exists());
     assert_eq!(Results::stable(&out), first);
 }
 
-/// However they are reached.
+/// Such results are protected whether a pattern or a link leads to them.
 #[test]
 fn results_that_a_wildcard_or_a_link_leads_to_were_replaced_and_lost() {
     let folder = Folder::new();
@@ -296,7 +296,7 @@ fn results_that_a_wildcard_or_a_link_leads_to_were_replaced_and_lost() {
     assert_eq!(Results::read(&out).kept_ids(), ["a"]);
 }
 
-/// Repeated, it would find all that it kept in the collection.
+/// A repeated job would find all its kept documents in the collection, so the message must not suggest `--overwrite`.
 #[test]
 fn a_finished_job_that_filled_a_collection_was_to_be_repeated() {
     let folder = Folder::new();
@@ -345,10 +345,10 @@ fn a_job_repeated_over_its_results_replaced_what_it_had_kept_by_nothing() {
         .fail(1)
         .says(&["added 1 document", "would find them there", "-o"]);
     assert_eq!(kept(&out).len(), 1);
-    // A directory that gets the results of each day.
+    // The same directory can get the results of each day.
     repeated(&tuesday).succeed();
     assert_eq!(kept(&out)[0]["id"], "c");
-    // A collection that begins anew.
+    // The collection can be started again.
     fs::remove_dir_all(&seen).unwrap();
     job(&tuesday).arg("--overwrite").succeed();
     assert_eq!(kept(&out).len(), 1);

@@ -1,4 +1,4 @@
-//! What `dedup` left in its folder, and the laws it must obey whatever the input was.
+//! The results of `dedup`, and the laws that hold for them whatever the input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Pairs, contents, json_lines, pairs_of};
 
-/// The files whose bytes depend on the input and the settings only.
+/// The files whose bytes depend only on the input and the settings.
 pub(crate) const STABLE: [&str; 5] = [
     "kept.jsonl",
     "removed.jsonl",
@@ -18,7 +18,7 @@ pub(crate) const STABLE: [&str; 5] = [
     "skipped.jsonl",
 ];
 
-/// The folder of a finished job.
+/// The results of a finished job.
 pub(crate) struct Results {
     pub(crate) folder: PathBuf,
     pub(crate) kept: Vec<Vec<u8>>,
@@ -44,10 +44,10 @@ pub(crate) struct Member {
     pub(crate) exact: bool,
 }
 
-/// An input document as the test knows it.
+/// An input document with the properties that tests need.
 pub(crate) struct Document {
     pub(crate) text: String,
-    /// The line in `kept.jsonl` or `removed.jsonl`.
+    /// The line expected in `kept.jsonl` or `removed.jsonl`.
     pub(crate) line: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl Results {
         }
     }
 
-    /// The bytes of the files that must not depend on how the job ran.
+    /// Returns the bytes of the files that must not depend on how the job ran.
     pub(crate) fn stable(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
         STABLE
             .iter()
@@ -80,7 +80,7 @@ impl Results {
             .unwrap_or_else(|| panic!("no {group}.{name}"))
     }
 
-    /// Removed ids with survivor, similarity and whether they are exact copies.
+    /// Returns the removed ids, each with its survivor, its similarity and whether it is an exact copy.
     pub(crate) fn removals(&self) -> BTreeMap<&str, (&str, f64, bool)> {
         let members = self.clusters.iter().flat_map(|cluster| {
             cluster
@@ -91,17 +91,17 @@ impl Results {
         members.collect()
     }
 
-    /// Ids of the kept records of JSONL input.
+    /// Returns the ids of the kept records of JSONL input.
     pub(crate) fn kept_ids(&self) -> Vec<String> {
         ids(&self.kept)
     }
 
-    /// Ids of the removed records of JSONL input.
+    /// Returns the ids of the removed records of JSONL input.
     pub(crate) fn removed_ids(&self) -> Vec<String> {
         ids(&self.removed)
     }
 
-    /// The laws that hold for every job over `documents`, by id, with the default list of pairs.
+    /// Checks the laws that hold for every job over `documents`, by id, with the default list of pairs.
     #[track_caller]
     pub(crate) fn obey(&self, documents: &BTreeMap<String, Document>) {
         self.keep_every_record(documents);
@@ -110,7 +110,7 @@ impl Results {
         self.agree_with_pairs();
     }
 
-    /// kept + removed = input, byte for byte.
+    /// Checks that kept + removed = input, byte for byte.
     #[track_caller]
     fn keep_every_record(&self, documents: &BTreeMap<String, Document>) {
         let mut found: Vec<&[u8]> = self
@@ -130,7 +130,7 @@ impl Results {
         );
     }
 
-    /// Kept documents are the input less the members of clusters; survivors are kept; the counts say so.
+    /// Checks that the kept documents are the input without the members of clusters, that survivors are kept, and that the counts agree.
     #[track_caller]
     fn name_every_document(&self, documents: &BTreeMap<String, Document>) {
         let removals = self.removals();
@@ -185,7 +185,7 @@ impl Results {
         );
     }
 
-    /// Every removal has the similarity it claims, at or above the threshold.
+    /// Checks that every removal has the similarity stated, which is at least the threshold.
     #[track_caller]
     fn have_true_similarities(&self, documents: &BTreeMap<String, Document>) {
         let threshold = self.run["threshold"].as_f64().unwrap();
@@ -211,7 +211,7 @@ impl Results {
         }
     }
 
-    /// `pairs.jsonl` holds each removed document with its survivor.
+    /// Checks that `pairs.jsonl` has each removed document with its survivor.
     #[track_caller]
     fn agree_with_pairs(&self) {
         let pair = |(id, (survivor, similarity, _)): (&str, (&str, f64, bool))| {
@@ -258,7 +258,7 @@ fn cluster(row: &Value) -> Cluster {
     }
 }
 
-/// The file of that name, compressed or not.
+/// Returns the path of a result, which may be compressed.
 pub(crate) fn find(folder: &Path, name: &str) -> PathBuf {
     let candidates = ["", ".gz", ".zst"].map(|suffix| folder.join(format!("{name}{suffix}")));
     let found = candidates.iter().find(|path| path.exists());

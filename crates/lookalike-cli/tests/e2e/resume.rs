@@ -1,5 +1,4 @@
-//! A job that is killed at any moment leaves no half file under a final name, and `--resume` ends with the same bytes
-//! as a job that nobody disturbed.
+//! A job that is killed at any moment leaves no incomplete file under a final name, and `--resume` ends with the same bytes as an uninterrupted job.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::results::{Results, STABLE};
 use crate::support::{Finish, Folder, Numbers, SmallDisk, interrupt, lookalike, record};
 
-/// The collection of this module and what an undisturbed job makes of it.
+/// The collection of this module, and the results and duration of an uninterrupted job over it.
 struct Reference {
     folder: Folder,
     input: PathBuf,
@@ -19,7 +18,7 @@ struct Reference {
     took: Duration,
 }
 
-/// Made once for all tests; large enough that a job takes a while.
+/// Returns the reference, which is made once for all tests and is large enough that a job takes a while.
 fn reference() -> &'static Reference {
     static REFERENCE: OnceLock<Reference> = OnceLock::new();
     REFERENCE.get_or_init(|| {
@@ -43,7 +42,7 @@ fn reference() -> &'static Reference {
     })
 }
 
-/// 10 MB in 12,500 records, a quarter of which are copies or retellings of another; ids come in no order.
+/// Returns 10 MB in 12,500 records with ids in no order, a quarter of which are copies or retellings of another.
 fn collection() -> String {
     let mut numbers = Numbers(3);
     let mut texts: Vec<String> = Vec::new();
@@ -66,7 +65,7 @@ fn collection() -> String {
 
 fn job(input: &Path, out: &Path, flags: &[&str]) -> Command {
     let mut command = lookalike("dedup");
-    // Little memory, so that records are spilled and arranged.
+    // Use little memory, so that records are written to disk and sorted there.
     command
         .arg(input)
         .arg("-o")
@@ -76,12 +75,12 @@ fn job(input: &Path, out: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// A job that runs.
+/// Starts a job.
 fn started(mut job: Command, errors: Stdio) -> Child {
     job.stderr(errors).spawn().unwrap()
 }
 
-/// Kills a job; whether it was still running.
+/// Kills a job. Returns whether it was still running.
 fn kill(mut child: Child) -> bool {
     let running = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
@@ -89,7 +88,7 @@ fn kill(mut child: Child) -> bool {
     running
 }
 
-/// Every result that is there is whole, those that wait for their places too; `run.json` only beside all of them.
+/// Checks that every result is complete, also before it is moved to its place, and that `run.json` exists only if all of them do.
 #[track_caller]
 fn nothing_is_half(out: &Path, reference: &Reference) {
     let mut whole = 0;
@@ -114,7 +113,7 @@ fn nothing_is_half(out: &Path, reference: &Reference) {
     }
 }
 
-/// Names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -132,9 +131,9 @@ fn is_complete(out: &Path, reference: &Reference) {
     assert!(out.join("run.json").exists());
 }
 
-/// Starts jobs, kills the i-th when `moment(i, pace)` comes, resumes each, until `kills` of them were hit while running.
+/// Starts jobs, kills the i-th when `moment(i, pace)` returns, and resumes each, until `kills` of them were still running when killed.
 ///
-/// `pace` is the share of the reference's time that jobs take now: it falls with each job that ended before it was killed.
+/// `pace` scales the times at which jobs are killed. It starts at 1 and is reduced whenever a job ended too early.
 fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, f64, &Path, &mut Child)) {
     let reference = reference();
     let (mut hit, mut attempts, mut pace) = (0, 0, 1.0);
@@ -168,7 +167,7 @@ fn killed_at_any_moment() {
     });
 }
 
-/// The decisions are on disk, the results on their way.
+/// Kills jobs while they write results, after their decisions are on disk.
 #[test]
 fn killed_while_results_are_written() {
     let left = reference().took.mul_f64(0.5);
@@ -178,7 +177,7 @@ fn killed_while_results_are_written() {
     });
 }
 
-/// As results are finished one after another, and at a random moment behind each.
+/// Kills jobs a random time after each of the results is complete.
 #[test]
 fn killed_behind_each_result_at_a_random_moment() {
     let results = [
@@ -197,14 +196,14 @@ fn killed_behind_each_result_at_a_random_moment() {
     });
 }
 
-/// Until a file is there, or the job has ended.
+/// Waits until a file exists or the job has ended.
 fn wait_for(file: &Path, child: &mut Child) {
     while !file.exists() && child.try_wait().unwrap().is_none() {
         sleep(Duration::from_millis(1));
     }
 }
 
-/// A folder with the results of an earlier job, and what is in them.
+/// Returns a folder with the results of an earlier job, and their contents.
 fn earlier(folder: &Folder) -> (PathBuf, Vec<(&'static str, Vec<u8>)>) {
     let out = folder.path("out");
     let input = folder.records("old.jsonl", &[("a", "one text"), ("b", "one text")]);
@@ -243,7 +242,7 @@ fn a_job_that_is_killed_leaves_the_results_that_it_was_to_replace() {
     }
 }
 
-/// Killed while results change places: the next command ends what was begun, and loses nothing.
+/// If a job is killed while old results are replaced by new ones, the next command completes the replacement, and nothing is lost.
 #[test]
 fn killed_between_old_and_new_results() {
     let folder = Folder::new();
@@ -258,7 +257,7 @@ fn killed_between_old_and_new_results() {
         let mut child = started(job(&reference.input, &out, &["--overwrite"]), Stdio::null());
         wait_for(&state.join("decided.bin"), &mut child);
         assert!(kill(child), "the job was to be interrupted");
-        // As a job leaves it that has moved so many results.
+        // Recreate the state of a job that has moved `moved` results.
         fs::remove_dir_all(state.join("new")).unwrap();
         copy(&new, &state.join("new"));
         fs::create_dir(state.join("old")).unwrap();
@@ -293,7 +292,7 @@ fn killed_between_old_and_new_results() {
     }
 }
 
-/// A copy of a folder of files.
+/// Copies a folder of files.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for name in names(from) {
@@ -301,7 +300,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// One job, killed again and again, each time a little later; then left alone.
+/// Kills one job repeatedly, each time a little later, then lets it finish.
 #[test]
 fn killed_while_resuming() {
     let reference = reference();
@@ -319,7 +318,7 @@ fn killed_while_resuming() {
     is_complete(&out, reference);
 }
 
-/// An interrupted job leaves what `--resume` goes on with, or all of its results, and says which.
+/// Checks that an interrupted job leaves a state that `--resume` continues from, or all of its results, and that its message says which.
 #[cfg(unix)]
 #[track_caller]
 fn can_be_resumed(out: &Path, said: &str) {
@@ -333,7 +332,7 @@ fn can_be_resumed(out: &Path, said: &str) {
         false if out.join(".lookalike/decided.bin").exists() => {
             format!("--resume continues from {}", out.display())
         }
-        // Not decided yet: there is nothing to go on from, and nothing else is said.
+        // The job had not decided, so there is nothing to resume, and the message says only that.
         false => "nothing was finished that --resume could continue from: the same command starts from the beginning".to_owned(),
     };
     assert_eq!(said, format!("lookalike: error: interrupted: {told}\n"));
@@ -343,7 +342,7 @@ fn can_be_resumed(out: &Path, said: &str) {
     is_complete(out, reference);
 }
 
-/// Interrupted as by Ctrl-C, before and after its decisions are made.
+/// Interrupts jobs as Ctrl-C does, before and after they have decided.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_job_removes_its_temporary_files() {
@@ -358,7 +357,7 @@ fn an_interrupted_job_removes_its_temporary_files() {
     }
 }
 
-/// Results of an earlier job are not those of the one that is interrupted.
+/// Results of an earlier job do not count as those of the interrupted one.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_job_does_not_take_older_results_for_its_own() {
@@ -377,7 +376,7 @@ fn an_interrupted_job_does_not_take_older_results_for_its_own() {
     is_complete(&out, reference);
 }
 
-/// An interruption takes files away from threads that are at work: their failures are not told, and are not the end.
+/// An interruption removes files that threads are using; their errors are neither reported nor decide the exit status.
 #[cfg(unix)]
 #[test]
 fn interrupted_while_results_are_written() {
@@ -400,7 +399,7 @@ fn interrupted_while_results_are_written() {
     }
 }
 
-/// Starts a job into `out` and kills it once its decisions are made.
+/// Starts a job into `out` and kills it once it has decided.
 fn interrupted(out: &Path) -> &'static Reference {
     let reference = reference();
     let mut child = started(job(&reference.input, out, &[]), Stdio::null());
@@ -414,7 +413,7 @@ fn a_resumed_job_takes_over_the_decisions_and_leaves_nothing_else_behind() {
     let folder = Folder::new();
     let out = folder.path("out");
     let reference = interrupted(&out);
-    // Other limits are no other settings.
+    // Limits are not part of the settings.
     let mut command = lookalike("dedup");
     command.arg(&reference.input).arg("-o").arg(&out);
     command
@@ -439,7 +438,7 @@ fn other_settings_other_input_and_a_new_job_are_refused() {
     let folder = Folder::new();
     let out = folder.path("out");
     let reference = interrupted(&out);
-    // Temporary files of the killed job belong to nobody: whoever comes next removes them.
+    // Temporary files of a killed job have no owner, so the next command removes them.
     let names = |out: &Path| -> Vec<String> {
         let all = names(out).into_iter();
         all.filter(|name| !name.starts_with("spool.tmp-")).collect()
@@ -503,7 +502,7 @@ fn finished_jobs_are_neither_resumed_nor_overwritten_unasked() {
     assert!(!out.join("kept.jsonl").exists(), "the old results are gone");
 }
 
-/// What is no result is none of our business.
+/// Files that are not results are left alone.
 #[test]
 fn files_of_others_stay() {
     let folder = Folder::new();
@@ -517,7 +516,7 @@ fn files_of_others_stay() {
     );
 }
 
-/// A job that was killed once its decisions were on disk.
+/// Runs a job that is killed after its decisions are on disk.
 fn killed_after_it_decided(input: &Path, out: &Path) {
     for _ in 0..20 {
         let mut child = started(job(input, out, &["--resume"]), Stdio::null());
@@ -568,17 +567,17 @@ fn an_input_that_only_has_another_time_is_resumed() {
     assert!(out.join("run.json").exists());
 }
 
-/// A job that leaves a checkpoint every megabyte that it reads.
+/// Returns a job that writes a checkpoint for every megabyte that it reads.
 fn job_with_checkpoints(input: &Path, out: &Path) -> Command {
     job(input, out, &["--resume", "--checkpoint", "512K"])
 }
 
-/// Starts jobs until one is killed while it still reads, with so many bytes of what it read on the disk.
+/// Starts jobs until one is killed while it is reading and has logged at least `logged` bytes.
 fn killed_while_reading(input: &Path, out: &Path, logged: u64) {
     killed_with_log(input, out, "scanned.bin", logged);
 }
 
-/// Starts jobs until one is killed before it has decided, with so many bytes of a log on the disk.
+/// Starts jobs until one is killed before it has decided, when its log has at least `logged` bytes.
 fn killed_with_log(input: &Path, out: &Path, log: &str, logged: u64) {
     for _ in 0..20 {
         let mut child = started(job_with_checkpoints(input, out), Stdio::null());
@@ -601,7 +600,7 @@ fn a_job_that_is_killed_while_it_reads_goes_on_from_its_last_checkpoint() {
     for (attempt, logged) in [1, 2 << 20, 6 << 20].into_iter().enumerate() {
         let out = folder.path(format!("reading-{attempt}"));
         killed_while_reading(&reference.input, &out, logged);
-        // Once more on the way, and on other threads with other memory.
+        // Kill the resumed job as well, and then use other numbers of threads and other memory.
         killed_while_reading(&reference.input, &out, logged + (2 << 20));
         let mut command = lookalike("dedup");
         command.arg(&reference.input).arg("-o").arg(&out);
@@ -645,14 +644,14 @@ fn what_a_killed_job_had_read_must_be_there_again() {
     fs::write(&input, &bytes).unwrap();
     let refused = job_with_checkpoints(&input, &out).fail(1);
     refused.says(&["read.jsonl has changed since", "--overwrite"]);
-    // A new job does not take it for its own, and does not sweep it away.
+    // A new job neither uses the log nor removes it.
     job(&input, &out, &[]).fail(1).says(&["--resume"]);
     fs::write(&input, &whole).unwrap();
     job_with_checkpoints(&input, &out).succeed();
     is_complete(&out, reference);
 }
 
-/// Cut or damaged anywhere, a log gives what is whole of it, or nothing.
+/// A log that is damaged anywhere gives its intact part, or nothing.
 #[test]
 fn a_damaged_log_costs_time_and_no_result() {
     let (folder, reference) = (Folder::new(), reference());
@@ -676,7 +675,7 @@ fn a_damaged_log_costs_time_and_no_result() {
     }
 }
 
-/// All checkpoints were deleted, and the job began from the first byte.
+/// Regression test: all checkpoints were deleted, and the job started from the first byte.
 #[test]
 fn a_disk_that_was_full_while_a_job_read_left_nothing_to_resume() {
     let (folder, reference) = (Folder::new(), reference());
@@ -691,7 +690,7 @@ fn a_disk_that_was_full_while_a_job_read_left_nothing_to_resume() {
         command.args(["--quiet", "--resume"]);
         command
     };
-    // Whichever file met the end of the disk first: the log, without which the job goes on, or what it needs itself.
+    // The full disk may be noticed by the log, which the job does not need to go on, or by a file that it needs.
     let left = || {
         let files = ["scanned.bin", "decided.bin"].map(|name| out.join(".lookalike").join(name));
         files.iter().any(|file| file.exists())

@@ -1,4 +1,4 @@
-//! `--within`, `--across`, `--lengths` and `--bits`: through `dedup` and `pairs`, against plain definitions.
+//! `--within`, `--across`, `--lengths` and `--bits` with `dedup` and `pairs`, compared with plain definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, Pairs, STORY, corpus, listed, lookalike, pairs_of};
 
-/// Families of near copies and equal texts, in four languages and on five sites, some without.
+/// Writes families of near copies and equal texts, in four languages and on five sites; some records have neither.
 pub(crate) fn mixed(folder: &Folder) -> (PathBuf, BTreeMap<String, Value>) {
     let mut numbers = Numbers(77);
     let (mut lines, mut documents) = (Vec::new(), BTreeMap::new());
@@ -62,7 +62,7 @@ type Category = (&'static str, fn(&Value) -> String);
 
 const CATEGORIES: [Category; 2] = [("meta.lang", language), ("site", site)];
 
-/// The pairs of a scope are those of all pairs whose categories are equal, or differ.
+/// The pairs of a scope are those of all pairs whose categories are equal, or different.
 #[test]
 fn a_scope_chooses_among_all_pairs() {
     let folder = Folder::new();
@@ -79,14 +79,14 @@ fn a_scope_chooses_among_all_pairs() {
                 .collect();
             assert!(!expected.is_empty() && expected.len() < all.len());
             assert_eq!(found, expected, "{flag} {field}");
-            // Equal texts without words are pairs too.
+            // Equal texts without words are pairs as well.
             let bare = |pair: &(String, String)| documents[&pair.0]["text"] == "...";
             assert!(found.keys().any(bare), "{flag} {field}");
         }
     }
 }
 
-/// Approximate methods lose no equal texts across categories, and report nothing outside the scope.
+/// Approximate methods find all equal texts across categories, and report nothing outside the scope.
 #[test]
 fn every_method_keeps_to_its_scope() {
     let folder = Folder::new();
@@ -125,8 +125,8 @@ fn every_method_keeps_to_its_scope() {
     }
 }
 
-/// Promise 4 within a scope: every removed document has a kept one that it may be compared with and
-/// resembles; and no two kept ones are such a pair.
+/// Checks promise 4 within a scope: every removed document resembles a kept one that it may be compared with, and no two kept documents are such a
+/// pair.
 #[test]
 fn survivors_are_of_the_same_scope() {
     let folder = Folder::new();
@@ -165,7 +165,7 @@ fn survivors_are_of_the_same_scope() {
     }
 }
 
-/// Within a category is the same as each category alone.
+/// `--within` gives the same results as one job per category.
 #[test]
 fn within_is_each_category_alone() {
     let folder = Folder::new();
@@ -206,7 +206,7 @@ fn a_scope_does_not_depend_on_order_threads_or_memory() {
     }
 }
 
-/// Documents given with `--against` stay, and new ones of their own category are none of their business.
+/// Documents given with `--against` are never removed, and do not remove new documents of their own category.
 #[test]
 fn across_sites_against_earlier_pages() {
     let folder = Folder::new();
@@ -235,7 +235,7 @@ fn across_sites_against_earlier_pages() {
     );
 }
 
-/// A review found it: an old document of the same text and category kept all new ones, whatever others there were.
+/// Regression test: an old document with the same text and category kept all new ones, whatever other old documents there were.
 #[test]
 fn a_copy_of_an_old_page_of_another_shop_was_kept_for_the_sake_of_one_of_its_own() {
     let folder = Folder::new();
@@ -260,14 +260,14 @@ fn a_copy_of_an_old_page_of_another_shop_was_kept_for_the_sake_of_one_of_its_own
                 .iter()
                 .map(|(id, removal)| (&**id, removal.0))
                 .collect();
-            // `n1` and `o1` are of one shop, so `o2` alone removes it.
+            // `n1` and `o1` are from the same shop, so only `o2` removes `n1`.
             let expected = match against == &only {
                 true => BTreeMap::from([("n2", "o1")]),
                 false => BTreeMap::from([("n1", "o2"), ("n2", "o1")]),
             };
             assert_eq!(removed, expected, "{method} {}", against.display());
         }
-        // What is added is old from then on.
+        // Added documents count as old from then on.
         let more = folder.add("more.jsonl", line("m", "c"));
         let into = |input: &Path| {
             let out = folder.path("into");
@@ -291,7 +291,7 @@ fn a_copy_of_an_old_page_of_another_shop_was_kept_for_the_sake_of_one_of_its_own
     }
 }
 
-/// A review found it: lists had no category, and so all of them the same; 1 and 1.0 had two.
+/// Regression test: lists had no category, so all lists counted as equal; 1 and 1.0 had different categories.
 #[test]
 fn a_category_is_the_value_of_its_field_whatever_its_type() {
     let folder = Folder::new();
@@ -411,8 +411,7 @@ fn scopes_that_contradict_or_mean_nothing() {
     );
 }
 
-/// Simhash of every width finds what a scan over the fingerprints finds, and the wide ones agree
-/// with `evaluate labels` about the bits.
+/// Simhash of every width finds the pairs that a scan over the fingerprints finds, and the distances of the wide ones are consistent.
 #[test]
 fn simhash_of_every_width() {
     let Some(documents) = corpus("mccormick-articles/docs.jsonl") else {
@@ -450,7 +449,7 @@ fn simhash_of_every_width() {
             .args(["--method", "simhash", "--bits", bits, "--distance", "33"]);
         wrong.fail(2).says(&["above", bits]);
     }
-    // The narrow fingerprint is the low half of the wide one: distances can only grow.
+    // The narrow fingerprint is the low half of the wide one, so the distance of the wide ones is at least as large.
     let distances = |bits: &str| {
         let mut command = lookalike("pairs");
         command.arg(&documents).args([
@@ -488,7 +487,7 @@ fn simhash_of_every_width() {
     assert!(done.count("decisions", "removed_near") > 0);
 }
 
-/// Manku et al. 2007, section 5.3: anchors and links are features beside those of the text, in every command that sketches records.
+/// As in Manku et al. 2007, section 5.3, anchors and links are features in addition to those of the text, in every command that makes sketches.
 #[test]
 fn anchors_and_links_are_features() {
     let folder = Folder::new();
@@ -525,7 +524,7 @@ fn anchors_and_links_are_features() {
         let found = pairs_of(&command.succeed().lines(), "similarity");
         found.get(&(a.to_owned(), b.to_owned())).copied()
     };
-    // Words of the anchors: the, ferry, times, take, at, nine; three links.
+    // The shared features are the words of the anchors (the, ferry, times, take, at, nine) and three links.
     assert_eq!(similarity(&flags, "a", "c"), Some(9.0 / 19.0));
     assert_eq!(similarity(&flags[..2], "a", "c"), None);
     assert_eq!(
@@ -568,7 +567,7 @@ fn anchors_and_links_are_features() {
         (true, false)
     );
     assert_eq!(with[2], with[3]);
-    // What is no anchor costs its record only; what cannot be looked at is refused.
+    // A record with invalid anchors is lost alone, and a field that does not exist is refused.
     let bad = folder.add(
         "bad.jsonl",
         "{\"id\":\"a\",\"text\":\"x\",\"anchors\":7}\n{\"id\":\"b\",\"text\":\"y\",\"anchors\":\"z\",\"in_links\":[\"http://a/\"]}\n",

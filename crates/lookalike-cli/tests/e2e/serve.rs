@@ -1,4 +1,4 @@
-//! `lookalike serve`: the real binary on a real socket.
+//! `lookalike serve`, tested on a real socket.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Finish as _, lookalike};
 
-/// `lookalike client`, asked about a service.
+/// Returns a `lookalike client` command for a service.
 pub(crate) fn client(service: &Service, words: &[&str]) -> Command {
     let mut command = lookalike("client");
     let url = format!("http://{}", service.address);
@@ -20,14 +20,14 @@ pub(crate) fn client(service: &Service, words: &[&str]) -> Command {
     command
 }
 
-/// A service that runs.
+/// A running service.
 pub(crate) struct Service {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     log: BufReader<std::process::ChildStderr>,
-    /// What it said before it listened.
+    /// Events logged before it listened.
     opening: Vec<Value>,
-    /// What it said when it listened.
+    /// The event logged when it listened.
     pub(crate) listening: Value,
 }
 
@@ -37,7 +37,7 @@ impl Service {
         Self::start_with(&[&["--data", data], arguments].concat())
     }
 
-    /// With these words alone, but for where it listens.
+    /// Starts a service with these arguments and a free port.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let mut command = lookalike("serve");
         command.args(["--listen", "127.0.0.1:0"]).args(arguments);
@@ -65,7 +65,7 @@ impl Service {
         stream
     }
 
-    /// Sends a request on a connection of its own; the status and the body of the answer.
+    /// Sends a request on a connection of its own. Returns the status and body of the answer.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = body.to_string();
         let length = body.len();
@@ -77,7 +77,7 @@ impl Service {
         answer(&mut stream)
     }
 
-    /// As [`Service::ask`] with POST, of a service that may be gone before it answers.
+    /// Posts like [`Service::ask`], but the service may end before it answers.
     pub(crate) fn try_ask(&self, path: &str, body: &Value) -> (Option<u16>, Value) {
         let body = body.to_string();
         let head = format!(
@@ -88,7 +88,7 @@ impl Service {
             return (None, Value::Null);
         };
         let mut bytes = Vec::new();
-        // Whatever breaks off, what came counts.
+        // If the connection breaks, the bytes received so far count.
         let _ = stream.write_all((head + &body).as_bytes());
         let _ = stream.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
@@ -104,7 +104,7 @@ impl Service {
         answer
     }
 
-    /// What it says next.
+    /// Reads the next event of the log.
     pub(crate) fn next_event(&mut self) -> Value {
         let mut line = String::new();
         self.log.read_line(&mut line).unwrap();
@@ -120,7 +120,7 @@ impl Service {
         assert!(done.success());
     }
 
-    /// Ends it in order; what it said since it began to listen.
+    /// Stops the service in an orderly way. Returns the log since it listened.
     pub(crate) fn stop(mut self) -> String {
         self.signal("TERM");
         assert!(self.child.wait().unwrap().success());
@@ -129,7 +129,7 @@ impl Service {
         said
     }
 
-    /// Waits for the end; how it ended, and what it said since it was last heard.
+    /// Waits until the service has ended. Returns its exit status and the rest of the log.
     pub(crate) fn ended(mut self) -> Ended {
         let status = self.child.wait().unwrap();
         let mut said = String::new();
@@ -137,20 +137,20 @@ impl Service {
         Ended { status, said }
     }
 
-    /// Ends it as a crash would.
+    /// Kills the service, as a crash would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 }
 
-/// How a service ended.
+/// The exit status of a service, and the rest of its log.
 pub(crate) struct Ended {
     pub(crate) status: std::process::ExitStatus,
     pub(crate) said: String,
 }
 
-/// Reads the log up to where it listens: what it said before, and then.
+/// Reads the log until the service listens. Returns the events before that, and that event.
 fn until_it_listens(log: &mut impl BufRead) -> (Vec<Value>, Value) {
     let mut opening = Vec::new();
     loop {
@@ -164,10 +164,10 @@ fn until_it_listens(log: &mut impl BufRead) -> (Vec<Value>, Value) {
     }
 }
 
-/// A test that fails leaves no service behind.
+/// Leaves no process behind if a test fails.
 impl Drop for Service {
     fn drop(&mut self) {
-        // It has mostly ended already.
+        // The service has usually ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -176,7 +176,7 @@ impl Drop for Service {
 /// Reads an answer to its end.
 fn answer(stream: &mut TcpStream) -> (u16, Value) {
     let mut bytes = Vec::new();
-    // A connection that is cut after the answer has still given it.
+    // The connection may be closed right after the answer, which is complete all the same.
     let _ = stream.read_to_end(&mut bytes);
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text
@@ -186,7 +186,7 @@ fn answer(stream: &mut TcpStream) -> (u16, Value) {
     (status, serde_json::from_str(body).unwrap_or(Value::Null))
 }
 
-/// Waits for the end of a connection; how long it took.
+/// Waits until a connection is closed. Returns how long that took.
 pub(crate) fn until_closed(stream: &mut TcpStream) -> Duration {
     let begin = Instant::now();
     let mut bytes = [0; 1024];
@@ -210,7 +210,7 @@ fn of_equal_pages_at_one_moment_exactly_one_is_new() {
         201
     );
     for page in 0..20 {
-        // Fingerprints far from each other.
+        // The fingerprints are far from each other.
         let code = format!("{:016x}", 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(page + 1));
         let barrier = Barrier::new(CLIENTS);
         let verdicts: Vec<Value> = std::thread::scope(|scope| {
@@ -373,7 +373,7 @@ fn heads_that_do_not_come_are_given_up() {
             "{begin:?} stayed open for {took:?}"
         );
     }
-    // Byte by byte is no better.
+    // Sending single bytes does not help.
     let mut slow = service.connect();
     let begin = Instant::now();
     while slow.write_all(b"G").is_ok() {
@@ -426,7 +426,7 @@ fn connections_beyond_the_most_are_told_to_come_again() {
     for mut stream in held {
         until_closed(&mut stream);
     }
-    // Whoever held them sees their end a moment before they are counted out.
+    // A client sees its connection closed shortly before it is no longer counted.
     let begin = Instant::now();
     let healthy = || service.ask("GET", "/healthz", &Value::Null).0;
     while healthy() == 503 && begin.elapsed() < Duration::from_secs(5) {

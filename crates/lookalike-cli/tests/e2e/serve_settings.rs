@@ -17,7 +17,7 @@ fn pem(name: &str) -> String {
     tls.join(name).to_str().unwrap().to_owned()
 }
 
-/// Adds a key to a file; its secret.
+/// Adds a key to a file. Returns its secret.
 fn make_key(keys: &Path, wanted: &str) -> String {
     let mut command = lookalike("serve");
     command.arg("--keys").arg(keys);
@@ -25,7 +25,7 @@ fn make_key(keys: &Path, wanted: &str) -> String {
     made.text().trim().to_owned()
 }
 
-/// The status of a request with a key, over plain HTTP.
+/// Returns the status of a request with a key, over plain HTTP.
 fn status(service: &Service, method: &str, path: &str, key: &str) -> u16 {
     let mut stream = service.connect();
     let head = format!(
@@ -65,7 +65,7 @@ fn a_certificate_without_a_key_and_a_key_without_a_certificate_are_refused_whate
         let mut by_flag = plain();
         by_flag.arg(format!("--{set}")).arg(pem(file));
         for command in [&mut by_file, &mut by_environment, &mut by_flag] {
-            // One that serves in spite of it would never end.
+            // A service that runs in spite of the error would never end, so read its first message instead of waiting.
             let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
             let mut bytes = [0; 2000];
             let count = child.stderr.as_mut().unwrap().read(&mut bytes).unwrap();
@@ -89,7 +89,7 @@ fn a_certificate_whose_key_is_gone_leaves_tls_as_it_is() {
     let mut service = Service::start(&folder.path("data"), &flags);
     std::fs::remove_file(key).unwrap();
     service.signal("HUP");
-    // The keys were read, the certificate not.
+    // The keys were reloaded, but the certificate was not.
     let said = [service.next_event(), service.next_event()];
     let failed = said.iter().find(|entry| entry["event"] == "not-reloaded");
     assert_eq!(failed.unwrap()["part"], "tls", "{said:?}");
@@ -120,7 +120,7 @@ fn the_last_key_can_be_revoked() {
     assert_eq!(service.next_event()["event"], "no-keys");
     assert_eq!(status(&service, "GET", "/v1/collections", &key), 401);
     assert_eq!(status(&service, "GET", "/healthz", &key), 200);
-    // It starts again as it was, and still lets nobody in.
+    // After a restart with the same file, every request is still refused.
     service.stop();
     let service = Service::start(&folder.path("data"), &["--keys", keys.to_str().unwrap()]);
     assert_eq!(status(&service, "GET", "/v1/collections", &key), 401);
@@ -190,7 +190,7 @@ fn a_page_of_another_site_cannot_compact() {
         stream.read_to_string(&mut text).unwrap();
         text.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
     };
-    // What a form, an image or a script of any page can send without being asked first.
+    // These are the requests that a form, an image or a script of any web page can send without a preflight.
     for headers in [
         "",
         "Origin: http://evil.example\r\nContent-Type: text/plain\r\n",
@@ -210,7 +210,7 @@ fn a_page_of_another_site_cannot_compact() {
 #[test]
 fn a_log_that_nobody_reads_holds_up_nobody() {
     let folder = Folder::new();
-    // The log is read up to the address, then never again.
+    // The log is read up to the address and then never again.
     let service = Service::start(&folder.path("data"), &["--log", "debug"]);
     let mut stream = service.connect();
     let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -220,7 +220,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
         let count = stream.read(&mut bytes).unwrap();
         assert!(bytes[..count].starts_with(b"HTTP/1.1 200"));
     }
-    // The end waits for the reader no longer than a moment.
+    // At the end the service waits for the reader only briefly.
     let begun = Instant::now();
     drop(stream);
     service.signal("TERM");
@@ -257,7 +257,7 @@ fn the_log_says_whose_key_changed_something() {
     assert!(!service.stop().contains(&key[3..]), "never the key itself");
 }
 
-/// The metrics of a service, with the head of the answer.
+/// Returns the metrics of a service, with the head of the answer.
 fn metrics(service: &Service) -> String {
     let mut stream = service.connect();
     stream
@@ -268,7 +268,7 @@ fn metrics(service: &Service) -> String {
     metrics
 }
 
-/// A text of the same words in an order of its own.
+/// Returns a text of the same words in an order that depends on the seed.
 fn shuffled(seed: u64) -> String {
     let mut words: Vec<String> = (0..4000).map(|n| format!("w{n:x}")).collect();
     let mut state = seed | 1;
@@ -281,7 +281,7 @@ fn shuffled(seed: u64) -> String {
     words.join(" ")
 }
 
-/// Makes a collection of texts under single words, so that any order of them has the same fingerprint.
+/// Makes a collection of texts with single words as features, so that the order of words does not change the fingerprint.
 fn make_pages(service: &Service) {
     let (_, shown) = service.ask("PUT", "/v1/collections/other", &json!({}));
     let scheme = shown["scheme"].as_str().unwrap().split(' ');
@@ -296,8 +296,8 @@ fn make_pages(service: &Service) {
     assert_eq!(made, 201, "{answer}");
 }
 
-/// A service with a hundred documents, at work for half a minute, and more where the machine is slow: it compares texts that have no order in
-/// common with what was inserted, however long that takes.
+/// Starts a service with a hundred documents that is busy for at least half a minute: it compares new texts with the stored ones, which have the same
+/// words in other orders.
 fn busy_service(folder: &Folder, drain: &str) -> (Service, TcpStream) {
     let service = Service::start(&folder.path("data"), &["--drain", drain]);
     make_pages(&service);
@@ -335,7 +335,7 @@ fn a_second_signal_ends_at_once_whatever_is_being_done() {
     assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
     assert!(ended.said.contains("not-closed"), "{}", ended.said);
     drop(asked);
-    // It is whole: none of what was new is as near as a copy.
+    // The collection is intact. None of the new documents was as near as a copy.
     let service = Service::start(&folder.path("data"), &[]);
     let (_, shown) = service.ask("GET", "/v1/collections/pages", &Value::Null);
     assert!(shown["documents"].as_u64() >= Some(100), "{shown}");
@@ -396,7 +396,7 @@ fn two_long_requests_kept_all_others_waiting_and_hid_the_status() {
             assert!(detail.contains("takes a worker more than 4 s"), "{answer}");
         }
     });
-    // Workers are free at once.
+    // Workers are available at once.
     assert_eq!(
         service
             .ask("POST", "/v1/collections/pages/check", &json!({"text": "a"}))
@@ -461,7 +461,7 @@ fn a_full_disk_is_seen_by_readiness_and_metrics() {
     let kept = json!({"keep": {"texts": true}});
     assert_eq!(service.ask("PUT", "/v1/collections/pages", &kept).0, 201);
     assert_eq!(service.ask("GET", "/readyz", &Value::Null).0, 200);
-    // Texts that no compression makes small.
+    // These texts hardly compress.
     let mut state = 1_u64;
     let mut text = || -> String {
         (0..4000)
@@ -489,10 +489,10 @@ fn a_full_disk_is_seen_by_readiness_and_metrics() {
     let metrics = metrics(&service);
     let line = "lookalike_collection_disk_full{collection=\"pages\"} 1";
     assert!(metrics.lines().any(|found| found == line), "{metrics}");
-    // What is there is still to be had.
+    // Stored documents can still be read.
     let (status, _) = service.ask("POST", "/v1/collections/pages/get", &json!({"id": "0"}));
     assert_eq!(status, 200);
-    // After a restart, too, documents and whole collections can be removed, which is how there is room again.
+    // Documents and whole collections can be removed even after a restart, which makes room again.
     service.kill();
     let service = Service::start(&data, &[]);
     let (status, answer) = service.ask("POST", "/v1/collections/pages/delete", &json!({"id": "0"}));

@@ -1,4 +1,4 @@
-//! Categories and lengths in the service: the pairs that count are those of `lookalike pairs` on the same documents.
+//! Categories and lengths in the service: its pairs are those of `lookalike pairs` for the same documents.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::{Finish as _, Folder, corpus, lookalike};
 
 type IdPairs = BTreeSet<[String; 2]>;
 
-/// Pairs of the batch within a distance, whatever their resemblance.
+/// Returns the pairs of the batch command within a distance, whatever their resemblance.
 fn of_batch(documents: &Path, flags: &[&str]) -> IdPairs {
     let mut command = lookalike("pairs");
     command.arg(documents).args(flags).args([
@@ -32,8 +32,8 @@ fn of_batch(documents: &Path, flags: &[&str]) -> IdPairs {
 
 const RADIUS: &str = "4";
 
-/// Pairs of the service: each document and its neighbours, once all are inserted. And documents without features, which are copies of
-/// equal texts, but nobody's neighbours.
+/// Returns the pairs of the service, which are each document and its neighbours after all are inserted, and the documents without features, which are
+/// copies of equal texts but have no other neighbours.
 fn of_service(
     service: &Service,
     name: &str,
@@ -51,7 +51,7 @@ fn of_service(
         }
         let near = answer["neighbours"].as_array().expect("a list");
         let others: Vec<&Value> = near.iter().filter(|near| near["id"] != *id).collect();
-        // A document meets itself, unless only others are compared.
+        // A document finds itself, unless only other categories are compared.
         if others.is_empty() && near.is_empty() {
             assert_eq!(answer["verdict"], "new", "{answer}");
         }
@@ -64,7 +64,7 @@ fn of_service(
     (pairs, bare)
 }
 
-/// The service finds the pairs of the batch; their number.
+/// Checks that the service finds the pairs of the batch command. Returns their number.
 #[track_caller]
 fn same(service: &Service, name: &str, documents: &Path, flags: &[&str], rule: &[&str]) -> usize {
     let (found, bare) = of_service(service, name, documents, flags);
@@ -92,7 +92,7 @@ fn compare(service: &Service, name: &str, documents: &Path, category: &str) -> u
         client(service, &["insert", &name, path]).succeed();
         found += same(service, &name, documents, &[], rule);
         if at == 0 {
-            // The same collection answers the other questions.
+            // The same collection also answers the other questions.
             for (flag, rule) in [("across", &["--across", category][..]), ("all", &[])] {
                 same(service, &name, documents, &["--pairs", flag], rule);
             }

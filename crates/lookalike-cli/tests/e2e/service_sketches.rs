@@ -1,4 +1,4 @@
-//! Super-shingles, minima and fingerprints of other widths in the service: neighbours are the pairs of `lookalike join` on the same documents.
+//! Super-shingles, minima and fingerprints of other widths in the service: neighbours are the pairs of `lookalike join` for the same documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::{Finish as _, Folder, contents, corpus, json_lines, lookalik
 
 type IdPairs = BTreeSet<[String; 2]>;
 
-/// Sketches, the number that must be equal or the bits that may differ, and the field of their digits.
+/// Sketches, with the number of equal or of different bits allowed, and the field of their digits.
 const SKETCHES: [[&str; 3]; 4] = [
     ["super-shingle:6x14", "2", "super_shingles"],
     ["minhash:64", "0.8", "signature"],
@@ -25,7 +25,7 @@ fn pair(a: &str, b: &str) -> [String; 2] {
     pair
 }
 
-/// Sketches by id, as the command makes them, and the pairs that it joins.
+/// Returns the sketches that the command makes, by id, and the pairs that it joins.
 fn of_batch(
     folder: &Folder,
     documents: &Path,
@@ -42,7 +42,7 @@ fn of_batch(
         .iter()
         .map(|row| (id(row), row[field].clone()))
         .collect();
-    // A join names equal sketches by one of their documents.
+    // A join names only one of the documents with equal sketches.
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, sketch) in &sketches {
         if let Some(digits) = sketch.as_str() {
@@ -74,12 +74,12 @@ fn of_batch(
     (sketches, pairs)
 }
 
-/// Each document and its neighbours, once all are inserted.
+/// Returns the pairs of each document and its neighbours, after all are inserted.
 fn of_service(service: &Service, name: &str, documents: &Path) -> IdPairs {
     let words = ["query", name, path(documents), "--limit", "100000"];
     let mut pairs = IdPairs::new();
     for answer in client(service, &words).succeed().lines() {
-        // A text without features has no sketch, so the batch joins it with nothing; its one neighbour is what it is a copy of.
+        // A text without features has no sketch, so the batch command does not join it; its only neighbour is the document that it copies.
         if answer.get("fingerprint") == Some(&Value::Null) {
             continue;
         }
@@ -94,7 +94,7 @@ fn of_service(service: &Service, name: &str, documents: &Path) -> IdPairs {
     pairs
 }
 
-/// The same sketches as a collection exports them.
+/// Returns the sketches that a collection exports, by id.
 fn exported(service: &Service, name: &str, field: &str) -> BTreeMap<String, Value> {
     let rows = client(service, &["export", name]).succeed().lines();
     let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
@@ -135,7 +135,7 @@ fn neighbours_of_public_collections_are_the_pairs_of_the_batch_also_after_a_kill
     ];
     let mut service = Service::start(&data, &["--max-body", "64M"]);
     for (at, documents) in sets.into_iter().flatten().enumerate() {
-        // Each sketch has two collections, each collection two sketches.
+        // Each sketch is tested with two corpora, and each corpus with two sketches.
         for (number, sketch) in SKETCHES.into_iter().enumerate().skip(at % 2).step_by(2) {
             let name = format!("pages{at}-{number}");
             let (sketches, pairs) = of_batch(&folder, &documents, sketch);
@@ -143,7 +143,7 @@ fn neighbours_of_public_collections_are_the_pairs_of_the_batch_also_after_a_kill
             create(&service, &name, sketch, &[]);
             client(&service, &["insert", &name, path(&documents)]).succeed();
             assert_eq!(exported(&service, &name, sketch[2]), sketches);
-            // In memory and from the log, then from one run.
+            // Query first in memory, with documents read from the log, then in one run.
             service.kill();
             service = Service::start(&data, &["--max-body", "64M"]);
             assert!(
@@ -185,7 +185,7 @@ fn a_collection_of_fingerprints_is_sketched_anew_as_super_shingles_and_back() {
     let (sketches, pairs) = of_batch(&folder, &documents, SKETCHES[0]);
     assert_eq!(exported(&service, "pages", field), sketches);
     assert!(of_service(&service, "pages", &documents) == pairs);
-    // Narrower questions are asked by the same word.
+    // A smaller distance is requested with the same option.
     let narrow = ["check", "pages", path(&documents), "--equal", "6"];
     client(&service, &narrow).succeed();
     let back = ["resketch", "pages", "--sketch", "simhash:64", "--wait"];
@@ -284,7 +284,7 @@ fn files_of_sketches_that_are_loaded_find_what_inserted_documents_find() {
         client(&service, &["insert", &inserted, path(&documents)]).succeed();
         let load = ["load", &loaded, path(&file), "--batch", "7"];
         let told = client(&service, &load).succeed().json();
-        // Texts without features have no sketch, and are in no such file.
+        // Texts without features have no sketch, so they are not in the file.
         let mut sketches = exported(&service, &inserted, sketch[2]);
         sketches.retain(|_, sketch| !sketch.is_null());
         assert_eq!(
@@ -302,7 +302,7 @@ fn files_of_sketches_that_are_loaded_find_what_inserted_documents_find() {
         expected.push((sketches, pairs));
     }
     service.stop();
-    // The same into the directory of a stopped service.
+    // Load the same files into the directory of a stopped service.
     for (number, [sketch, nearness, field]) in all.iter().enumerate() {
         let condition = if *field == "fingerprint" {
             "--radius"
@@ -318,7 +318,7 @@ fn files_of_sketches_that_are_loaded_find_what_inserted_documents_find() {
         load.args(["--sketch", sketch, condition, nearness]);
         let told = load.succeed().json();
         assert_eq!(told["documents"], expected[number].0.len());
-        // Into one that is there.
+        // Load into a collection that exists.
         let told = lookalike("store")
             .args(["load", path(&data), &name, path(&file)])
             .succeed()

@@ -1,4 +1,4 @@
-//! Schemes that rest on more than their text, held by collections of the service: fingerprints are those of `lookalike fingerprint`.
+//! Schemes with parts that the service stores: fingerprints are those of `lookalike fingerprint`.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::serve::{Service, client};
 use crate::support::{Finish as _, Folder, Numbers, contents, corpus, json_lines, lookalike, path};
 
-/// Fingerprints by id, as the command makes them, and the scheme.
+/// Returns the fingerprints that the command makes, by id, and their scheme.
 fn of_command(
     folder: &Folder,
     documents: &Path,
@@ -27,7 +27,7 @@ fn of_command(
     )
 }
 
-/// The same as a collection has them.
+/// Returns the fingerprints that a collection has, by id.
 fn of_service(service: &Service, name: &str) -> BTreeMap<String, Value> {
     let rows = client(service, &["export", name]).succeed().lines();
     let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
@@ -36,7 +36,7 @@ fn of_service(service: &Service, name: &str) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Documents with texts of some words, and links.
+/// Writes documents with short texts and links.
 fn documents(folder: &Folder) -> std::path::PathBuf {
     let mut numbers = Numbers(5);
     let lines = (0..120).map(|at| {
@@ -89,14 +89,14 @@ fn a_table_of_terms_is_held_by_its_collection_and_outlives_a_restart() {
         assert_eq!(of_service(&service, &name), expected);
         assert_eq!(shown.json()["scheme"], scheme.as_str());
         service.stop();
-        // The table is read again from the disk.
+        // The table is read from disk again.
         let service = Service::start(&data, &["--max-body", "64M"]);
         let again = client(&service, &["check", &name, path(&documents)]).succeed();
         for answer in again.lines() {
             let id = answer["id"].as_str().unwrap();
             assert_eq!(answer["fingerprint"], expected[id]);
         }
-        // The scheme names the table: sending it again changes nothing, leaving it out is told.
+        // The scheme names the table, so sending it again changes nothing, and leaving it out is an error.
         let create = [
             "create",
             &name,
@@ -161,7 +161,7 @@ fn another_table_is_another_scheme_and_an_export_is_sketched_anew() {
         of_service(&service, "new"),
         of_command(&folder, &documents, &flags).0
     );
-    // No table fits a scheme that names another one, or has other features.
+    // A table is refused if the scheme names another one or has other features.
     let scheme = of_command(&folder, &documents, &flags).1;
     client(
         &service,
@@ -204,7 +204,7 @@ fn links_and_anchors_are_features_where_the_scheme_looks_at_them() {
     client(&service, &create).succeed();
     client(&service, &["insert", "pages", path(&documents)]).succeed();
     assert_eq!(of_service(&service, "pages"), expected);
-    // Equal texts with other links are no copies.
+    // Equal texts with different links are not copies.
     let text = "the ferry left the harbour at nine with forty people on board";
     let with = json!({"id": "a", "text": text, "anchors": [{"text": "ferry"}], "in_links": ["http://a.example/"]});
     service.pages("insert", &with);
@@ -224,7 +224,7 @@ fn links_and_anchors_are_features_where_the_scheme_looks_at_them() {
     warned.says(&["anchors:3~5", "no record has"]);
 }
 
-/// A collection of many texts, and the fingerprints that it is to have under another scheme.
+/// A collection of many texts, and the fingerprints that it must have under another scheme.
 struct Resketched {
     folder: Folder,
     documents: std::path::PathBuf,
@@ -255,7 +255,7 @@ impl Resketched {
         self.folder.path("data")
     }
 
-    /// A service whose collection `pages` holds them under the default scheme.
+    /// Starts a service whose collection `pages` has the texts under the default scheme.
     fn start(&self) -> Service {
         let service = Service::start(&self.data(), &[]);
         client(&service, &["create", "pages", "--keep", "texts", "--quiet"]).succeed();
@@ -287,7 +287,7 @@ fn a_collection_is_sketched_anew_beside_its_traffic() {
         &json!({"scheme": wanted.scheme, "radius": 6}),
     );
     assert_eq!(status, 202, "{begun}");
-    // While it runs, documents come, go and change.
+    // While the job runs, documents are added, removed and changed.
     let mut expected = wanted.expected.clone();
     let mut asked = 0;
     loop {
@@ -309,7 +309,7 @@ fn a_collection_is_sketched_anew_beside_its_traffic() {
         );
         assert_eq!(status, 200, "{kept}");
         let insert = json!({"id": moved, "text": kept["text"]});
-        // 503 while the two change places: sent again, as clients do.
+        // The service answers 503 while the collections are exchanged; send the request again, as clients do.
         let both = [("delete", json!({"id": gone})), ("insert", insert)];
         for (operation, body) in both {
             while service
@@ -357,7 +357,7 @@ fn a_kill_while_a_collection_is_sketched_anew_leaves_it_whole_and_the_job_can_be
     assert_eq!(of_service(&service, "pages"), wanted.expected);
 }
 
-/// The metrics of the service.
+/// Returns the metrics of the service.
 fn metrics(service: &Service) -> String {
     let mut stream = service.connect();
     let head = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -432,7 +432,7 @@ fn a_resketch_that_cannot_be_done_says_why() {
     ]);
 }
 
-/// Pages of three sites, each with lines of its own around what a page says.
+/// Writes pages of three sites, each with lines of its own around the text of a page.
 fn templates(folder: &Folder) -> std::path::PathBuf {
     let mut numbers = Numbers(23);
     let lines = (0..150).map(|at| {
@@ -477,7 +477,7 @@ fn learned_lines_are_held_by_their_collection_and_left_out_as_by_the_batch() {
         client(&service, &["insert", &name, path(&documents)]).succeed();
         assert_eq!(of_service(&service, &name), expected);
         service.stop();
-        // The lines are read again from the disk.
+        // The lines are read from disk again.
         let service = Service::start(&data, &["--max-body", "64M"]);
         for answer in client(&service, &["check", &name, path(&documents)])
             .succeed()

@@ -1,4 +1,4 @@
-//! Super-shingles and signatures in files, through the real binary: against the comparison of all with all, and what is refused.
+//! Super-shingles and signatures in files: compared with brute force, and invalid uses that are refused.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::support::{Finish, Folder, STORY, corpus, examples, json_lines, lookalike};
 
-/// A document by its id, with the places of its sketch.
+/// The id of a document, and the places of its sketch.
 type Document = (String, Vec<u64>);
 
-/// The lines of a sketch file, in places of so many digits; texts without features are left out.
+/// Reads the lines of a sketch file, with places of `digits` digits; texts without features are left out.
 fn documents(path: &Path, field: &str, digits: usize) -> Vec<Document> {
     let read = |line: &Value| {
         let sketch = line[field].as_str()?;
         let places = sketch.as_bytes().chunks(digits);
-        // As numbers: tests compare all with all.
+        // Numbers make comparing all pairs faster.
         let places = places.map(|place| {
             let place = std::str::from_utf8(place).unwrap();
             u64::from_str_radix(place, 16).unwrap()
@@ -30,7 +30,7 @@ fn documents(path: &Path, field: &str, digits: usize) -> Vec<Document> {
         .collect()
 }
 
-/// Number of equal places. Sixty million pairs are counted, in code that is not optimised: without iterators it takes a fifth of the time.
+/// Returns the number of equal places. Sixty million pairs are compared in unoptimised code, where a loop takes a fifth of the time of iterators.
 fn equal(a: &[u64], b: &[u64]) -> usize {
     let (places, mut at, mut equal) = (a.len(), 0, 0);
     while at < places {
@@ -55,7 +55,7 @@ fn join(inputs: &[&Path], equal: &str) -> Command {
     command
 }
 
-/// Documents of equal sketches, first ones first, in the order of the file.
+/// Groups documents with equal sketches, in the order of their first documents in the file.
 fn classes(documents: &[Document]) -> Vec<Vec<&Document>> {
     let (mut classes, mut known) = (Vec::<Vec<&Document>>::new(), HashMap::new());
     for document in documents {
@@ -69,7 +69,7 @@ fn classes(documents: &[Document]) -> Vec<Vec<&Document>> {
     classes
 }
 
-/// Pairs as a join of one file has them, by comparing all with all.
+/// Returns the pairs that a join of one file must have, by comparing all documents.
 fn recount(documents: &[Document], least: usize) -> BTreeMap<(String, String), usize> {
     let classes = classes(documents);
     let name = |class: &[&Document]| class.iter().map(|one| one.0.clone()).min().unwrap();
@@ -95,7 +95,7 @@ fn recount(documents: &[Document], least: usize) -> BTreeMap<(String, String), u
     pairs
 }
 
-/// Lines of a join of one file.
+/// Returns the pairs in the lines of a join of one file.
 fn pairs(lines: &[Value]) -> BTreeMap<(String, String), usize> {
     let id = |line: &Value, side: &str| line[side].as_str().unwrap().to_owned();
     let pair = |line: &Value| {
@@ -105,7 +105,7 @@ fn pairs(lines: &[Value]) -> BTreeMap<(String, String), usize> {
     lines.iter().map(pair).collect()
 }
 
-/// Pairs of a removed document and its survivor, by comparing everything with everything: one after another goes to the closest survivor before it.
+/// Returns each removed document with its survivor, by comparing all documents: each goes to the closest survivor before it.
 fn decide(documents: &[Document], least: usize) -> BTreeMap<String, (String, u64)> {
     let (mut removed, mut survivors) = (BTreeMap::new(), Vec::<&Document>::new());
     for class in classes(documents) {
@@ -130,7 +130,7 @@ fn decide(documents: &[Document], least: usize) -> BTreeMap<String, (String, u64
     removed
 }
 
-/// The lines that `cluster` wrote about removed documents.
+/// Reads the removals that `cluster` wrote.
 fn removals(folder: &Path) -> BTreeMap<String, (String, u64)> {
     let mut removed = BTreeMap::new();
     for cluster in json_lines(&fs::read(folder.join("clusters.jsonl")).unwrap()) {
@@ -186,7 +186,7 @@ fn super_shingles_of_a_corpus_are_joined_and_decided_as_a_recount_does() {
         (&run["equal"]["least"], &run["distance"]),
         (&2.into(), &Value::Null)
     );
-    // The same from the lists of two shards, which two machines may have made.
+    // The lists of two shards, which may come from two machines, give the same results.
     let lists = ["1/2", "2/2"].map(|shard| {
         let list = folder.path(shard.replace('/', "of"));
         let mut part = join(&[&file], "2");
@@ -220,7 +220,7 @@ fn minima_of_a_corpus_are_joined_exactly_by_a_share_of_them() {
     sketch(&news, "minhash:21", &lines);
     let all = documents(&lines, "signature", 8);
     assert!(all.iter().all(|(_, places)| places.len() == 21));
-    // 0.8 of 21 is 16.8.
+    // 0.8 of 21 is 16.8, so 17 places must be equal.
     let expected = recount(&all, 17);
     let mut threads = join(&[&lines], "0.8");
     let found = threads.args(["--threads", "2"]).succeed();
@@ -229,7 +229,7 @@ fn minima_of_a_corpus_are_joined_exactly_by_a_share_of_them() {
     assert_eq!(alone.out, found.out);
 }
 
-/// A folder with sketches of the example articles, as lines.
+/// Returns a folder, and the sketches of the example articles as lines in it.
 fn articles(shape: &str) -> (Folder, PathBuf) {
     let folder = Folder::new();
     let lines = folder.path("articles.jsonl");
@@ -250,13 +250,13 @@ fn every_format_gives_the_pairs_of_every_other() {
             let other = folder.path(format!("articles.{ending}"));
             sketch(&examples().join("articles.jsonl"), shape, &other);
             assert_eq!(join(&[&other], "3").succeed().out, wanted, "{ending}");
-            // Both sides, which may be of different formats.
+            // Join two files, which may have different formats.
             let crossed = join(&[&lines, &other], "3").succeed().lines();
             let itself = |line: &&Value| line["f"] == line["q"] && line["distance"] == 0;
             let all = documents(&lines, field, digits);
             assert_eq!(crossed.iter().filter(itself).count(), all.len(), "{ending}");
         }
-        // Raw numbers are called by their digits.
+        // Raw numbers are named by their digits.
         let bare = folder.path(format!("articles.{raw}.gz"));
         sketch(&examples().join("articles.jsonl"), shape, &bare);
         let ids: HashMap<String, String> = documents(&lines, field, digits)

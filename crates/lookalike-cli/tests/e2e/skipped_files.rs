@@ -1,4 +1,4 @@
-//! Files of which nothing is read are in the results all the same, so that kept, removed and skipped are the input.
+//! Files of which nothing is read are copied to the results too, so that kept, removed and skipped make up the input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::hostile_files::{long_and_short, wait_for};
 use crate::results::Results;
 use crate::support::{Finish, Folder, STORY, json_lines, lookalike};
 
-/// Two equal texts, an office document, a binary file, a broken PDF, a gzip file that is none.
+/// Adds two equal texts, an office document, a binary file, a broken PDF, and a gzip file with invalid contents.
 fn mixed(folder: &Folder) -> Vec<(&'static str, PathBuf)> {
     let files: [(&str, &[u8]); 6] = [
         ("a.txt", STORY.as_bytes()),
@@ -61,7 +61,7 @@ fn what_is_not_read_is_copied_to_skipped() {
     assert_eq!(run["written"]["skipped_files"], 4, "{run}");
     let page = fs::read_to_string(folder.path("out/report.html")).unwrap();
     assert!(page.contains("4 files that could not be read at all are in skipped/"));
-    // What is compared with is not written, what was not read of it neither.
+    // Files given with `--against` are not written, not even those that could not be read.
     folder.add("other.txt", STORY);
     let mut against = lookalike("dedup");
     against.current_dir(folder.path(""));
@@ -71,7 +71,7 @@ fn what_is_not_read_is_copied_to_skipped() {
     assert!(!folder.path("new/skipped").exists());
 }
 
-/// A job over a folder with a picture, in which another file takes a while.
+/// Starts a job over a folder with a picture and another file that takes a while.
 fn with_picture(folder: &Folder, flags: &[&str]) -> (PathBuf, Child) {
     let [long, _] = long_and_short(folder);
     fs::create_dir(folder.path("in")).unwrap();

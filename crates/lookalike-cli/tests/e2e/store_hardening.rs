@@ -1,5 +1,5 @@
-//! The directory of a service in bad hands and on bad days: crafted snapshots, damage after a crash, a medium that is not
-//! mounted, too few files.
+//! The data directory of a service under attack and after failures: crafted snapshots, damage after a crash, a medium that is not mounted, too few
+//! file descriptors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ fn documents(group: usize, count: usize) -> Value {
     (0..count).map(one).collect()
 }
 
-/// A service with three groups of a hundred documents, killed as a crash would when nothing was written for a second.
+/// Starts a service, writes three groups of a hundred documents, and kills it after a second without writes, as a crash would.
 fn crashed(data: &Path) {
     let service = Service::start(data, &[]);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
@@ -39,7 +39,7 @@ fn crashed(data: &Path) {
     service.kill();
 }
 
-/// The newest file of a kind of the collection, and its bytes.
+/// Returns the path and bytes of the collection's newest file of a kind.
 fn newest(data: &Path, kind: &str) -> (PathBuf, Vec<u8>) {
     let folder = data.join("collections/pages");
     let entries = fs::read_dir(folder).unwrap();
@@ -70,7 +70,7 @@ fn a_flipped_bit_in_the_last_group_is_damage_after_a_crash() {
     overwrite(&log, at, &[bytes[at] ^ 1]);
     let told = store(&["verify"], &[&data]).fail(1);
     assert_eq!(told.lines()[0]["state"], "damaged");
-    // Nor does the service go on as if these documents had never been there.
+    // The service does not serve the collection as if these documents had never existed either.
     let service = Service::start(&data, &[]);
     let (status, answer) = service.ask("GET", "/readyz", &Value::Null);
     assert_eq!(
@@ -109,13 +109,13 @@ fn a_write_that_a_crash_interrupted_is_called_torn_and_recovery_keeps_what_it_fo
     );
 }
 
-/// The first line of a checked file.
+/// Returns the first line of a file with a checksum.
 fn line(path: &Path) -> Value {
     let text = fs::read_to_string(path).unwrap();
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
-/// As the store checks its lists; anybody can do that.
+/// Adds a checksum as the store does; anyone can compute it.
 fn checked(value: &Value) -> Vec<u8> {
     let line = format!("{value}\n");
     let check = xxh3_64(line.as_bytes(), 0);
@@ -135,7 +135,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Everything below a folder with its bytes.
+/// Returns everything below a folder, with the bytes of files.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -151,7 +151,7 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     all
 }
 
-/// A snapshot with one document in `/snapshot` below the folder.
+/// Makes a snapshot with one document in `snapshot` below the folder.
 fn snapshot(folder: &Folder) -> PathBuf {
     let data = folder.path("data");
     let service = Service::start(&data, &[]);
@@ -169,7 +169,7 @@ fn a_crafted_snapshot_writes_nothing_outside_its_target() {
     let honest = snapshot(&folder);
     let precious = folder.add("precious.txt", b"precious data\n");
     let sum = |bytes: &[u8]| json!([bytes.len(), xxh3_64(bytes, 0)]);
-    // The file is there where the crafted name says, so that its sum is right.
+    // The file exists where the crafted name says, and its checksum is right.
     fs::create_dir_all(folder.path("crafted/deep")).unwrap();
     folder.add("crafted/cron", b"evil\n");
     fs::create_dir_all(folder.path("out/deep")).unwrap();
@@ -275,14 +275,14 @@ fn a_store_that_is_not_mounted_is_not_begun_anew() {
             .count(),
         0
     );
-    // Nor is another store served in its place.
+    // Another store is not served in its place either.
     let other = folder.path("other");
     Service::start(&other, &[]).stop();
     serve(&other, &["--store-id", identity])
         .fail(1)
         .says(&[identity, "mounted"]);
     Service::start(&data, &["--require-existing", "--store-id", identity]).stop();
-    // A snapshot that takes its place is the same store.
+    // A restored snapshot of the store counts as the same store.
     let (made, restored) = (folder.path("made"), folder.path("restored"));
     store(&["snapshot"], &[&data, &made]).succeed();
     store(&["restore"], &[&made, &restored]).succeed();
@@ -313,14 +313,14 @@ fn verify_writes_nothing() {
     let folder = Folder::new();
     let data = folder.path("data");
     crashed(&data);
-    // As a copy on a medium that cannot be written, which was never locked.
+    // Simulate a copy on a read-only medium, which was never locked.
     fs::remove_file(data.join("LOCK")).unwrap();
     let before = everything(&data);
     store(&["verify"], &[&data]).succeed();
     assert_eq!(everything(&data), before);
 }
 
-/// A command whose folder is mounted so that nobody may write to it, root neither; none where nobody may mount.
+/// Returns a command that runs with the folder mounted read-only, even for root, or `None` if mounting is not permitted.
 #[cfg(target_os = "linux")]
 #[expect(clippy::print_stderr, reason = "a test that was skipped says so")]
 fn mounted_to_read(data: &Path) -> Option<Command> {
@@ -407,7 +407,7 @@ fn a_collection_goes_on_taking_writes_when_files_run_out() {
     let folder = Folder::new();
     let service = Service::run(limited(1000, &folder.path("data"), "--max-connections 100"));
     service.ask("PUT", "/v1/collections/pages", &json!({}));
-    // Somebody else takes the files, as it seems to the service.
+    // To the service it looks as if another process used up the files.
     let open = fs::read_dir(format!("/proc/{}/fd", service.child.id()))
         .unwrap()
         .count();

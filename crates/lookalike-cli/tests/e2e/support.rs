@@ -1,4 +1,4 @@
-//! What the tests share: running the binary, folders of input, and the real corpora.
+//! Shared helpers: running the binary, folders of input, and the real corpora.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,23 +9,23 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-/// The flags under which features are those of the truth files: sets of `\w+` words, nothing normalised.
+/// The options under which features are those of the truth files: sets of `\w+` words, without normalisation.
 pub(crate) const TRUTH: [&str; 4] = ["--segment", "word-chars", "--normalize", "none"];
 
-/// A sentence that tests tell again and again.
+/// A sentence that many tests use as a text.
 pub(crate) const STORY: &str =
     "the ferry left the harbour at nine with forty people on board and came back before noon";
 
-/// A command line to be completed.
+/// Returns a command with a subcommand and no standard input.
 pub(crate) fn lookalike(subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lookalike"));
     command.arg(subcommand).stdin(Stdio::null());
     command
 }
 
-/// A command that ended.
+/// The result of a command.
 pub(crate) struct Finished {
-    /// Exit status; none after a signal.
+    /// Exit status; `None` after a signal.
     pub(crate) status: Option<i32>,
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
@@ -36,17 +36,17 @@ impl Finished {
         std::str::from_utf8(&self.out).unwrap()
     }
 
-    /// Standard output as JSON, one value a line.
+    /// Returns the JSON values on standard output, one per line.
     pub(crate) fn lines(&self) -> Vec<Value> {
         json_lines(&self.out)
     }
 
-    /// The one JSON object on standard output.
+    /// Returns the JSON object on standard output.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.out).unwrap()
     }
 
-    /// Demands that standard error holds every one of `words`.
+    /// Asserts that standard error contains each of `words`.
     #[track_caller]
     pub(crate) fn says(&self, words: &[&str]) -> &Self {
         for word in words {
@@ -59,13 +59,13 @@ impl Finished {
 /// Ways to run a command to its end.
 pub(crate) trait Finish {
     fn finish(&mut self) -> Finished;
-    /// With bytes on standard input.
+    /// Runs the command with bytes on standard input.
     fn finish_with(&mut self, input: &[u8]) -> Finished;
-    /// Status 0 is demanded.
+    /// Asserts status 0.
     fn succeed(&mut self) -> Finished;
-    /// Status 3 is demanded: done, but something could not be read.
+    /// Asserts status 3: done, but some input could not be read.
     fn lose(&mut self) -> Finished;
-    /// This status is demanded, and a message that is no panic.
+    /// Asserts this status, and a message that is not a panic.
     fn fail(&mut self, status: i32) -> Finished;
 }
 
@@ -114,7 +114,7 @@ impl Finish for Command {
     }
 }
 
-/// A directory of inputs and results that goes away with the test.
+/// A temporary directory of inputs and results that is removed with the test.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -141,20 +141,20 @@ impl Folder {
         self.add(name, lines.collect::<String>())
     }
 
-    /// The first records of a file of JSON Lines, for tests to which the whole of it would only add time.
+    /// Adds the first records of a JSONL file, for tests that would only take longer with all of them.
     pub(crate) fn first_records(&self, of: &Path, records: usize) -> PathBuf {
         let all = contents(of);
         let first = all.split_inclusive(|&byte| byte == b'\n').take(records);
         self.add("first.jsonl", first.flatten().copied().collect::<Vec<u8>>())
     }
 
-    /// `dedup` of one input into the folder `out`; the results.
+    /// Runs `dedup` on one input into the folder `out`. Returns the results.
     #[track_caller]
     pub(crate) fn dedup(&self, input: &Path, flags: &[&str]) -> crate::results::Results {
         self.dedup_into("out", input, flags)
     }
 
-    /// `dedup` of one input into a folder; the results.
+    /// Runs `dedup` on one input into a folder. Returns the results.
     #[track_caller]
     pub(crate) fn dedup_into(
         &self,
@@ -166,7 +166,7 @@ impl Folder {
         crate::results::Results::read(&self.path(out))
     }
 
-    /// `dedup` into the folder `out`, of an input of which something cannot be read.
+    /// Runs `dedup` into the folder `out`, on an input that cannot be read completely.
     #[track_caller]
     pub(crate) fn dedup_with_losses(
         &self,
@@ -185,24 +185,24 @@ impl Folder {
     }
 }
 
-/// A path as an option.
+/// Returns a path as a string.
 pub(crate) fn path(file: &Path) -> &str {
     file.to_str().unwrap()
 }
 
-/// A line of JSONL.
+/// Returns a line of JSONL.
 pub(crate) fn record(id: &str, text: &str) -> String {
     format!("{}\n", serde_json::json!({ "id": id, "text": text }))
 }
 
-/// Texts of the features of a kind that `explain --json` lists.
+/// Returns the texts of the features of a kind that `explain --json` lists.
 pub(crate) fn listed<'a>(told: &'a Value, kind: &str) -> Vec<&'a str> {
     let features = told[kind]["listed"].as_array().unwrap();
     let texts = features.iter().map(|feature| feature["text"].as_str());
     texts.map(Option::unwrap).collect()
 }
 
-/// Cells of each row of the table below a heading of a page, as text.
+/// Returns the rows of the table below a heading of a page, as the texts of their cells.
 pub(crate) fn table_below(html: &str, heading: &str) -> Vec<Vec<String>> {
     let (_, section) = html.split_once(&format!("<h2>{heading}</h2>")).unwrap();
     let section = section.split("<h2>").next().unwrap();
@@ -236,7 +236,7 @@ pub(crate) fn json_lines(bytes: &[u8]) -> Vec<Value> {
 /// Verified pairs by their ids, smaller first.
 pub(crate) type Pairs = BTreeMap<(String, String), f64>;
 
-/// Reads `{"a":..,"b":..,KEY:..}` rows; the ids of a row may stand in either order.
+/// Reads `{"a":..,"b":..,KEY:..}` rows; the ids of a row may be in either order.
 pub(crate) fn pairs_of(rows: &[Value], key: &str) -> Pairs {
     let pair = |row: &Value| {
         let [a, b] = ["a", "b"].map(|end| row[end].as_str().unwrap().to_owned());
@@ -248,7 +248,7 @@ pub(crate) fn pairs_of(rows: &[Value], key: &str) -> Pairs {
     rows.iter().map(pair).collect()
 }
 
-/// The bytes of a file, decompressed if its name says so.
+/// Returns the bytes of a file, decompressed if its name says so.
 pub(crate) fn contents(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     match path.extension().and_then(OsStr::to_str) {
@@ -264,9 +264,9 @@ pub(crate) fn contents(path: &Path) -> Vec<u8> {
     }
 }
 
-/// A file of the real corpora, which lie beside the repository.
+/// Returns the path of a file of the real corpora, which are beside the repository.
 ///
-/// Where they are missing the test is skipped, and says so even when the test passes; in CI that is a failure.
+/// If it is missing, the test is skipped with a message that is shown even if the test passes; in CI the test fails.
 pub(crate) fn corpus(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data")
@@ -279,18 +279,18 @@ pub(crate) fn corpus(name: &str) -> Option<PathBuf> {
         "{} is missing",
         path.display()
     );
-    // Not by a macro: the test harness would swallow it.
+    // A macro would be captured by the test harness.
     let line = format!("SKIPPED: {} is missing\n", path.display());
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     None
 }
 
-/// The inputs that come with the repository.
+/// Returns the folder of example inputs in the repository.
 pub(crate) fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// Numbers that look random and are the same in every run: SplitMix64.
+/// A generator of pseudo-random numbers (SplitMix64) that is the same in every run.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -307,7 +307,7 @@ impl Numbers {
         }
     }
 
-    /// So many words of a vocabulary of `vocabulary`.
+    /// Returns `count` words out of `vocabulary` different ones.
     pub(crate) fn words(&mut self, count: usize, vocabulary: usize) -> String {
         let words: Vec<String> = (0..count)
             .map(|_| format!("w{}", self.below(vocabulary)))
@@ -316,7 +316,7 @@ impl Numbers {
     }
 }
 
-/// Sends the signal of Ctrl-C; the status of the command, and what it said.
+/// Sends the signal of Ctrl-C. Returns the exit status of the command and its messages.
 pub(crate) fn interrupt(child: Child) -> (Option<i32>, String) {
     let mut kill = Command::new("kill");
     let sent = kill.args(["-INT", &child.id().to_string()]).status();
@@ -326,11 +326,11 @@ pub(crate) fn interrupt(child: Child) -> (Option<i32>, String) {
     (ended.status.code(), said)
 }
 
-/// A file system in memory, of so many megabytes.
+/// An in-memory file system of limited size.
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts one, if this user may: else the test is skipped, and says so even when it passes.
+    /// Mounts a file system of `megabytes` MB, or prints a message and returns `None` if this user may not mount.
     pub(crate) fn mounted(place: PathBuf, megabytes: u32) -> Option<Self> {
         fs::create_dir_all(&place).unwrap();
         let size = format!("size={megabytes}M");

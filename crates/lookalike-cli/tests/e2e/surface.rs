@@ -1,4 +1,4 @@
-//! What the command says of itself, and the shapes of its output.
+//! The help texts and messages of the command, and the shapes of its output.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ const OUTPUT: [&str; 9] = [
     "--repeated-ids",
 ];
 
-/// The options of each subcommand.
+/// Returns the options of each subcommand.
 fn options() -> [(&'static str, Vec<&'static str>); 6] {
     [
         (
@@ -161,8 +161,7 @@ fn json_summaries_have_their_shape() {
     );
 }
 
-/// The summary stands on standard output where nothing else does, and beside the results, on standard error, where they
-/// are there; only one of the two ever speaks.
+/// The JSON summary goes to standard output if the results go to a file, and to standard error if the results go to standard output.
 #[test]
 fn a_json_summary_goes_where_the_results_do_not() {
     let (folder, input) = two();
@@ -376,7 +375,7 @@ fn explain_of_two_ids() {
         .arg(&input)
         .succeed()
         .json();
-    // 17 words and 20: 13 shingles, all of them among the 16 of the longer.
+    // The texts have 17 and 20 words: all 13 shingles of the shorter are among the 16 of the longer.
     assert_eq!(
         (&row["features_a"], &row["features_b"], &row["shared"]),
         (&json!(13), &json!(16), &json!(13))

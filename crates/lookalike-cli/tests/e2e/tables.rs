@@ -1,5 +1,5 @@
-//! Results as Parquet: the same as the JSON lines, for any order, memory and threads; input again. That their content is
-//! what the lines hold is checked by another reader, `scripts/check_tables.py`.
+//! Results as Parquet: equal to the JSON lines for any order, memory and threads, and readable as input. `scripts/check_tables.py` checks with
+//! another reader that they have the contents of the lines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const TABLES: [&str; 5] = [
     "skipped.parquet",
 ];
 
-/// 3,000 records with fields of many kinds, every third alike to another; in the order of a seed.
+/// Writes 3,000 records with fields of many types, every third similar to another, in an order that depends on the seed.
 fn collection(folder: &Folder, name: &str, seed: u64) -> PathBuf {
     let mut numbers = Numbers(5);
     let mut texts: Vec<String> = Vec::new();
@@ -84,14 +84,14 @@ fn tables_are_input_again() {
     let input = collection(&folder, "a.jsonl", 1);
     let out = folder.path("out");
     let summary = tables(&input, &out, &[]);
-    // Everything resembles what was kept of it.
+    // Every record resembles one that was kept.
     let again = tables(
         &input,
         &folder.path("again"),
         &["--against", out.to_str().unwrap()],
     );
     assert_eq!(again["decisions"]["kept"], 0, "{again}");
-    // What was kept is kept, and the rows are the same.
+    // Kept records are kept again, and the rows are the same.
     let kept = tables(&out.join("kept.parquet"), &folder.path("kept"), &[]);
     assert_eq!(kept["decisions"]["kept"], summary["decisions"]["kept"]);
     let same = fs::read(folder.path("kept").join("kept.parquet")).unwrap();
@@ -147,7 +147,7 @@ fn the_format_is_part_of_what_a_job_is() {
     command.arg(&input).arg("-o").arg(folder.path("out"));
     command.args(["--output-format", "orc"]);
     command.fail(2).says(&["orc", "jsonl or parquet"]);
-    // Results of the other format are results.
+    // Results in the other format count as results.
     tables(&input, &folder.path("out"), &[]);
     let mut command = lookalike("dedup");
     command.arg(&input).arg("-o").arg(folder.path("out"));

@@ -1,6 +1,6 @@
 """Runs a command on a pseudo-terminal: python3 - COLUMNS BINARY ARGUMENTS...
 
-Prints every line that was drawn, once, without its colours; ends with the status of the command.
+Prints every line that was drawn, once and without colours, and ends with the status of the command.
 """
 
 import fcntl
@@ -27,9 +27,9 @@ while True:
         break
     seen += piece
 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-# Every movement of the cursor begins a line: what stands between two is what was drawn at once.
+# Treat every movement of the cursor as a line end, so that a line is what was drawn at once.
 moved = re.sub(r"\x1b\[[0-9;?]*[A-HJKSTfhl]", "\n", seen.decode())
-# A line is filled up with blanks, to the end of the terminal.
+# Lines are padded with blanks to the width of the terminal.
 lines = [line.rstrip() for line in re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*m", "", moved))]
 for line in dict.fromkeys(line for line in lines if line):
     print(line)

@@ -1,10 +1,10 @@
-//! Tables of terms that follow a collection, through the binary.
+//! Tables of terms that follow a collection, made by the command.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::{Finish, Finished, Folder, Numbers, lookalike, record};
 
-/// Texts of common and rare words, 60 words each.
+/// Returns texts of 60 words, common and rare.
 fn texts(seed: u64, count: usize) -> Vec<String> {
     let mut numbers = Numbers(seed);
     let text = |_| {
@@ -56,7 +56,7 @@ fn a_table_that_grew_a_little_is_the_same_scheme_and_one_that_grew_much_is_not()
     );
     assert_eq!(added["drift"]["renewed"], false);
     assert!(added["drift"]["bits"].as_f64().unwrap() > 0.01, "{added}");
-    // Old and new fingerprints are compared, and those of the old documents are the same.
+    // Old and new fingerprints can be compared, and those of the old documents are unchanged.
     let [a, b] = ["a.lkfp", "b.lkfp"].map(|name| folder.path(name));
     fingerprints(&first, &old, &a).says(&["1,000"]);
     fingerprints(&first, &grown, &b).says(&["1,000"]);
@@ -64,7 +64,7 @@ fn a_table_that_grew_a_little_is_the_same_scheme_and_one_that_grew_much_is_not()
     let mut join = lookalike("join");
     let pairs = join.arg(&a).arg(&b).args(["--distance", "0"]).succeed();
     assert!(pairs.lines().len() >= 1000);
-    // The table takes new weights when those in use are too far off, and what was made before is refused.
+    // The table renews its weights if those in use are too far off, and fingerprints made before are refused.
     let followed = terms(&["add"], &[&grown, &much], &WORDS, &far).json();
     assert_eq!(followed["documents"], 4040);
     assert_eq!(followed["drift"]["renewed"], true);
@@ -72,7 +72,7 @@ fn a_table_that_grew_a_little_is_the_same_scheme_and_one_that_grew_much_is_not()
     fingerprints(&little, &far, &b).says(&["40"]);
     let mut join = lookalike("join");
     join.arg(&a).arg(&b).fail(1).says(&["scheme"]);
-    // A wider tolerance keeps them, in the place of the old file.
+    // A higher tolerance keeps the weights, and the new table replaces the old file.
     let kept = terms(
         &["add", "--tolerance", "20"],
         &[&grown, &much],
@@ -137,7 +137,7 @@ fn tables_of_parts_make_the_table_of_the_whole() {
         std::fs::read(&grown).unwrap(),
         std::fs::read(&whole).unwrap()
     );
-    // Weights of the first table, counts of both.
+    // The result has the weights of the first table and the counts of both.
     let kept = terms(&["merge", "--tolerance", "64"], &[a, b], &[], &merged).json();
     let first = terms(&["merge", "--tolerance", "64"], &[a, a], &[], &grown).json();
     assert_eq!(
@@ -161,7 +161,7 @@ fn a_document_that_was_added_alone_was_not_counted() {
     }
     let told = terms(&[], &[&input(&folder, "all", &all)], &WORDS, &whole).json();
     assert_eq!(last.unwrap()["documents"], told["documents"]);
-    // A word that a single record has is forgotten, so the tables differ in rare ones.
+    // A word that occurs in a single record is forgotten, so the tables differ in rare words.
     let counts = |path: &Path| {
         let bytes = std::fs::read(path).unwrap();
         let read = lookalike::Terms::from_bytes(&bytes, None).unwrap();

@@ -1,4 +1,4 @@
-//! Parquet and Arrow in, Parquet out: rows keep their types, schema, metadata, files and order.
+//! Parquet and Arrow as input, Parquet as output: rows keep their types, schema, metadata, files and order.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -26,14 +26,14 @@ use parquet::file::properties::WriterProperties;
 use crate::results::Results;
 use crate::support::{Finish, Folder, lookalike};
 
-/// Rows of which every third equals the one before; ids descend.
+/// Number of rows, of which every third has the text of the one before; ids descend.
 const ROWS: usize = 900;
 
 fn id(row: usize) -> String {
     format!("r{:04}", ROWS - row)
 }
 
-/// Survivors have the smaller id of two.
+/// Returns whether a row is kept: of two rows with equal text, that with the smaller id survives.
 fn is_kept(row: usize) -> bool {
     row % 3 != 1
 }
@@ -45,14 +45,14 @@ fn text(row: usize) -> String {
         .collect()
 }
 
-/// A value for two rows of three, in others null.
+/// Returns values that are null in every third row.
 fn some<T>(make: impl Fn(usize) -> T) -> Vec<Option<T>> {
     (0..ROWS)
         .map(|row| (row % 3 != 0).then(|| make(row)))
         .collect()
 }
 
-/// Columns of every type that Parquet and Arrow share.
+/// Returns columns of every type that Parquet and Arrow share.
 fn columns() -> Vec<(&'static str, ArrayRef)> {
     let bytes = some(|row| vec![0xff, row as u8, 0, 0xfe]);
     let bytes = || bytes.iter().map(Option::as_deref);
@@ -177,7 +177,7 @@ fn columns() -> Vec<(&'static str, ArrayRef)> {
     ]
 }
 
-/// The same, with types of Arrow that Parquet has not as the nearest that it has.
+/// Returns the same columns, with Arrow types that Parquet lacks replaced by the nearest type.
 fn columns_of_parquet() -> Vec<(&'static str, ArrayRef)> {
     let mut columns = columns();
     for (name, column) in &mut columns {
@@ -216,7 +216,7 @@ fn write_parquet(path: &Path, table: &RecordBatch) {
     writer.close().unwrap();
 }
 
-/// All rows of a Parquet file, and what its footer says of schema and metadata.
+/// Returns all rows of a Parquet file, and the schema and metadata in its footer.
 pub(crate) fn read_parquet(path: &Path) -> (RecordBatch, String, Vec<(String, Option<String>)>) {
     let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
@@ -332,7 +332,7 @@ fn a_time_beyond_those_of_parquet_is_told_with_its_column() {
     );
 }
 
-/// Two files of different columns, and lines beside them.
+/// Two files with different columns, and a file of lines beside them.
 #[test]
 fn each_file_of_rows_gives_one_of_its_path() {
     let folder = Folder::new();
@@ -355,10 +355,10 @@ fn each_file_of_rows_gives_one_of_its_path() {
     assert_eq!(found.schema().field(2).data_type(), &DataType::Int32);
     assert!(found.columns() == rows(&narrow, |row| !is_kept(row)).columns());
     assert!(!folder.path("out/kept.parquet").exists());
-    // What was kept stands for the folder.
+    // The kept results stand for the whole folder.
     let again = run("again", &["--against", "out"]);
     assert_eq!(again["decisions"]["kept"], 0, "{again}");
-    // Lines go where they always went; without a word of the user, all do.
+    // Lines are written as usual. Without `--output-format`, all rows become lines if the input has lines.
     folder.records(
         "in/c.jsonl",
         &[("x", "a record of its own in a file of lines")],
@@ -394,7 +394,7 @@ fn lines_of_parquet_are_there_for_the_asking() {
     }
 }
 
-/// A damaged row group is told of; the rows of the others keep their places.
+/// A damaged row group is reported, and the rows of the others keep their decisions.
 #[test]
 fn rows_behind_a_damaged_group_stay_with_their_decisions() {
     let folder = Folder::new();
@@ -415,7 +415,7 @@ fn rows_behind_a_damaged_group_stay_with_their_decisions() {
     let removed = read_parquet(&out.join("removed.parquet")).0;
     assert_eq!(kept.num_rows() + removed.num_rows(), ROWS - 250);
     let sound = rows(&narrow, |row| !(250..500).contains(&row) && is_kept(row));
-    // A pair that the gap parts has nobody to be removed for.
+    // A row whose copy is in the damaged group is kept.
     assert!(
         kept.num_rows() - sound.num_rows() <= 1,
         "{}",

@@ -1,4 +1,4 @@
-//! Files in other character sets than UTF-8.
+//! Files in character sets other than UTF-8.
 
 use encoding_rs::{Encoding, SHIFT_JIS, UTF_8, WINDOWS_1251, WINDOWS_1252};
 use lookalike_corpus::{InputOptions, charset};
@@ -178,7 +178,7 @@ fn two_characters_that_are_utf8_by_chance_do_not_refute_a_declaration() {
     assert_eq!(decoded.text, "<p>\u{8054}\u{901a}");
 }
 
-/// With these labels, decoders turn any text into one replacement character, so all such pages were copies of each other.
+/// Regression test: with these labels, decoders turn any text into one replacement character, so all such pages counted as copies of each other.
 #[test]
 fn pages_of_a_set_that_cannot_be_decoded_were_copies_of_each_other() {
     for label in ["iso-2022-kr", "hz-gb-2312", "replacement"] {

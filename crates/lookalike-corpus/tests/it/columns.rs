@@ -1,4 +1,4 @@
-//! Parquet and Arrow IPC: every type of text, every kind of damage.
+//! Parquet and Arrow IPC: every type of text column, and every kind of damage.
 
 use std::fs::File;
 use std::path::Path;
@@ -464,7 +464,7 @@ fn a_long_text_in_many_rows_is_read_without_a_copy_for_each() {
     assert!(largest < 32 << 20, "{largest}");
 }
 
-/// Eight zeros in place of a message are the end mark: the bytes after it were never examined.
+/// Regression test: eight zeros in place of a message are the end mark, and the bytes after it were never examined.
 #[test]
 fn a_mark_of_the_end_before_the_end_is_told() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["one", "two"]));

@@ -190,7 +190,7 @@ struct Reading {
     bad: Vec<lookalike_corpus::BadRecord>,
 }
 
-/// On damage, a library kept what it had unpacked in the same step, and steps were as long as chunks.
+/// Regression test: on damage, a library kept what it had unpacked in the same step, and steps were as long as chunks.
 #[test]
 fn damage_is_met_at_the_same_record_wherever_chunks_are_cut() {
     let mut numbers = 0_u64..;

@@ -334,7 +334,7 @@ mod unix {
             let options = InputOptions::default().skip_unreadable(skip);
             Inputs::discover(&arguments, &options, corpus.dir())
         };
-        // The second is below a file, which fails in another way.
+        // The second path is below a file, which fails in another way.
         for name in ["none.txt", "a.txt/none.txt"] {
             assert!(discover(name, false).is_err(), "{name}");
             let inputs = discover(name, true).unwrap();

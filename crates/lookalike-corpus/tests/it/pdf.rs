@@ -79,7 +79,7 @@ fn a_text_that_is_too_long_is_counted() {
         reading.records[0].as_ref().unwrap().state,
         TextState::TooLong
     );
-    // A short file that draws a long text: one stream on a thousand pages.
+    // This short file has a long text: one stream is drawn on a thousand pages.
     let content = zlib(
         format!(
             "BT /F1 9 Tf 10 10 Td ({}) Tj ET",

@@ -96,7 +96,7 @@ fn a_header_that_was_too_long_was_a_panic() {
     }
 }
 
-/// A row of fewer bytes than the first buffer never counted as too long.
+/// Regression test: a row of fewer bytes than the first buffer never counted as too long.
 #[test]
 fn a_short_row_can_be_longer_than_the_limit() {
     let long = "ab ".repeat(60);
@@ -123,7 +123,7 @@ fn rows_that_are_no_utf8_are_decoded_and_counted() {
         .collect();
     assert_eq!(replaced, [true, false]);
     assert_eq!(reading.texts()[0], "a\u{ff}b");
-    // In windows-1251, all letters became U+FFFD, and records of words with the same lengths were copies.
+    // Regression test: in windows-1251 all letters became U+FFFD, and records of words with the same lengths counted as copies.
     let texts = [
         "Паром пришёл в гавань поздно вечером, когда рыбаки уже спали.",
         "Утром на площади открылся рынок, и дети купили свежий хлеб.",
@@ -131,7 +131,7 @@ fn rows_that_are_no_utf8_are_decoded_and_counted() {
     let table = format!("id,text\n1,\"{}\"\n2,\"{}\"\n", texts[0], texts[1]);
     let (table, _, _) = encoding_rs::WINDOWS_1251.encode(&table);
     assert_eq!(read_table("b.csv", &table).texts(), texts);
-    // Lines of JSON are read as windows-1252, whatever they are: different lines stay different.
+    // JSON lines that are not UTF-8 are read as windows-1252, so that different lines stay different.
     let lines = texts
         .map(|text| format!("{{\"text\":\"{text}\"}}\n"))
         .concat();
@@ -169,7 +169,7 @@ fn bzip2_and_xz_of_several_streams() {
     }
 }
 
-/// All rows after it silently became part of one text.
+/// Regression test: all rows after it silently became part of one text.
 #[test]
 fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
     for ending in ["", "\n", "\n5\tfive"] {
@@ -180,7 +180,7 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
         assert!(bad.reason.contains("never closed"), "{}", bad.reason);
         assert_eq!((reading.records.len(), reading.texts()), (2, vec!["one"]));
     }
-    // A quote within a field begins nothing, and one that is closed at the very end is closed.
+    // A quote within a field opens nothing, and a quote may be closed by the very last byte.
     for table in [
         "id,text\n1,5\" pipe",
         "id,text\n1,\"5\"\" pipe\"",

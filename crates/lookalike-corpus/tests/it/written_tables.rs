@@ -231,7 +231,7 @@ fn the_same_lines_give_the_same_bytes_in_several_row_groups() {
     assert_eq!(rows(&corpus, "a.parquet").len(), 40_000);
 }
 
-/// If one row repeated a field, all rows went through floating-point numbers.
+/// Regression test: if one row repeated a field, all rows went through floating-point numbers.
 #[test]
 fn a_repeated_name_in_one_row_rounded_the_numbers_of_others() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));

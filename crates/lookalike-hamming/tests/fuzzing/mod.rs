@@ -1,8 +1,8 @@
-//! What the readers of our own files must bear: any bytes whatever.
+//! Fuzz targets for the readers of lookalike's own files, which must cope with arbitrary bytes.
 //!
-//! [`run`] gives bytes to one reader and demands what holds for all input: no panic, and what is read says of itself what it holds.
-//! Files end in sums, and nearly every change of a byte would be stopped by one; a second reading therefore gives the bytes sums that fit, as
-//! an adversary would.
+//! [`run`] passes bytes to one reader and checks what must hold for all input: the reader does not panic, and its answers agree with what the file
+//! claims to hold. Files end in checksums, so nearly every mutation would stop there. Each input is therefore read a second time with matching
+//! checksums, as an adversary would supply them.
 
 use lookalike_hamming::{
     Archive, ArchiveWriter, BuildLimits, FingerprintArchiveReader, FingerprintReader,
@@ -11,13 +11,13 @@ use lookalike_hamming::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// All targets.
+/// The names of all targets.
 pub(crate) const TARGETS: &[&str] = &["fingerprints", "archive", "index"];
 
-/// Gives the bytes to a target.
+/// Runs a target on `bytes`.
 ///
 /// # Panics
-/// If a promise is broken: that is what it is for.
+/// If the reader breaks a promise.
 pub(crate) fn run(target: &str, bytes: &[u8]) {
     match target {
         "fingerprints" => fingerprints(bytes),
@@ -29,7 +29,7 @@ pub(crate) fn run(target: &str, bytes: &[u8]) {
     }
 }
 
-/// The inputs that a target begins with.
+/// Returns the initial inputs of a target.
 pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "fingerprints" => fingerprint_files(),
@@ -41,7 +41,7 @@ pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// The bytes with the sum of all before in their last eight.
+/// Returns `bytes` with its last eight replaced by the checksum of all bytes before them.
 fn summed(bytes: &[u8]) -> Vec<u8> {
     let body = &bytes[..bytes.len().saturating_sub(8)];
     [body, &xxh3_64(body).to_le_bytes()].concat()
@@ -100,7 +100,7 @@ fn packed(codes: &[u64]) -> Vec<u8> {
     writer.finish().expect("memory")
 }
 
-/// Both readers find the same in what both call sound.
+/// Checks that both archive readers return the same codes from a file that both accept.
 fn archive(bytes: &[u8]) {
     let mut streamed = Vec::new();
     if let Ok(mut reader) = FingerprintArchiveReader::new(bytes) {
@@ -147,7 +147,7 @@ fn built(layout: Layout, with_ids: bool) -> Vec<u8> {
     writer.finish().expect("memory")
 }
 
-/// A file that is opened and sound answers, whatever is asked.
+/// Checks that an index file that opens and verifies answers every query.
 fn index(bytes: &[u8]) {
     let held = lookalike_hamming::share(bytes.to_vec());
     let Ok(file) = IndexFile::<u64>::open(held) else {

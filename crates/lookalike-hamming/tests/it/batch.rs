@@ -1,4 +1,4 @@
-//! The batch join against the comparison of all pairs.
+//! The batch join, compared with comparing all pairs.
 
 use super::collections::{SHAPES, Shape, collection};
 use lookalike_hamming::{BatchJoin, BatchLimits, BuildError, Code, JoinScratch};
@@ -101,7 +101,7 @@ fn queries_that_nobody_wants_any_more_were_taken_in_to_the_end() {
         (join.map(|_| ()), asked.into_inner())
     };
     let (whole, all) = taken_in(usize::MAX);
-    // Four pieces of 65,536 codes for each reading of a table.
+    // Each reading of a table takes four pieces of 65,536 codes.
     assert!(whole.is_ok() && all >= 16, "{all}");
     for until in [0, 1, all / 2, all - 1] {
         let (cancelled, asked) = taken_in(until);

@@ -1,10 +1,10 @@
-//! Collections that a Hamming index must survive, made from a seed, and the definition of its search.
+//! Collections made from a seed that a Hamming index must handle, and a linear scan that defines the search.
 
 use lookalike_hamming::{Code, TableIndex};
 
-/// All distinct codes; a search compares every one.
+/// All distinct codes, searched by comparing every one.
 pub(crate) struct LinearScan<C> {
-    /// Ascending.
+    /// In ascending order.
     pub(crate) codes: Vec<C>,
 }
 
@@ -24,7 +24,7 @@ impl<C: Code + Ord + Into<u128>> LinearScan<C> {
     }
 }
 
-/// Codes and distances that an index finds, ascending.
+/// Returns the codes and distances that an index finds, in ascending order.
 pub(crate) fn found<C: Code + Into<u128>>(
     index: &TableIndex<C>,
     query: C,
@@ -37,7 +37,7 @@ pub(crate) fn found<C: Code + Into<u128>>(
     found
 }
 
-/// Pseudo-random words by splitmix64.
+/// Returns a generator of pseudo-random words (SplitMix64).
 pub(crate) fn words(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -49,20 +49,20 @@ pub(crate) fn words(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// A kind of collection.
+/// The kind of a test collection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
-    /// Independent and even.
+    /// Independent codes with even bits.
     Random,
-    /// A few centres with neighbours at distances 0 to 2k.
+    /// A few centres, each with neighbours at distances 0 to 2k.
     Clustered,
-    /// Every bit set with probability 1/16.
+    /// Each bit is set with probability 1/16.
     Sparse,
     /// Only the low 12 bits vary.
     Narrow,
     /// Only the high 12 bits vary.
     High,
-    /// Every other code is the same.
+    /// Every second code is the same.
     Spike,
     /// Small integers.
     Counting,
@@ -78,7 +78,7 @@ pub(crate) const SHAPES: [Shape; 7] = [
     Shape::Counting,
 ];
 
-/// `count` codes of `bits` bits, in the low bits of a `u128`.
+/// Returns `count` codes of `bits` bits, each in the low bits of a `u128`.
 pub(crate) fn collection(
     shape: Shape,
     bits: u32,
@@ -110,7 +110,7 @@ pub(crate) fn collection(
     codes
 }
 
-/// Flips up to `wrong` bits, chosen with repetition.
+/// Flips up to `wrong` random bits of `code`; a bit that is chosen twice is flipped back.
 pub(crate) fn flip(code: u128, wrong: u32, bits: u32, wide: &mut impl FnMut() -> u128) -> u128 {
     (0..wrong).fold(code, |code, _| code ^ 1 << (wide() % u128::from(bits)))
 }

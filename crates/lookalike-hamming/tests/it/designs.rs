@@ -1,4 +1,4 @@
-//! Completeness of every design, the paper's numbers, and the recursion against enumeration.
+//! Completeness of every design, the numbers of the paper, and the recursion compared with enumeration.
 
 use lookalike_hamming::{
     BitBalance, CostConstants, CostedDesign, Design, Family, FamilyKind, Layout, PlanLimits,
@@ -70,7 +70,7 @@ fn every_planned_design_is_complete() {
             let designs = designs(bits, radius, 64);
             assert!(designs.len() >= 2, "{bits} {radius}");
             for design in designs {
-                // Sixteen classes and eight errors are 735 thousand patterns; a few such do.
+                // Sixteen classes and eight errors have 735 thousand patterns, so check only a few such designs.
                 if radius <= 5 || design.tables().len() <= 12 {
                     assert!(design.is_complete(), "{bits} {radius} {}", design.family());
                 }
@@ -122,8 +122,7 @@ fn an_incomplete_design_is_found_out() {
     let all = Design::new(Family::block_choice(5, 3), 64, 3).unwrap();
     let smaller = Design::new(Family::block_choice(5, 2), 64, 2).unwrap();
     assert!(all.is_complete() && smaller.is_complete());
-    // Ten tables for distance 3 do not see every pattern of distance 4, and so on: the same masks
-    // under a larger claim are incomplete.
+    // The same masks are incomplete if more is claimed for them: ten tables for distance 3 miss some patterns of distance 4, for example.
     assert!(Design::new(Family::block_choice(5, 3), 64, 4).is_err());
     assert!(Design::new(Family::Biplane, 64, 4).is_err());
     assert!(Design::new(Family::block_choice(5, 3), 4, 3).is_err());
@@ -145,7 +144,7 @@ fn renaming_bits_keeps_a_design_complete() {
     assert_eq!(lengths(&renamed), lengths(&design));
 }
 
-/// All ascending level lists with at most `most` tables, by plain enumeration.
+/// Enumerates all ascending lists of levels with at most `most` tables; returns the number of tables and the prefix bits of each.
 fn enumerate(bits: u32, radius: u32, most: u64) -> Vec<(u64, f64)> {
     fn grow(radius: u32, most: u64, from: u32, at: (u64, f64), out: &mut Vec<(u64, f64)>) {
         out.push(at);

@@ -1,4 +1,4 @@
-//! Archives and fingerprint files: what is written is read, and no damage goes unseen.
+//! Archives and fingerprint files: they are read as written, and all damage is detected.
 
 use super::collections::{SHAPES, Shape, collection};
 use lookalike_hamming::{
@@ -153,7 +153,7 @@ fn no_flipped_or_missing_byte_of_a_fingerprint_file_goes_unseen() {
     }
 }
 
-/// Ids of all lengths, none among them, and letters of several bytes.
+/// Returns an id; ids have various lengths, including 0, and contain multi-byte characters.
 fn text(at: usize) -> String {
     "\u{e9}".repeat(at % 7) + &"ab"[..at % 3]
 }
@@ -211,7 +211,7 @@ fn no_flipped_or_missing_byte_of_a_file_with_texts_goes_unseen() {
     }
 }
 
-/// Sketches of three words, each with a text or none.
+/// Writes `count` sketches of three words, each with or without a text.
 fn sketches(count: usize, with_texts: bool) -> Vec<u8> {
     let sketch = SketchWords { words: 3, kind: 9 };
     let mut writer =

@@ -1,6 +1,6 @@
-//! The short form of fuzzing: the same few thousand mutations in every run, and inputs that were found once.
+//! A short form of fuzzing: every run tries the same few thousand mutations and the inputs that fuzzing has found.
 //!
-//! The long form, which watches what code is reached, is in `fuzz/` of the repository.
+//! The long form, which is guided by code coverage, is in `fuzz/` of the repository.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::fuzzing::{self, TARGETS, seeds};
 use crate::mutate::{Trying, draws, mutated};
 
-/// Mutations of each target.
+/// Number of mutations tried per target.
 const EXECUTIONS: u64 = 2000;
 
 fn run(target: &str, bytes: &[u8]) {
@@ -42,7 +42,7 @@ fn no_flipped_bit_breaks_a_promise() {
     }
 }
 
-/// Inputs that once broke something, as libFuzzer left them.
+/// Reads inputs that once broke something, as libFuzzer saved them.
 #[test]
 fn what_fuzzing_found_stays_mended() {
     let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/found");

@@ -1,4 +1,4 @@
-//! Every index of every design equals the linear scan.
+//! The index of every design, compared with a linear scan.
 
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
@@ -8,7 +8,7 @@ use lookalike_hamming::{
 use proptest::prelude::*;
 use std::fmt::Debug;
 
-/// Queries at every distance up to beyond the radius from stored codes, and far from all.
+/// Returns queries at distances 0 to `radius + 1` from stored codes, and a few that are far from all.
 fn queries(codes: &[u128], bits: u32, radius: u32) -> Vec<u128> {
     let mut next = words(99);
     let mut wide = move || u128::from(next()) << 64 | u128::from(next());
@@ -264,7 +264,7 @@ fn ranks_number_the_codes_in_the_order_of_a_visit() {
     });
     assert_eq!(next, 5);
     assert_eq!(packed.rank(1), None);
-    // Lines count only when ids need it.
+    // Cache-line buckets are counted only if ids need ranks.
     let lines = TableIndex::build(&codes, &design, Layout::CacheLineBuckets).unwrap();
     assert_eq!(lines.rank(7), None);
 }

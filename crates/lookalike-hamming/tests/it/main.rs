@@ -1,4 +1,4 @@
-//! The Hamming engine against slow, obvious versions of itself.
+//! The Hamming engine, compared with slow and obvious implementations.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! The lookups that an example measures: right, and as quick as the paper says.
+//! The lookups measured by the example `prefix_lookups`: they are correct, and as fast as the paper says.
 
 use super::collections::words;
 use lookups::{bisected, interpolated};
@@ -6,7 +6,7 @@ use lookups::{bisected, interpolated};
 #[path = "../../examples/prefix_lookups/lookups.rs"]
 mod lookups;
 
-/// Place and reads by both searches.
+/// Returns the position found and the number of reads, by bisection and by interpolation.
 fn both(sorted: &[u64], target: u64) -> [(usize, usize); 2] {
     let mut reads = [0, 0];
     let [bisections, guesses] = &mut reads;
@@ -35,7 +35,7 @@ fn both_lookups_find_the_lower_bound() {
     }
 }
 
-/// The paper's claim, counted: O(log log n) against O(log n) on random fingerprints.
+/// Counts reads to check the paper's claim for random fingerprints: O(log log n) compared with O(log n).
 #[test]
 fn interpolation_reads_half_as_many_random_entries_as_bisection() {
     let mut next = words(7);
@@ -51,7 +51,7 @@ fn interpolation_reads_half_as_many_random_entries_as_bisection() {
     assert!(sums[1] * 2 < sums[0], "{sums:?}");
 }
 
-/// Every entry but the last few lies at the beginning of the range: guesses are of no use, and cost little.
+/// All entries but the last few lie at the start of the range, so interpolation guesses badly; its cost must stay bounded.
 #[test]
 fn hostile_entries_take_no_more_than_the_bound() {
     let mut sorted: Vec<u64> = (0..100_000).collect();

@@ -1,4 +1,4 @@
-//! Simhashes of real sentences, whose bits are far from even when features are single words.
+//! Simhashes of real sentences, whose bits are far from even if the features are single words.
 
 use super::collections::{LinearScan, found};
 use lookalike::{FeatureExtractor, Scheme, Simhash};
@@ -6,7 +6,7 @@ use lookalike_hamming::{Code, Layout, SelfJoinLimits, TableIndex, designs, self_
 use std::fs;
 use std::path::Path;
 
-/// Fingerprints of every sentence of our articles, and of each without one of its words.
+/// Returns the fingerprints of every sentence of the example articles, and of each sentence with one word left out.
 fn fingerprints(shingle: &str) -> Vec<u64> {
     let articles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles.jsonl");
     let text = fs::read_to_string(articles).unwrap();

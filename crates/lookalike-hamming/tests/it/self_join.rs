@@ -1,4 +1,4 @@
-//! The self-join against the comparison of all pairs.
+//! The self-join, compared with comparing all pairs.
 
 use super::collections::{SHAPES, Shape, collection, words};
 use lookalike_hamming::{
@@ -102,7 +102,7 @@ fn a_million_equal_codes_cost_no_more_than_others() {
 
 #[test]
 fn codes_that_are_all_alike_are_joined_in_full() {
-    // 2^12 codes of which any two differ in a few of twelve bits, spread over the word.
+    // At most 2^12 distinct codes; any two of them differ in few bits.
     let codes = collection(Shape::Narrow, 64, 20_000, 3, 8);
     let codes: Vec<u64> = codes
         .into_iter()
@@ -133,7 +133,7 @@ proptest! {
 
 #[test]
 fn a_cancelled_join_ends_at_once_with_some_of_the_pairs() {
-    // The second is joined by tables that tolerate an error, which a collection of this size is worth.
+    // The larger collection is worth joining by tables that tolerate an error.
     for count in [20_000, 1 << 18] {
         let even = collection(Shape::Random, 64, count / 2, 3, 5);
         let even = even.into_iter().map(|code| code as u64);
@@ -151,7 +151,7 @@ fn a_cancelled_join_ends_at_once_with_some_of_the_pairs() {
             let pairs = pairs.into_inner().unwrap();
             let distinct: BTreeSet<_> = pairs.iter().copied().collect();
             assert!(distinct.len() == pairs.len() && distinct.is_subset(&all));
-            // Each thread once more in the step at work, and the join between steps and in the end.
+            // Each thread may ask once more in the current step, and the join between steps and at the end.
             let asked = asked.into_inner();
             assert!(asked <= after + threads + 4, "{count} {after}");
             assert_eq!(ended.is_break(), asked > after, "{count} {after}");
@@ -159,7 +159,7 @@ fn a_cancelled_join_ends_at_once_with_some_of_the_pairs() {
     }
 }
 
-/// Pairs of the tables after `before`, each with the number of tables that were done when it was found, and the tables at the end.
+/// Joins the tables after `before`. Returns the pairs, each with the number of tables that were done when it was found, and the final state.
 fn joined_from<C: Code + Ord>(
     codes: &[C],
     radius: u32,
@@ -183,7 +183,7 @@ fn joined_from<C: Code + Ord>(
     (found.into_inner().unwrap(), last)
 }
 
-/// A join that begins at each table finds what the first tables of a whole one did not.
+/// Checks that a join resumed at any table finds the pairs that a whole join finds from that table on.
 fn goes_on_at_each_table<C: Code + Ord>(codes: &[C], radius: u32) {
     for threads in [1, 2] {
         let limits = SelfJoinLimits::default().threads(threads);
@@ -197,7 +197,7 @@ fn goes_on_at_each_table<C: Code + Ord>(codes: &[C], radius: u32) {
             let wanted: BTreeSet<_> = wanted.map(|&(_, a, b)| (a, b)).collect();
             assert!(rest == wanted, "from table {done} of {}", end.all);
         }
-        // Other tables than those of before: all of them are joined.
+        // If the saved tables are not those of this join, all tables are joined.
         let (all, design) = (end.all + 1, end.design + 1);
         for other in [JoinedTables { all, ..end }, JoinedTables { design, ..end }] {
             let (found, _) = joined_from(codes, radius, limits, JoinedTables { done: 1, ..other });
@@ -208,7 +208,7 @@ fn goes_on_at_each_table<C: Code + Ord>(codes: &[C], radius: u32) {
 
 #[test]
 fn codes_in_another_order_had_other_tables_and_the_first_of_them_were_left_out() {
-    // Bits of all balances, of which a sample by place chooses others in another order.
+    // The bits have different balances, and a sample by position picks other codes if the order changes.
     let even = collection(Shape::Random, 64, 300_000, 3, 5).into_iter();
     let codes: Vec<u64> = even
         .map(|code| code as u64 & (code >> 64) as u64 | 1)
@@ -231,7 +231,7 @@ fn a_join_goes_on_at_the_first_table_that_was_not_done() {
     };
     let codes: Vec<u64> = narrow(20_000).into_iter().map(|code| code as u64).collect();
     goes_on_at_each_table(&codes, 3);
-    // By tables that tolerate an error.
+    // This collection is joined by tables that tolerate an error.
     let codes: Vec<u64> = narrow(1 << 18)
         .into_iter()
         .map(|code| code as u64)

@@ -1,4 +1,4 @@
-//! Index files: equal to the scan at every width and radius, whole or refused, resumed without a trace.
+//! Index files: they agree with a scan at every width and radius, are read whole or refused, and are the same when their writing was resumed.
 
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
@@ -33,7 +33,7 @@ fn written_within<C: Code>(
     writer.finish().unwrap()
 }
 
-/// Limits of a build whose ranks have so many bytes, as if there were billions of codes.
+/// Returns limits under which ranks take `rank_bytes` bytes, as they would with billions of codes.
 fn wide(rank_bytes: u32) -> BuildLimits {
     let mut limits = BuildLimits::default();
     limits.rank_bytes = rank_bytes;
@@ -88,7 +88,7 @@ fn check_within<C>(
     }
 }
 
-/// Not so many probes that a scan would do.
+/// Returns whether a design needs so few probes that it is worth testing beside a scan.
 fn sensible(design: &Design) -> bool {
     let probes = design
         .tables()
@@ -156,7 +156,7 @@ fn fingerprints(shape: Shape, count: usize) -> Vec<u64> {
     codes.into_iter().map(|code| code as u64).collect()
 }
 
-/// Ids `d0`, `d1`, ... and where they end.
+/// Returns the concatenated ids `d0`, `d1`, ... and the position at which each ends.
 fn texts(count: usize) -> (String, Vec<u64>) {
     let (mut texts, mut ends) = (String::new(), Vec::new());
     for document in 0..count {
@@ -244,7 +244,7 @@ fn an_interrupted_build_goes_on_to_the_same_bytes() {
         }
         let progress = writer.progress();
         let mut part = writer.output().clone();
-        // The kill came while the next table was written.
+        // Simulate a kill while the next table was being written.
         part.extend_from_slice(&[1; 1_000]);
         let (resumed, kept) = IndexFileWriter::resume(Vec::<u8>::new(), &progress, &part).unwrap();
         assert_eq!(resumed.tables_written(), tables);
@@ -265,7 +265,7 @@ fn an_interrupted_build_goes_on_to_the_same_bytes() {
     assert!(matches!(refused, Err(FileError::Damaged { offset: 0, .. })));
 }
 
-/// Opened, verified, and its ids read; the place of what is wrong.
+/// Opens and verifies an index file and reads its ids.
 fn examined(bytes: &[u8]) -> Result<(), FileError> {
     IndexFile::<u64>::open(held(bytes))?.verify()
 }
@@ -282,7 +282,7 @@ fn no_flipped_or_missing_byte_goes_unseen() {
         let limits = wide(rank_bytes);
         let bytes = written_within(&codes, Some(ids), &two_tables(), layout, limits);
         examined(&bytes).unwrap();
-        // Padding makes up most of the file: of that every 97th byte will do.
+        // Most of the file is padding, of which every 97th byte is enough.
         let telling = (0..bytes.len()).filter(|&at| bytes[at] != 0 || at % 97 == 0);
         let mut damaged = bytes.clone();
         for at in telling {
@@ -361,7 +361,7 @@ fn unfinished_and_unsteady_builds_are_errors() {
     assert!(narrow.unwrap_err().to_string().contains("64-bit codes"));
 }
 
-/// A file of each layout, kept so that no change of the program changes the format unseen.
+/// Compares with a stored file of each layout, so that no change of the program changes the format unnoticed.
 #[test]
 fn the_fixtures_of_all_layouts_open_and_are_what_is_written() {
     for layout in Layout::ALL {
@@ -426,11 +426,11 @@ fn a_file_does_not_depend_on_threads_or_memory() {
     }
 }
 
-/// Fingerprints that share leading bits share a bucket, in which each was looked for by a scan: half a million took minutes.
+/// Regression test: fingerprints with the same leading bits share a bucket, and a scan looked up each of them; half a million took minutes.
 #[test]
 fn the_ids_of_numbers_in_a_row_took_quadratic_time() {
     const COUNT: usize = 50_000;
-    // Not in their order, and some of them twice.
+    // The numbers are out of order, and some occur twice.
     let numbers = (0..COUNT as u64).map(|at| at * 7_919 % COUNT as u64);
     let codes: Vec<u64> = numbers
         .map(|number| number & !1 | u64::from(number % 3 == 2))
@@ -443,7 +443,7 @@ fn the_ids_of_numbers_in_a_row_took_quadratic_time() {
     for layout in Layout::ALL {
         let bytes = written(&codes, Some(ids), &two_tables(), layout);
         let file = IndexFile::<u64>::open(held(&bytes)).unwrap();
-        // That with the ids.
+        // The first table holds the ids.
         let first = file.index().loads()[0];
         assert!(first.largest > COUNT / 2, "{layout:?}: {first:?}");
         let mut expected: std::collections::BTreeMap<u64, Vec<String>> = Default::default();
@@ -463,7 +463,7 @@ fn the_ids_of_numbers_in_a_row_took_quadratic_time() {
     }
 }
 
-/// A build was cancelled between its tables only.
+/// Regression test: a build could only be cancelled between its tables.
 #[test]
 fn a_build_that_is_cancelled_within_a_table_ends() {
     let codes = fingerprints(Shape::Random, 200_000);

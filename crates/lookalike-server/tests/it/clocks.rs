@@ -1,4 +1,4 @@
-//! Services that are started when the clock is wrong.
+//! Services that are started with a wrong clock.
 
 use serde_json::json;
 
@@ -77,7 +77,7 @@ async fn data_that_are_ahead_of_the_clock_are_told_and_live_that_much_longer() {
     let ahead = metric(&service, "lookalike_time_ahead_seconds").await;
     assert!((ahead - 5.0 * 3600.0).abs() < 60.0, "{ahead}");
     assert!(service.log.lock().unwrap().contains("clock-behind"));
-    // The tolerance is counted from the time of the data, not of the clock.
+    // The hour is counted from the time of the data, not of the clock.
     service.pass(5 * 3600 + 1800);
     assert!(lives(&service, "hour").await);
     assert!(metric(&service, "lookalike_time_ahead_seconds").await < 60.0);

@@ -262,7 +262,7 @@ async fn a_text_too_long_to_be_compared_is_told() {
     assert_eq!(answer["copies"][0]["id"], "short");
 }
 
-/// The reason given was an invalid type: map, expected a string.
+/// Regression test: the reason given was "invalid type: map, expected a string".
 #[tokio::test]
 async fn an_array_where_one_object_is_taken_was_told_of_a_map_in_place_of_a_string() {
     let service = Service::with_pages().await;

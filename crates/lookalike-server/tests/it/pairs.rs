@@ -1,4 +1,4 @@
-//! Collections that compare categories or lengths of texts.
+//! Collections that compare only within or across categories, or texts of similar lengths.
 
 use axum::body::Body;
 use axum::http::Request;

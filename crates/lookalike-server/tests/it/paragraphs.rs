@@ -289,7 +289,7 @@ async fn similar_paragraphs_are_found_after_a_restart_and_in_runs() {
             expected
         );
     }
-    // The rule is one of the settings.
+    // The paragraph rule is part of the settings.
     let mut other = settings;
     other["paragraphs"] = json!("auto");
     other["radius"] = json!(10);

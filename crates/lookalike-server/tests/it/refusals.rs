@@ -297,7 +297,7 @@ async fn a_text_whose_sketch_takes_more_than_there_is_is_refused() {
     assert_eq!(problem["item"], 1);
 }
 
-/// The error named line and column, in a body that the client library had assembled from items.
+/// Regression test: the error named a line and column of the body, which the client library had assembled from items.
 #[tokio::test]
 async fn an_item_of_a_wrong_type_was_not_named() {
     let service = Service::with(ServiceLimits::default(), ApiKeys::default());

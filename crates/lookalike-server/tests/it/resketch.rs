@@ -250,7 +250,7 @@ async fn a_collection_that_cannot_be_sketched_anew_is_refused_with_the_way_to_do
             .contains("create a collection"),
         "{refused}"
     );
-    // Another radius needs no texts.
+    // A change of the radius needs no texts.
     insert(&service, "pages").await;
     service.ask("resketch", json!({"radius": 8})).await.is(202);
     assert_eq!(end(&service).await["radius"], 8);

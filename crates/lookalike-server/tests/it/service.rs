@@ -20,11 +20,11 @@ use tower::ServiceExt as _;
 /// Time at which tests begin, in milliseconds since 1970.
 pub(crate) const BEGIN: u64 = 1_800_000_000_000;
 
-/// Options with which a service is started.
+/// Options for starting a service.
 pub(crate) struct Started {
     pub(crate) limits: ServiceLimits,
     pub(crate) keys: ApiKeys,
-    /// Time of its clock at the start.
+    /// Time of the clock at the start, in milliseconds since 1970.
     pub(crate) at: u64,
     pub(crate) trust_clock: bool,
 }

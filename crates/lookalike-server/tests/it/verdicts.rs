@@ -486,7 +486,7 @@ async fn collections_are_made_listed_and_removed() {
         .refuses(404, "no-collection");
 }
 
-/// Pages that contain only pictures, or are rendered by a script, were copies of one another.
+/// Regression test: pages that contain only pictures, or are rendered by a script, counted as copies of one another.
 #[tokio::test]
 async fn every_page_without_text_was_a_copy_of_every_other() {
     let service = Service::with_pages().await;
@@ -513,7 +513,7 @@ async fn every_page_without_text_was_a_copy_of_every_other() {
     }
 }
 
-/// `copy_of` named a document that was not among the neighbours.
+/// Regression test: `copy_of` named a document that was not among the neighbours.
 #[tokio::test]
 async fn a_text_without_words_was_a_copy_of_something_and_had_no_neighbours() {
     let service = Service::new();

@@ -1,4 +1,4 @@
-//! Many threads at once.
+//! Concurrent use by many threads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
     store.close().expect("an end");
 }
 
-/// The writer could exit between checking for the end and checking the queue, so such a write was never answered.
+/// Regression test: the writer could exit between checking for the end and checking the queue, so such a write was never answered.
 #[test]
 fn a_write_that_meets_the_end_is_answered() {
     for _ in 0..100 {
@@ -190,7 +190,7 @@ fn a_write_that_meets_the_end_is_answered() {
     }
 }
 
-/// The merge thread took more runs than there were, and panicked.
+/// Regression test: the merge thread took more runs than there were, and ended.
 #[test]
 fn a_fan_out_beyond_the_runs_merges_them_all() {
     let folder = tempfile::tempdir().expect("a folder");

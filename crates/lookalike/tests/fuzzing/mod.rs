@@ -1,19 +1,19 @@
-//! What the readers of our own files must bear: any bytes whatever.
+//! Fuzz targets for the readers of lookalike's own files, which must cope with arbitrary bytes.
 //!
-//! [`run`] gives bytes to one reader and demands what holds for all input: no panic, and what is read says of itself what it holds.
-//! Files end in sums, and nearly every change of a byte would be stopped by one; a second reading therefore gives the bytes sums that fit, as
-//! an adversary would.
+//! [`run`] passes bytes to one reader and checks what must hold for all input: the reader does not panic, and its answers agree with what the file
+//! claims to hold. Files end in checksums, so nearly every mutation would stop there. Each input is therefore read a second time with matching
+//! checksums, as an adversary would supply them.
 
 use lookalike::{GrowingTerms, Scheme, TermCounts};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// All targets.
+/// The names of all targets.
 pub(crate) const TARGETS: &[&str] = &["scheme", "terms"];
 
-/// Gives the bytes to a target.
+/// Runs a target on `bytes`.
 ///
 /// # Panics
-/// If a promise is broken: that is what it is for.
+/// If the reader breaks a promise.
 pub(crate) fn run(target: &str, bytes: &[u8]) {
     match target {
         "scheme" => scheme(bytes),
@@ -24,7 +24,7 @@ pub(crate) fn run(target: &str, bytes: &[u8]) {
     }
 }
 
-/// The inputs that a target begins with.
+/// Returns the initial inputs of a target.
 pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "scheme" => schemes(),
@@ -39,7 +39,7 @@ pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// The bytes with the sum of all before in their last eight.
+/// Returns `bytes` with its last eight replaced by the checksum of all bytes before them.
 fn summed(bytes: &[u8]) -> Vec<u8> {
     let body = &bytes[..bytes.len().saturating_sub(8)];
     [body, &xxh3_64(body).to_le_bytes()].concat()
@@ -53,7 +53,7 @@ fn schemes() -> Vec<Vec<u8>> {
     vec![default.into_bytes(), other.into_bytes()]
 }
 
-/// The text of a scheme says the same when it is read again.
+/// Checks that a scheme is unchanged when its text is parsed again.
 fn scheme(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

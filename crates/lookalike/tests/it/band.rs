@@ -1,4 +1,4 @@
-//! Bands: recall as computed and as it happens, keys as documented.
+//! Bands: computed recall compared with observed recall, and keys compared with the documentation.
 
 use lookalike::hash::{splitmix64, xxh3_64};
 use lookalike::{Banding, MinHash, resemblance_of};

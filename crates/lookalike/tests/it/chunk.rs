@@ -1,4 +1,4 @@
-//! Chunkings: their names, and what they cut, against a slow definition by strings.
+//! Chunkings: their names, and their chunks compared with a slow definition on strings.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Characters of these tests that nobody sees.
+/// The invisible characters that occur in these tests.
 const UNSEEN: [char; 2] = ['\u{ad}', '\u{200b}'];
 
-/// Pieces between white space, composed and in lower case.
+/// Returns the pieces between white space, composed and in lower case.
 fn folded(text: &str) -> Vec<String> {
     let pieces = text.split([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let folded = pieces.map(|piece| piece.nfc().collect::<String>().to_lowercase());
     folded.filter(|piece| !piece.is_empty()).collect()
 }
 
-/// Sentences end behind exclamation marks with the white space that follows, and with a line.
+/// Splits a text into sentences, which end at a line end or after exclamation marks and the white space that follows them.
 fn sentences(text: &str) -> Vec<String> {
     let (mut found, mut sentence, mut is_behind) = (Vec::new(), String::new(), false);
     let mut characters = text.chars().peekable();
@@ -39,7 +39,7 @@ fn sentences(text: &str) -> Vec<String> {
     trimmed.filter(|sentence| !sentence.is_empty()).collect()
 }
 
-/// The chunks of a text as strings, by the words of the documentation.
+/// Returns the chunks of a text as strings, as the documentation defines them.
 fn slow(chunking: &str, text: &str) -> BTreeSet<Vec<String>> {
     let own = |part: &str| part.to_owned();
     let text = &text.replace(UNSEEN, "");
@@ -81,12 +81,12 @@ fn slow(chunking: &str, text: &str) -> BTreeSet<Vec<String>> {
     }
 }
 
-/// A chunker with the words and characters of the default scheme.
+/// Returns a chunker with the words and characters of the default scheme.
 fn chunker(chunkings: &[Chunking], bits: ChunkBits) -> Chunker {
     Chunker::new(chunkings, bits, &Scheme::default())
 }
 
-/// Sets of this many chunks are sorted in another way.
+/// Sets with this many chunks are sorted by a different algorithm.
 #[test]
 fn chunks_of_a_long_text_are_those_of_its_definition() {
     let text: String = (0..1_100_000)
@@ -101,7 +101,7 @@ fn chunks_of_a_long_text_are_those_of_its_definition() {
         ("words:2", 530_000),
     ] {
         let chunking: Chunking = name.parse().unwrap();
-        // The second time in buffers that are there already.
+        // The second pass reuses the buffers.
         let mut chunker = chunker(&[chunking], ChunkBits::Long);
         for _ in 0..2 {
             chunker.chunk(&text);
@@ -137,8 +137,8 @@ const NAMES: [&str; 16] = [
 ];
 
 proptest! {
-    /// Different chunks have different fingerprints and equal ones the same, in every text of two: the number of
-    /// common and of all chunks is that of the strings.
+    /// Equal chunks have equal fingerprints and different chunks different ones: for any two texts, the numbers of common chunks and of all chunks
+    /// equal those of the strings.
     #[test]
     fn sets_are_those_of_the_strings(
         a in "[abA!\u{e9}\u{5b57}\u{8bed}\u{ad} \n\t]{0,60}",
@@ -161,7 +161,7 @@ proptest! {
     }
 }
 
-/// Number and new chunks of each document, by the definition.
+/// Orders documents as defined. Returns the number of each and its count of new chunks.
 fn slow_order(sets: &[Vec<u64>]) -> Vec<(usize, usize)> {
     let (mut known, mut order) = (BTreeSet::new(), Vec::new());
     let mut waiting: Vec<usize> = (0..sets.len()).collect();
@@ -227,7 +227,7 @@ fn names_round_trip_and_wrong_ones_say_what_exists() {
     }
 }
 
-/// The set of a text under one chunking.
+/// Returns the chunk set of a text under one chunking.
 fn set(chunking: &str, scheme: &Scheme, text: &str) -> Vec<u64> {
     let mut chunker = Chunker::new(&[chunking.parse().unwrap()], ChunkBits::Long, scheme);
     chunker.chunk(text);
@@ -274,7 +274,7 @@ fn words_and_characters_are_those_of_the_scheme_and_fields_are_not() {
     );
 }
 
-/// The chunks of single words are as many as the segmenter's distinct words, in texts of one long piece too.
+/// There are as many chunks of single words as the segmenter has distinct words, also if the text is one long piece.
 #[test]
 fn words_are_those_of_the_segmenter() {
     let chinese = "\u{4e2d}\u{534e}\u{4eba}\u{6c11}\u{5171}\u{548c}\u{56fd}\u{ff0c}".repeat(900);
@@ -297,7 +297,7 @@ fn words_are_those_of_the_segmenter() {
     }
 }
 
-/// Texts of characters that all are white space have no chunks of characters.
+/// A text of white space has no chunks of words or characters.
 #[test]
 fn white_space_has_no_chunks() {
     for chunking in ["words:1", "chars:1", "chars:3:sliding", "fields:1"] {
@@ -335,7 +335,7 @@ fn short_fingerprints_are_the_upper_halves_and_their_collisions_are_expected() {
     assert_eq!(ChunkBits::Long.expected_collisions(0), 0.0);
 }
 
-/// Published values, from another implementation: chunks are stored in results of jobs, so they must not move.
+/// The values are published and were computed by another implementation. Job results store chunks, so they must not change.
 #[test]
 fn fingerprints_do_not_change() {
     let of = |chunking: &str, text: &str| {

@@ -13,7 +13,7 @@ fn similarity(pairs: &[(usize, usize, f64)], a: usize, b: usize) -> Option<f64> 
         .reduce(f64::max)
 }
 
-/// A permutation of documents and pairs among them.
+/// Generates a permutation of documents, and pairs among them.
 fn collections() -> impl Strategy<Value = (Vec<usize>, Vec<(usize, usize, f64)>)> {
     (1..25usize).prop_flat_map(|documents| {
         let similarity = prop::sample::select(vec![0.5, 0.8, 0.8, 0.9, 1.0]);
@@ -35,7 +35,7 @@ proptest! {
                 .copied()
                 .filter(|&other| decisions[other] == Decision::Survivor)
                 .collect();
-            // The most similar, of equals the first: a later one must be strictly better.
+            // Take the most similar survivor, and the first among equals: a later one must be strictly better.
             let mut best: Option<(usize, f64)> = None;
             for other in kept {
                 if let Some(found) = similarity(&pairs, document, other)
@@ -125,7 +125,7 @@ proptest! {
             let were_one = components.first(a) == components.first(b);
             prop_assert_eq!(components.join(a, b), !were_one);
         }
-        // The least number spreads along pairs until nothing changes.
+        // Spread the smallest number along the pairs until nothing changes.
         let mut least: Vec<u32> = (0..documents).collect();
         for _ in 0..documents {
             for &(a, b) in &pairs {

@@ -1,4 +1,4 @@
-//! Features against the published definition, written down here a second time.
+//! Features, compared with a second implementation of the published definition.
 
 use lookalike::hash::lookup3::lookup3_64;
 use lookalike::hash::{avalanche, xxh3_64};
@@ -17,7 +17,7 @@ fn token_hash(scheme: &Scheme, word: &str) -> u64 {
     }
 }
 
-/// The features of each size that fits; those of all words when none does.
+/// Returns the features of every width that fits, or one feature of all words if none fits.
 fn sizes_features(scheme: &Scheme, text: &str, widths: &[usize]) -> Vec<u64> {
     let words = defined_words(scheme, text).len();
     let fitting: Vec<usize> = widths
@@ -51,7 +51,7 @@ fn word_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
         .collect()
 }
 
-/// The rule read from the text of the shingle: `words:w/n:v`.
+/// Applies the rule for short texts as the text of the shingle states it: `words:w/n:v`.
 fn short_features(scheme: &Scheme, text: &str) -> Vec<u64> {
     let shingle = scheme.shingle.to_string();
     let numbers = shingle.split([':', '/']).skip(1);
@@ -91,7 +91,7 @@ fn defined(scheme: &Scheme, text: &str) -> Vec<u64> {
         }
         Shingle::Chars(width) => char_features(scheme, text, width.get()),
         Shingle::Stops(width) => stop_features(scheme, text, width.get()),
-        // Without a table there are no phrases.
+        // Without a table of terms there are no phrases.
         Shingle::Phrases(_) => word_features(scheme, text, 1),
     }
 }
@@ -107,7 +107,7 @@ proptest! {
 
     #[test]
     fn features_are_those_of_the_definition(scheme in any_plain_scheme(), text in any_text()) {
-        // Masks have a test of their own.
+        // Masks have their own test.
         let scheme = scheme.mask(Mask::default());
         let mut extractor = FeatureExtractor::new(&scheme);
         let expected = defined(&scheme, &text);
@@ -186,7 +186,7 @@ fn short_texts_have_a_feature_of_their_own_kind() {
     assert_eq!(features("words:5", "one two").len(), 1);
     assert_ne!(features("words:5", "cat"), features("words:5", "dog"));
     assert_ne!(features("words:5", "a b"), features("words:5", "b a"));
-    // Two words are not the same as a shingle of two words, nor a word the same as its hash.
+    // Two words differ from a shingle of two words, and a word differs from its hash.
     assert_ne!(features("words:5", "one"), features("words:1", "one"));
     assert_eq!(
         features("words:5", "one two"),
@@ -195,8 +195,7 @@ fn short_texts_have_a_feature_of_their_own_kind() {
     assert_eq!(features("chars:5", "ab"), features("chars:2", "ab"));
 }
 
-/// Under `words:1` and `chars:n` a feature is the hash of its name; a window of words is the window
-/// of its name's words.
+/// Under `words:1` and `chars:n` a feature is the hash of its name. A window of words is the feature of the words in its name.
 #[test]
 fn names_spell_their_features() {
     let texts = [
@@ -251,7 +250,7 @@ fn the_cosine_by_hand() {
     assert_eq!(x.cosine(&b.extract("")), 0.0);
 }
 
-/// The list once more, as `docs/explanation/algorithms.md` prints it.
+/// A second copy of the list that `docs/explanation/algorithms.md` prints.
 const STOPS: &str = "the of and a in to is was it for with he be on i that by at you are not his \
                      this from but had which she they or an were we their been has have will \
                      would her there can all as if who what said";
@@ -290,7 +289,7 @@ fn phrases_are_learned_from_a_collection() {
     let mut counts = lookalike::TermCounts::new(&scheme);
     let mut extractor = FeatureExtractor::new(&counted);
     for at in 0..60 {
-        // "new york" in 4 of 60, the words hardly elsewhere; "of the" in all; "rare pair" in 2.
+        // "new york" is in 4 of 60 texts and its words are rare elsewhere; "of the" is in all texts, "rare pair" in 2.
         let text = match at {
             0..4 => format!("of the new york {at}"),
             4 => "of the new house".to_owned(),
@@ -317,7 +316,7 @@ fn phrases_are_learned_from_a_collection() {
     };
     assert_eq!(features[0], one("new york", "words:2"));
     assert_eq!(features[5], one("new", "words:1"));
-    // From words that are hashed already the same comes out.
+    // Tokens that are hashed already give the same features.
     let words = Scheme::default().shingle("words:1".parse().unwrap());
     let tokens = FeatureExtractor::new(&words).features(text).to_vec();
     assert_eq!(
@@ -329,7 +328,7 @@ fn phrases_are_learned_from_a_collection() {
     assert!(FeatureExtractor::with_terms(&named, &other).is_err());
 }
 
-/// Weights of anchors, their windows and links, by hand; in 256ths.
+/// Checks the weights of anchors, their windows and links, computed by hand in 256ths.
 #[test]
 fn fields_weigh_what_they_should() {
     use lookalike::{Anchor, DocumentFields};
@@ -398,13 +397,13 @@ fn fields_weigh_what_they_should() {
         names[9..],
         ["link from http://b/", "link to http://a/", ""].map(str::to_owned)
     );
-    // Without a window, without a field, and without a wish for any.
+    // Try anchors without a window, then a scheme that uses no fields.
     let mut narrow = FeatureExtractor::new(&scheme("anchors:3"));
     assert_eq!(narrow.extract_with("harbour", &fields).weights.len(), 3);
     let mut none = FeatureExtractor::new(&scheme("none"));
     let plain = none.extract_with("harbour", &fields).set.to_vec();
     assert_eq!(plain, [word("harbour")]);
-    // A text without fields weighs alike under both units: the fingerprint is that of the text.
+    // The weights of a text without fields are proportional in both units, so the fingerprint is that of the text alone.
     for weight in ["set", "tf", "log-tf"] {
         let base = scheme("none").weight(weight.parse().unwrap());
         let wide = base.fields(both.fields);

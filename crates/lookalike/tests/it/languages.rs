@@ -1,4 +1,4 @@
-//! What is known of single languages: dictionaries, stop words, stems, nouns, detection.
+//! Rules for single languages: dictionaries, stop words, stems, nouns, language detection.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -134,7 +134,7 @@ fn stop_words_are_left_out_and_stems_are_made() {
         7,
         "in is German too"
     );
-    // Shingles are made of what is left.
+    // Shingles are made of the words that are left.
     let scheme = with_filter("en", "en").shingle(Shingle::words(2).unwrap());
     let mut extractor = FeatureExtractor::new(&scheme);
     let features = extractor.features(text).to_vec();
@@ -159,7 +159,7 @@ fn lists_and_stems_follow_the_language_of_the_text() {
         words(&with_filter("de", "de"), german)
     );
     assert!(words(&scheme, german).contains(&"wald".to_owned()));
-    // No known language: nothing is done.
+    // The language is unknown, so nothing is removed.
     assert_eq!(words(&scheme, "qwx zzv 17"), ["qwx", "zzv", "17"]);
 }
 
@@ -180,8 +180,7 @@ fn weights_of_words(scheme: &Scheme, text: &str) -> BTreeMap<String, i32> {
     found.map(|(word, hash)| (word, weights[hash])).collect()
 }
 
-/// In a Chinese text, a line of English once made the language of the whole text English, and all its
-/// Chinese words nouns.
+/// Regression test: an English line in a Chinese text made the whole text count as English, and all its Chinese words as nouns.
 #[test]
 fn an_english_line_does_not_make_chinese_words_nouns() {
     let chinese = "\u{6211}\u{4eec}\u{6765}\u{5230}\u{5317}\u{4eac}\u{3002}";
@@ -206,7 +205,7 @@ fn an_english_line_does_not_make_chinese_words_nouns() {
     }
 }
 
-/// A run with kana is Japanese: jieba's tags say nothing of it. So are Thai and Russian words no nouns.
+/// A run with kana is Japanese, so jieba's tags do not apply to it. Thai and Russian words are not tagged as nouns either.
 #[test]
 fn words_of_other_scripts_are_no_nouns() {
     let scheme = with_nouns(Lambda::new(1).unwrap());
@@ -226,7 +225,7 @@ fn words_of_other_scripts_are_no_nouns() {
     }
 }
 
-/// Words whose tags follow their neighbours, and words that the model does not know.
+/// Generates lines of words whose tags depend on their neighbours, and of words that the model does not know.
 fn english_line() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "to", "plan", "the", "that", "her", "can", "run", "walks", "back", "like", "is", "a",
@@ -272,7 +271,7 @@ fn any_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// A line moves the weight of no word but its own: not in another language, nor in the same.
+    /// A line changes the weights of its own words only, not of other words in the same or another language.
     #[test]
     fn a_line_moves_no_other_words_weight(
         mut lines in prop::collection::vec(any_line(), 1..8),
@@ -282,7 +281,7 @@ proptest! {
         segmentation in prop::sample::select(vec![Segmentation::Unicode, Segmentation::Languages]),
     ) {
         let scheme = with_nouns(Lambda::new(lambda).unwrap()).segmentation(segmentation);
-        // Weights are relative to the largest score, which these words keep.
+        // Weights are relative to the largest score, so add words that always have it.
         lines.insert(0, "most ".repeat(300));
         let before = weights_of_words(&scheme, &lines.join("\n"));
         lines.insert(at.index(lines.len() + 1), line.clone());
@@ -293,7 +292,7 @@ proptest! {
         }
     }
 
-    /// Within a line, a run of Latin letters between Han runs moves the weight of no Chinese word.
+    /// Within a line, a run of Latin letters between Han runs changes the weight of no Chinese word.
     #[test]
     fn an_english_run_moves_no_chinese_words_weight(
         parts in prop::collection::vec(chinese_line(), 1..6),
@@ -312,7 +311,7 @@ proptest! {
         }
     }
 
-    /// The weighted features are those of the set, wherever lines and pieces end.
+    /// The weighted features are those of the unweighted set, wherever lines and pieces end.
     #[test]
     fn words_with_nouns_are_the_words_without(
         text in "[a-cA-C0-9 ,._'\n\r\t\u{b}\u{4e00}-\u{4e10}\u{3040}-\u{3050}\u{30a0}-\u{30b0}\u{301}\u{ad}\u{e01}-\u{e10}]{0,60}",
@@ -359,7 +358,7 @@ fn texts_without_a_known_language_have_features() {
 }
 
 proptest! {
-    /// What the dictionaries cut off is never lost, doubled or moved.
+    /// No text that the dictionaries segment is lost, repeated or moved.
     #[test]
     fn words_are_parts_of_the_text_in_order(
         text in "[a-z0-9 ,.\u{4e00}-\u{4e40}\u{3040}-\u{30ff}\u{e01}-\u{e5b}\u{e81}-\u{edf}\u{1000}-\u{1050}\u{1780}-\u{17e9}\u{fe0f}]{0,80}"
@@ -376,13 +375,13 @@ proptest! {
         }
     }
 
-    /// Where no script of a dictionary occurs, the words are those of Unicode.
+    /// If a text has no script of a dictionary, its words are those of Unicode segmentation.
     #[test]
     fn other_scripts_keep_the_rules_of_unicode(text in "[a-zA-Z0-9\u{a0}-\u{dff} '.,_]{0,60}") {
         prop_assert_eq!(words(&by_dictionary(), &text), words(&Scheme::default(), &text));
     }
 
-    /// Stemmers take whatever comes.
+    /// Stemmers accept any text.
     #[test]
     fn stems_are_words_again(text in "\\PC{0,60}") {
         for language in Language::all() {

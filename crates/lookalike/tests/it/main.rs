@@ -1,5 +1,5 @@
-//! Tests of the core through its public interface: laws, definitions, published vectors and the
-//! worked examples of the sources. Each file names what it checks.
+//! Tests of the core through its public interface: laws, definitions, published vectors and the worked examples of the sources. Each file states what
+//! it checks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Resemblance and the arithmetic of thresholds, against sets and against brute force.
+//! Resemblance and the arithmetic of thresholds, compared with operations on sets and with brute force.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// Every size up to 40 and thresholds at, just below and just above each possible resemblance.
+/// Tries all sizes up to 40, with thresholds at, just below and just above each possible resemblance.
 #[test]
 fn bounds_agree_with_the_comparison_to_the_last_bit() {
     let mut thresholds: Vec<f64> = vec![0.0, -1.0, 1.0, 1.5, f64::MIN_POSITIVE, f64::INFINITY];

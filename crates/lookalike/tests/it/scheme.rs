@@ -1,4 +1,4 @@
-//! The text form of schemes: canonical, complete, refusing what it does not mean.
+//! The text form of schemes: it is canonical and complete, and text without a meaning is refused.
 
 use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::{
@@ -138,7 +138,7 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         )
 }
 
-/// Schemes that know nothing of single languages.
+/// Generates schemes without rules for single languages.
 pub(crate) fn any_plain_scheme() -> impl Strategy<Value = Scheme> {
     any_scheme().prop_map(|scheme| {
         scheme
@@ -189,7 +189,7 @@ proptest! {
     fn text_form_and_back(scheme in any_scheme()) {
         let text = scheme.to_string();
         prop_assert_eq!(text.parse::<Scheme>(), Ok(scheme));
-        // Nothing but the printed text is accepted.
+        // Only the exact printed text is accepted.
         let (after, before) = (format!("{text} "), format!(" {text}"));
         prop_assert!(after.parse::<Scheme>().is_err());
         prop_assert!(before.parse::<Scheme>().is_err());
@@ -221,7 +221,7 @@ fn the_id_is_published() {
     );
 }
 
-/// XXH3-64 of the default scheme's text; also computed by Python's xxhash.
+/// XXH3-64 of the default scheme's text, confirmed with Python's xxhash.
 const SCHEME_ID: &str = "0d78a68851b19251";
 
 fn error(from: &str, to: &str) -> String {

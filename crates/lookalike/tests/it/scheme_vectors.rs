@@ -1,8 +1,8 @@
-//! Published vectors of schemes that need more than a text: function words, phrases with their table
-//! of terms, other fields of a document; and of one-permutation hashing.
+//! Published vectors of schemes that need more than a text (function words, phrases with their table of terms, fields of a document) and of
+//! one-permutation hashing.
 //!
-//! To write the files for new inputs:
-//! `cargo test -p lookalike --test it -- --ignored write_scheme_vectors`. Files that were published never change.
+//! To write the files for new inputs, run `cargo test -p lookalike --test it -- --ignored write_scheme_vectors`. Files that are published never
+//! change.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn hex64(values: &[u64]) -> Value {
     hex(values.iter().map(|value| format!("{value:016x}")))
 }
 
-/// The table of terms that `scheme` needs, of these texts.
+/// Builds the table of terms that `scheme` needs from the texts of `collection`.
 fn table(scheme: &Scheme, collection: &[String]) -> Arc<Terms> {
     let mut extractor = FeatureExtractor::new(&scheme.counted());
     let mut counts = TermCounts::new(scheme);
@@ -38,7 +38,7 @@ fn table(scheme: &Scheme, collection: &[String]) -> Arc<Terms> {
     Arc::new(counts.terms())
 }
 
-/// All features of a text in its order, by phrases of a collection whose table the scheme names.
+/// Returns all features of a text in order, with the phrases that `collection` has.
 fn phrases(scheme: &Scheme, collection: &[String], text: &str) -> Value {
     let terms = table(scheme, collection);
     let mut extractor = FeatureExtractor::with_terms(scheme, &terms).unwrap();
@@ -62,7 +62,7 @@ fn document_fields(row: &Value) -> DocumentFields {
     }
 }
 
-/// Features with their weights in 256ths, ascending, and the fingerprint that they make.
+/// Returns the features with their weights in 256ths, in ascending order, and the fingerprint made of them.
 fn weighted(scheme: &Scheme, text: &str, fields: &Value) -> (Value, Value) {
     let mut extractor = FeatureExtractor::new(scheme);
     let features = extractor.extract_with(text, &document_fields(fields));
@@ -83,7 +83,7 @@ fn one_permutation(scheme: &Scheme, text: &str) -> Value {
     })
 }
 
-/// The rows of a file, of which there are at least so many.
+/// Reads the rows of a file, and checks that there are at least `least`.
 fn published(name: &str, least: usize) -> Vec<Value> {
     let rows = rows(name);
     assert!(rows.len() >= least, "{name} is cut short");
@@ -132,7 +132,7 @@ fn one_permutation_stays() {
     }
 }
 
-/// Texts in which function words stand, beside [`TEXTS`].
+/// Texts that contain function words, used in addition to [`TEXTS`].
 const SENTENCES: &[&str] = &[
     "It was the best of times, it was the worst of times, and all that she had said to them was not from this.",
     "Would they have been there if he had not, as you said, been on the boat with her by which we were to go?",
@@ -141,7 +141,7 @@ const SENTENCES: &[&str] = &[
     "what",
 ];
 
-/// A small collection in which some words belong together.
+/// A small collection in which some words form phrases.
 const COLLECTION: &[&str] = &[
     "New York has an old harbour",
     "the harbour of New York",

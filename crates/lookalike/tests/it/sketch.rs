@@ -1,10 +1,10 @@
-//! Sketches: definitions written down a second time, laws, and the statistics of min-hash.
+//! Sketches: compared with second implementations of their definitions, laws, and the statistics of min-hash.
 
 use lookalike::hash::splitmix64;
 use lookalike::{Fingerprint, MinHash, Signature, Simhash, resemblance_of};
 use proptest::prelude::*;
 
-/// Manku et al. 2007, section 2: add the weight where the bit is 1, subtract it where it is 0, keep the signs.
+/// Computes a simhash by definition (Manku et al. 2007, section 2): add the weight where the bit is 1, subtract it where it is 0, keep the signs.
 fn defined_simhash(features: &[(u64, i32)]) -> Option<Fingerprint> {
     let sum = |bit: u32| -> i64 {
         let sign = |feature: u64| if feature >> bit & 1 == 1 { 1 } else { -1 };
@@ -19,7 +19,7 @@ fn defined_simhash(features: &[(u64, i32)]) -> Option<Fingerprint> {
     (!features.is_empty()).then_some(Fingerprint(bits))
 }
 
-/// The family of the documentation, function by function.
+/// Computes a signature one function at a time, with the hash family of the documentation.
 fn defined_signature(functions: usize, seed: u64, features: &[u64]) -> Vec<u32> {
     let mut state = seed;
     (0..functions)
@@ -141,7 +141,7 @@ fn a_longer_signature_begins_with_the_shorter() {
     assert_eq!(long.values()[..84], *short.values());
 }
 
-/// Two sets of `shared` common features and `own` more each.
+/// Returns two sets with `shared` common features, and `own` more in each.
 fn pair(shared: usize, own: usize, state: &mut u64) -> [Vec<u64>; 2] {
     let common: Vec<u64> = (0..shared).map(|_| splitmix64(state)).collect();
     [(); 2].map(|()| {
@@ -153,7 +153,7 @@ fn pair(shared: usize, own: usize, state: &mut u64) -> [Vec<u64>; 2] {
     })
 }
 
-/// The estimate is unbiased and has the spread of independent functions.
+/// Checks that the estimate is unbiased and spreads like that of independent functions.
 #[test]
 fn agreement_estimates_resemblance() {
     const TRIALS: usize = 1500;
@@ -172,7 +172,7 @@ fn agreement_estimates_resemblance() {
         let expected = (resemblance * (1.0 - resemblance) / FUNCTIONS as f64).sqrt();
         let bias = sum / TRIALS as f64;
         let spread = (squares / TRIALS as f64).sqrt() / expected;
-        // Four standard errors of the mean; the spread of so many trials lies within 8 percent.
+        // The bound is four standard errors of the mean; with so many trials the spread lies within 8 percent.
         assert!(
             bias.abs() < 4.0 * expected / (TRIALS as f64).sqrt(),
             "bias {bias}"

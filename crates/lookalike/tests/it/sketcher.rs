@@ -1,4 +1,4 @@
-//! One conformance suite for all sketches, then what each promises by itself.
+//! One conformance suite for all sketches, followed by the promises of each.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const KINDS: [&str; 13] = [
     "buckets:8",
 ];
 
-/// A table in which "word0" to "word99" have two documents each, of fifty.
+/// Builds a table of fifty documents in which each of "word0" to "word99" occurs in two.
 fn table(scheme: &Scheme) -> Arc<Terms> {
     let mut extractor = FeatureExtractor::new(scheme);
     let mut counts = TermCounts::new(scheme);
@@ -131,7 +131,7 @@ fn parameters_that_mean_nothing_made_sketchers_that_panicked_or_called_all_docum
     for sketch in [
         Sketch::MinHash { functions: 0 },
         Sketch::OnePermutation { bins: 0 },
-        // A text of two features would take seconds.
+        // With so many bins a text of two features would take seconds.
         Sketch::OnePermutation { bins: 4097 },
         Sketch::BBit {
             functions: 64,
@@ -182,7 +182,7 @@ fn random_set(size: usize, state: &mut u64) -> Vec<u64> {
     set
 }
 
-/// Two sets of `size` features in all, of which a share `j` is common.
+/// Returns two sets with `size` features in all, of which the share `j` is common.
 fn pair(size: usize, j: f64, state: &mut u64) -> (Vec<u64>, Vec<u64>) {
     let all = random_set(size, state);
     let shared = (size as f64 * j).round() as usize;
@@ -198,8 +198,8 @@ fn pair(size: usize, j: f64, state: &mut u64) -> (Vec<u64>, Vec<u64>) {
     (sorted(only_a), sorted(only_b))
 }
 
-/// The mean agreement over 200 pairs lies within 4.5 standard errors of what it estimates: of a
-/// sound sketch 7 in a million seeds fail, and the seed is fixed.
+/// The mean agreement over 200 pairs lies within 4.5 standard errors of its expected value. With a correct sketch, 7 in a million seeds would fail;
+/// the seed is fixed.
 #[test]
 fn places_agree_as_often_as_sets_resemble() {
     let mut state = 11;
@@ -232,7 +232,7 @@ fn places_agree_as_often_as_sets_resemble() {
                 sum += value(&a).score(&value(&b));
             }
             let expected = j + (1.0 - j) * chance;
-            // Every pair has 128 places; functions are shared by all pairs, sets are not.
+            // Every pair has 128 places. All pairs use the same functions, but different sets.
             let error = (expected * (1.0 - expected) / (128.0 * f64::from(pairs))).sqrt();
             let found = sum / f64::from(pairs);
             assert!(
@@ -243,7 +243,7 @@ fn places_agree_as_often_as_sets_resemble() {
     }
 }
 
-/// Root mean square error of the estimate against that of 128 functions on long texts.
+/// Compares the root mean square error of the estimate with that of 128 functions, on long texts.
 #[test]
 fn one_permutation_is_as_exact_as_functions_on_long_texts() {
     let (one, mut state) = (OnePermutation::new(128, 7), 5);
@@ -260,8 +260,8 @@ fn one_permutation_is_as_exact_as_functions_on_long_texts() {
     assert!(found < 1.15 * theory, "{found} against {theory}");
 }
 
-/// Simhash distance follows the angle between the feature vectors (Manku et al. 2007, section 2, Charikar): a bit differs
-/// with probability angle / pi. For sets of equal weights the cosine is shared / sqrt(a * b).
+/// The simhash distance follows the angle between the feature vectors (Manku et al. 2007, section 2; Charikar): a bit differs with probability angle
+/// / pi. For sets of equal weights the cosine is shared / sqrt(a * b).
 #[test]
 fn simhash_distance_follows_the_angle() {
     let mut state = 23;
@@ -288,7 +288,7 @@ fn simhash_distance_follows_the_angle() {
 }
 
 proptest! {
-    /// The guarantee of winnowing: texts with a window of features in common share a selected one.
+    /// The guarantee of winnowing: if two texts have a window of features in common, they share a selected feature.
     #[test]
     fn every_match_of_a_window_is_found(
         before_a in prop::collection::vec(0..1000u64, 0..30),
@@ -303,7 +303,7 @@ proptest! {
         let b = [before_b, common, after_b].concat();
         let (kept_a, kept_b) = (winnow(&a, window), winnow(&b, window));
         prop_assert!(kept_a.iter().any(|feature| kept_b.contains(feature)));
-        // Against the definition: the least of every window.
+        // By definition, the minimum of every window is kept.
         let mut defined: Vec<u64> = a.windows(window.min(a.len()))
             .map(|window| *window.iter().min().unwrap()).collect();
         defined.sort_unstable();
@@ -343,7 +343,7 @@ proptest! {
         prop_assert_eq!(found.values(), expected);
     }
 
-    /// A changed feature changes the checksums of its own bucket only.
+    /// Adding a feature changes the checksum of its own bucket only.
     #[test]
     fn one_more_feature_touches_one_bucket(
         set in prop::collection::btree_set(any::<u64>(), 1..60), more in any::<u64>()
@@ -359,8 +359,8 @@ proptest! {
     }
 }
 
-/// The randomised rule of I-Match: a lexicon drops one in three of the pruned terms, so that a
-/// text with one term more keeps the hash of each lexicon that drops it, and loses the others.
+/// The randomised rule of I-Match: every lexicon drops a third of the pruned terms. A text with one more term keeps its hash in the lexicons that
+/// drop the term; its other hashes change.
 #[test]
 fn i_match_by_its_rule() {
     let (scheme, terms) = scheme("i-match:6");
@@ -380,12 +380,12 @@ fn i_match_by_its_rule() {
         let dropped = lexicon > 0 && avalanche(added ^ number.wrapping_mul(golden)) < u64::MAX / 3;
         assert_eq!(*a == b, dropped, "lexicon {lexicon}");
     }
-    // A term outside the lexicon, here one that a single document has, changes nothing.
+    // A term outside the lexicon, such as a term of a single document, changes nothing.
     assert_eq!(hashes(&before), hashes(&unknown));
-    // Lexicon 0 by hand: all twenty terms.
+    // Lexicon 0 has all twenty terms.
     let bytes: Vec<u8> = before.iter().flat_map(|term| term.to_le_bytes()).collect();
     assert_eq!(hashes(&before)[0], Some(xxh3_64(&bytes, 0)));
-    // Two terms say too little.
+    // Two terms are too few for a hash.
     let short = extractor.feature_set(&text(0..2)).to_vec();
     assert_eq!(i_match.hashes(&short, &terms)[0], None);
 }

@@ -9,7 +9,7 @@ fn set(shingle: &str, text: &str) -> Vec<u64> {
     FeatureExtractor::new(&scheme).feature_set(text).to_vec()
 }
 
-/// V1: the two lines share 2 of 9 trigrams, similarity 0.22.
+/// V1: the two lines share 2 of 9 trigrams, so the similarity is 0.22.
 #[test]
 fn v1_the_raven() {
     let a = set("words:3", "Once upon a midnight dreary, while I pondered");
@@ -67,7 +67,7 @@ fn m1_by_hand() {
     assert_eq!(Simhash::weighted(&heavier), Some(Fingerprint(0b1010)));
 }
 
-/// Holub, Charikar's hash: tokens or super-tokens (word tuples), weights are counts.
+/// Holub, Charikar's hash: features are tokens or super-tokens (word tuples), and weights are counts.
 #[test]
 fn h1_tokens_and_super_tokens() {
     let fingerprint = |shingle: &str, text: &str| {

@@ -1,4 +1,4 @@
-//! Tables of terms against plain counting; their bytes, and what is refused.
+//! Tables of terms, compared with plain counting; their bytes, and the files that are refused.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ proptest! {
         prop_assert_eq!(table(&reversed), terms);
     }
 
-    /// Batches of any size make the same counts, in no more memory than was told before.
+    /// The batch size does not affect the counts, and memory stays within the announced bounds.
     #[test]
     fn a_merge_takes_no_more_memory_than_told(documents in documents(), batch in 0..40usize, singles in any::<bool>()) {
         let mut small = TermCounts::new(&Scheme::default());
@@ -61,20 +61,20 @@ proptest! {
         prop_assert_eq!(small.distinct(), distinct.len());
         let grown = GrowingTerms::new(small);
         prop_assert_eq!(grown.terms(), &table(&documents));
-        // Magic, scheme, sums and the like are no part of it.
+        // The bound excludes the magic number, scheme, checksums and the like.
         let bytes = grown.memory() + grown.to_bytes().len() as u64;
         prop_assert!(bytes <= told + 300, "{} of {}", bytes, told);
     }
 
     #[test]
     fn bytes_and_back_and_no_damage_passes(documents in documents(), at in any::<usize>(), flip in 1..=255u8) {
-        // Weights of the first half; counts of all that go on behind it.
+        // The weights are of the first half; counting continues with the rest.
         let (first, rest) = documents.split_at(documents.len() / 2);
         let mut grown = GrowingTerms::new(counts(first));
         rest.iter().for_each(|set| grown.counts_mut().add(set));
         grown.follow(100.0);
         let mut bytes = grown.to_bytes();
-        // Without a document there are no weights to keep.
+        // Without any document there are no weights to keep.
         let weighed = if first.is_empty() { rest } else { first };
         prop_assert_eq!(Terms::from_bytes(&bytes, None), Ok(table(weighed)));
         prop_assert_eq!(GrowingTerms::from_bytes(&bytes, None), Ok(grown));
@@ -87,7 +87,7 @@ proptest! {
 }
 
 proptest! {
-    /// With the features of single documents, parts make what one count of everything makes.
+    /// If the counts include features of single documents, merged parts equal one count of everything.
     #[test]
     fn tables_are_merged_without_loss_in_any_order(documents in documents(), cut in 0..20usize) {
         let part = |documents: &[Vec<u64>]| GrowingTerms::new(counts(documents).with_singles());
@@ -101,7 +101,7 @@ proptest! {
         turned.follow(0.0);
         prop_assert_eq!(merged.to_bytes(), whole.to_bytes());
         prop_assert_eq!(turned.to_bytes(), whole.to_bytes());
-        // Added one by one, documents count in full where the table lists a feature.
+        // If documents are added one by one, features that the table lists are counted exactly.
         let mut added = GrowingTerms::new(counts(front));
         back.iter().for_each(|set| added.counts_mut().add(set));
         added.follow(0.0);
@@ -111,7 +111,7 @@ proptest! {
             let most = if listed.count(feature) > 1 { 0 } else { 1 };
             prop_assert!(found <= all && all <= found + most, "{}: {} of {}", feature, found, all);
         }
-        // Without them no count is too high, and none too low by more than one.
+        // Without them no count is too high, and none is too low by more than one.
         let mut lossy = GrowingTerms::new(counts(front));
         lossy.counts_mut().merge(GrowingTerms::new(counts(back)).into_parts().1).unwrap();
         lossy.follow(0.0);
@@ -138,12 +138,12 @@ proptest! {
     }
 }
 
-/// To the nearest number, 5 times 0.9 is 5.
+/// If counts were rounded to the nearest integer, 5 times 0.9 would stay 5.
 #[test]
 fn small_counts_never_decayed() {
     let mut old = TermCounts::new(&Scheme::default());
     for document in 0..1000 {
-        // Each of 200 features in five documents.
+        // Each of 200 features is in five documents.
         old.add(&[1, 1000 + document % 200]);
     }
     let left = |table: &mut TermCounts| -> u32 {
@@ -157,7 +157,7 @@ fn small_counts_never_decayed() {
         old.decay(0.9);
     }
     let after = left(&mut old);
-    // Half, save what is no longer counted because one document has it.
+    // About half of the counts are left, minus features that only one document still has, which are dropped.
     assert!((350..=520).contains(&after), "{after}");
     assert!(
         (470..=478).contains(&old.documents()),
@@ -171,7 +171,7 @@ fn small_counts_never_decayed() {
 }
 
 proptest! {
-    /// Counts that are taken out at any moment and merged by others are those of one count.
+    /// If counts are taken out at any moments and merged elsewhere, the result equals one uninterrupted count.
     #[test]
     fn counts_taken_out_are_merged_elsewhere(documents in documents(), often in 1..10usize) {
         let mut parts = TermCounts::new(&Scheme::default());
@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// Its weights are all 0, and no angle is far from those.
+/// Regression test: the weights of an empty table are all 0, so no angle from them is ever large.
 #[test]
 fn a_table_of_no_documents_stayed_empty_for_ever() {
     let mut table = GrowingTerms::new(counts(&[]));
@@ -198,7 +198,7 @@ fn a_table_of_no_documents_stayed_empty_for_ever() {
     assert_eq!((table.terms().documents(), table.terms().count(2)), (2, 2));
 }
 
-/// Documents of a few common and many rare features; the rarer, the more there are of them.
+/// Returns documents with a few common and many rare features; rarer features are more numerous.
 fn skewed(documents: std::ops::Range<u64>) -> Vec<Vec<u64>> {
     use lookalike::hash::avalanche;
     let set = |document: u64| {
@@ -212,8 +212,8 @@ fn skewed(documents: std::ops::Range<u64>) -> Vec<Vec<u64>> {
     documents.map(set).collect()
 }
 
-/// The drift is that of fingerprints made one by one under both tables. It is not below their average, for the angle is a
-/// concave function of what differs, and few documents may have all of that.
+/// The drift is compared with the distances of fingerprints made one by one under both tables. It is not below their average, because the angle is a
+/// concave function of the difference, and most of the difference may be in few documents.
 #[test]
 fn drift_tells_the_bits_that_fingerprints_move() {
     let all = skewed(0..4000);
@@ -269,7 +269,7 @@ fn a_table_keeps_its_id_until_its_weights_have_moved_by_the_tolerance() {
     );
     assert!(!table.clone().follow(bits[2] * 1.001).renewed);
     assert!(table.follow(bits[2]).renewed && table.terms().id() != id);
-    // Nothing has moved any more.
+    // After the weights are renewed, the drift is 0.
     assert!(table.follow(1e-6).bits < 1e-6);
 }
 

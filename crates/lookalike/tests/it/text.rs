@@ -1,4 +1,4 @@
-//! Words: the vector road and the Unicode road against the definition in the documentation.
+//! Words: the vector code and the Unicode code, compared with the definition in the documentation.
 
 use lookalike::scheme::Mask;
 use lookalike::{Case, Folding, Normalization, Scheme, Segmentation, Segmenter};
@@ -9,7 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::scheme::any_plain_scheme;
 
-/// Points 1 to 3 of the definition in `lookalike::text`, word by word.
+/// Implements points 1 to 3 of the definition in `lookalike::text` literally.
 pub(crate) fn defined_pieces(scheme: &Scheme, text: &str) -> Vec<String> {
     let space = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
     let normal = |piece: &str| -> String {
@@ -32,14 +32,14 @@ pub(crate) fn defined_pieces(scheme: &Scheme, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The text without the characters that normalisation leaves out.
+/// Returns the text without the characters that normalisation removes.
 fn seen(scheme: &Scheme, text: &str) -> String {
     let strips = scheme.normalization != Normalization::None;
     let counts = |&c: &char| !strips || !is_ignorable(c);
     text.chars().filter(counts).collect()
 }
 
-/// Unicode's derivation of Default_Ignorable_Code_Point, not its table.
+/// Derives Default_Ignorable_Code_Point as Unicode defines it, independently of the table.
 fn is_ignorable(c: char) -> bool {
     use unicode_properties::GeneralCategory::Format;
     let code = c as u32;
@@ -55,7 +55,7 @@ fn is_ignorable(c: char) -> bool {
         || matches!(code, 0x180b..=0x180f | 0xfe00..=0xfe0f | 0xfff0..=0xfff8 | 0xe0000..=0xe0fff)
 }
 
-/// Decomposed, without marks, with variants replaced, composed.
+/// Decomposes a piece, removes marks, replaces variants, and composes it again.
 fn folded(piece: &str, scheme: &Scheme) -> String {
     let Folding {
         accents,
@@ -80,7 +80,7 @@ fn folded(piece: &str, scheme: &Scheme) -> String {
     let blocks = [0x300, 0x1ab0, 0x1dc0, 0x20d0, 0xfe20];
     let ends = [0x36f, 0x1aff, 0x1dff, 0x20ff, 0xfe2f];
     let accent = |c: char| (0..5).any(|at| (blocks[at]..=ends[at]).contains(&(c as u32)));
-    // Arabic marks, but madda, hamza above and hamza below.
+    // Arabic marks except madda, hamza above and hamza below.
     let sign = |c: char| {
         let code = c as u32;
         let block = matches!(code, 0x610..=0x6ed | 0x8ca..=0x8ff);
@@ -118,7 +118,7 @@ pub(crate) fn defined_words(scheme: &Scheme, text: &str) -> Vec<String> {
     defined_pieces(scheme, text).iter().flat_map(cut).collect()
 }
 
-/// Each run of numeric characters, with single separators inside, as the one character 0.
+/// Replaces each run of numeric characters, with single separators inside, by one `0`.
 fn without_numbers(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let numeric = |at: usize| chars.get(at).is_some_and(|c| c.is_numeric());
@@ -149,7 +149,7 @@ fn words(scheme: &Scheme, text: &str) -> Vec<String> {
     words
 }
 
-/// Texts that are mostly ASCII, with what makes segmentation hard, and any characters.
+/// Generates texts that are mostly ASCII, mixed with cases that are hard to segment and arbitrary characters.
 pub(crate) fn any_text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         6 => "[a-zA-Z0-9_.,;:' \t\r\n-]{0,40}",
@@ -168,7 +168,7 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
 }
 
-/// One or two characters of each class that has a short cut.
+/// One or two characters of each class that has a fast path.
 const COMMON: &str = "aZ\u{e9}\u{436}09\u{663}\u{ff11}_:\u{b7},;\u{60c}.'\u{2019}\u{30a2}\u{30fc}\u{6f22}\u{3042}\u{b2}-\u{2014}\u{3002}\"";
 
 proptest! {
@@ -249,7 +249,7 @@ fn the_levels_of_instructions_agree_on_any_text() {
     let scheme = Scheme::default();
     let expected = defined_words(&scheme, &text);
     for level in ["portable", "neon", "avx2", "avx512"] {
-        // Other tests may run at the level set here: results are the same at all of them.
+        // Tests that run at the same time may use the level set here, which does not change their results.
         if lookalike::force_level(level) {
             assert!(words(&scheme, &text) == expected, "{level}");
         }
@@ -261,7 +261,7 @@ fn word_chars_are_what_python_calls_word_characters() {
     let scheme = Scheme::default()
         .segmentation(Segmentation::WordChars)
         .normalization(Normalization::None);
-    // A combining mark separates: Python's \w holds letters, numbers and the underscore only.
+    // A combining mark separates words, because Python's \w covers only letters, numbers and the underscore.
     assert_eq!(
         words(&scheme, "e\u{301}a it's 3.14 _ a_b \u{661}\u{b2}"),
         ["e", "a", "it", "s", "3", "14", "_", "a_b", "\u{661}\u{b2}"]
@@ -342,7 +342,7 @@ fn variants_fold_where_they_are_asked_for() {
 #[test]
 fn letters_that_are_no_variants_stay() {
     let all = Scheme::default().folding("accents,punctuation,arabic,width".parse().unwrap());
-    // Hindi vowel signs, Arabic alef with hamza, a German sharp s, Danish o with a stroke.
+    // Hindi vowel signs, Arabic alef with hamza, German sharp s, Danish o with stroke.
     for text in [
         "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
         "\u{623}\u{62d}\u{645}\u{62f}",

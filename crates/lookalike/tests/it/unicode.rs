@@ -1,4 +1,4 @@
-//! The Unicode version is part of the meaning of a scheme: a dependency must not move it unnoticed.
+//! The Unicode version is part of the meaning of a scheme, so no dependency may change it unnoticed.
 
 use lookalike::scheme::UNICODE_MAJOR;
 

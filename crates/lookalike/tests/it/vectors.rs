@@ -1,7 +1,6 @@
-//! The published vectors of `docs/vectors`: no release may move one of their values.
+//! The published vectors of `docs/vectors`: no release may change any of their values.
 //!
-//! A new version of schemes gets new files. To write the files for new inputs:
-//! `cargo test -p lookalike --test it -- --ignored write_vectors`.
+//! A new version of schemes gets new files. To write the files for new inputs, run `cargo test -p lookalike --test it -- --ignored write_vectors`.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -37,7 +36,7 @@ pub(crate) fn features(scheme: &Scheme, text: &str) -> Value {
         .map(|feature| format!("{feature:016x}")))
 }
 
-/// What the scheme's sketch of a text is: null where it has none.
+/// Returns the sketch of a text, or null if it has none.
 fn sketch(scheme: &Scheme, text: &str) -> Value {
     let mut extractor = FeatureExtractor::new(scheme);
     let features = extractor.extract(text);
@@ -56,7 +55,7 @@ fn sketch(scheme: &Scheme, text: &str) -> Value {
     .unwrap_or(Value::Null)
 }
 
-/// The default scheme with these fields in place of its own, such as `shingle=words:1 seed=42`.
+/// Returns the default scheme with the given fields replaced, such as `shingle=words:1 seed=42`.
 pub(crate) fn scheme_with(fields: &str) -> Scheme {
     let mut scheme = Scheme::default().to_string();
     for field in fields.split(' ') {
@@ -111,7 +110,7 @@ fn features_of_languages_stay() {
     check("languages.jsonl", "features", features);
 }
 
-/// Texts in which dictionaries, stop words or stems have something to say; beside [`TEXTS`].
+/// Texts that dictionaries, stop words or stems change, used in addition to [`TEXTS`].
 #[cfg(feature = "languages")]
 const LANGUAGE_TEXTS: &[&str] = &[
     "\u{6211}\u{4eec}\u{6765}\u{5230}\u{5317}\u{4eac}\u{6e05}\u{534e}\u{5927}\u{5b66}\u{ff0c}\u{5f00}\u{6e90}\u{6709}\u{4e00}\u{4e2a}\u{597d}\u{5904}\u{3002}",

@@ -1,4 +1,4 @@
-//! Weights of features (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight) against the formulas in floating point, and worked examples.
+//! Weights of features (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight), compared with floating-point formulas and worked examples.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn weights(scheme: &Scheme, terms: Option<&Arc<Terms>>, text: &str) -> Vec<(u64,
     extractor.extract(text).weights.to_vec()
 }
 
-/// "b" is in each of three documents, "a" in two, "c" in one.
+/// Builds a table of three documents: "b" is in all of them, "a" in two, "c" in one.
 fn table() -> Arc<Terms> {
     let mut extractor = FeatureExtractor::new(&words(Weight::Set));
     let mut counts = TermCounts::new(&words(Weight::Set));
@@ -71,8 +71,8 @@ proptest! {
     }
 }
 
-/// Yu, Hu and Zhang's weights on a sentence: nine words, so lambda is 1; "data" three times scores 3 + 1, "of" five times
-/// 5, "base" once 1 + 1; the largest score is 5.
+/// Checks Yu, Hu and Zhang's weights on a sentence of nine words, for which lambda is 1: "data" occurs three times and scores 3 + 1, "of" five times
+/// and scores 5, "base" once and scores 1 + 1. The largest score is 5.
 #[test]
 fn y1_by_hand() {
     let scheme = words(Weight::TfLengthNoun(Lambda::BY_LENGTH));
@@ -88,7 +88,7 @@ fn y1_by_hand() {
     }
 }
 
-/// The same sentence with λ = 7: "data" 3 + 7, "of" 5, "base" 1 + 7.
+/// Checks the same sentence with λ = 7: "data" scores 3 + 7, "of" 5, "base" 1 + 7.
 #[test]
 fn lambda_is_a_parameter_of_the_scheme() {
     let scheme = words(Weight::TfLengthNoun(Lambda::new(7).unwrap()));
