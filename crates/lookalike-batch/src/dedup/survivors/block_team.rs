@@ -18,7 +18,7 @@ use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
 use crate::locks::lock;
 
 /// Number of ranks in a block: enough pieces for 64 threads, which meet twice per block.
-const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 4096;
 
 /// Number of ranks that a thread takes at a time.
 const STRIDE: usize = 32;

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::block_team::BLOCK;
 use super::*;
 use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::counts::ComparisonCounts;
@@ -212,9 +213,9 @@ fn an_error_ends_the_work_of_all_threads() {
 
 #[test]
 fn survivors_of_earlier_blocks_are_found_by_every_thread() {
-    // Each set resembles earlier ones, some of them more than 1,024 ranks before it.
+    // Three blocks. Each set resembles earlier ones, some of them in an earlier block.
     let feature = |at: u64, number: u64| (at / 7 * 13 + number * (1 + at % 3)) % 997;
-    let sets = (0..2500_u64).map(|at| {
+    let sets = (0..2 * BLOCK as u64 + 500).map(|at| {
         let mut set: Vec<u64> = (0..8).map(|number| feature(at % 900, number)).collect();
         set.sort_unstable();
         set.dedup();
@@ -222,7 +223,7 @@ fn survivors_of_earlier_blocks_are_found_by_every_thread() {
     });
     let collection = TestCollection::by_prefix(sets.collect(), 0.5);
     let expected = slow(&collection, 3);
-    let across_blocks = |(rank, decision): (usize, &ClassDecision)| matches!(decision, ClassDecision::Joins { survivor, .. } if rank / 1024 > *survivor as usize / 1024);
+    let across_blocks = |(rank, decision): (usize, &ClassDecision)| matches!(decision, ClassDecision::Joins { survivor, .. } if rank / BLOCK > *survivor as usize / BLOCK);
     assert!(expected.iter().enumerate().any(across_blocks));
     for threads in [1, 3] {
         assert_eq!(
