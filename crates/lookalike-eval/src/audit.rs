@@ -86,7 +86,7 @@ impl AuditedMethod {
 
 /// What the audit keeps of one document.
 struct AuditedDocument {
-    bytes: usize,
+    bytes: u64,
     keys: Vec<u64>,
     fingerprint: Option<u128>,
     site: Option<String>,
@@ -116,7 +116,7 @@ impl AuditedDocument {
         keys.sort_unstable();
         keys.dedup();
         let own = Self {
-            bytes: document.text.len(),
+            bytes: document.text.len() as u64,
             keys,
             fingerprint: fingerprint.filter(|_| looks_at_bits),
             site: document.site.clone(),

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use lookalike::{Sketch, SketchValue};
+use lookalike::{Scheme, Sketch, SketchValue};
 use serde::Serialize;
 
 use crate::decimal::shortest_between;
@@ -14,10 +14,12 @@ use crate::document_set::{DocumentSet, EvaluatedDocument};
 use crate::interval::{ShareEstimate, f1};
 use crate::label::JudgedPair;
 use crate::score::score;
-use crate::sweep::{DocumentTokens, SweepSetting};
+use crate::sweep::{SweepSetting, columns_of, may_match};
 
 /// Maximum number of cuts tried for the first test.
 const MOST_CUTS: usize = 256;
+/// Settings whose sketches are made in one reading, and held.
+const SKETCHED_TOGETHER: usize = 16;
 
 /// Two settings with their cuts, and how well the rule of both agrees with the labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -252,22 +254,17 @@ fn scores(
     settings: &[SweepSetting],
     judged: &[JudgedPair],
 ) -> Vec<SettingScores> {
-    let mut tokens: Vec<DocumentTokens<'_>> = Vec::new();
+    let length = |at| collection.text(at).len() as u64;
     let mut all = Vec::new();
-    for setting in settings {
-        let at = match tokens.iter().position(|tokens| tokens.fit(&setting.scheme)) {
-            Some(at) => at,
-            None => {
-                tokens.push(DocumentTokens::new(collection, &setting.scheme));
-                tokens.len() - 1
-            }
-        };
-        let sketches = tokens[at].sketches(&setting.scheme);
-        let allows = |a, b| setting.allows(collection, a, b);
-        let choice = setting.scheme.sketch.to_string();
-        all.push(SettingScores::new(
-            *setting, choice, &sketches, judged, allows,
-        ));
+    for settings in settings.chunks(SKETCHED_TOGETHER) {
+        let schemes: Vec<Scheme> = settings.iter().map(|setting| setting.scheme).collect();
+        for (setting, sketches) in settings.iter().zip(columns_of(collection, &schemes)) {
+            let allows = |a, b| may_match(setting.lengths, length(a), length(b));
+            let choice = setting.scheme.sketch.to_string();
+            all.push(SettingScores::new(
+                *setting, choice, &sketches, judged, allows,
+            ));
+        }
     }
     all
 }
@@ -279,9 +276,7 @@ pub(crate) fn best_cuts(
     truth: &[bool],
     counts: impl Fn(usize) -> bool,
 ) -> BestCuts {
-    let trues = (0..truth.len())
-        .filter(|&at| truth[at] && counts(at))
-        .count();
+    let trues = true_pairs(truth, &counts);
     let mut cuts: Vec<f64> = first
         .order
         .iter()
@@ -293,31 +288,53 @@ pub(crate) fn best_cuts(
     let mut best = BestCuts::default();
     // A cut of 0 would pass documents without a sketch, which score 0.
     for &cut in cuts.iter().step_by(step).filter(|cut| **cut > 0.0) {
-        let (mut found, mut correct) = (0_usize, 0_usize);
-        // Go down from the largest score of the second test, so that each step lets one more pair pass.
-        let passing = second.order.iter().map(|&at| at as usize);
-        let mut passing = passing
-            .filter(|&at| counts(at) && first.scores[at] >= cut)
-            .peekable();
-        while let Some(at) = passing.next() {
-            found += 1;
-            correct += usize::from(truth[at]);
-            let score = second.scores[at];
-            let ties = passing
-                .peek()
-                .is_some_and(|&next| second.scores[next] == score);
-            // 2pr / (p + r), with p = correct / found and r = correct / trues.
-            let f1 = 2.0 * correct as f64 / (trues + found) as f64;
-            // Cut only after the last of equal scores, since no cut separates them.
-            if !ties && score > 0.0 && f1 > best.f1 {
-                best = BestCuts {
-                    f1,
-                    cuts: (cut, score),
-                };
-            }
+        let passes = |at| counts(at) && first.scores[at] >= cut;
+        let (f1, score) = best_cut(second, truth, trues, passes);
+        if f1 > best.f1 {
+            best = BestCuts {
+                f1,
+                cuts: (cut, score),
+            };
         }
     }
     best
+}
+
+/// The largest F1 of a test over the pairs that count, of which so many are true, and its cut; the strictest of equals.
+pub(crate) fn best_cut(
+    scores: &SettingScores,
+    truth: &[bool],
+    trues: usize,
+    counts: impl Fn(usize) -> bool,
+) -> (f64, f64) {
+    // From the largest score down: one more pair passes with each step.
+    let order = scores.order.iter().map(|&at| at as usize);
+    let mut order = order.filter(|&at| counts(at)).peekable();
+    let (mut found, mut correct, mut best) = (0_usize, 0_usize, (0.0, f64::INFINITY));
+    while let Some(at) = order.next() {
+        let score = scores.scores[at];
+        if score <= 0.0 {
+            break;
+        }
+        found += 1;
+        correct += usize::from(truth[at]);
+        let ties = order
+            .peek()
+            .is_some_and(|&next| scores.scores[next] == score);
+        // 2pr / (p + r), with p = correct / found and r = correct / trues.
+        let f1 = 2.0 * correct as f64 / (trues + found) as f64;
+        // Behind the last of equal scores only: no cut parts them.
+        if !ties && f1 > best.0 {
+            best = (f1, score);
+        }
+    }
+    best
+}
+
+/// The number of true pairs among those that count.
+pub(crate) fn true_pairs(truth: &[bool], counts: impl Fn(usize) -> bool) -> usize {
+    let all = 0..truth.len();
+    all.filter(|&at| truth[at] && counts(at)).count()
 }
 
 pub(crate) fn passes(

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use lookalike::hash::{splitmix64, xxh3_64};
 use serde::Serialize;
 
-use crate::conjunctive_rule::{JudgedScores, SettingScores, best_cuts, passes};
+use crate::conjunctive_rule::{
+    JudgedScores, SettingScores, best_cut, best_cuts, passes, true_pairs,
+};
 use crate::document_set::DocumentSet;
 use crate::interval::f1;
 use crate::label::JudgedPair;
@@ -173,42 +175,16 @@ impl JudgedScores {
         settings: &[&'s SettingScores],
         counts: &dyn Fn(usize) -> bool,
     ) -> ChosenRule<'s> {
+        let trues = true_pairs(&self.truth, counts);
         let mut best = (0.0, f64::INFINITY, None);
         for &scores in settings {
-            let (f1, cut) = self.best_cut(scores, counts);
+            let (f1, cut) = best_cut(scores, &self.truth, trues, counts);
             if f1 > best.0 {
                 best = (f1, cut, Some(scores));
             }
         }
         let (_, cut, scores) = best;
         Box::new(move |at| scores.is_some_and(|scores| scores.scores[at] >= cut))
-    }
-
-    /// Returns the largest F1 over the pairs that count, and the cut that reaches it.
-    fn best_cut(&self, scores: &SettingScores, counts: &dyn Fn(usize) -> bool) -> (f64, f64) {
-        let trues = (0..self.truth.len())
-            .filter(|&at| self.truth[at] && counts(at))
-            .count();
-        let order = scores.order.iter().map(|&at| at as usize);
-        let mut order = order.filter(|&at| counts(at)).peekable();
-        let (mut found, mut correct, mut best) = (0_usize, 0_usize, (0.0, f64::INFINITY));
-        while let Some(at) = order.next() {
-            let score = scores.scores[at];
-            if score <= 0.0 {
-                break;
-            }
-            found += 1;
-            correct += usize::from(self.truth[at]);
-            let ties = order
-                .peek()
-                .is_some_and(|&next| scores.scores[next] == score);
-            let f1 = 2.0 * correct as f64 / (trues + found) as f64;
-            // Cut only after the last of equal scores, since no cut separates them.
-            if !ties && f1 > best.0 {
-                best = (f1, score);
-            }
-        }
-        best
     }
 
     fn choose_two<'s>(

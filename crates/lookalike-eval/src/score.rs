@@ -8,9 +8,9 @@ mod scored_pair;
 
 use std::sync::{Mutex, PoisonError};
 
-use lookalike::intersection_size;
 pub use lookalike::resemblance::SetMeasure;
 use lookalike::sketch::SketchValue;
+use lookalike::{Sketch, intersection_size};
 use lookalike_hamming::SelfJoinLimits;
 
 use crate::document_halves::DocumentHalves;
@@ -33,7 +33,17 @@ pub fn score(measure: SetMeasure, a: &SketchValue, b: &SketchValue) -> f64 {
     }
 }
 
-/// Returns every pair whose score is at least `least`, ordered by position. `least` must be above 0.
+/// Number of hashes of a sketch whose score is how many of them agree.
+pub(crate) fn most_hashes(sketch: Sketch) -> Option<u8> {
+    match sketch {
+        Sketch::SuperShingle { groups: most, .. }
+        | Sketch::Buckets { buckets: most }
+        | Sketch::IMatch { lexicons: most } => Some(most),
+        _ => None,
+    }
+}
+
+/// Every pair whose score is at least `least`, which must be above 0, by position.
 ///
 /// ```
 /// use lookalike::sketch::{SketchValue, WideFingerprint};

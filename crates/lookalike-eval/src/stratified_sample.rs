@@ -10,7 +10,7 @@ use lookalike::hash::{avalanche, xxh3_64};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::score::ScoredPair;
+use crate::score::{ScoredPair, most_hashes};
 
 /// Band of scores: at least `low` and below `high`.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,7 @@ pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandErro
             Ok(similarities(numbers, f64::INFINITY))
         }
         (0, Some(most)) => {
+            let most = f64::from(most);
             if !numbers.iter().all(|n| *n >= 1.0 && whole(most)(n)) {
                 return refused("hashes that agree are whole numbers from 1 to their number");
             }
@@ -68,16 +69,6 @@ pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandErro
             }
             Ok(distances(numbers, bits))
         }
-    }
-}
-
-/// Returns the largest possible number of agreeing hashes, for sketches that count them.
-fn most_hashes(sketch: Sketch) -> Option<f64> {
-    match sketch {
-        Sketch::SuperShingle { groups: most, .. }
-        | Sketch::Buckets { buckets: most }
-        | Sketch::IMatch { lexicons: most } => Some(f64::from(most)),
-        _ => None,
     }
 }
 
@@ -127,7 +118,7 @@ fn distances(numbers: &[f64], bits: f64) -> Vec<ScoreBand> {
 pub fn default_bands(sketch: Sketch) -> Vec<f64> {
     match (sketch.fingerprint_bits(), most_hashes(sketch)) {
         (0, None) => (3..=9).map(|tenth| f64::from(tenth) / 10.0).collect(),
-        (0, Some(most)) => (1..=most as u32).map(f64::from).collect(),
+        (0, Some(most)) => (1..=most).map(f64::from).collect(),
         _ => (0..=10).map(f64::from).collect(),
     }
 }

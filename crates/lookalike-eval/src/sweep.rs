@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use lookalike::resemblance::close_lengths;
 use lookalike::sketch::{SketchValue, Sketcher};
-use lookalike::{FeatureExtractor, Features, Scheme, Sketch, TermCounts, Terms};
+use lookalike::{FeatureExtractor, Features, Scheme, Sketch, TermCounts};
 use lookalike_hamming::SelfJoinLimits;
 use serde::Serialize;
 use thiserror::Error;
@@ -26,7 +26,7 @@ use crate::curve::{CurvePoint, ScoreCurve};
 use crate::document_halves::DocumentHalves;
 use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
 use crate::label::{JudgedPair, LabelError, LabelSet, judged};
-use crate::score::{HalvedCounts, ScoredPair, SetMeasure, score, score_counts};
+use crate::score::{HalvedCounts, ScoredPair, SetMeasure, most_hashes, score, score_counts};
 use columns::{SketchColumn, columns, expected_bytes};
 pub use documents::{SweptDocument, SweptDocuments};
 use features::{FeatureReader, FeatureScheme};
@@ -256,13 +256,7 @@ impl SweepSetting {
         self
     }
 
-    /// Tells whether the lengths of two documents allow them to be a pair.
-    pub(crate) fn allows(&self, collection: &DocumentSet, a: u32, b: u32) -> bool {
-        let length = |at| collection.text(at).len();
-        may_match(self.lengths, length(a), length(b))
-    }
-
-    /// Returns the name of the sketch, followed by the measure if it is not the sketch's own.
+    /// The sketch, and the measure where it is not the sketch's own.
     pub(crate) fn sketch_name(&self) -> String {
         match self.measure {
             SetMeasure::Resemblance => self.scheme.sketch.to_string(),
@@ -370,103 +364,22 @@ impl Recommendation {
     }
 }
 
-/// The words of all documents as hashes, computed once for all settings.
-pub(crate) struct DocumentTokens<'a> {
-    collection: &'a DocumentSet,
-    words: Scheme,
-    hashes: Vec<Vec<u64>>,
-}
-
-impl<'a> DocumentTokens<'a> {
-    pub(crate) fn new(collection: &'a DocumentSet, scheme: &Scheme) -> Self {
-        let words = scheme
-            .features_only()
-            .shingle(lookalike::Shingle::words(1).unwrap_or_default());
-        let mut extractor = FeatureExtractor::new(&words);
-        let hashes = collection
-            .texts()
-            .map(|text| extractor.features(text).to_vec());
-        Self {
-            collection,
-            words,
-            hashes: hashes.collect(),
-        }
-    }
-
-    /// Tells whether the scheme uses these words.
-    pub(crate) fn fit(&self, scheme: &Scheme) -> bool {
-        let own = self.words.shingle(scheme.shingle);
-        own == scheme.features_only()
-    }
-
-    /// Calls `visit` with the features of each document under the scheme of the extractor.
-    fn each(
-        &self,
-        scheme: &Scheme,
-        mut extractor: FeatureExtractor,
-        mut visit: impl FnMut(&lookalike::Features<'_>),
-    ) {
-        for (tokens, document) in self.hashes.iter().zip(self.collection.documents()) {
-            if !scheme.fields.is_none() {
-                visit(&extractor.extract_with(&document.text, &document.fields));
-                continue;
-            }
-            match extractor.extract_tokens(tokens) {
-                Some(features) => visit(&features),
-                None => visit(&extractor.extract(&document.text)),
-            }
-        }
-    }
-
-    fn terms(&self, scheme: &Scheme) -> Arc<Terms> {
-        let mut counts = TermCounts::new(scheme);
-        let counted = scheme.counted();
-        let extractor = FeatureExtractor::new(&counted);
-        self.each(&counted, extractor, |features| counts.add(features.set));
-        Arc::new(counts.terms())
-    }
-
-    /// Returns the sketches under a scheme. If it needs a table of terms, the table is made from this collection.
-    pub(crate) fn sketches(&self, scheme: &Scheme) -> Vec<Option<SketchValue>> {
-        let terms = scheme.needs_terms().then(|| self.terms(scheme));
-        let (extractor, sketcher) = sketcher_of(scheme, terms);
-        let mut sketches = Vec::with_capacity(self.hashes.len());
-        self.each(scheme, extractor, |features| {
-            sketches.push(sketcher.sketch(features))
-        });
-        sketches
-    }
-}
-
-/// Returns the sketches of all documents under a scheme. If it needs a table of terms, the table is made from this collection.
+/// The sketches of all documents under a scheme, with a table of terms of this collection where
+/// the scheme needs one.
 #[must_use]
 pub fn sketches_of(collection: &DocumentSet, scheme: &Scheme) -> Vec<Option<SketchValue>> {
-    DocumentTokens::new(collection, scheme).sketches(scheme)
+    columns_of(collection, &[*scheme]).remove(0)
 }
 
-/// Returns the cuts of a curve: distances 0 to `most_bits`, numbers of hashes, or shares.
-fn cuts(sketch: Sketch, most_bits: u32) -> Vec<f64> {
-    match sketch {
-        Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => {
-            let bits = sketch.fingerprint_bits();
-            (0..=most_bits).map(|k| f64::from(bits - k)).collect()
-        }
-        Sketch::SuperShingle { groups: hashes, .. }
-        | Sketch::Buckets { buckets: hashes }
-        | Sketch::IMatch { lexicons: hashes } => (1..=hashes).rev().map(f64::from).collect(),
-        _ => (6..=20).rev().map(|step| f64::from(step) / 20.0).collect(),
+/// The same under several schemes, in one reading.
+pub(crate) fn columns_of(collection: &DocumentSet, schemes: &[Scheme]) -> Vec<SketchColumn> {
+    match columns(collection, schemes, SweepLimits::default()) {
+        Ok(columns) => columns,
+        Err(error) => unreachable!("a set in memory without a limit: {error}"),
     }
 }
 
-/// Tells whether scores count the hashes that agree.
-fn counts_hashes(sketch: Sketch) -> bool {
-    matches!(
-        sketch,
-        Sketch::SuperShingle { .. } | Sketch::Buckets { .. } | Sketch::IMatch { .. }
-    )
-}
-
-/// Returns a cut in the terms of the sketch, such as `k <= 3`.
+/// A cut in the words of the sketch.
 #[must_use]
 pub fn cut_name(sketch: Sketch, cut: f64) -> String {
     match sketch {
@@ -513,7 +426,14 @@ impl DocumentSketcher {
     #[must_use]
     pub fn new(scheme: &Scheme, counts: Option<TermCounts>) -> Self {
         let terms = counts.map(|mut counts| Arc::new(counts.terms()));
-        let (extractor, sketcher) = sketcher_of(scheme, terms);
+        let scheme = scheme.terms(terms.as_ref().map(|terms| terms.id()));
+        let extractor = match &terms {
+            Some(terms) => FeatureExtractor::with_terms(&scheme, terms)
+                .expect("the table was made for the scheme"),
+            None => FeatureExtractor::new(&scheme),
+        };
+        let sketcher =
+            Sketcher::new(&scheme, terms.as_ref()).expect("the table was made for the scheme");
         Self {
             extractor,
             sketcher,
@@ -533,34 +453,26 @@ impl DocumentSketcher {
     }
 }
 
-/// Returns the extractor and the sketcher of a scheme with this table of terms.
-fn sketcher_of(scheme: &Scheme, terms: Option<Arc<Terms>>) -> (FeatureExtractor, Sketcher) {
-    let scheme = scheme.terms(terms.as_ref().map(|terms| terms.id()));
-    let extractor = match &terms {
-        Some(terms) => {
-            FeatureExtractor::with_terms(&scheme, terms).expect("the table was made for the scheme")
-        }
-        None => FeatureExtractor::new(&scheme),
-    };
-    let sketcher =
-        Sketcher::new(&scheme, terms.as_ref()).expect("the table was made for the scheme");
-    (extractor, sketcher)
+/// Tells whether two lengths are as close as they must be, if they must.
+pub(crate) fn may_match(least: Option<f64>, a: u64, b: u64) -> bool {
+    least.is_none_or(|share| close_lengths(a, b, share))
 }
 
-/// Tells whether two lengths are as close as `least` demands; true if it is `None`.
-pub(crate) fn may_match(least: Option<f64>, a: usize, b: usize) -> bool {
-    least.is_none_or(|share| close_lengths(a as u64, b as u64, share))
-}
-
-/// Returns the cuts of a setting. For judged pairs the cuts reach far; in a complete truth a large distance would include nearly all pairs of the
-/// collection.
+/// The cuts that the curve of a setting is shown at: distances, numbers of hashes, or shares. Judged pairs show what lies far out as well;
+/// all pairs of a collection within a large distance would be nearly all pairs.
 fn cuts_of(setting: &SweepSetting, truth: &GroundTruth) -> Vec<f64> {
     let most_bits = match truth {
         GroundTruth::Judged(_) => 24,
         GroundTruth::Complete(_) => 12,
     };
     let sketch = setting.scheme.sketch;
-    cuts(sketch, most_bits * sketch.fingerprint_bits() / 64)
+    match (sketch.fingerprint_bits(), most_hashes(sketch)) {
+        (0, None) => (6..=20).rev().map(|step| f64::from(step) / 20.0).collect(),
+        (0, Some(most)) => (1..=most).rev().map(f64::from).collect(),
+        (bits, _) => (0..=most_bits * bits / 64)
+            .map(|k| f64::from(bits - k))
+            .collect(),
+    }
 }
 
 /// Returns the smallest score that counts.
@@ -607,12 +519,16 @@ fn tally(
     };
     match truth {
         GroundTruth::Judged(pairs) => {
+            let (mut found, mut correct) = (HalvedCounts::default(), HalvedCounts::default());
             let judged = pairs.iter().filter(|pair| is_allowed(pair.a, pair.b));
-            let scores = judged.filter_map(|&JudgedPair { a, b, is_true }| {
-                let score = score_of(setting.measure, a, b)?;
-                (score > 0.0).then_some((score, is_true))
-            });
-            tally.with_judged(scores)
+            for &JudgedPair { a, b, is_true } in judged {
+                let score = score_of(setting.measure, a, b).unwrap_or(0.0);
+                if score > 0.0 {
+                    found.add(score, 1, None);
+                    correct.add(score, u64::from(is_true), None);
+                }
+            }
+            tally.with_pairs(&found, &correct)
         }
         GroundTruth::Complete(pairs) => {
             let least = least_of(setting, truth);
@@ -746,13 +662,7 @@ pub fn each_tally<D: SweptDocuments>(
     Ok(())
 }
 
-/// Tells whether the lengths of two documents allow them to be a pair.
-fn allows(setting: &SweepSetting, lengths: &[u64], a: u32, b: u32) -> bool {
-    let length = |at: u32| lengths[at as usize] as usize;
-    may_match(setting.lengths, length(a), length(b))
-}
-
-/// State of a sweep.
+/// A sweep at work.
 struct SweepRun<'a, D> {
     documents: &'a D,
     /// Bytes of each text.
@@ -818,8 +728,8 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
             let (settings, truth) = (self.settings, self.truth);
             let own = settings.iter().enumerate();
             for (position, setting) in own.filter(|(_, setting)| setting.scheme == *scheme) {
-                let lengths = &self.lengths;
-                let close = |a, b| allows(setting, lengths, a, b);
+                let length = |at: u32| self.lengths[at as usize];
+                let close = |a, b| may_match(setting.lengths, length(a), length(b));
                 let allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)> = match setting.lengths {
                     Some(_) => Some(&close),
                     None => None,
@@ -863,8 +773,9 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
             }
             let (mut found, mut correct) = (HalvedCounts::default(), HalvedCounts::default());
             let least = least_of(setting, self.truth);
+            let length = |at: u32| self.lengths[at as usize];
             each_similar_pair(self.documents, scheme, least, self.limits, |pair| {
-                if allows(setting, &self.lengths, pair.a, pair.b) {
+                if may_match(setting.lengths, length(pair.a), length(pair.b)) {
                     let half = self.halves.of_pair(pair.a, pair.b);
                     found.add(pair.score, 1, half);
                     let is_true = pairs.binary_search(&(pair.a, pair.b)).is_ok();

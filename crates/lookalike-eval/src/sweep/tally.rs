@@ -1,13 +1,11 @@
 //! Counts of one setting, from which its row is computed.
 
-use std::collections::BTreeMap;
-
 use lookalike::{Sketch, SketchValue};
 use serde::{Deserialize, Serialize};
 
 use super::{SweepRow, SweepSetting};
 use crate::curve::{CountedScore, ScoreCurve};
-use crate::score::{HalvedCounts, ScoreCounts};
+use crate::score::{HalvedCounts, ScoreCounts, most_hashes};
 
 /// Pairs of one setting by score, and the size of its sketches. All measurements are integers, so that a tally gives the same row after it is written
 /// and read again.
@@ -76,25 +74,7 @@ impl SettingTally {
         }
     }
 
-    /// Adds judged pairs, each with its score and truth.
-    #[must_use]
-    pub(super) fn with_judged(self, judged: impl Iterator<Item = (f64, bool)>) -> Self {
-        let mut by_score: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        for (score, is_true) in judged {
-            let counts = by_score.entry(score.to_bits()).or_default();
-            *counts = (counts.0 + 1, counts.1 + u64::from(is_true));
-        }
-        // Scores are above 0, so their bits sort as they do.
-        let scores = by_score.into_iter().rev();
-        Self {
-            scores: scores
-                .map(|(bits, (found, correct))| (bits, found, correct))
-                .collect(),
-            ..self
-        }
-    }
-
-    /// Counts the pairs of a half that score at least `cut`.
+    /// The pairs of a half that score at least `cut`.
     pub(crate) fn counts_of_half(&self, half: usize, cut: f64) -> CountedScore {
         let none = CountedScore {
             score: cut,
@@ -122,7 +102,7 @@ impl SettingTally {
         let counts: Vec<CountedScore> = counted(scores).collect();
         let name = |cut| setting.cut_name(cut);
         let mut curve = ScoreCurve::of_counts(&counts, true_pairs, cuts, name);
-        if super::counts_hashes(scheme.sketch) {
+        if most_hashes(scheme.sketch).is_some() {
             curve = curve.with_exact_points(|cut| format!("equal = {cut}"));
         }
         SweepRow {

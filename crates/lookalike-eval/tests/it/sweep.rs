@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use lookalike::{Scheme, Sketch, Weight};
+use lookalike::{FeatureExtractor, Scheme, Sketch, SketchValue, TermCounts, Weight};
 use lookalike_eval::page::{PageHead, render};
-use lookalike_eval::sweep::sketches_of;
+use lookalike_eval::sweep::DocumentSketcher;
 use lookalike_eval::{
     AccuracyTarget, DocumentSet, GroundTruth, ScoreCurve, SettingTally, SweepError, SweepLimits,
     SweepResult, SweepSetting, each_tally, sweep,
@@ -129,14 +129,30 @@ fn setting(shingle: &str, sketch: &str, weight: Weight, lengths: Option<f64>) ->
     SweepSetting::from(scheme).lengths(lengths)
 }
 
-/// Computes the curve of a setting by comparing all pairs, at the cuts of `cuts`.
+/// The sketches of all documents, each by itself.
+fn one_by_one(documents: &DocumentSet, scheme: &Scheme) -> Vec<Option<SketchValue>> {
+    let counts = scheme.needs_terms().then(|| {
+        let mut extractor = FeatureExtractor::new(&scheme.counted());
+        let mut counts = TermCounts::new(scheme);
+        for text in documents.texts() {
+            counts.add(extractor.extract(text).set);
+        }
+        counts
+    });
+    let mut sketcher = DocumentSketcher::new(scheme, counts);
+    let all = documents.documents().iter();
+    all.map(|document| sketcher.sketch(document).sketch)
+        .collect()
+}
+
+/// The curve of a setting by comparing each document with each; its cuts are those of `cuts`.
 fn by_hand(
     documents: &DocumentSet,
     setting: &SweepSetting,
     truth: &[(u32, u32)],
     cuts: &ScoreCurve,
 ) -> ScoreCurve {
-    let sketches = sketches_of(documents, &setting.scheme);
+    let sketches = one_by_one(documents, &setting.scheme);
     let cuts: Vec<f64> = cuts.points.iter().map(|point| point.cut).collect();
     let least = cuts.last().copied().unwrap();
     let mut scores = Vec::new();
