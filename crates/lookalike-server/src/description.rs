@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::app_state::AppState;
@@ -19,7 +19,7 @@ use crate::config::ServiceLimits;
 use crate::endpoint::{collection, document, load, overlap, page, snapshot, status};
 use crate::operation::ApiOperation;
 use crate::request::{
-    ChangedCollection, CheckAndInsertOptions, ChunkedItem, CopiesOptions, DocumentId,
+    ChangedCollection, CheckAndInsertOptions, ChunkedItem, ContentItem, CopiesOptions, DocumentId,
     ExpiringDocument, ExportedDocument, GetOptions, InsertOptions, NAME, NewCollection,
     NewDocument, NewSnapshot, PageItem, PageOptions, QueryOptions, RerankOptions,
     ResketchedCollection, ScopeOptions, packed::PACKED,
@@ -59,189 +59,180 @@ pub(crate) async fn console() -> Response {
 #[schemars(rename = "EmptyObject", deny_unknown_fields)]
 struct EmptyObject {}
 
-/// The documentation of an operation.
+/// Makes the schema of a type.
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+fn schema_of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+    schemas.subschema_for::<T>()
+}
+
+/// Documentation of an operation.
 struct OperationDoc {
     summary: &'static str,
-    options: Option<Schema>,
-    /// Schema of the body, and whether an array of such bodies is accepted as a batch.
-    body: Option<(Schema, bool)>,
-    /// Status and schema of the answer, which is JSON if there is a schema.
-    answer: (u16, Option<Schema>),
+    options: Option<SchemaOf>,
+    body: Option<BodyDoc>,
+    status: u16,
+    /// Another status with the same answer.
+    or_status: Option<u16>,
+    /// Media type of the answer, and its schema.
+    answer: Option<(&'static str, SchemaOf)>,
     packed: bool,
 }
 
+/// Documentation of a body.
+struct BodyDoc {
+    schema: SchemaOf,
+    /// True if an array of it is a batch.
+    is_batch: bool,
+    example: Value,
+}
+
+fn doc(summary: &'static str) -> OperationDoc {
+    OperationDoc {
+        summary,
+        options: None,
+        body: None,
+        status: 200,
+        or_status: None,
+        answer: None,
+        packed: false,
+    }
+}
+
 impl OperationDoc {
-    fn new(summary: &'static str, answer: Option<Schema>) -> Self {
-        Self {
-            summary,
-            options: None,
-            body: None,
-            answer: (200, answer),
-            packed: false,
-        }
+    fn answers<T: JsonSchema>(mut self) -> Self {
+        self.answer = Some(("application/json", schema_of::<T>));
+        self
     }
 
-    fn takes(self, body: Schema) -> Self {
-        let body = Some((body, false));
-        Self { body, ..self }
+    fn answers_text(mut self, kind: &'static str) -> Self {
+        self.answer = Some((kind, |_| json_schema!({"type": "string"})));
+        self
     }
 
-    fn takes_many(self, body: Schema) -> Self {
-        let body = Some((body, true));
-        Self { body, ..self }
+    fn takes<T: JsonSchema>(mut self, example: Value) -> Self {
+        self.body = Some(BodyDoc {
+            schema: schema_of::<T>,
+            is_batch: false,
+            example,
+        });
+        self
     }
 
-    fn with(self, options: Schema) -> Self {
-        let options = Some(options);
-        Self { options, ..self }
+    fn takes_many<T: JsonSchema>(self, example: Value) -> Self {
+        let mut doc = self.takes::<T>(example);
+        doc.body.iter_mut().for_each(|body| body.is_batch = true);
+        doc
     }
 
-    fn packed(self) -> Self {
-        Self {
-            packed: true,
-            ..self
-        }
+    fn with<T: JsonSchema>(mut self) -> Self {
+        self.options = Some(schema_of::<T>);
+        self
+    }
+
+    fn packed(mut self) -> Self {
+        self.packed = true;
+        self
     }
 
     fn status(mut self, status: u16) -> Self {
-        self.answer.0 = status;
+        self.status = status;
+        self
+    }
+
+    fn or_status(mut self, status: u16) -> Self {
+        self.or_status = Some(status);
         self
     }
 }
 
-/// Returns the documentation of an operation, with the schemas of its body and its answer.
-fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<OperationDoc> {
-    fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
-        schemas.subschema_for::<T>()
-    }
+/// All operations, with what they take and answer, and bodies that each takes.
+fn described(operation: ApiOperation) -> Option<OperationDoc> {
+    const STORY: &str = "The ferry left the harbour at nine with forty people on board.";
     let described = match operation {
-        ApiOperation::Check => OperationDoc::new(
-            "Check whether contents were seen before: verdicts only.",
-            Some(of::<VerdictResponse>(schemas)),
-        )
-        .takes_many(of::<crate::request::ContentItem>(schemas))
-        .with(of::<ScopeOptions>(schemas))
-        .packed(),
-        ApiOperation::Query => OperationDoc::new(
-            "Check whether contents were seen before, with their neighbours.",
-            Some(of::<QueryResponse>(schemas)),
-        )
-        .takes_many(of::<crate::request::ContentItem>(schemas))
-        .with(of::<QueryOptions>(schemas)),
-        ApiOperation::Insert => OperationDoc::new(
-            "Insert documents; each replaces any with its id.",
-            Some(of::<document::InsertResponse>(schemas)),
-        )
-        .takes_many(of::<NewDocument>(schemas))
-        .with(of::<InsertOptions>(schemas))
-        .packed(),
-        ApiOperation::CheckAndInsert => OperationDoc::new(
-            "Give the verdict and insert, in one step.",
-            Some(of::<document::CheckAndInsertResponse>(schemas)),
-        )
-        .takes_many(of::<NewDocument>(schemas))
-        .with(of::<CheckAndInsertOptions>(schemas))
-        .packed(),
-        ApiOperation::Delete => OperationDoc::new(
-            "Delete documents by id.",
-            Some(of::<document::DeleteResponse>(schemas)),
-        )
-        .takes_many(of::<DocumentId>(schemas))
-        .packed(),
-        ApiOperation::Get => OperationDoc::new(
-            "Get documents by id; in a batch, null for missing ones.",
-            Some(of::<document::GetResponse<'_>>(schemas)),
-        )
-        .takes_many(of::<DocumentId>(schemas))
-        .with(of::<GetOptions>(schemas)),
-        ApiOperation::Paragraphs => OperationDoc::new(
-            "Find the known paragraphs of a page, the same and similar ones, with their documents, and the known shares of the page.",
-            Some(of::<page::PageResponse>(schemas)),
-        )
-        .takes_many(of::<PageItem>(schemas))
-        .with(of::<PageOptions>(schemas)),
-        ApiOperation::Rerank => OperationDoc::new(
-            "Order a list of documents by what is new in each.",
-            Some(of::<overlap::RankedResponse>(schemas)),
-        )
-        .takes_many(of::<ChunkedItem>(schemas))
-        .with(of::<RerankOptions>(schemas)),
-        ApiOperation::CopiesOf => OperationDoc::new(
-            "Find the documents that share chunks with a document, highest containment first: compares all texts that the collection keeps.",
-            Some(of::<overlap::CopiesResponse>(schemas)),
-        )
-        .takes(of::<ChunkedItem>(schemas))
-        .with(of::<CopiesOptions>(schemas)),
-        ApiOperation::Export => OperationDoc::new(
-            "Export all documents of one moment, whole: one line of JSON each, as load takes them.",
-            None,
-        ),
-        ApiOperation::Load => OperationDoc::new(
-            "Insert documents as an export has them, unchanged; each replaces any with its id.",
-            Some(of::<load::LoadResponse>(schemas)),
-        )
-        .takes_many(of::<ExportedDocument>(schemas))
-        .with(of::<InsertOptions>(schemas)),
-        ApiOperation::Expire => OperationDoc::new(
-            "Change the expiry of documents, by id.",
-            Some(of::<document::ExpireResponse>(schemas)),
-        )
-        .takes_many(of::<ExpiringDocument>(schemas)),
-        ApiOperation::ListCollections => OperationDoc::new(
-            "List all collections.",
-            Some(of::<Vec<collection::CollectionResponse>>(schemas)),
-        ),
-        ApiOperation::CreateCollection => OperationDoc::new(
-            "Create a collection; 200 if it exists with the same settings.",
-            Some(of::<collection::CollectionResponse>(schemas)),
-        )
-        .takes(of::<NewCollection>(schemas))
-        .status(201),
-        ApiOperation::ShowCollection => OperationDoc::new(
-            "Show a collection and its settings.",
-            Some(of::<collection::CollectionResponse>(schemas)),
-        ),
-        ApiOperation::ChangeCollection => OperationDoc::new(
-            "Change the lifetime of documents that are inserted from now on.",
-            Some(of::<collection::CollectionResponse>(schemas)),
-        )
-        .takes(of::<ChangedCollection>(schemas)),
-        ApiOperation::DropCollection => {
-            OperationDoc::new("Remove a collection and its documents.", None).status(204)
-        }
-        ApiOperation::Compact => OperationDoc::new(
-            "Merge all documents into one run in the background: speeds up checks and reclaims space.",
-            Some(of::<collection::CollectionResponse>(schemas)),
-        )
-        .takes(of::<EmptyObject>(schemas))
-        .status(202),
-        ApiOperation::Resketch => OperationDoc::new(
-            "Sketch all documents anew under another scheme, table of terms, radius or number of equal places, in the background; 200 if the collection has these.",
-            Some(of::<collection::CollectionResponse>(schemas)),
-        )
-        .takes(of::<ResketchedCollection>(schemas))
-        .status(202),
-        ApiOperation::CancelResketch => OperationDoc::new(
-            "Cancel the job that sketches documents anew, or forget why it failed: the collection stays as it was.",
-            Some(of::<collection::CollectionResponse>(schemas)),
-        )
-        .status(202),
-        ApiOperation::Snapshot => OperationDoc::new(
-            "Make a snapshot of all collections, in the snapshot directory of the service.",
-            Some(of::<snapshot::SnapshotResponse>(schemas)),
-        )
-        .takes(of::<NewSnapshot>(schemas))
-        .status(201),
-        ApiOperation::Health => OperationDoc::new(
-            "The process answers.",
-            Some(of::<status::HealthResponse>(schemas)),
-        ),
-        ApiOperation::Ready => OperationDoc::new(
-            "All collections are open and writable.",
-            Some(of::<status::ReadyResponse>(schemas)),
-        ),
-        ApiOperation::Metrics => OperationDoc::new("Counters for Prometheus.", None),
-        ApiOperation::Description => OperationDoc::new("This description.", Some(of::<AnyObject>(schemas))),
+        ApiOperation::Check => doc("Check whether contents were seen before: verdicts only.")
+            .answers::<VerdictResponse>()
+            .takes_many::<ContentItem>(json!({"text": STORY}))
+            .with::<ScopeOptions>()
+            .packed(),
+        ApiOperation::Query => doc("Check whether contents were seen before, with their neighbours.")
+            .answers::<QueryResponse>()
+            .takes_many::<ContentItem>(json!({"text": STORY}))
+            .with::<QueryOptions>(),
+        ApiOperation::Insert => doc("Insert documents; each replaces any with its id.")
+            .answers::<document::InsertResponse>()
+            .takes_many::<NewDocument>(json!({"id": "http://a.example/1", "text": STORY}))
+            .with::<InsertOptions>()
+            .packed(),
+        ApiOperation::CheckAndInsert => doc("Give the verdict and insert, in one step.")
+            .answers::<document::CheckAndInsertResponse>()
+            .takes_many::<NewDocument>(json!({"id": "http://a.example/2", "text": STORY}))
+            .with::<CheckAndInsertOptions>()
+            .packed(),
+        ApiOperation::Delete => doc("Delete documents by id.")
+            .answers::<document::DeleteResponse>()
+            .takes_many::<DocumentId>(json!({"id": "http://a.example/1"}))
+            .packed(),
+        ApiOperation::Get => doc("Get documents by id; in a batch, null for missing ones.")
+            .answers::<document::GetResponse<'_>>()
+            .takes_many::<DocumentId>(json!({"id": "http://a.example/1"}))
+            .with::<GetOptions>(),
+        ApiOperation::Paragraphs => doc("Find the known paragraphs of a page, the same and similar ones, with their documents, and the known shares of the page.")
+            .answers::<page::PageResponse>()
+            .takes_many::<PageItem>(json!({"text": format!("First things first.\n\n{STORY}")}))
+            .with::<PageOptions>(),
+        ApiOperation::Rerank => doc("Order a list of documents by what is new in each.")
+            .answers::<overlap::RankedResponse>()
+            .takes_many::<ChunkedItem>(json!([{"id": "http://a.example/1"}, {"text": STORY}]))
+            .with::<RerankOptions>(),
+        ApiOperation::CopiesOf => doc("Find the documents that share chunks with a document, highest containment first: compares all texts that the collection keeps.")
+            .answers::<overlap::CopiesResponse>()
+            .takes::<ChunkedItem>(json!({"text": STORY}))
+            .with::<CopiesOptions>(),
+        ApiOperation::Export => doc("Export all documents of one moment, whole: one line of JSON each, as load takes them.")
+            .answers_text("application/jsonl"),
+        ApiOperation::Load => doc("Insert documents as an export has them, unchanged; each replaces any with its id.")
+            .answers::<load::LoadResponse>()
+            .takes_many::<ExportedDocument>(json!({"id": "http://a.example/3", "fingerprint": "725f3cfd073d502a", "expires_ms": null}))
+            .with::<InsertOptions>(),
+        ApiOperation::Expire => doc("Change the expiry of documents, by id.")
+            .answers::<document::ExpireResponse>()
+            .takes_many::<ExpiringDocument>(json!({"id": "http://a.example/1", "ttl_seconds": 86_400})),
+        ApiOperation::ListCollections => doc("List all collections.")
+            .answers::<Vec<collection::CollectionResponse>>(),
+        ApiOperation::CreateCollection => doc("Create a collection; 200 if it exists with the same settings.")
+            .answers::<collection::CollectionResponse>()
+            .takes::<NewCollection>(json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}}))
+            .status(201)
+            .or_status(200),
+        ApiOperation::ShowCollection => doc("Show a collection and its settings.")
+            .answers::<collection::CollectionResponse>(),
+        ApiOperation::ChangeCollection => doc("Change the lifetime of documents that are inserted from now on.")
+            .answers::<collection::CollectionResponse>()
+            .takes::<ChangedCollection>(json!({"ttl_seconds": 2_592_000})),
+        ApiOperation::DropCollection => doc("Remove a collection and its documents.").status(204),
+        ApiOperation::Compact => doc("Merge all documents into one run in the background: speeds up checks and reclaims space.")
+            .answers::<collection::CollectionResponse>()
+            .takes::<EmptyObject>(json!({}))
+            .status(202),
+        ApiOperation::Resketch => doc("Sketch all documents anew under another scheme, table of terms, radius or number of equal places, in the background; 200 if the collection has these.")
+            .answers::<collection::CollectionResponse>()
+            .takes::<ResketchedCollection>(json!({"radius": 6}))
+            .status(202)
+            .or_status(200),
+        ApiOperation::CancelResketch => doc("Cancel the job that sketches documents anew, or forget why it failed: the collection stays as it was.")
+            .answers::<collection::CollectionResponse>()
+            .status(202),
+        ApiOperation::Snapshot => doc("Make a snapshot of all collections, in the snapshot directory of the service.")
+            .answers::<snapshot::SnapshotResponse>()
+            .takes::<NewSnapshot>(json!({"name": "monday"}))
+            .status(201),
+        ApiOperation::Health => doc("The process answers.").answers::<status::HealthResponse>(),
+        ApiOperation::Ready => doc("All collections are open and writable.")
+            .answers::<status::ReadyResponse>()
+            .or_status(503),
+        ApiOperation::Metrics => doc("Counters for Prometheus.").answers_text("text/plain"),
+        ApiOperation::Description => doc("This description.").answers::<AnyObject>(),
         ApiOperation::Console | ApiOperation::Other => return None,
     };
     Some(described)
@@ -262,8 +253,8 @@ fn description(limits: &ServiceLimits) -> Value {
     });
     let mut schemas = settings.into_generator();
     let mut paths: Map<String, Value> = Map::new();
-    for operation in ApiOperation::ALL {
-        let Some(described) = described(operation, &mut schemas) else {
+    for operation in ApiOperation::all() {
+        let Some(described) = described(operation) else {
             continue;
         };
         let (method, path) = operation.path();
@@ -296,28 +287,36 @@ fn operation_value(
     limits: &ServiceLimits,
     schemas: &mut SchemaGenerator,
 ) -> Value {
-    let (status, answer) = described.answer;
-    let many = described.body.as_ref().is_some_and(|(_, many)| *many);
+    let many = described.body.as_ref().is_some_and(|body| body.is_batch);
+    let with_packed = |mut content: Value| {
+        if described.packed {
+            content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
+        }
+        content
+    };
+    let answer = described.answer.map(|(kind, schema)| {
+        with_packed(json!({kind: {"schema": one_or(schema(schemas), many)}}))
+    });
+    let body = described.body.map(|body| {
+        let mut asked = one_or((body.schema)(schemas), many);
+        if many {
+            asked["oneOf"][1]["maxItems"] = limits.batch.into();
+        }
+        let json = json!({"schema": asked, "example": body.example});
+        with_packed(json!({"application/json": json}))
+    });
+    let options = described.options.map(|options| options(schemas));
     let mut value = json!({
         "operationId": operation.name(),
         "summary": described.summary,
-        "parameters": parameters(operation, described.options, schemas),
-        "responses": responses(operation, status, answer, many, described.packed),
+        "parameters": parameters(operation, options, schemas),
+        "responses": responses(described.status, described.or_status, answer),
         "security": operation.role().map_or(json!([]), |_| json!([{}, {"key": []}])),
     });
     if let Some(role) = operation.role() {
         value["x-role"] = role.to_string().into();
     }
-    if let Some((schema, _)) = described.body {
-        let mut asked = one_or(schema, many);
-        if many {
-            asked["oneOf"][1]["maxItems"] = limits.batch.into();
-        }
-        let example = example(operation);
-        let mut content = json!({"application/json": {"schema": asked, "example": example}});
-        if described.packed {
-            content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
-        }
+    if let Some(content) = body {
         let most = limits.body_bytes;
         value["requestBody"] = json!({
             "description": format!("At most {most} bytes."), "required": true, "content": content,
@@ -326,32 +325,7 @@ fn operation_value(
     value
 }
 
-/// Returns an example body for an operation.
-fn example(operation: ApiOperation) -> Value {
-    const STORY: &str = "The ferry left the harbour at nine with forty people on board.";
-    match operation {
-        ApiOperation::Check | ApiOperation::Query => json!({"text": STORY}),
-        ApiOperation::Insert => json!({"id": "http://a.example/1", "text": STORY}),
-        ApiOperation::CheckAndInsert => json!({"id": "http://a.example/2", "text": STORY}),
-        ApiOperation::Delete | ApiOperation::Get => json!({"id": "http://a.example/1"}),
-        ApiOperation::Expire => json!({"id": "http://a.example/1", "ttl_seconds": 86_400}),
-        ApiOperation::Load => {
-            json!({"id": "http://a.example/3", "fingerprint": "725f3cfd073d502a", "expires_ms": null})
-        }
-        ApiOperation::Paragraphs => json!({"text": format!("First things first.\n\n{STORY}")}),
-        ApiOperation::Rerank => json!([{"id": "http://a.example/1"}, {"text": STORY}]),
-        ApiOperation::CopiesOf => json!({"text": STORY}),
-        ApiOperation::CreateCollection => {
-            json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}})
-        }
-        ApiOperation::ChangeCollection => json!({"ttl_seconds": 2_592_000}),
-        ApiOperation::Resketch => json!({"radius": 6}),
-        ApiOperation::Snapshot => json!({"name": "monday"}),
-        _ => json!({}),
-    }
-}
-
-/// Returns the schema of one item, or of an item or an array of items.
+/// An item, or an array of them.
 fn one_or(schema: Schema, many: bool) -> Value {
     if !many {
         return schema.into();
@@ -359,29 +333,7 @@ fn one_or(schema: Schema, many: bool) -> Value {
     json!({"oneOf": [schema, {"type": "array", "items": schema}]})
 }
 
-fn responses(
-    operation: ApiOperation,
-    status: u16,
-    answer: Option<Schema>,
-    many: bool,
-    packed: bool,
-) -> Value {
-    let content = match (answer, operation) {
-        (Some(schema), _) => {
-            let mut content = json!({"application/json": {"schema": one_or(schema, many)}});
-            if packed {
-                content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
-            }
-            Some(content)
-        }
-        (None, ApiOperation::Metrics) => {
-            Some(json!({"text/plain": {"schema": {"type": "string"}}}))
-        }
-        (None, ApiOperation::Export) => {
-            Some(json!({"application/jsonl": {"schema": {"type": "string"}}}))
-        }
-        (None, _) => None,
-    };
+fn responses(status: u16, or_status: Option<u16>, content: Option<Value>) -> Value {
     let problem =
         json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
     let mut done = json!({"description": "Done."});
@@ -389,14 +341,8 @@ fn responses(
         done["content"] = content;
     }
     let mut responses = json!({status.to_string(): done});
-    if operation == ApiOperation::CreateCollection {
-        responses["200"] = responses["201"].clone();
-    }
-    if operation == ApiOperation::Resketch {
-        responses["200"] = responses["202"].clone();
-    }
-    if operation == ApiOperation::Ready {
-        responses["503"] = responses["200"].clone();
+    if let Some(other) = or_status {
+        responses[other.to_string()] = done;
     }
     responses["default"] = json!({"description": "Refused or failed.", "content": problem});
     responses
@@ -488,7 +434,7 @@ mod tests {
     #[test]
     fn every_operation_is_described_and_every_reference_leads_somewhere() {
         let all = description(&ServiceLimits::default());
-        for operation in ApiOperation::ALL {
+        for operation in ApiOperation::all() {
             let (method, path) = operation.path();
             let entry = &all["paths"][path][method.to_lowercase()];
             let hidden = matches!(operation, ApiOperation::Console | ApiOperation::Other);

@@ -8,7 +8,7 @@ use lookalike_store::{CollectionHealth, CollectionStats, StoreError};
 
 use crate::operation::ApiOperation;
 
-const OPERATIONS: usize = ApiOperation::ALL.len();
+const OPERATIONS: usize = ApiOperation::COUNT;
 
 /// Statuses that are counted separately; all others are counted under the last.
 const STATUSES: [u16; 18] = [
@@ -144,7 +144,7 @@ impl ServiceMetrics {
             "counter",
             "Documents of requests that were carried out.",
         );
-        for operation in ApiOperation::ALL {
+        for operation in ApiOperation::all() {
             let count = self.documents[operation as usize].load(Relaxed);
             page.some(&[("operation", operation.name())], count);
         }
@@ -226,7 +226,7 @@ impl ServiceMetrics {
             "counter",
             "Requests by operation and status.",
         );
-        for operation in ApiOperation::ALL {
+        for operation in ApiOperation::all() {
             for (status, count) in STATUSES.iter().zip(&self.requests[operation as usize]) {
                 let status = if *status == 0 {
                     "other".to_owned()
@@ -242,7 +242,7 @@ impl ServiceMetrics {
             "histogram",
             "Time from the head of a request to its answer.",
         );
-        for operation in ApiOperation::ALL {
+        for operation in ApiOperation::all() {
             let index = operation as usize;
             let all: u64 = self.requests[index]
                 .iter()

@@ -1,5 +1,7 @@
 //! The operations of the service, with their names, paths and roles.
 
+use ApiOperation as Op;
+
 use crate::api_key::KeyRole;
 
 /// An operation of the API.
@@ -36,68 +38,67 @@ pub(crate) enum ApiOperation {
     Other,
 }
 
+const READ: Option<KeyRole> = Some(KeyRole::Read);
+const WRITE: Option<KeyRole> = Some(KeyRole::Write);
+const ADMIN: Option<KeyRole> = Some(KeyRole::Admin);
+
+/// Each operation in the order of the enum, with its name and the least role that may ask for it.
+const TABLE: [(Op, &str, Option<KeyRole>); ApiOperation::COUNT] = [
+    (Op::Check, "check", READ),
+    (Op::Insert, "insert", WRITE),
+    (Op::CheckAndInsert, "check-and-insert", WRITE),
+    (Op::Query, "query", READ),
+    (Op::Delete, "delete", WRITE),
+    (Op::Get, "get", READ),
+    (Op::Expire, "expire", WRITE),
+    (Op::Paragraphs, "paragraphs", READ),
+    (Op::Rerank, "rerank", READ),
+    (Op::CopiesOf, "copies-of", READ),
+    (Op::Export, "export", READ),
+    (Op::Load, "load", WRITE),
+    (Op::ListCollections, "list-collections", READ),
+    (Op::CreateCollection, "create-collection", ADMIN),
+    (Op::ShowCollection, "show-collection", READ),
+    (Op::ChangeCollection, "change-collection", ADMIN),
+    (Op::DropCollection, "drop-collection", ADMIN),
+    // Whoever may write may have it put in order.
+    (Op::Compact, "compact", WRITE),
+    (Op::Resketch, "resketch", ADMIN),
+    (Op::CancelResketch, "cancel-resketch", ADMIN),
+    (Op::Snapshot, "snapshot", ADMIN),
+    (Op::Health, "healthz", None),
+    (Op::Ready, "readyz", None),
+    (Op::Metrics, "metrics", READ),
+    (Op::Description, "description", None),
+    (Op::Console, "console", None),
+    (Op::Other, "other", None),
+];
+
+// Rows are found by the numbers of their operations.
+const _: () = {
+    let mut at = 0;
+    while at < TABLE.len() {
+        assert!(TABLE[at].0 as usize == at);
+        at += 1;
+    }
+};
+
 impl ApiOperation {
-    pub(crate) const ALL: [Self; 27] = [
-        Self::Check,
-        Self::Insert,
-        Self::CheckAndInsert,
-        Self::Query,
-        Self::Delete,
-        Self::Get,
-        Self::Expire,
-        Self::Paragraphs,
-        Self::Rerank,
-        Self::CopiesOf,
-        Self::Export,
-        Self::Load,
-        Self::ListCollections,
-        Self::CreateCollection,
-        Self::ShowCollection,
-        Self::ChangeCollection,
-        Self::DropCollection,
-        Self::Compact,
-        Self::Resketch,
-        Self::CancelResketch,
-        Self::Snapshot,
-        Self::Health,
-        Self::Ready,
-        Self::Metrics,
-        Self::Description,
-        Self::Console,
-        Self::Other,
-    ];
+    /// Number of operations.
+    pub(crate) const COUNT: usize = Self::Other as usize + 1;
+
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.0)
+    }
 
     /// Returns the name in metrics, logs and the description.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Check => "check",
-            Self::Insert => "insert",
-            Self::CheckAndInsert => "check-and-insert",
-            Self::Query => "query",
-            Self::Delete => "delete",
-            Self::Get => "get",
-            Self::Expire => "expire",
-            Self::Paragraphs => "paragraphs",
-            Self::Rerank => "rerank",
-            Self::CopiesOf => "copies-of",
-            Self::Export => "export",
-            Self::Load => "load",
-            Self::ListCollections => "list-collections",
-            Self::CreateCollection => "create-collection",
-            Self::ShowCollection => "show-collection",
-            Self::ChangeCollection => "change-collection",
-            Self::DropCollection => "drop-collection",
-            Self::Compact => "compact",
-            Self::Resketch => "resketch",
-            Self::CancelResketch => "cancel-resketch",
-            Self::Snapshot => "snapshot",
-            Self::Health => "healthz",
-            Self::Ready => "readyz",
-            Self::Metrics => "metrics",
-            Self::Description => "description",
-            Self::Console => "console",
-            Self::Other => "other",
-        }
+        TABLE[self as usize].1
+    }
+
+    /// The least role that may ask for it; anybody, when `None`.
+    pub(crate) fn role(self) -> Option<KeyRole> {
+        TABLE[self as usize].2
     }
 
     /// Returns method and path, from which the router and the description are made.
@@ -130,36 +131,6 @@ impl ApiOperation {
             Self::Description => ("GET", "/openapi.json"),
             Self::Console => ("GET", "/"),
             Self::Other => ("", ""),
-        }
-    }
-
-    /// Returns the lowest role that may use the operation, or `None` if no key is needed.
-    pub(crate) fn role(self) -> Option<KeyRole> {
-        match self {
-            Self::Health | Self::Ready | Self::Description | Self::Console | Self::Other => None,
-            Self::Check
-            | Self::Query
-            | Self::Get
-            | Self::Paragraphs
-            | Self::Rerank
-            | Self::CopiesOf
-            | Self::Export
-            | Self::ListCollections
-            | Self::ShowCollection
-            | Self::Metrics => Some(KeyRole::Read),
-            // A key that may write may also compact.
-            Self::Insert
-            | Self::CheckAndInsert
-            | Self::Delete
-            | Self::Expire
-            | Self::Load
-            | Self::Compact => Some(KeyRole::Write),
-            Self::CreateCollection
-            | Self::ChangeCollection
-            | Self::DropCollection
-            | Self::Resketch
-            | Self::CancelResketch
-            | Self::Snapshot => Some(KeyRole::Admin),
         }
     }
 }
