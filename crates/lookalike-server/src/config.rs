@@ -107,6 +107,14 @@ pub struct ServiceConfig {
     pub snapshots: Option<PathBuf>,
 }
 
+lookalike::setters! {
+    ServiceConfig {
+        keys: ApiKeys,
+        limits: ServiceLimits,
+        trust_clock: bool,
+    }
+}
+
 impl ServiceConfig {
     /// Creates a configuration with the default limits, without keys and snapshots.
     pub fn new(clock: WallClock, log: EventLog) -> Self {
@@ -118,27 +126,6 @@ impl ServiceConfig {
             log,
             snapshots: None,
         }
-    }
-
-    /// Sets the accepted keys.
-    #[must_use]
-    pub fn keys(mut self, keys: ApiKeys) -> Self {
-        self.keys = keys;
-        self
-    }
-
-    /// Sets the limits.
-    #[must_use]
-    pub fn limits(mut self, limits: ServiceLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets whether to trust the clock at the start, instead of comparing it with the newest record.
-    #[must_use]
-    pub fn trust_clock(mut self, trust: bool) -> Self {
-        self.trust_clock = trust;
-        self
     }
 
     /// Sets the directory for snapshots.

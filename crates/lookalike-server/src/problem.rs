@@ -77,7 +77,16 @@ impl ProblemDetails {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail, remedy)
     }
 
-    /// Creates the error for a lack of some resource, named by `code`, that may pass.
+    /// A request that the state of the service or of a collection forbids.
+    pub(crate) fn conflict(
+        code: &'static str,
+        detail: impl Into<String>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail, remedy)
+    }
+
+    /// Too much for now; `code` says of what.
     pub(crate) fn busy(code: &'static str, detail: impl Into<String>) -> Self {
         Self {
             retry_after: Some(1),
@@ -163,8 +172,7 @@ impl From<StoreError> for ProblemDetails {
                 said,
                 "choose another name",
             ),
-            StoreError::Exists { .. } => Self::new(
-                StatusCode::CONFLICT,
+            StoreError::Exists { .. } => Self::conflict(
                 "exists",
                 said,
                 "choose another name, or remove the collection first; with texts kept, `lookalike client resketch NAME` gives it another scheme, table of terms or radius, and `lookalike client export OLD | lookalike client insert NEW -` fills another one",
@@ -173,8 +181,7 @@ impl From<StoreError> for ProblemDetails {
                 "there is already a directory with this name",
                 "choose another name",
             ),
-            StoreError::OtherScheme { .. } => Self::new(
-                StatusCode::CONFLICT,
+            StoreError::OtherScheme { .. } => Self::conflict(
                 "other-scheme",
                 said,
                 "make the fingerprints with the collection's scheme: GET /v1/collections/NAME shows it",
@@ -183,12 +190,7 @@ impl From<StoreError> for ProblemDetails {
                 said,
                 "send the text or page, or a sketch of the collection's scheme",
             ),
-            StoreError::StaleCursor => Self::new(
-                StatusCode::CONFLICT,
-                "cursor",
-                said,
-                "ask again without `after`",
-            ),
+            StoreError::StaleCursor => Self::conflict("cursor", said, "ask again without `after`"),
             StoreError::BatchTooLarge { .. } => Self::too_large(said),
             StoreError::Invalid(_) => Self::invalid(said, "correct the request as the detail says"),
             StoreError::DiskFull { .. } => Self::new(
@@ -212,8 +214,7 @@ impl From<StoreError> for ProblemDetails {
             .with_operator_detail(said),
             StoreError::BeingRemoved(_) => Self::busy("being-removed", said),
             StoreError::Replaced => Self::busy("replaced", said),
-            StoreError::Rebuilding(_) => Self::new(
-                StatusCode::CONFLICT,
+            StoreError::Rebuilding(_) => Self::conflict(
                 "resketching",
                 said,
                 "one collection is sketched anew at a time",

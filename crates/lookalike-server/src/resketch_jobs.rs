@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use axum::http::StatusCode;
 use lookalike::SchemeId;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -130,8 +129,7 @@ impl ResketchJobs {
         let mut jobs = lock(&self.0);
         let mut running = jobs.iter().filter(|(_, job)| !job.has_failed());
         if let Some((other, _)) = running.next() {
-            return Err(ProblemDetails::new(
-                StatusCode::CONFLICT,
+            return Err(ProblemDetails::conflict(
                 "resketching",
                 format!(
                     "the collection {other:?} is being sketched anew, and one job runs at a time"
@@ -148,8 +146,7 @@ impl ResketchJobs {
     pub(crate) fn cancel(&self, name: &str) -> Result<(), ProblemDetails> {
         let mut jobs = lock(&self.0);
         let Some(job) = jobs.get(name).cloned() else {
-            return Err(ProblemDetails::new(
-                StatusCode::CONFLICT,
+            return Err(ProblemDetails::conflict(
                 "no-job",
                 "no job sketches the collection anew, and none has failed",
                 "one that has ended well cannot be taken back: sketch the collection anew under its former scheme",
@@ -161,8 +158,7 @@ impl ResketchJobs {
             ResketchStage::Running => *stage = ResketchStage::Cancelled,
             ResketchStage::Cancelled => {}
             ResketchStage::Replacing => {
-                return Err(ProblemDetails::new(
-                    StatusCode::CONFLICT,
+                return Err(ProblemDetails::conflict(
                     "replacing",
                     "the job has sketched all documents, and is putting the new collection in the place of the old one",
                     "wait for its end, then sketch the collection anew under its former scheme",

@@ -35,13 +35,17 @@ pub(crate) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response {
     typed(status, "application/json", bytes)
 }
 
-/// Creates a response that holds its memory until it is sent. Memory beyond its body is returned immediately.
-pub(crate) fn with_permit(body: EncodedBody, mut permit: WorkPermit) -> Response {
+/// A response that holds its memory until it is sent. Memory of the work beyond the body is given back at once.
+pub(crate) fn with_permit(
+    status: StatusCode,
+    body: EncodedBody,
+    mut permit: WorkPermit,
+) -> Response {
     let EncodedBody { kind, bytes } = body;
     permit.shrink_to(bytes.capacity());
     let owner = PermittedBytes {
         bytes,
         _permit: permit,
     };
-    typed(StatusCode::OK, kind, Bytes::from_owner(owner))
+    typed(status, kind, Bytes::from_owner(owner))
 }

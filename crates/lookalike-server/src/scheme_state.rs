@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use lookalike::scheme::Boilerplate;
@@ -54,8 +53,7 @@ impl SchemeState {
 }
 
 fn unreadable(what: &str) -> ProblemDetails {
-    ProblemDetails::new(
-        StatusCode::CONFLICT,
+    ProblemDetails::conflict(
         "unusable-scheme",
         format!("the scheme of the collection cannot be used: {what}"),
         "use the version of the service that made the collection, or restore a snapshot",

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 use lookalike::scheme::Boilerplate;
 use lookalike::{
@@ -128,8 +127,7 @@ pub(crate) struct QuerySketch {
 impl SchemeSketcher {
     fn new(scheme: &StoredScheme, state: Option<&SchemeState>) -> Result<Self, ProblemDetails> {
         let unusable = |reason: String| {
-            ProblemDetails::new(
-                StatusCode::CONFLICT,
+            ProblemDetails::conflict(
                 "unusable-scheme",
                 reason,
                 "send sketches that were made with the collection's scheme",

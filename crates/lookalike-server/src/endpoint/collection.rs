@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike_store::{CategoryScope, Collection, StoreError};
+use lookalike_store::{CategoryScope, Collection};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -131,23 +131,19 @@ impl BoilerplateInfo {
 }
 
 impl CollectionResponse {
-    pub(crate) fn of(
-        app: &AppState,
-        name: String,
-        opened: Result<Arc<Collection>, StoreError>,
-    ) -> Self {
-        match opened {
-            Ok(collection) => Self {
-                name,
-                state: "open",
-                open: Some(OpenCollectionInfo::of(app, &collection)),
-            },
-            Err(_) => Self {
-                name,
-                state: "damaged",
-                open: None,
-            },
+    /// A collection, if it could be opened.
+    fn new(app: &AppState, name: String, opened: Option<&Collection>) -> Self {
+        Self {
+            name,
+            state: if opened.is_some() { "open" } else { "damaged" },
+            open: opened.map(|collection| OpenCollectionInfo::of(app, collection)),
         }
+    }
+
+    /// The body that shows an open collection.
+    pub(crate) fn body(app: &AppState, collection: &Collection) -> EncodedBody {
+        let name = collection.name().to_owned();
+        EncodedBody::json(&Self::new(app, name, Some(collection)))
     }
 }
 
@@ -195,7 +191,9 @@ pub(crate) async fn list(
     let listed = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
         let all = all.filter(|(name, _)| scope.includes(name));
-        let shown = all.map(|(name, opened)| CollectionResponse::of(&on_worker, name, opened));
+        let shown = all.map(|(name, opened)| {
+            CollectionResponse::new(&on_worker, name, opened.ok().as_deref())
+        });
         Ok(EncodedBody::json(&shown.collect::<Vec<_>>()))
     });
     Ok(json(StatusCode::OK, listed.await?.bytes))
@@ -209,11 +207,7 @@ pub(crate) async fn show(
     let on_worker = Arc::clone(&app);
     let shown = app.workers.run(move |_| {
         let collection = on_worker.collection(&name)?;
-        Ok(EncodedBody::json(&CollectionResponse::of(
-            &on_worker,
-            name,
-            Ok(collection),
-        )))
+        Ok(CollectionResponse::body(&on_worker, &collection))
     });
     Ok(json(StatusCode::OK, shown.await?.bytes))
 }
@@ -231,8 +225,7 @@ pub(crate) async fn create(
         let is_new = known.iter().all(|(other, _)| *other != name);
         let most = app.limits.collections;
         if is_new && known.len() >= most {
-            return Err(ProblemDetails::new(
-                StatusCode::CONFLICT,
+            return Err(ProblemDetails::conflict(
                 "too-many-collections",
                 format!("there are already {most} collections"),
                 "remove one, or raise the limit of the service",
@@ -243,17 +236,14 @@ pub(crate) async fn create(
             let entry = LogEntry::new(LogLevel::Info, "collection-created");
             app.log_change(entry.with("collection", name.as_str()), by.as_ref());
         }
-        Ok((
-            is_new,
-            EncodedBody::json(&CollectionResponse::of(app, name, Ok(collection))),
-        ))
+        Ok((is_new, CollectionResponse::body(app, &collection)))
     };
     let ((is_new, shown), permit) = request.without_collection(work).await?;
-    let mut response = with_permit(shown, permit);
-    if is_new {
-        *response.status_mut() = StatusCode::CREATED;
-    }
-    Ok(response)
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok(with_permit(status, shown, permit))
 }
 
 /// Handles `PATCH /v1/collections/NAME`: changes the lifetime of documents inserted from now on.
@@ -264,17 +254,12 @@ pub(crate) async fn change(
     let work = move |mut task: super::collection_request::CollectionTask<'_>| {
         let life = task.object::<ChangedCollection>()?.time_to_live()?;
         task.collection.set_time_to_live(life)?;
-        let name = task.collection.name().to_owned();
         let entry = LogEntry::new(LogLevel::Info, "collection-changed");
-        let entry = entry.with("collection", name.as_str());
+        let entry = entry.with("collection", task.collection.name());
         let seconds = life.map(|life| life.as_secs());
         let entry = entry.with("ttl_seconds", seconds);
         task.app.log_change(entry, by.as_ref());
-        Ok(EncodedBody::json(&CollectionResponse::of(
-            task.app,
-            name,
-            Ok(task.collection),
-        )))
+        Ok(CollectionResponse::body(task.app, &task.collection))
     };
     request.answer(RequestCost::default(), work).await
 }
@@ -292,16 +277,10 @@ pub(crate) async fn compact(
         collection.compact_later()?;
         let entry = LogEntry::new(LogLevel::Info, "collection-compacting");
         app.log_change(entry.with("collection", name.as_str()), by.as_ref());
-        Ok(EncodedBody::json(&CollectionResponse::of(
-            app,
-            name,
-            Ok(collection),
-        )))
+        Ok(CollectionResponse::body(app, &collection))
     };
     let (begun, permit) = request.without_collection(work).await?;
-    let mut response = with_permit(begun, permit);
-    *response.status_mut() = StatusCode::ACCEPTED;
-    Ok(response)
+    Ok(with_permit(StatusCode::ACCEPTED, begun, permit))
 }
 
 /// Handles `DELETE /v1/collections/NAME`: removes the collection and everything in it.

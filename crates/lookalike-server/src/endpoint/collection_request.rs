@@ -271,7 +271,7 @@ impl<O> CollectionRequest<O> {
         work: impl FnOnce(CollectionTask<'_>) -> Result<EncodedBody, ProblemDetails> + Send + 'static,
     ) -> Result<Response, ProblemDetails> {
         let (written, permit) = self.on_worker(cost, work).await?;
-        Ok(with_permit(written, permit))
+        Ok(with_permit(StatusCode::OK, written, permit))
     }
 
     /// Runs work like [`CollectionRequest::on_worker`], but work that needs no collection.

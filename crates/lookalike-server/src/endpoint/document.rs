@@ -134,12 +134,7 @@ pub(crate) async fn check(
     let work = move |mut task: CollectionTask<'_>| {
         let scope = scope.of(&task.collection)?;
         let items = task.contents::<ContentItem>()?;
-        let keys = items.try_map(|probe, place| {
-            let content = probe.content();
-            content
-                .and_then(|content| task.key(&content))
-                .map_err(|problem| problem.at(place))
-        });
+        let keys = items.try_map(|probe| task.key(&probe.content()?));
         let (keys, shape) = keys?.into_parts();
         // One search for the whole batch, so that memory accesses of many fingerprints overlap.
         let verdicts = task.collection.check_many(&keys, scope, task.time.now)?;
@@ -169,7 +164,7 @@ pub(crate) async fn query(
     let work = move |mut task: CollectionTask<'_>| {
         let scope = scope.of(&task.collection)?;
         let items = task.contents::<ContentItem>()?;
-        let reports = items.try_map(|probe, place| {
+        let reports = items.try_map_placed(|probe, place| {
             task.limit.check()?;
             let report = probe
                 .content()
@@ -219,7 +214,7 @@ pub(crate) async fn insert(
     });
     let answers: Vec<InsertResponse> = answers.collect();
     app.metrics.documents(ApiOperation::Insert, answers.len());
-    Ok(with_permit(shape.write(&answers), permit))
+    Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
 }
 
 /// Handles `POST /v1/collections/NAME/check-and-insert`: returns the verdict and inserts in one atomic step.
@@ -297,51 +292,54 @@ pub(crate) async fn check_and_insert(
         .documents(ApiOperation::CheckAndInsert, answers.len());
     let given = answers.iter().map(|answer| answer.report.verdict());
     app.metrics.verdicts(given);
-    Ok(with_permit(shape.write(&answers), permit))
+    Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
 }
 
 /// Handles `POST /v1/collections/NAME/delete`.
 pub(crate) async fn delete(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
-    let app = request.app.clone();
-    let work = |mut task: CollectionTask<'_>| {
-        let (ids, shape) = task.ids()?.into_parts();
-        let writes = ids.into_iter().map(WriteOp::Delete).collect();
-        Ok((task.submit(writes)?, shape))
-    };
-    let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
-    let outcomes = submitted.wait().await?.into_iter();
-    let answers = outcomes.map(|outcome| DeleteResponse {
+    let writes = |task: &mut CollectionTask<'_>| task.ids()?.try_map(|id| Ok(WriteOp::Delete(id)));
+    let answer = |outcome| DeleteResponse {
         existed: matches!(outcome, WriteOutcome::Deleted { existed: true }),
-    });
-    let answers: Vec<DeleteResponse> = answers.collect();
-    app.metrics.documents(ApiOperation::Delete, answers.len());
-    Ok(with_permit(shape.write(&answers), permit))
+    };
+    write_each(request, ApiOperation::Delete, writes, answer).await
 }
 
 /// Handles `POST /v1/collections/NAME/expire`: changes the expiry of documents.
 pub(crate) async fn expire(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
-    let app = request.app.clone();
-    let work = |mut task: CollectionTask<'_>| {
+    let writes = |task: &mut CollectionTask<'_>| {
         let (items, from) = (task.items::<ExpiringDocument>()?, task.time.lives_from);
-        let writes = items.try_map(|item, place| {
-            let checked = item.checked(from).map_err(|problem| problem.at(place));
-            checked.map(|(id, expires)| WriteOp::Expire { id, expires })
-        });
-        let (writes, shape) = writes?.into_parts();
+        items.try_map(|item| {
+            let (id, expires) = item.checked(from)?;
+            Ok(WriteOp::Expire { id, expires })
+        })
+    };
+    let answer = |outcome| ExpireResponse {
+        existed: matches!(outcome, WriteOutcome::Expiring { existed: true }),
+    };
+    write_each(request, ApiOperation::Expire, writes, answer).await
+}
+
+/// Writes something of each item, and answers by what came of it.
+async fn write_each<A: ItemResponse>(
+    request: CollectionRequest<NoOptions>,
+    operation: ApiOperation,
+    writes: fn(&mut CollectionTask<'_>) -> Result<RequestItems<WriteOp>, ProblemDetails>,
+    answer: fn(WriteOutcome) -> A,
+) -> Result<Response, ProblemDetails> {
+    let app = request.app.clone();
+    let work = move |mut task: CollectionTask<'_>| {
+        let (writes, shape) = writes(&mut task)?.into_parts();
         Ok((task.submit(writes)?, shape))
     };
     let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter();
-    let answers = outcomes.map(|outcome| ExpireResponse {
-        existed: matches!(outcome, WriteOutcome::Expiring { existed: true }),
-    });
-    let answers: Vec<ExpireResponse> = answers.collect();
-    app.metrics.documents(ApiOperation::Expire, answers.len());
-    Ok(with_permit(shape.write(&answers), permit))
+    let answers: Vec<A> = outcomes.map(answer).collect();
+    app.metrics.documents(operation, answers.len());
+    Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
 }
 
 /// Handles `POST /v1/collections/NAME/get`: returns documents by id; in a batch `null` for each that does not exist.
@@ -489,35 +487,27 @@ impl CollectionTask<'_> {
     ) -> Result<RequestItems<(StoredDocument, QuerySketch)>, ProblemDetails> {
         let items = self.contents::<NewDocument>()?;
         let compares = neighbours.is_some_and(|neighbours| neighbours.verifies(&self.settings));
-        items.try_map(|entry, place| {
-            let document =
-                entry
-                    .parts(self.time.lives_from, time_to_live)
-                    .and_then(|(content, kept)| {
-                        let DocumentMeta {
-                            id,
-                            expires,
-                            metadata,
-                        } = kept;
-                        let (document, sketch) =
-                            self.cache.document(&self.settings, &content, compares)?;
-                        let mut document = StoredDocument {
-                            id,
-                            expires,
-                            metadata,
-                            ..document
-                        };
-                        let pairs = &self.settings.pairs;
-                        document.traits.category =
-                            content.place.category(pairs, Some(&document.id));
-                        Ok((document, sketch))
-                    });
-            document.map_err(|problem| problem.at(place))
+        items.try_map(|entry| {
+            let (content, kept) = entry.parts(self.time.lives_from, time_to_live)?;
+            let DocumentMeta {
+                id,
+                expires,
+                metadata,
+            } = kept;
+            let (document, sketch) = self.cache.document(&self.settings, &content, compares)?;
+            let mut document = StoredDocument {
+                id,
+                expires,
+                metadata,
+                ..document
+            };
+            let pairs = &self.settings.pairs;
+            document.traits.category = content.place.category(pairs, Some(&document.id));
+            Ok((document, sketch))
         })
     }
 
     fn ids(&mut self) -> Result<RequestItems<String>, ProblemDetails> {
-        let items = self.items::<DocumentId>()?;
-        items.try_map(|id, place| id.checked().map_err(|problem| problem.at(place)))
+        self.items::<DocumentId>()?.try_map(DocumentId::checked)
     }
 }

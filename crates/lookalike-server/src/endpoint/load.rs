@@ -1,5 +1,6 @@
 //! Loading exported documents, which are stored unchanged.
 
+use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{CollectionSettings, SketchForm, WriteOp, WriteOutcome};
 use schemars::JsonSchema;
@@ -83,11 +84,10 @@ pub(crate) async fn load(
         options.scope.radius_in(&task.collection)?;
         let items = task.items::<ExportedDocument>()?;
         let settings: &CollectionSettings = &task.settings;
-        let documents = items.try_map(|item, place| {
+        let documents = items.try_map(|item| {
             let lost = dropped(&item, settings);
             let document = item.document(task.time.lives_from, options.time_to_live, settings);
-            let document = document.map_err(|problem| problem.at(place))?;
-            Ok((WriteOp::Insert(document), lost))
+            Ok((WriteOp::Insert(document?), lost))
         });
         let (documents, shape) = documents?.into_parts();
         let (writes, lost): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
@@ -102,5 +102,5 @@ pub(crate) async fn load(
     });
     let answers: Vec<LoadResponse> = answers.collect();
     app.metrics.documents(ApiOperation::Load, answers.len());
-    Ok(with_permit(shape.write(&answers), permit))
+    Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
 }

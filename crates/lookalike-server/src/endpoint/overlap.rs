@@ -119,7 +119,7 @@ pub(crate) async fn rerank(
     let work = move |mut task: CollectionTask<'_>| {
         let mut chunker = task.cache.chunker(&task.settings.scheme, chunking)?;
         let (mut ids, mut sets, mut room) = (Vec::new(), Vec::new(), MOST_CHUNKS);
-        let listed = task.items::<ChunkedItem>()?.try_map(|item, place| {
+        let listed = task.items::<ChunkedItem>()?.try_map_placed(|item, place| {
             task.limit.check()?;
             let document = item.checked();
             let chunked = document.and_then(|document| {
@@ -214,7 +214,8 @@ pub(crate) async fn copies_of(
         .map_err(|error| ProblemDetails::busy("exports", format!("no thread for it: {error}")))?;
     let found = receiver.await.map_err(|_| ProblemDetails::panic())??;
     app.metrics.documents(ApiOperation::CopiesOf, 1);
-    Ok(with_permit(EncodedBody::json(&found), permit))
+    let found = EncodedBody::json(&found);
+    Ok(with_permit(StatusCode::OK, found, permit))
 }
 
 /// Returns the memory in bytes that a byte of a text may take for its chunks: the text itself, and twice the hash of each word or
@@ -325,8 +326,7 @@ impl CollectionTask<'_> {
             )
         })?;
         let text = stored.text.as_deref().ok_or_else(|| {
-            ProblemDetails::new(
-                StatusCode::CONFLICT,
+            ProblemDetails::conflict(
                 "no-text",
                 format!("no text is kept of the document {id:?}"),
                 "send its text, or use a collection with keep.texts",

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{ParagraphMatches, StoredParagraph, Verdict};
 use schemars::JsonSchema;
@@ -100,8 +99,7 @@ impl ItemResponse for PageResponse {
 }
 
 fn no_paragraphs() -> ProblemDetails {
-    ProblemDetails::new(
-        StatusCode::CONFLICT,
+    ProblemDetails::conflict(
         "no-paragraphs",
         "the collection keeps no paragraphs",
         "use a collection with keep.paragraphs",
@@ -131,11 +129,7 @@ pub(crate) async fn paragraphs(
             hashes: HASHES,
         };
         let items = task.items::<PageItem>()?;
-        let pages = items.try_map(|page, place| {
-            lookup
-                .page(&mut task, page)
-                .map_err(|problem| problem.at(place))
-        });
+        let pages = items.try_map(|page| lookup.page(&mut task, page));
         let (pages, shape) = pages?.into_parts();
         task.app
             .metrics

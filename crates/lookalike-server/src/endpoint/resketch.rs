@@ -16,7 +16,7 @@ use crate::app_state::AppState;
 use crate::content::{ContentPlace, ContentSource, RequestContent};
 use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
-use crate::request::{EncodedBody, ResketchedCollection, ShownNearness};
+use crate::request::{ResketchedCollection, ShownNearness};
 use crate::resketch_jobs::ResketchProgress;
 use crate::response::{json, with_permit};
 use crate::scheme::usable_scheme;
@@ -57,15 +57,14 @@ pub(crate) async fn resketch(
             app.log_change(entry.with("collection", name.as_str()), by.as_ref());
             start(&app, &task.collection, target, progress)?;
         }
-        let shown = CollectionResponse::of(&app, name, Ok(task.collection));
-        Ok((is_new, EncodedBody::json(&shown)))
+        Ok((is_new, CollectionResponse::body(&app, &task.collection)))
     };
     let ((is_new, shown), permit) = request.on_worker(RequestCost::default(), work).await?;
-    let mut response = with_permit(shown, permit);
-    if is_new {
-        *response.status_mut() = StatusCode::ACCEPTED;
-    }
-    Ok(response)
+    let status = match is_new {
+        true => StatusCode::ACCEPTED,
+        false => StatusCode::OK,
+    };
+    Ok(with_permit(status, shown, permit))
 }
 
 /// Handles `DELETE /v1/collections/NAME/resketch`.
@@ -80,11 +79,7 @@ pub(crate) async fn cancel(
         app.resketches.cancel(&name)?;
         let entry = LogEntry::new(LogLevel::Info, "resketch-cancelling");
         app.log_change(entry.with("collection", name.as_str()), by.as_ref());
-        Ok(EncodedBody::json(&CollectionResponse::of(
-            &app,
-            name,
-            Ok(collection),
-        )))
+        Ok(CollectionResponse::body(&app, &collection))
     });
     Ok(json(StatusCode::ACCEPTED, cancelled.await?.bytes))
 }
@@ -99,8 +94,7 @@ fn check_texts(
         return Ok(());
     }
     if !settings.keep.texts {
-        return Err(ProblemDetails::new(
-            StatusCode::CONFLICT,
+        return Err(ProblemDetails::conflict(
             "no-texts",
             "the collection keeps no texts, so that its documents cannot be sketched anew",
             "create a collection with this scheme, insert the documents there, and remove this one; one with `keep.texts` can be sketched anew later",
@@ -242,8 +236,7 @@ fn sketched(
     document: StoredDocument,
 ) -> Result<StoredDocument, ProblemDetails> {
     let Some(text) = document.text else {
-        return Err(ProblemDetails::new(
-            StatusCode::CONFLICT,
+        return Err(ProblemDetails::conflict(
             "no-texts",
             format!(
                 "the document {:?} was inserted as a sketch, without its text, so that it cannot be sketched anew",

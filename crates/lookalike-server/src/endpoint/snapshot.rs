@@ -41,9 +41,8 @@ pub(crate) async fn create(
     let made = app
         .workers
         .run(move |_| make(&on_worker, &body, by.as_ref()));
-    let mut response = with_permit(EncodedBody::json(&made.await?), permit);
-    *response.status_mut() = StatusCode::CREATED;
-    Ok(response)
+    let made = EncodedBody::json(&made.await?);
+    Ok(with_permit(StatusCode::CREATED, made, permit))
 }
 
 fn make(
@@ -53,8 +52,7 @@ fn make(
 ) -> Result<SnapshotResponse, ProblemDetails> {
     let NewSnapshot { name } = object(&body.bytes, body.format)?;
     let Some(folder) = &app.snapshots else {
-        return Err(ProblemDetails::new(
-            StatusCode::CONFLICT,
+        return Err(ProblemDetails::conflict(
             "no-snapshots",
             "the service has no directory for snapshots",
             "restart it with a directory for snapshots, on the file system of the data",

@@ -121,8 +121,16 @@ fn problem(error: &serde_json::Error) -> ProblemDetails {
 }
 
 impl<T> RequestItems<T> {
-    /// Calls `each` for every item, with its position if it is in a batch.
+    /// Does something with each item; a problem is that of its place in a batch.
     pub(crate) fn try_map<U>(
+        self,
+        mut each: impl FnMut(T) -> Result<U, ProblemDetails>,
+    ) -> Result<RequestItems<U>, ProblemDetails> {
+        self.try_map_placed(|item, place| each(item).map_err(|problem| problem.at(place)))
+    }
+
+    /// The same, where some problems are those of the whole request.
+    pub(crate) fn try_map_placed<U>(
         self,
         mut each: impl FnMut(T, Option<usize>) -> Result<U, ProblemDetails>,
     ) -> Result<RequestItems<U>, ProblemDetails> {
