@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use super::attribute::TagAttributes;
 use super::sink::TextSink;
-use super::tag::TagName;
+use super::tag::{TagName, tag_set};
 use super::target::{PageTarget, TextGap};
 
 /// A piece of text in the buffer of its [`TextBlocks`].
@@ -83,21 +83,9 @@ impl OpenRegion {
     }
 }
 
-/// Defines a function that tests for a set of tag names.
-macro_rules! names {
-    ($function:ident: $($name:literal)+) => {
-        fn $function(name: TagName) -> bool {
-            $(if name == const { TagName::new($name) } {
-                return true;
-            })+
-            false
-        }
-    };
-}
-
-names!(is_chrome: "nav" "footer" "aside" "button" "select" "menu" "dialog");
-names!(is_container: "div" "section" "article" "main" "ul" "ol" "li" "table" "header" "form");
-names!(is_cell: "td" "th");
+tag_set!(is_chrome: "nav" "footer" "aside" "button" "select" "menu" "dialog");
+tag_set!(is_container: "div" "section" "article" "main" "ul" "ol" "li" "table" "header" "form");
+tag_set!(is_cell: "td" "th");
 
 const LINK: TagName = TagName::new("a");
 const ARTICLE: TagName = TagName::new("article");

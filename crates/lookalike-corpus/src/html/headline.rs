@@ -301,13 +301,7 @@ impl<T: PageTarget> PageTarget for HeadlineFinder<'_, T> {
 /// A target that ignores everything.
 pub(super) struct IgnoringTarget;
 
-impl PageTarget for IgnoringTarget {
-    fn text(&mut self, _: &str) {}
-    fn verbatim(&mut self, _: &str) {}
-    fn gap(&mut self, _: TextGap) {}
-    fn line_break(&mut self) {}
-    fn set_preformatted(&mut self, _: bool) {}
-}
+impl PageTarget for IgnoringTarget {}
 
 /// Returns the words of a text, in lower case.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {

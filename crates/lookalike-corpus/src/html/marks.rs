@@ -95,91 +95,31 @@ mod says {
     pub(super) const HID: u8 = 1 << 6;
 }
 
-const WORDS: [(u8, &[&str]); 7] = [
+const WORDS: [(u8, &str); 7] = [
     (
         says::UNLIKELY,
-        &[
-            "-ad-",
-            "ai2html",
-            "banner",
-            "breadcrumbs",
-            "combx",
-            "comment",
-            "community",
-            "cover-wrap",
-            "disqus",
-            "extra",
-            "footer",
-            "gdpr",
-            "header",
-            "legends",
-            "menu",
-            "related",
-            "remark",
-            "replies",
-            "rss",
-            "shoutbox",
-            "sidebar",
-            "skyscraper",
-            "social",
-            "sponsor",
-            "supplemental",
-            "ad-break",
-            "agegate",
-            "pagination",
-            "pager",
-            "popup",
-            "yom-remote",
-        ],
+        "-ad-|ai2html|banner|breadcrumbs|combx|comment|community|cover-wrap|disqus|extra\
+         |footer|gdpr|header|legends|menu|related|remark|replies|rss|shoutbox|sidebar\
+         |skyscraper|social|sponsor|supplemental|ad-break|agegate|pagination|pager|popup\
+         |yom-remote",
     ),
     (
         says::MAYBE,
-        &[
-            "and", "article", "body", "column", "content", "layout", "main", "mathjax", "shadow",
-        ],
+        "and|article|body|column|content|layout|main|mathjax|shadow",
     ),
     (
         says::AGAINST,
-        &[
-            "-ad-",
-            "hidden",
-            "banner",
-            "combx",
-            "comment",
-            "com-",
-            "contact",
-            "footer",
-            "gdpr",
-            "masthead",
-            "media",
-            "meta",
-            "outbrain",
-            "promo",
-            "related",
-            "scroll",
-            "share",
-            "shoutbox",
-            "sidebar",
-            "skyscraper",
-            "sponsor",
-            "shopping",
-            "tags",
-            "widget",
-        ],
+        "-ad-|hidden|banner|combx|comment|com-|contact|footer|gdpr|masthead|media|meta\
+         |outbrain|promo|related|scroll|share|shoutbox|sidebar|skyscraper|sponsor|shopping\
+         |tags|widget",
     ),
     (
         says::FOR,
-        &[
-            "article", "body", "content", "entry", "hentry", "h-entry", "main", "page", "post",
-            "text", "blog", "story",
-        ],
+        "article|body|content|entry|hentry|h-entry|main|page|post|text|blog|story",
     ),
-    (
-        says::BYLINE,
-        &["byline", "author", "dateline", "writtenby", "p-author"],
-    ),
-    (says::SHARE, &["share"]),
-    (says::HID, &["hid"]),
+    (says::BYLINE, "byline|author|dateline|writtenby|p-author"),
+    (says::SHARE, "share"),
+    (says::HID, "hid"),
 ];
 
 /// An automaton of all words, with the meaning of each.
@@ -191,9 +131,10 @@ struct KeywordTable {
 static ALL_WORDS: LazyLock<KeywordTable> = LazyLock::new(|| {
     let mut all: Vec<(&str, u8)> = Vec::new();
     for (says, words) in WORDS {
-        for word in words {
-            match all.iter_mut().find(|(known, _)| known == word) {
-                // A word may be in several lists, but the automaton must contain each only once, or the second would hide the first.
+        for word in words.split('|') {
+            match all.iter_mut().find(|(known, _)| *known == word) {
+                // A word stands in several lists; the automaton may hold each once only, or the second one
+                // would hide the first.
                 Some((_, known)) => *known |= says,
                 None => all.push((word, says)),
             }

@@ -112,6 +112,20 @@ macro_rules! kinds {
     };
 }
 
+/// A function that tells whether a name is one of some.
+macro_rules! tag_set {
+    ($function:ident: $($name:literal)+) => {
+        fn $function(name: TagName) -> bool {
+            $(if name == const { TagName::new($name) } {
+                return true;
+            })+
+            false
+        }
+    };
+}
+
+pub(super) use tag_set;
+
 kinds! {
     "td" "th" => TagLayout::Cell,
     "br" => TagLayout::Break,

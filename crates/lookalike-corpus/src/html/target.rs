@@ -2,19 +2,20 @@
 
 use super::tag::TagName;
 
-/// A receiver of the parts of a page. Calls come in page order; parts inside a `template`, a script or a style sheet are skipped.
+/// A receiver of the parts of a page, which ignores those that it has no method for. Calls come in page order; nothing inside a
+/// `template`, a script or a style sheet is told.
 pub(super) trait PageTarget {
-    /// Receives text with character references.
-    fn text(&mut self, text: &str);
-    /// Receives text in which `&` stands for itself.
-    fn verbatim(&mut self, text: &str);
-    /// Separates the following text from the text before.
-    fn gap(&mut self, gap: TextGap);
-    /// Receives a `br`.
-    fn line_break(&mut self);
-    /// Switches between keeping and collapsing white space from here on.
-    fn set_preformatted(&mut self, preformatted: bool);
-    /// Receives the title of the page, with character references.
+    /// Text with character references.
+    fn text(&mut self, _text: &str) {}
+    /// Text in which `&` means itself.
+    fn verbatim(&mut self, _text: &str) {}
+    /// Separates the text that follows from the text before.
+    fn gap(&mut self, _gap: TextGap) {}
+    /// A `br`.
+    fn line_break(&mut self) {}
+    /// Keeps white space from here on, or collapses it.
+    fn set_preformatted(&mut self, _preformatted: bool) {}
+    /// The page's title, with character references.
     fn title(&mut self, _text: &str) {}
     /// Receives a start tag, before its gap. `attributes` is the text between its name and its end.
     fn open(&mut self, _name: TagName, _attributes: &str, _self_closing: bool) {}

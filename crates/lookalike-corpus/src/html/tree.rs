@@ -13,7 +13,7 @@ use super::marks::{self, AttributeMarks};
 use super::page;
 use super::shape::{MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS};
 use super::tag::TagName;
-use super::target::{PageTarget, TextGap};
+use super::target::PageTarget;
 
 /// Maximum number of elements and texts of an ordinary page. Real pages have about as many texts as elements.
 const MAX_NODES: usize = 4 * MAX_ELEMENTS;
@@ -480,12 +480,6 @@ impl PageTarget for TreeBuilder<'_> {
     fn verbatim(&mut self, text: &str) {
         self.add_text(text, true);
     }
-
-    fn gap(&mut self, _: TextGap) {}
-
-    fn line_break(&mut self) {}
-
-    fn set_preformatted(&mut self, _: bool) {}
 
     fn title(&mut self, text: &str) {
         if self.facts.title.is_empty() && self.counts.foreign == 0 {
