@@ -234,13 +234,7 @@ impl<'o> InputDiscovery<'o> {
         {
             FoundPath::Source(source) => self.sources.push(source),
             FoundPath::Again => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
-            FoundPath::Refused(refusal) => {
-                return Err(InputError::Unsupported {
-                    name: name::display(path).into_owned(),
-                    reason: refusal.reason,
-                    remedy: refusal.remedy.to_owned(),
-                });
-            }
+            FoundPath::Refused(refusal) => return Err(refusal.of(name::display(path))),
         }
         Ok(())
     }
@@ -506,11 +500,7 @@ impl<'o> InputDiscovery<'o> {
             spool(input, &copy).and_then(|(bytes, hash)| Ok((bytes, hash, head_of(&copy)?)));
         let (bytes, hash, head) = spooled.map_err(|error| io_error(&copy, error))?;
         match sniff::sniff(Path::new(""), &head, self.options) {
-            SniffedFormat::Refuse(refusal) => Err(InputError::Unsupported {
-                name: "-".to_owned(),
-                reason: refusal.reason,
-                remedy: refusal.remedy.to_owned(),
-            }),
+            SniffedFormat::Refuse(refusal) => Err(refusal.of("-")),
             SniffedFormat::Read(format) => {
                 let origin = SourceOrigin::Spool {
                     copy,
@@ -531,12 +521,13 @@ impl<'o> InputDiscovery<'o> {
     /// Fetches and adds one object of a store, or several.
     #[cfg(feature = "cloud")]
     fn remote(&mut self, url: &str) -> Result<(), InputError> {
-        let name = || url.to_owned();
         let number = self.sources.len() + self.skips.len();
         // The number makes the names of copies unique among several arguments. Skips count too, since refused copies had names.
         let objects = remote::fetch(url, &self.options.store, self.spool_dir, number)?;
         if objects.is_empty() {
-            return Err(InputError::NoMatch { name: name() });
+            return Err(InputError::NoMatch {
+                name: url.to_owned(),
+            });
         }
         // One object with exactly this name, not a prefix or a pattern: a problem with it is an error, as for a file.
         let is_named = !self.options.skip_unreadable
@@ -550,11 +541,7 @@ impl<'o> InputDiscovery<'o> {
                     if let Some(refusal) = self.object(object)?
                         && is_named
                     {
-                        return Err(InputError::Unsupported {
-                            name: name(),
-                            reason: refusal.reason,
-                            remedy: refusal.remedy.to_owned(),
-                        });
+                        return Err(refusal.of(url));
                     }
                 }
                 Err(refusal) if is_named => return Err(refusal.into()),

@@ -7,6 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::convert::{Converter, converter_of};
 use crate::decode;
+use crate::error::InputError;
 use crate::format::{Compression, Format, ReadFormat};
 use crate::options::InputOptions;
 use crate::source::SkipKind;
@@ -30,7 +31,18 @@ pub(crate) struct FormatRefusal {
     pub(crate) remedy: &'static str,
 }
 
-/// Returns the converter for a file with this path.
+impl FormatRefusal {
+    /// The error of a source of this name that has to be read.
+    pub(crate) fn of(self, name: impl Into<String>) -> InputError {
+        InputError::Unsupported {
+            name: name.into(),
+            reason: self.reason,
+            remedy: self.remedy.to_owned(),
+        }
+    }
+}
+
+/// The converter of a file of this path.
 pub(crate) fn converter<'c>(path: &Path, converters: &'c [Converter]) -> Option<&'c Converter> {
     converter_of(converters, inner_name(&lower_name(path)))
 }

@@ -112,6 +112,12 @@ macro_rules! number {
     };
 }
 
+macro_rules! decimal {
+    ($out:expr, $array:expr, $row:expr, $kind:ty) => {
+        string($out, &$array.as_primitive::<$kind>().value_as_string($row))
+    };
+}
+
 macro_rules! time {
     ($out:expr, $array:expr, $row:expr, $kind:ty, $make:expr) => {{
         let value = $array.as_primitive::<$kind>().value($row);
@@ -178,26 +184,10 @@ fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced
         DataType::Float16 => float(out, array.as_primitive::<Float16Type>().value(row).to_f64()),
         DataType::Float32 => float(out, array.as_primitive::<Float32Type>().value(row).into()),
         DataType::Float64 => float(out, array.as_primitive::<Float64Type>().value(row)),
-        DataType::Decimal32(..) => {
-            let decimal = array.as_primitive::<Decimal32Type>().value_as_string(row);
-            string(out, &decimal);
-        }
-        DataType::Decimal64(..) => {
-            let decimal = array.as_primitive::<Decimal64Type>().value_as_string(row);
-            string(out, &decimal);
-        }
-        DataType::Decimal128(..) => {
-            string(
-                out,
-                &array.as_primitive::<Decimal128Type>().value_as_string(row),
-            );
-        }
-        DataType::Decimal256(..) => {
-            string(
-                out,
-                &array.as_primitive::<Decimal256Type>().value_as_string(row),
-            );
-        }
+        DataType::Decimal32(..) => decimal!(out, array, row, Decimal32Type),
+        DataType::Decimal64(..) => decimal!(out, array, row, Decimal64Type),
+        DataType::Decimal128(..) => decimal!(out, array, row, Decimal128Type),
+        DataType::Decimal256(..) => decimal!(out, array, row, Decimal256Type),
         DataType::Utf8 => string(out, array.as_string::<i32>().value(row)),
         DataType::LargeUtf8 => string(out, array.as_string::<i64>().value(row)),
         DataType::Utf8View => string(out, array.as_string_view().value(row)),
