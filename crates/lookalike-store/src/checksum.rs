@@ -3,9 +3,15 @@
 //! The seed covers the collection, the file, the offset and a number, so that an intact block that was moved within a file, swapped with
 //! another, or copied from another file or store does not match.
 
+use std::ops::RangeInclusive;
+use std::path::Path;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The identity of a file: its collection, and its number in that collection.
+use crate::codec::fixed;
+use crate::error::{Result, StoreError};
+
+/// The identity of a file: its collection and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     pub(crate) collection: u64,
@@ -45,7 +51,32 @@ impl FileChecksum {
     }
 }
 
-/// Returns the checksum of a small file that is read whole.
+/// Checks a header that begins with four letters and a version, and ends with its check; the version. `other` is what a file is that
+/// begins with other letters.
+pub(crate) fn check_header(
+    path: &Path,
+    header: &[u8],
+    letters: [u8; 4],
+    other: &'static str,
+    known: RangeInclusive<u32>,
+) -> Result<u32> {
+    if header[..4] != letters {
+        return Err(StoreError::foreign(path, other));
+    }
+    // The version comes before the check: another version may place its check elsewhere.
+    let found = fixed(&header[4..8]) as u32;
+    if !known.contains(&found) {
+        return Err(StoreError::version(path, found, *known.end()));
+    }
+    let (content, check) = header.split_at(header.len() - 8);
+    if whole_file(content) != fixed(check) {
+        let what = "the header does not match its check";
+        return Err(StoreError::damaged(path, 0, what));
+    }
+    Ok(found)
+}
+
+/// Checksum of a small file that is read whole.
 pub(crate) fn whole_file(bytes: &[u8]) -> u64 {
     #[cfg(any(test, feature = "fuzzing"))]
     if CHECKS_DISABLED.get() {

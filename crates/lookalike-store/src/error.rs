@@ -211,6 +211,21 @@ impl StoreError {
         }
     }
 
+    pub(crate) fn foreign(path: impl Into<PathBuf>, what: &'static str) -> Self {
+        let path = path.into();
+        Self::Foreign { path, what }
+    }
+
+    pub(crate) fn version(path: impl Into<PathBuf>, found: u32, known: u32) -> Self {
+        let path = path.into();
+        Self::Version { path, found, known }
+    }
+
+    pub(crate) fn no_store(folder: &Path) -> Self {
+        let path = folder.to_owned();
+        Self::NoStore { path }
+    }
+
     pub(crate) fn damaged(path: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Damaged {
             path: path.to_owned(),

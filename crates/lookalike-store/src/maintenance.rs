@@ -299,12 +299,8 @@ pub fn restore(snapshot: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<S
 pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<SnapshotSummary> {
     let list: SnapshotList = read_checked(fs, snapshot, SNAPSHOT, "every snapshot")?;
     if list.version != VERSION {
-        let (path, found) = (snapshot.join(SNAPSHOT), list.version);
-        return Err(StoreError::Version {
-            path,
-            found,
-            known: VERSION,
-        });
+        let path = snapshot.join(SNAPSHOT);
+        return Err(StoreError::version(path, list.version, VERSION));
     }
     // Paths are made of the names, so check them all before using the first.
     check_names(&snapshot.join(SNAPSHOT), &list)?;
@@ -410,9 +406,8 @@ pub fn info(folder: impl AsRef<Path>) -> Result<StoreInfo> {
 /// # Errors
 /// Those of [`info`].
 pub fn info_on(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
-    let catalog = StoreCatalog::read(fs, folder)?.ok_or_else(|| StoreError::NoStore {
-        path: folder.to_owned(),
-    })?;
+    let catalog = StoreCatalog::read(fs, folder)?;
+    let catalog = catalog.ok_or_else(|| StoreError::no_store(folder))?;
     Ok(StoreInfo {
         identity: catalog.identity()?,
         collections: catalog.collections.into_keys().collect(),
@@ -437,9 +432,7 @@ pub fn verify_on(
 ) -> Result<BTreeMap<String, Result<RecoveryReport>>> {
     let _lock = lock_to_read(fs, folder)?;
     let catalog = StoreCatalog::read(fs, folder)?;
-    let catalog = catalog.ok_or_else(|| StoreError::NoStore {
-        path: folder.to_owned(),
-    })?;
+    let catalog = catalog.ok_or_else(|| StoreError::no_store(folder))?;
     let verified = catalog.collections.iter().map(|(name, identity)| {
         let found = engine::verify(fs, &catalog.folder(folder, name), *identity);
         (name.clone(), found)
@@ -496,11 +489,7 @@ pub fn salvage_on(
                 .map(|name| (name.clone(), catalog.folder(folder, name)))
                 .collect()
         }
-        Ok(None) => {
-            return Err(StoreError::NoStore {
-                path: folder.to_owned(),
-            });
-        }
+        Ok(None) => return Err(StoreError::no_store(folder)),
         Err(error) => {
             // The names are then taken from the folders, including those of collections that were being removed.
             salvage.lost.push(error);

@@ -186,12 +186,7 @@ impl CollectionManifest {
                     None => Ok(manifest),
                 };
             }
-            let found = manifest.version;
-            Err(StoreError::Version {
-                path,
-                found,
-                known: WITH_MORE,
-            })
+            Err(StoreError::version(path, manifest.version, WITH_MORE))
         })
     }
 

@@ -189,7 +189,13 @@ pub(crate) fn collection_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join("collections").join(name)
 }
 
-/// Makes the directory entry of a folder durable.
+/// Name of the first or the second folder of a collection.
+fn folder_name(name: &str, is_second: bool) -> String {
+    let end = if is_second { SECOND_FOLDER } else { "" };
+    format!("{name}{end}")
+}
+
+/// Makes the name of a folder durable.
 pub(crate) fn sync_parent(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
     let parent = match folder.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -259,22 +265,12 @@ impl StoreCatalog {
 
     /// Returns the name of a collection's folder.
     pub(crate) fn folder_name(&self, name: &str) -> String {
-        let second = if self.moved.contains(name) {
-            SECOND_FOLDER
-        } else {
-            ""
-        };
-        format!("{name}{second}")
+        folder_name(name, self.moved.contains(name))
     }
 
     /// Returns the name of the folder in which a collection is rebuilt.
     pub(crate) fn spare_folder_name(&self, name: &str) -> String {
-        let second = if self.moved.contains(name) {
-            ""
-        } else {
-            SECOND_FOLDER
-        };
-        format!("{name}{second}")
+        folder_name(name, !self.moved.contains(name))
     }
 
     /// Returns the path of a collection's folder.
@@ -288,11 +284,10 @@ impl StoreCatalog {
                 catalog.check(&folder.join(CATALOG))?;
                 Ok(Some(catalog))
             }
-            Ok(catalog) => Err(StoreError::Version {
-                path: folder.join(CATALOG),
-                found: catalog.version,
-                known: VERSION,
-            }),
+            Ok(catalog) => {
+                let path = folder.join(CATALOG);
+                Err(StoreError::version(path, catalog.version, VERSION))
+            }
             Err(StoreError::Missing { .. }) => {
                 // Collections without a catalog: it was lost, and a new, empty one would hide them.
                 let below = folder.join("collections");
@@ -368,9 +363,7 @@ impl Store {
                 .map_err(StoreError::io(folder, "creating the store"))?;
         } else if let Err(error) = fs.list(folder) {
             return Err(match error.kind() {
-                std::io::ErrorKind::NotFound => StoreError::NoStore {
-                    path: folder.to_owned(),
-                },
+                std::io::ErrorKind::NotFound => StoreError::no_store(folder),
                 _ => StoreError::io(folder, "opening the store")(error),
             });
         }
@@ -398,11 +391,7 @@ impl Store {
                 catalog.write(&*fs, folder)?;
                 catalog
             }
-            None => {
-                return Err(StoreError::NoStore {
-                    path: folder.to_owned(),
-                });
-            }
+            None => return Err(StoreError::no_store(folder)),
         };
         let identity = catalog.identity()?;
         if let Some(wanted) = options.identity.filter(|wanted| *wanted != identity) {

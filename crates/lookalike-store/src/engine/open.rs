@@ -478,11 +478,8 @@ fn check_marker(
     last: &LogContents,
 ) -> Result<()> {
     if clean_shutdown.collection != manifest.collection {
-        let (path, what) = (
-            folder.join(CLEAN_SHUTDOWN),
-            "this clean-shutdown record belongs to another collection",
-        );
-        return Err(StoreError::Foreign { path, what });
+        let what = "this clean-shutdown record belongs to another collection";
+        return Err(StoreError::foreign(folder.join(CLEAN_SHUTDOWN), what));
     }
     let found = (last.header.file, last.end, last.next);
     if found != (clean_shutdown.log, clean_shutdown.end, clean_shutdown.next)
@@ -542,10 +539,7 @@ fn check_identity(folder: &Path, manifest: &CollectionManifest, identity: u64) -
         return Ok(());
     }
     let what = "this manifest belongs to another collection than the catalog says";
-    Err(StoreError::Foreign {
-        path: folder.join(MANIFEST),
-        what,
-    })
+    Err(StoreError::foreign(folder.join(MANIFEST), what))
 }
 
 /// Reads every byte of a collection and checks that its parts are consistent.

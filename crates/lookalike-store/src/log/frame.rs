@@ -20,7 +20,7 @@
 
 use std::path::Path;
 
-use crate::checksum::{FileChecksum, FileIdentity, whole_file};
+use crate::checksum::{FileChecksum, FileIdentity, check_header, whole_file};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
 use crate::manifest::LARGEST_NUMBER;
@@ -86,29 +86,8 @@ impl LogHeader {
                 "the log ends within its header",
             ));
         };
-        if bytes[..4] != MAGIC {
-            let what = "not a log of a collection: it does not begin with \"LKLG\"";
-            return Err(StoreError::Foreign {
-                path: path.to_owned(),
-                what,
-            });
-        }
-        // Check the version before the checksum, which another version may have elsewhere.
-        let found = fixed(&bytes[4..8]) as u32;
-        if found != VERSION {
-            return Err(StoreError::Version {
-                path: path.to_owned(),
-                found,
-                known: VERSION,
-            });
-        }
-        if whole_file(&bytes[..LOG_HEADER - 8]) != fixed(&bytes[LOG_HEADER - 8..]) {
-            return Err(StoreError::damaged(
-                path,
-                0,
-                "the header does not match its check",
-            ));
-        }
+        let other = "not a log of a collection: it does not begin with \"LKLG\"";
+        check_header(path, bytes, MAGIC, other, VERSION..=VERSION)?;
         let number = |at: usize| fixed(&bytes[8 + 8 * at..16 + 8 * at]);
         let header = Self {
             collection: number(0),
@@ -122,10 +101,7 @@ impl LogHeader {
         };
         if header.identity() != identity {
             let what = "a log of another collection, or under another name";
-            return Err(StoreError::Foreign {
-                path: path.to_owned(),
-                what,
-            });
+            return Err(StoreError::foreign(path, what));
         }
         // Numbers count up from this one without overflow checks.
         if header.first > LARGEST_NUMBER {

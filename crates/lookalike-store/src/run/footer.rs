@@ -6,7 +6,7 @@ use super::id_filter::FILTER_BLOCK;
 use super::pages::{BlockReader, BlockWriter, IndexLocation, RunSection};
 use super::sorted;
 use super::{END, HEADER, MAGIC, TRAILER, VERSION, WITH_TRAITS};
-use crate::checksum::{FileChecksum, FileIdentity, whole_file};
+use crate::checksum::{FileChecksum, FileIdentity, check_header, whole_file};
 use crate::codec::{ByteDecoder, fixed, put_number};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, read_exact};
@@ -128,7 +128,7 @@ impl RunFooter {
         };
         let mut header = [0; HEADER];
         read(&mut header, 0)?;
-        let version = check_header(path, &header, identity)?;
+        let version = version_of(path, &header, identity)?;
         let mut trailer = [0; TRAILER];
         let at = length - TRAILER as u64;
         read(&mut trailer, at)?;
@@ -227,32 +227,13 @@ pub(super) fn header(identity: FileIdentity, version: u32) -> [u8; HEADER] {
     header
 }
 
-/// Checks the header of a run and returns its version.
-fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<u32> {
-    let path = || path.to_owned();
-    if bytes[..4] != MAGIC {
-        let what = "not a run of a collection: it does not begin with \"LKRN\"";
-        return Err(StoreError::Foreign { path: path(), what });
-    }
-    let found = fixed(&bytes[4..8]) as u32;
-    // Check the version before the checksum, which another version may have elsewhere.
-    if !(VERSION..=WITH_TRAITS).contains(&found) {
-        return Err(StoreError::Version {
-            path: path(),
-            found,
-            known: WITH_TRAITS,
-        });
-    }
-    if whole_file(&bytes[..24]) != fixed(&bytes[24..]) {
-        return Err(StoreError::damaged(
-            &path(),
-            0,
-            "the header does not match its check",
-        ));
-    }
+/// The version of a run.
+fn version_of(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<u32> {
+    let other = "not a run of a collection: it does not begin with \"LKRN\"";
+    let found = check_header(path, bytes, MAGIC, other, VERSION..=WITH_TRAITS)?;
     if *bytes != header(identity, found) {
         let what = "a run of another collection, or under another name";
-        return Err(StoreError::Foreign { path: path(), what });
+        return Err(StoreError::foreign(path, what));
     }
     Ok(found)
 }

@@ -10,7 +10,7 @@ use super::expiry::ExpiryTimes;
 use super::footer::{NEVER, RunFooter};
 use super::id_filter::IdFilter;
 use super::pages::BlockReader;
-use super::sorted::{IndexEntry, SortedIndex};
+use super::sorted::{IndexEntry, IndexKey, SortedIndex};
 use super::tables::{RunSketches, RunTables};
 use crate::bits::AtomicBits;
 use crate::checksum::{FileChecksum, FileIdentity};
@@ -518,17 +518,15 @@ impl StoredRun {
         (document..self.len() as u32).try_for_each(|document| each(document, None))
     }
 
-    /// Returns the hashes of ids with their documents, in ascending order.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
-        self.known(self.ids.iter(self.reader()))
-    }
-
-    /// Turns entries whose documents do not exist into errors.
-    fn known<'a>(
-        &'a self,
-        entries: impl Iterator<Item = Result<IndexEntry>> + 'a,
-    ) -> impl Iterator<Item = Result<IndexEntry>> + 'a {
-        entries.map(|entry| {
+    /// The entries of an index, ascending. Those of documents that do not exist are damage.
+    pub(crate) fn entries(&self, of: IndexKey) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
+        let index = match of {
+            IndexKey::Id => &self.ids,
+            IndexKey::Paragraph => &self.paragraphs,
+            IndexKey::ParagraphCode => &self.paragraph_codes,
+            IndexKey::Text => &self.texts,
+        };
+        index.iter(self.reader()).map(|entry| {
             let (key, document) = entry?;
             if (document as usize) < self.len() {
                 return Ok((key, document));
@@ -542,22 +540,7 @@ impl StoredRun {
         })
     }
 
-    /// Returns the hashes of paragraphs with their documents, in ascending order.
-    pub(crate) fn paragraph_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
-        self.known(self.paragraphs.iter(self.reader()))
-    }
-
-    /// Returns the fingerprints of paragraphs with their documents, in ascending order.
-    pub(crate) fn paragraph_code_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
-        self.known(self.paragraph_codes.iter(self.reader()))
-    }
-
-    /// Returns the keys of texts with their documents, in ascending order.
-    pub(crate) fn text_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
-        self.known(self.texts.iter(self.reader()))
-    }
-
-    /// Reads and verifies everything that was not verified on opening, and checks that the parts are consistent.
+    /// Reads and checks everything that opening did not, and how the parts fit each other.
     ///
     /// # Errors
     /// Failures of the medium, and the first damage.

@@ -15,6 +15,19 @@ const ENTRIES: usize = 340;
 const KEYS: usize = 8192;
 const STORED: usize = ENTRIES * ENTRY + CHECK;
 
+/// Keys of the indexes of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum IndexKey {
+    /// Hashes of ids.
+    Id,
+    /// Hashes of paragraphs.
+    Paragraph,
+    /// Fingerprints of paragraphs.
+    ParagraphCode,
+    /// The first eight bytes of the hashes of texts.
+    Text,
+}
+
 /// An index in a run file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SortedIndex {

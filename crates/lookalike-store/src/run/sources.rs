@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::footer::NEVER;
 use super::read::StoredRun;
-use super::sorted::IndexEntry;
+use super::sorted::{IndexEntry, IndexKey};
 use crate::bits::RankedBits;
-use crate::document::StoredParagraph;
 use crate::error::Result;
 use crate::id_hash::IdHasher;
 use crate::memtable::MemTable;
@@ -32,14 +31,8 @@ pub(crate) trait DocumentSource {
     fn any_traits(&self) -> bool;
     /// Visits their categories and lengths.
     fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()>;
-    /// Returns the hashes of their ids, as entries in ascending order.
-    fn ids(&self) -> Result<EntryIter<'_>>;
-    /// Returns the hashes of their paragraphs, as entries in ascending order.
-    fn paragraphs(&self) -> Result<EntryIter<'_>>;
-    /// Returns the fingerprints of their paragraphs, as entries in ascending order.
-    fn paragraph_codes(&self) -> Result<EntryIter<'_>>;
-    /// Returns the keys of their texts' hashes, as entries in ascending order.
-    fn texts(&self) -> Result<EntryIter<'_>>;
+    /// Their entries in an index.
+    fn entries(&self, of: IndexKey) -> EntryIter<'_>;
 }
 
 /// The live documents of a memtable.
@@ -70,21 +63,6 @@ impl MemTableSource {
         (0..self.memtable.len())
             .filter(|&slot| self.live.get(slot))
             .map(|slot| slot as u32)
-    }
-}
-
-impl MemTableSource {
-    /// Returns the keys of the paragraphs of all documents, as entries in ascending order.
-    fn paragraph_keys(&self, key: impl Fn(&StoredParagraph) -> Option<u64>) -> EntryIter<'_> {
-        let mut all: Vec<IndexEntry> = Vec::new();
-        for (slot, number) in self.slots().zip(0..) {
-            let keys = self.memtable.document(slot).paragraphs.iter();
-            all.extend(keys.filter_map(&key).map(|key| (key, number)));
-        }
-        all.sort_unstable();
-        // A document may repeat a paragraph.
-        all.dedup();
-        Box::new(all.into_iter().map(Ok))
     }
 }
 
@@ -144,30 +122,25 @@ impl DocumentSource for MemTableSource {
             .try_for_each(|slot| each(self.memtable.document(slot).traits))
     }
 
-    fn ids(&self) -> Result<EntryIter<'_>> {
-        let hash = |slot| self.hasher.hash(&self.memtable.document(slot).id);
-        let mut all: Vec<IndexEntry> = self.slots().map(hash).zip(0..).collect();
+    fn entries(&self, of: IndexKey) -> EntryIter<'_> {
+        let mut all: Vec<IndexEntry> = Vec::new();
+        for (slot, number) in self.slots().zip(0..) {
+            let document = self.memtable.document(slot);
+            let paragraphs = document.paragraphs.iter();
+            let mut add = |key| all.push((key, number));
+            match of {
+                IndexKey::Id => add(self.hasher.hash(&document.id)),
+                IndexKey::Paragraph => paragraphs.for_each(|paragraph| add(paragraph.hash)),
+                IndexKey::ParagraphCode => paragraphs
+                    .filter_map(|paragraph| paragraph.fingerprint)
+                    .for_each(|code| add(code.0)),
+                IndexKey::Text => document.text_hash.iter().for_each(|hash| add(hash.key())),
+            }
+        }
         all.sort_unstable();
-        Ok(Box::new(all.into_iter().map(Ok)))
-    }
-
-    fn paragraphs(&self) -> Result<EntryIter<'_>> {
-        Ok(self.paragraph_keys(|paragraph| Some(paragraph.hash)))
-    }
-
-    fn paragraph_codes(&self) -> Result<EntryIter<'_>> {
-        Ok(self.paragraph_keys(|paragraph| paragraph.fingerprint.map(|code| code.0)))
-    }
-
-    fn texts(&self) -> Result<EntryIter<'_>> {
-        let numbered = self.slots().zip(0..);
-        let known = numbered.filter_map(|(slot, number)| {
-            let hash = self.memtable.document(slot).text_hash?;
-            Some((hash.key(), number))
-        });
-        let mut all: Vec<IndexEntry> = known.collect();
-        all.sort_unstable();
-        Ok(Box::new(all.into_iter().map(Ok)))
+        // A document may repeat a paragraph.
+        all.dedup();
+        Box::new(all.into_iter().map(Ok))
     }
 }
 
@@ -187,17 +160,6 @@ impl RunSource {
     /// Returns the documents that are included.
     pub(crate) fn live_bits(&self) -> &RankedBits {
         &self.live
-    }
-
-    fn renumber<'a>(&'a self, entries: EntryIter<'a>) -> EntryIter<'a> {
-        Box::new(entries.filter_map(|entry| match entry {
-            Ok((key, document)) => {
-                // Ranks ascend with the document numbers, so the entries stay sorted.
-                let live = self.live.get(document as usize);
-                live.then(|| Ok((key, self.live.rank(document as usize))))
-            }
-            Err(error) => Some(Err(error)),
-        }))
     }
 }
 
@@ -246,32 +208,27 @@ impl DocumentSource for RunSource {
             .try_for_each(|document| each(self.run.traits(document as u32)))
     }
 
-    fn ids(&self) -> Result<EntryIter<'_>> {
-        Ok(self.renumber(Box::new(self.run.ids())))
-    }
-
-    fn paragraphs(&self) -> Result<EntryIter<'_>> {
-        Ok(self.renumber(Box::new(self.run.paragraph_entries())))
-    }
-
-    fn paragraph_codes(&self) -> Result<EntryIter<'_>> {
-        Ok(self.renumber(Box::new(self.run.paragraph_code_entries())))
-    }
-
-    fn texts(&self) -> Result<EntryIter<'_>> {
-        Ok(self.renumber(Box::new(self.run.text_entries())))
+    fn entries(&self, of: IndexKey) -> EntryIter<'_> {
+        Box::new(self.run.entries(of).filter_map(|entry| match entry {
+            Ok((key, document)) => {
+                // Ranks ascend with the documents, so the entries stay sorted.
+                let live = self.live.get(document as usize);
+                live.then(|| Ok((key, self.live.rank(document as usize))))
+            }
+            Err(error) => Some(Err(error)),
+        }))
     }
 }
 
 /// Merges the entries of all sources in ascending order, numbering documents consecutively across sources.
 pub(super) fn merged<'a>(
     sources: &[&'a dyn DocumentSource],
-    of: &dyn Fn(&'a dyn DocumentSource) -> Result<EntryIter<'a>>,
-) -> Result<impl Iterator<Item = Result<IndexEntry>> + use<'a>> {
+    of: IndexKey,
+) -> impl Iterator<Item = Result<IndexEntry>> + use<'a> {
     let mut base = 0;
     let mut heads = Vec::new();
     for &source in sources {
-        let mut entries = of(source)?;
+        let mut entries = source.entries(of);
         let first = base;
         base += source.live();
         let mut next = move || {
@@ -283,8 +240,8 @@ pub(super) fn merged<'a>(
             heads.push((head, next));
         }
     }
-    Ok(std::iter::from_fn(move || {
-        // Errors first, otherwise the smallest entry. There are only a few sources.
+    std::iter::from_fn(move || {
+        // Errors first; else the least. There are a handful of sources.
         let order = |head: &Result<IndexEntry>| head.as_ref().ok().copied();
         let least = (0..heads.len()).min_by_key(|&at| order(&heads[at].0))?;
         let (head, next) = &mut heads[least];
@@ -292,5 +249,5 @@ pub(super) fn merged<'a>(
             Some(later) => Some(std::mem::replace(head, later)),
             None => Some(heads.swap_remove(least).0),
         }
-    }))
+    })
 }

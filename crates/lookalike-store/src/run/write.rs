@@ -8,7 +8,7 @@ use lookalike_hamming::{BuildError, BuildLimits, CodeSource, IndexFileWriter, La
 use super::footer::{RunFooter, header};
 use super::id_filter::IdFilter;
 use super::pages::{BlockReader, BlockWriter, RunSection, SectionWriter, ensure_wanted};
-use super::sorted::{self, SortedIndex};
+use super::sorted::{self, IndexKey, SortedIndex};
 use super::sources::{DocumentSource, merged};
 use super::table_design::{CodeSample, large_design};
 use super::tables::{group_by_code, load_tables};
@@ -55,11 +55,9 @@ pub(crate) fn write_run(
     write_tables(&mut out, &mut footer, options)?;
     write_expiry(&mut out, &mut footer, sources)?;
     write_ids(&mut out, &mut footer, sources)?;
-    let paragraphs = sorted::write(&mut out, merged(sources, &|source| source.paragraphs())?)?;
-    footer.paragraphs = paragraphs;
-    footer.texts = sorted::write(&mut out, merged(sources, &|source| source.texts())?)?;
-    let codes = merged(sources, &|source| source.paragraph_codes())?;
-    footer.paragraph_codes = sorted::write(&mut out, codes)?;
+    footer.paragraphs = sorted::write(&mut out, merged(sources, IndexKey::Paragraph))?;
+    footer.texts = sorted::write(&mut out, merged(sources, IndexKey::Text))?;
+    footer.paragraph_codes = sorted::write(&mut out, merged(sources, IndexKey::ParagraphCode))?;
     write_paragraph_tables(&mut out, &mut footer, options)?;
     if with_traits {
         write_traits(&mut out, &mut footer, sources)?;
@@ -337,14 +335,12 @@ fn write_ids(
 ) -> Result<()> {
     // Filled while the entries are written, in the order of their hashes.
     let mut filter = IdFilter::new(footer.documents as usize);
-    let entries = merged(sources, &|source| source.ids())?;
-    let recorded_time = entries.inspect(|entry| {
+    let entries = merged(sources, IndexKey::Id).inspect(|entry| {
         if let Ok((hash, _)) = entry {
             filter.insert(*hash);
         }
     });
-    let ids = sorted::write(out, recorded_time)?;
-    footer.ids = ids;
+    footer.ids = sorted::write(out, entries)?;
     let mut section = SectionWriter::new(out);
     for word in filter.words() {
         section.put(&word.to_le_bytes())?;
