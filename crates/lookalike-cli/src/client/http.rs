@@ -291,31 +291,24 @@ impl ServiceClient {
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("Bearer {key}"));
         }
+        let body = match body {
+            Some((kind, bytes)) => Some((*kind, bytes.as_slice())),
+            // Nothing has a length, too: without one it would be sent in chunks, which services refuse. The type tells that no
+            // page of another site sends it.
+            None if method == "POST" => Some(("application/json", [].as_slice())),
+            None => None,
+        };
+        let invalid = |error: ureq::http::Error| failed(error.to_string());
         let sent = match body {
             Some((kind, bytes)) => {
-                let mut request = request.header("content-type", *kind);
+                request = request.header("content-type", kind);
                 if bytes.len() > ASK_FIRST {
                     // A refusal then arrives before the body is sent.
                     request = request.header("expect", "100-continue");
                 }
-                let request = request.body(bytes.as_slice());
-                self.agent
-                    .run(request.map_err(|error| failed(error.to_string()))?)
+                self.agent.run(request.body(bytes).map_err(invalid)?)
             }
-            None if method == "POST" => {
-                // Even an empty body needs a length: without one it would be sent in chunks, which services refuse. The type shows that the request
-                // does not come from a page of another site.
-                let request = request
-                    .header("content-type", "application/json")
-                    .body([].as_slice());
-                self.agent
-                    .run(request.map_err(|error| failed(error.to_string()))?)
-            }
-            None => {
-                let request = request.body(());
-                self.agent
-                    .run(request.map_err(|error| failed(error.to_string()))?)
-            }
+            None => self.agent.run(request.body(()).map_err(invalid)?),
         };
         sent.map_err(|error| failed(error.to_string()))
     }

@@ -264,7 +264,10 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         ClientCommand::Paragraphs(arguments) => documents::paragraphs(&client, arguments),
         ClientCommand::Rerank(arguments) => overlap::rerank(&client, arguments),
         ClientCommand::CopiesOf(arguments) => overlap::copies_of(&client, arguments),
-        ClientCommand::Delete { collection, ids } => delete(&client, collection, ids),
+        ClientCommand::Delete { collection, ids } => {
+            let path = http::collection(collection, "/delete");
+            print_existed(&client, &path, ids, |id| json!({"id": id}))
+        }
         ClientCommand::Get {
             collection,
             ids,
@@ -399,31 +402,33 @@ fn get(
     })
 }
 
-/// Writes for each id whether a document existed.
-fn write_existed(
-    lines: &mut AnswerLines,
+/// Asks something of each document, and prints whether it was there.
+fn print_existed(
+    client: &ServiceClient,
+    path: &str,
     ids: &[String],
-    answers: &[Value],
-) -> Result<(), RequestError> {
-    for (id, answer) in ids.iter().zip(answers) {
-        let line = json!({"id": id, "existed": answer["existed"]});
-        lines.write(&line).map_err(Failure::from)?;
-    }
-    Ok(())
+    item: impl Fn(&String) -> Value,
+) -> Result<(), Failure> {
+    let mut lines = AnswerLines::new(true);
+    ask_in_parts(ids, |ids| {
+        let items: Vec<Value> = ids.iter().map(&item).collect();
+        for (id, answer) in ids.iter().zip(client.items(path, &items)?) {
+            let line = json!({"id": id, "existed": answer["existed"]});
+            lines.write(&line).map_err(Failure::from)?;
+        }
+        Ok(())
+    })?;
+    Ok(lines.flush()?)
 }
 
 fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Failure> {
     let path = http::collection(&arguments.collection, "/expire");
-    let mut lines = AnswerLines::new(true);
-    ask_in_parts(&arguments.ids, |ids| {
-        let item = |id: &String| match arguments.lifetime.ttl {
+    print_existed(client, &path, &arguments.ids, |id| {
+        match arguments.lifetime.ttl {
             Some(seconds) => json!({"id": id, "ttl_seconds": seconds}),
             None => json!({"id": id, "expires_ms": null}),
-        };
-        let items: Vec<Value> = ids.iter().map(item).collect();
-        write_existed(&mut lines, ids, &client.items(&path, &items)?)
-    })?;
-    Ok(lines.flush()?)
+        }
+    })
 }
 
 /// Prints the readiness of the service. Fails unless it is ready.
@@ -437,16 +442,6 @@ fn ready(client: &ServiceClient) -> Result<(), Failure> {
             format!("status {status}: this is not the address of a lookalike service: check --url")
         }
     }))
-}
-
-fn delete(client: &ServiceClient, collection: &str, ids: &[String]) -> Result<(), Failure> {
-    let path = http::collection(collection, "/delete");
-    let mut lines = AnswerLines::new(true);
-    ask_in_parts(ids, |ids| {
-        let items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
-        write_existed(&mut lines, ids, &client.items(&path, &items)?)
-    })?;
-    Ok(lines.flush()?)
 }
 
 fn export(client: &ServiceClient, collection: &str) -> Result<(), Failure> {
