@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use lookalike_batch::{
     ArchiveBlockSize, ArchiveLevel, ArchiveSettings, ArchiveSummary, CollectionArchive,
-    CollectionArchiveInfo, DedupJob, JobLimits, JobObserver as _, JobSettings,
+    CollectionArchiveInfo, DedupJob, JobLimits, JobSettings,
 };
 use lookalike_corpus::{InputOptions, parent_directory, sync_directory};
 use tempfile::TempPath;
@@ -151,13 +151,11 @@ impl ArchiveBuildArguments {
     fn run(&self) -> Result<(), Failure> {
         // Checked before anything is read; `put_file` checks again, since hours may pass in between.
         refuse_existing(&self.output)?;
-        let console = Console::new(self.run.quiet);
+        let console = self.run.console();
         let summary = self.build(&console)?;
-        if self.run.json {
-            console::json(&summary)?;
-        } else if !self.run.quiet {
-            console::archive_summary(&summary, &self.output, &console.measured());
-        }
+        console.summarise(&summary, Some(&self.output), |summary, measured| {
+            console::archive_summary(summary, &self.output, measured);
+        })?;
         self.input.losses.end(&summary.skipped)
     }
 

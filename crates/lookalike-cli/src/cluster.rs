@@ -113,8 +113,8 @@ pub(crate) struct ClusterArguments {
 }
 
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
-    // Checked before the job creates it for temporary files.
+    let console = arguments.run.console();
+    // Before the job makes it, for temporary files.
     let is_ours = !arguments.output.exists();
     let done = console.ended(arguments.cluster(&console, is_ours));
     // `remove_dir` refuses a folder that is not empty, so no result can be lost here.
@@ -123,11 +123,9 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
         let _ = std::fs::remove_dir(&arguments.output);
     }
     let summary = done?;
-    if arguments.run.json {
-        console::json(&summary)?;
-    } else if !arguments.run.quiet {
-        console::cluster_summary(&summary, &arguments.output);
-    }
+    console.summarise(&summary, Some(&arguments.output), |summary, _| {
+        console::cluster_summary(summary, &arguments.output);
+    })?;
     if let (true, Some(distance)) = (arguments.run.warns(), summary.distance) {
         let inputs = summary.inputs.iter();
         let schemes = inputs.filter_map(|input| input.scheme_id.as_deref());

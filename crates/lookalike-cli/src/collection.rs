@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lookalike_batch::{
-    CollectionInfo, CollectionSummary, CollectionWriter, DedupJob, DocumentCollection,
-    JobObserver as _, JobProgress, JobSettings, KeepRules, is_addition_staged,
+    CollectionInfo, CollectionSummary, CollectionWriter, DedupJob, DocumentCollection, JobProgress,
+    JobSettings, KeepRules, is_addition_staged,
 };
 use lookalike_corpus::InputOptions;
 
@@ -131,15 +131,13 @@ impl CollectArguments {
 
     /// Reads the documents and adds them. With `build`, creates a new collection; otherwise extends an existing one.
     fn run(&self, build: Option<&BuildLogArguments>) -> Result<(), Failure> {
-        let console = Console::new(self.run.quiet);
+        let console = self.run.console();
         let collected = self.collect(build, &console);
         let summary = collected
             .map_err(|failure| interrupt::told_with_what_is_left(failure, &self.folder))?;
-        if self.run.json {
-            console::json(&summary)?;
-        } else if !self.run.quiet {
-            console::collection_summary(&summary, &self.folder, &console.measured());
-        }
+        console.summarise(&summary, Some(&self.folder), |summary, measured| {
+            console::collection_summary(summary, &self.folder, measured);
+        })?;
         self.input.losses.end(&summary.skipped)
     }
 

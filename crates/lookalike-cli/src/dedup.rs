@@ -306,19 +306,16 @@ impl DedupArguments {
 }
 
 pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
-    let quiet = arguments.run.quiet;
-    let console = Console::new(quiet);
+    let console = arguments.run.console();
     let summary = arguments
         .write_results(&console, None)
         .map_err(|failure| interrupt::told_with_what_is_left(failure, &arguments.output))?;
-    if arguments.run.json {
-        console::json(&summary)?;
-    } else if !quiet {
-        console::dedup_summary(&summary, &arguments.output);
+    console.summarise(&summary, Some(&arguments.output), |summary, _| {
+        console::dedup_summary(summary, &arguments.output);
         if let (Some(added), Some(folder)) = (&summary.added, &arguments.into) {
             console::added(added, folder);
         }
-    }
+    })?;
     arguments.input.losses.end(&summary.skipped)
 }
 

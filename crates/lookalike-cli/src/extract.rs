@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lookalike::Language;
-use lookalike_batch::{ExtractionSummary, JobObserver, TextExtraction, TextFormat};
+use lookalike_batch::{ExtractionSummary, TextExtraction, TextFormat};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments};
 use crate::console::{self, Console};
@@ -70,13 +70,10 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
 const TABLE: &str = r#"{"id":"","source":"","record":0,"offset":0,"charset":"","text":""}"#;
 
 pub(crate) fn run(arguments: &ExtractArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     let summary = arguments.write_texts(&console)?;
-    if arguments.run.json {
-        console::json_summary(&summary, arguments.output.as_deref())?;
-    } else if !arguments.run.quiet {
-        console::extraction_summary(&summary, &console.measured());
-    }
+    let output = arguments.output.as_deref();
+    console.summarise(&summary, output, console::extraction_summary)?;
     arguments.input.losses.end(&summary.skipped)
 }
 

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Preset;
 use lookalike::scheme::{Sketch, Weight};
+use lookalike_batch::FingerprintJob;
 use lookalike_batch::fingerprints::files::{
     ArchiveScratch, CodeFormat, CodeImport, FingerprintSource,
 };
-use lookalike_batch::{FingerprintJob, JobObserver};
 use lookalike_corpus::{Compression, InputOptions};
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, fingerprint_sources,
     preset_name, preset_shingle, preset_sketch,
 };
-use crate::console::{self, Console};
+use crate::console;
 use crate::failure::Failure;
 use crate::output_file::{begin_file, check_output, files_of, is_special, write_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf, WarnedFeatures};
@@ -164,7 +164,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let read = files_of(&inputs).chain(arguments.scheme.files());
     check_output(arguments.output.as_deref(), read)?;
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let (scheme, terms) = match early {
         Some(scheme) => scheme,
@@ -177,11 +177,8 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         None => write_output(arguments.output.as_deref(), |out| job.write(out)),
     })?;
     arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
-    if arguments.run.json {
-        console::json_summary(&summary, arguments.output.as_deref())?;
-    } else if !arguments.run.quiet {
-        console::fingerprint_summary(&summary, &console.measured());
-    }
+    let output = arguments.output.as_deref();
+    console.summarise(&summary, output, console::fingerprint_summary)?;
     if let (true, Some(features)) = (arguments.run.warns(), WarnedFeatures::of(&scheme)) {
         let distance = arguments.preset.map_or(DEFAULT_DISTANCE, Preset::distance);
         radius_warning::warn(features, distance, RadiusOf::Fingerprints);
@@ -195,7 +192,7 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let inputs = fingerprint_sources(&arguments.input.inputs, spool.path())?;
     let read = inputs.iter().map(FingerprintSource::path);
     check_output(arguments.output.as_deref(), read)?;
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     let file = arguments.file();
     let job = CodeImport::new(&inputs, arguments.scratch())
         .output(file)
@@ -205,11 +202,8 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let stream = arguments.output.as_deref().filter(|_| file.is_none());
     // This also applies to a file: the job writes it itself, and nothing to `out`, because some formats need more than a stream.
     let summary = console.ended(write_output(stream, |out| job.run(out)))?;
-    if arguments.run.json {
-        console::json_summary(&summary, arguments.output.as_deref())?;
-    } else if !arguments.run.quiet {
-        console::import_summary(&summary, &console.measured());
-    }
+    let output = arguments.output.as_deref();
+    console.summarise(&summary, output, console::import_summary)?;
     let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
     arguments.input.losses.end(rows)
 }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use lookalike::Preset;
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
-use lookalike_batch::{FingerprintJoin, FingerprintShard, JobFolder, JobObserver};
+use lookalike_batch::{FingerprintJoin, FingerprintShard, JobFolder};
 
 use crate::arguments::{
     LossArguments, RunArguments, ensure_preset_fits, fingerprint_sources, preset_distance,
     preset_name,
 };
-use crate::console::{self, Console};
+use crate::console;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output_file::{check_output, write_output};
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     if let [one] = f.as_slice() {
         crate::bus_error::name_file(one.path());
     }
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     let checkpoint = arguments.checkpoint()?;
     let job = FingerprintJoin::new(&f, spool.path())
         .queries(&q)
@@ -154,11 +154,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     let output = arguments.output.as_deref();
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
     checkpoint.map_or(Ok(()), JobFolder::finish)?;
-    if arguments.run.json {
-        console::json_summary(&summary, output)?;
-    } else if !arguments.run.quiet {
-        console::join_summary(&summary, &console.measured());
-    }
+    console.summarise(&summary, output, console::join_summary)?;
     let sides = summary.f.iter().chain(&summary.q);
     if arguments.run.warns() && arguments.equal.is_none() {
         let schemes = sides.clone().filter_map(|side| side.scheme_id.as_deref());

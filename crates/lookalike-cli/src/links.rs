@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lookalike::{Extraction, HtmlMode};
-use lookalike_batch::{JobObserver as _, LinkInversion, LinksSummary, RecordScan};
+use lookalike_batch::{LinkInversion, LinksSummary, RecordScan};
 use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
 
 use crate::arguments::{LossArguments, RunArguments, store_settings};
@@ -134,7 +134,7 @@ impl LinksArguments {
 }
 
 pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     let summary = arguments.invert(&console)?;
     if summary.links_to_pages == 0 && summary.pages > 0 && !arguments.run.quiet {
         console.warn(&format!(
@@ -143,10 +143,7 @@ pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
             summary.links
         ));
     }
-    if arguments.run.json {
-        console::json_summary(&summary, arguments.output.as_deref())?;
-    } else if !arguments.run.quiet {
-        console::links_summary(&summary, &console.measured());
-    }
+    let output = arguments.output.as_deref();
+    console.summarise(&summary, output, console::links_summary)?;
     arguments.losses.end(&summary.skipped)
 }

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lookalike_batch::PairMerge;
 use lookalike_batch::fingerprints::files::FingerprintSource;
-use lookalike_batch::{JobObserver, PairMerge};
 
 use crate::arguments::fingerprint_sources;
 use crate::console::{self, Console};
@@ -45,13 +45,8 @@ pub(crate) fn run(arguments: &MergeArguments) -> Result<(), Failure> {
     let lists = fingerprint_sources(&arguments.lists, spool.path())?;
     let output = arguments.output.as_deref();
     check_output(output, lists.iter().map(FingerprintSource::path))?;
-    let console = Console::new(arguments.quiet);
+    let console = Console::new(arguments.quiet).json(arguments.json);
     let job = PairMerge::new(&lists).observer(&console);
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
-    if arguments.json {
-        console::json_summary(&summary, output)?;
-    } else if !arguments.quiet {
-        console::merge_summary(&summary, &console.measured());
-    }
-    Ok(())
+    Ok(console.summarise(&summary, output, console::merge_summary)?)
 }

@@ -269,7 +269,7 @@ impl PairsFound {
 }
 
 pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     let found = arguments.write_pairs(&console)?;
     if arguments.run.json {
         let output = arguments.output.as_deref();

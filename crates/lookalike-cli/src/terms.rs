@@ -6,8 +6,7 @@ use clap::Subcommand;
 use lookalike::hash::siphash::SipKey;
 use lookalike::{GrowingTerms, Scheme, TermCounts};
 use lookalike_batch::{
-    DriftSummary, JobObserver, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms,
-    read_terms,
+    DriftSummary, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms, read_terms,
 };
 use lookalike_corpus::InputOptions;
 
@@ -203,7 +202,7 @@ impl TermsCountArguments {
     fn run(&self) -> Result<(), Failure> {
         let output = self.output.as_deref();
         let output = output.expect("required where there is no subcommand");
-        let console = Console::new(self.reading.run.quiet);
+        let console = self.reading.run.console();
         let start = TableStart::Empty {
             singles: self.singles,
         };
@@ -218,7 +217,7 @@ impl TermsAddArguments {
         let reading = &self.reading;
         let memory = TermsMemory::of_tables(reading.run.limits().memory);
         let table = read(&self.table, reading.scheme.key()?, memory)?;
-        let console = Console::new(reading.run.quiet);
+        let console = reading.run.console();
         let start = TableStart::Old {
             path: &self.table,
             table: Box::new(table),
@@ -321,11 +320,7 @@ impl ReadingArguments {
         };
         // Written under a temporary name, because the output may be the table itself.
         write_bytes(output, &table.to_bytes())?;
-        if self.run.json {
-            console::json(&summary)?;
-        } else if !self.run.quiet {
-            console::terms_summary(&summary, &console.measured());
-        }
+        console.summarise(&summary, Some(output), console::terms_summary)?;
         self.input.losses.end(&skipped)
     }
 }
@@ -361,7 +356,7 @@ impl TermsOutputArguments {
     }
 
     fn finish(&self, mut table: GrowingTerms, tolerance: f64) -> Result<(), Failure> {
-        let console = Console::new(self.quiet);
+        let console = Console::new(self.quiet).json(self.json);
         let drift = DriftSummary::follow(&mut table, tolerance);
         let summary = TermsSummary {
             drift: Some(drift),
@@ -369,12 +364,7 @@ impl TermsOutputArguments {
         };
         // Written next to its place and renamed, because the output may be one of the tables.
         write_bytes(&self.output, &table.to_bytes())?;
-        if self.json {
-            console::json(&summary)?;
-        } else if !self.quiet {
-            console::terms_summary(&summary, &console.measured());
-        }
-        Ok(())
+        Ok(console.summarise(&summary, Some(&self.output), console::terms_summary)?)
     }
 }
 

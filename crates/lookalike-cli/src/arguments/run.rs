@@ -6,6 +6,7 @@ use clap::Args;
 use lookalike_batch::JobLimits;
 
 use super::values::threads;
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::spool::Spool;
 use crate::{machine, size};
@@ -41,7 +42,11 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
-    /// Returns true if advice may be printed: not if a program reads the output.
+    pub(crate) fn console(&self) -> Console<'static> {
+        Console::new(self.quiet).json(self.json)
+    }
+
+    /// True if advice may be given: not where a program reads what is said.
     pub(crate) fn warns(&self) -> bool {
         !self.quiet && !self.json
     }

@@ -142,6 +142,8 @@ pub(crate) struct Console<'o> {
     /// Another program that receives the progress instead.
     program: Option<&'o dyn JobObserver>,
     quiet: bool,
+    /// Summaries are JSON.
+    json: bool,
     /// Width of the terminal.
     columns: u16,
     state: Mutex<ConsoleState>,
@@ -176,6 +178,7 @@ impl<'o> Console<'o> {
             bar,
             program: None,
             quiet,
+            json: false,
             columns: Term::stderr().size().1,
             state: Mutex::new(ConsoleState {
                 stages: Vec::new(),
@@ -185,7 +188,30 @@ impl<'o> Console<'o> {
         }
     }
 
-    /// Prints a warning while a job is running, unless quiet.
+    /// Prints summaries as JSON, or in lines.
+    pub(crate) fn json(mut self, json: bool) -> Self {
+        self.json = json;
+        self
+    }
+
+    /// Prints the summary of a job, unless quiet in lines. JSON goes to standard output, unless the results are there because no
+    /// `output` was named.
+    pub(crate) fn summarise<S: serde::Serialize>(
+        &self,
+        summary: &S,
+        output: Option<&Path>,
+        lines: impl FnOnce(&S, &MeasuredCost),
+    ) -> std::io::Result<()> {
+        if self.json {
+            return json_summary(summary, output);
+        }
+        if !self.quiet {
+            lines(summary, &self.measured());
+        }
+        Ok(())
+    }
+
+    /// Says what to know while a job is at work, unless nothing is to be said.
     pub(crate) fn warn(&self, text: &str) {
         if !self.quiet {
             self.bar.suspend(|| warning(text));

@@ -133,7 +133,7 @@ pub(super) struct AuditResult {
 }
 
 pub(crate) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     arguments.evaluate(&console, |answer| match arguments.run.json {
         true => Ok(console::json(answer)?),
         false => print(&describe(answer)),

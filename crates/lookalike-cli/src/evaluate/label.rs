@@ -18,8 +18,7 @@ use serde::Serialize;
 
 use super::{EvaluationInput, print};
 use crate::arguments::{InputArguments, RunArguments};
-use crate::console;
-use crate::console::{ColorOption, Console};
+use crate::console::{self, ColorOption};
 use crate::failure::Failure;
 use crate::output_file::check_output;
 use tags::{LabelCounts, TagFile};
@@ -176,7 +175,7 @@ fn texts(
     let wanted: HashSet<&str> = pairs.iter().flat_map(|pair| [&*pair.a, &*pair.b]).collect();
     let mut texts = HashMap::new();
     let options = arguments.input.options(None);
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     let reading = EvaluationInput::new(&arguments.input, &arguments.run, options, &console)?;
     reading.ensure_documents_fit(DocumentUse::Text)?;
     reading.visit(|record| {

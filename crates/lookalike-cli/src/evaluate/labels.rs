@@ -1,10 +1,11 @@
 //! `lookalike evaluate labels`: measures one scheme against labels by people, or against known clusters.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use lookalike::SketchValue;
 use lookalike::scheme::{Scheme, Sketch, Weight};
 use lookalike_batch::{DocumentUse, Method};
 use lookalike_eval::cluster::{adjusted_rand, components};
@@ -238,7 +239,7 @@ pub(super) fn read_labels(path: &Path, collection: &DocumentSet) -> Result<Label
 }
 
 pub(crate) fn run(arguments: &LabelFileArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     arguments.evaluate(&console, |measured| match arguments.run.json {
         true => Ok(console::json(&measured.answer)?),
         false => print(&describe(&measured.answer, &measured.scheme)),
@@ -277,7 +278,7 @@ impl LabelFileArguments {
             LabelSet::Pairs(pairs) => {
                 let (known, unknown) = judged(&pairs, self.positive()).map_err(failed)?;
                 let labelled = known.len() as u64;
-                let row = Box::new(input.row(self.measure, GroundTruth::Judged(known))?);
+                let row = Box::new(input.row(self.measure, &GroundTruth::Judged(known)));
                 LabelFileResult::Pairs {
                     labelled,
                     unknown,
@@ -366,27 +367,26 @@ impl<'a> LabelledInput<'a> {
         })
     }
 
-    fn row(&self, measure: SetMeasure, truth: GroundTruth) -> Result<SweepRow, Failure> {
-        let setting = SweepSetting::from(self.scheme).measure(measure);
-        if let Some(given) = &self.given {
-            return Ok(given.row(given.set.sketches(), &truth, "as given"));
+    /// The sketches that are compared.
+    fn sketches(&self) -> Cow<'_, [Option<SketchValue>]> {
+        match &self.given {
+            Some(given) => given.set.sketches().into(),
+            None => sketches_of(&self.collection, &self.scheme).into(),
         }
-        let swept = sweep::sweep(&self.collection, &[setting], &truth, 1, |_| {
-            ControlFlow::Continue(())
-        });
-        let row = swept.and_then(|swept| swept.rows.into_iter().next());
-        row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))
+    }
+
+    fn row(&self, measure: SetMeasure, truth: &GroundTruth) -> SweepRow {
+        let setting = SweepSetting::from(self.scheme).measure(measure);
+        match &self.given {
+            Some(given) => given.row(&self.sketches(), truth, "as given"),
+            None => sweep::measure(&setting, &self.sketches(), truth),
+        }
     }
 }
 
 /// Returns the cluster of each document after merging pairs at or above the cut.
 fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> {
-    let of_texts = || sketches_of(&input.collection, &input.scheme);
-    let cut = arguments.cut(input.scheme.sketch);
-    let pairs = match &input.given {
-        Some(given) => scored_pairs(given.set.sketches(), cut),
-        None => scored_pairs(&of_texts(), cut),
-    };
+    let pairs = scored_pairs(&input.sketches(), arguments.cut(input.scheme.sketch));
     let pairs = pairs.iter().map(|pair| (pair.a, pair.b));
     components(input.collection.len(), pairs)
 }

@@ -99,7 +99,7 @@ struct BandRow {
 }
 
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     let sketched = arguments.sketches(&console)?;
     let bands = &sketched.bands;
     // The bands begin with the most similar pairs, so the last one determines the threshold of the join.

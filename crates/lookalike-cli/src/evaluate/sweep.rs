@@ -27,7 +27,7 @@ use setting_measurer::{SettingMeasurer, SweepCheckpoint};
 pub(crate) use arguments::SweepArguments;
 
 pub(crate) fn run(arguments: &SweepArguments) -> Result<(), Failure> {
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     arguments.evaluate(&console, |answer| match arguments.run.json {
         true => Ok(console::json(answer)?),
         false => print(&describe(answer)),

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike::Preset;
+use lookalike_batch::BatchError;
 use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
     IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index,
 };
 use lookalike_batch::fingerprints::sketches::{LeastEqual, is_sketch_index};
-use lookalike_batch::{BatchError, JobObserver};
 use lookalike_hamming::Layout;
 
 use crate::arguments::{
@@ -111,8 +111,9 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         refuse_existing(output, arguments.overwrite)?;
     }
     let limits = arguments.run.limits();
-    let console = Console::new(arguments.run.quiet);
-    // Only for remote inputs; the tables are in INDEX.building next to the output, on the same file system, so that they can be renamed.
+    let console = arguments.run.console();
+    // For inputs from elsewhere only; the tables are in INDEX.building beside the output, where the rename is
+    // one of the same file system.
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.inputs, spool.path())?;
     // An index may replace one from which it was built.
@@ -206,11 +207,7 @@ pub(super) fn finish(
     let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
-    if run.json {
-        console::json(&summary)?;
-    } else if !run.quiet {
-        console::index_summary(&summary, &console.measured());
-    }
+    console.summarise(&summary, Some(folder.path()), console::index_summary)?;
     Ok(summary)
 }
 
@@ -224,11 +221,8 @@ pub(super) fn finish_sketches(
     let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
-    if run.json {
-        console::json(&summary)?;
-    } else if !run.quiet {
-        console::sketch_index_summary(&summary, &console.measured());
-    }
+    let output = Some(folder.path());
+    console.summarise(&summary, output, console::sketch_index_summary)?;
     Ok(summary.inputs)
 }
 
