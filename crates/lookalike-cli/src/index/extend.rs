@@ -13,7 +13,6 @@ use lookalike_batch::fingerprints::sketches::{
 
 use super::build;
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
-use crate::console::Console;
 use crate::failure::Failure;
 use crate::output_file::behind_links;
 
@@ -207,7 +206,7 @@ struct IndexRebuild<'a> {
 impl IndexRebuild<'_> {
     fn finish(self, properties: RebuiltIndex) -> Result<(), Failure> {
         let limits = self.run.limits();
-        let console = Console::new(self.run.quiet);
+        let console = self.run.console();
         let (inputs, output, resume) = (self.inputs, self.output, self.resume);
         let losses = self.losses.policy();
         let read = match properties {

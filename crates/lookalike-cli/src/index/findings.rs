@@ -1,9 +1,21 @@
 //! Findings of `lookalike index info`, which are printed as JSON and drawn on its page.
 
+use std::path::Path;
+
+use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::sketches::EqualPlaces;
+use lookalike_hamming::FileError;
 use serde::Serialize;
 
-/// A fingerprint shared by many documents, with some of their ids.
+/// For `map_err`: an index that is damaged.
+pub(super) fn damaged(path: &Path) -> impl Fn(FileError) -> BatchError {
+    move |cause| BatchError::IndexFile {
+        path: path.display().to_string(),
+        cause,
+    }
+}
+
+/// Fingerprints that many documents have, with ids of some.
 #[derive(Serialize)]
 pub(super) struct RepeatedFingerprints {
     pub(super) fingerprint: String,

@@ -4,13 +4,14 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::SchemeId;
-use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use lookalike_batch::fingerprints::index::{open_unchecked, width};
 use lookalike_hamming::{Analysis, Analyzer, BucketLoads, IndexFile, Word};
 use serde::Serialize;
 
-use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo};
+use super::findings::{
+    Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo, damaged,
+};
 use super::page;
 use crate::console::{bytes_each, counted, grouped};
 use crate::failure::Failure;
@@ -67,16 +68,12 @@ fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     // Only heads and lengths are checked, because info on a large file must not read all of it.
     let index = open_unchecked::<C>(path, false)?;
-    let damaged = |cause| BatchError::IndexFile {
-        path: path.display().to_string(),
-        cause,
-    };
     if arguments.verify {
-        index.verify().map_err(damaged)?;
+        index.verify().map_err(damaged(path))?;
     }
     let mut info = IndexInfo::new(path, &index, arguments.verify);
     if arguments.wants_analysis() {
-        info.distribution = Some(distribution(&index, SLICE_BYTES).map_err(damaged)?);
+        info.distribution = Some(distribution(&index, SLICE_BYTES).map_err(damaged(path))?);
     }
     arguments.write(&info, || info.text(), || page::render(&info))
 }

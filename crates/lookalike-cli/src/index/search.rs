@@ -14,6 +14,7 @@ use lookalike_batch::{BatchError, LARGEST_DISTANCE, LossPolicy};
 use lookalike_hamming::{IndexFile, Word};
 use serde::Serialize;
 
+use super::findings::damaged;
 use crate::arguments::{LossArguments, fingerprint_sources};
 use crate::failure::Failure;
 use crate::spool::Spool;
@@ -99,14 +100,14 @@ pub(super) struct SearchPlan<'a> {
     pub(super) arguments: &'a IndexSearchArguments,
 }
 
-/// An index to search.
-struct SearchedIndex<'a, C: Word> {
-    path: &'a Path,
-    file: IndexFile<C>,
+/// An index that is searched.
+pub(super) struct SearchedIndex<'a, F> {
+    pub(super) path: &'a Path,
+    pub(super) file: F,
 }
 
 struct SearchRun<'a, C: Word, W> {
-    indexes: Vec<SearchedIndex<'a, C>>,
+    indexes: Vec<SearchedIndex<'a, IndexFile<C>>>,
     distance: u32,
     losses: LossPolicy,
     out: W,
@@ -180,8 +181,14 @@ impl SearchPlan<'_> {
     }
 }
 
-impl<'a, C: Word> SearchedIndex<'a, C> {
-    /// Opens all indexes. Returns them with the largest distance that all of them support.
+impl<F> SearchedIndex<'_, F> {
+    pub(super) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+impl<'a, C: Word> SearchedIndex<'a, IndexFile<C>> {
+    /// Opens all; the largest distance that each of them answers.
     fn open_all(plan: &SearchPlan<'a>) -> Result<(Vec<Self>, u32), Failure> {
         let open = match plan.arguments.skip_check {
             true => open_unchecked::<C>,
@@ -213,10 +220,6 @@ impl<'a, C: Word> SearchedIndex<'a, C> {
         Ok((indexes, built))
     }
 
-    fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-
     fn scheme(&self) -> Option<SchemeId> {
         self.file.scheme().map(SchemeId)
     }
@@ -231,17 +234,13 @@ impl<'a, C: Word> SearchedIndex<'a, C> {
 
     /// Appends the ids of a fingerprint. Returns false if it is stored without ids.
     fn ids<'i>(&'i self, code: C, ids: &mut Vec<&'i str>) -> Result<bool, Failure> {
-        let read = self.file.ids(code, ids);
-        read.map_err(|cause| {
-            let path = self.name();
-            BatchError::IndexFile { path, cause }
-        })?;
+        self.file.ids(code, ids).map_err(damaged(self.path))?;
         Ok(self.file.has_ids() || !self.file.index().contains(code))
     }
 }
 
 fn search<C: Word>(plan: &SearchPlan<'_>) -> Result<(), Failure> {
-    let (indexes, distance) = SearchedIndex::<C>::open_all(plan)?;
+    let (indexes, distance) = SearchedIndex::<IndexFile<C>>::open_all(plan)?;
     let mut search = SearchRun {
         indexes,
         distance,

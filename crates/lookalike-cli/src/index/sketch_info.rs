@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::sketches::{
     BandLoads, EqualPlaces, SketchIndexFile, open_sketches_unchecked,
 };
 use lookalike_hamming::FileError;
 
-use super::findings::{BandInfo, RepeatedSketch, SketchDistribution, SketchIndexInfo};
+use super::findings::{BandInfo, RepeatedSketch, SketchDistribution, SketchIndexInfo, damaged};
 use super::info::{IndexInfoArguments, LISTED, SHOWN, counted_repeats};
 use super::page;
 use crate::console::{counted, counted_sketches, grouped};
@@ -22,16 +21,12 @@ const DIGITS: usize = 16;
 pub(super) fn tell(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     let index = open_sketches_unchecked(path, false)?;
-    let damaged = |cause| BatchError::IndexFile {
-        path: path.display().to_string(),
-        cause,
-    };
     if arguments.verify {
-        index.verify().map_err(damaged)?;
+        index.verify().map_err(damaged(path))?;
     }
     let mut info = SketchIndexInfo::new(path, &index, arguments.verify);
     if arguments.wants_analysis() {
-        info.distribution = Some(SketchDistribution::of(&index).map_err(damaged)?);
+        info.distribution = Some(SketchDistribution::of(&index).map_err(damaged(path))?);
     }
     arguments.write(&info, || info.text(), || page::render_sketches(&info))
 }

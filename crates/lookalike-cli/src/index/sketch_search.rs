@@ -13,7 +13,8 @@ use lookalike_batch::fingerprints::sketches::{
 };
 use serde::Serialize;
 
-use super::search::{SearchPlan, SearchSummary};
+use super::findings::damaged;
+use super::search::{SearchPlan, SearchSummary, SearchedIndex};
 use crate::arguments::fingerprint_sources;
 use crate::failure::Failure;
 use crate::spool::Spool;
@@ -28,14 +29,8 @@ struct NearSketchLine<'a> {
     distance: u32,
 }
 
-/// An index to search.
-struct SearchedSketches<'a> {
-    path: &'a Path,
-    file: SketchIndexFile,
-}
-
 struct SketchSearch<'a, W> {
-    indexes: Vec<SearchedSketches<'a>>,
+    indexes: Vec<SearchedIndex<'a, SketchIndexFile>>,
     shape: SketchShape,
     least: usize,
     is_strict: bool,
@@ -43,7 +38,7 @@ struct SketchSearch<'a, W> {
     summary: SearchSummary,
 }
 
-impl<'a> SearchedSketches<'a> {
+impl<'a> SearchedIndex<'a, SketchIndexFile> {
     fn open_all(plan: &SearchPlan<'a>) -> Result<Vec<Self>, Failure> {
         let open = match plan.arguments.skip_check {
             true => open_sketches_unchecked,
@@ -61,10 +56,6 @@ impl<'a> SearchedSketches<'a> {
         Ok(indexes)
     }
 
-    fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-
     /// Refuses an index of other sketches.
     fn ensure_comparable(&self, other: &str, file: &SketchIndexFile) -> Result<(), BatchError> {
         let name = self.name();
@@ -80,7 +71,7 @@ impl<'a> SearchedSketches<'a> {
 }
 
 pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
-    let indexes = SearchedSketches::open_all(plan)?;
+    let indexes = SearchedIndex::<SketchIndexFile>::open_all(plan)?;
     let built = indexes.iter().map(|index| index.file.least()).max();
     let (shape, built) = (indexes[0].file.shape(), built.unwrap_or(1));
     if plan.arguments.distance.is_some() {
@@ -177,10 +168,8 @@ impl<W: Write> SketchSearch<'_, W> {
             self.summary.candidates += effort.candidates;
             for &(at, distance) in &near {
                 ids.clear();
-                index.file.ids(at, &mut ids).map_err(|cause| {
-                    let path = index.name();
-                    BatchError::IndexFile { path, cause }
-                })?;
+                let read = index.file.ids(at, &mut ids);
+                read.map_err(damaged(index.path))?;
                 found.extend(ids.iter().map(|&id| (distance, id.to_owned())));
                 if !index.file.has_ids() {
                     // As in every file, a sketch without an id gets its digits as id.
