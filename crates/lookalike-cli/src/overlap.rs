@@ -8,7 +8,7 @@ use lookalike_batch::overlap::{
     ATLAS_RESULTS, AtlasOptions, AtlasSummary, ExactCopies, MinShared, MirrorSettings,
     OverlapEngine, OverlapJob, OverlapSettings, OverlapUnit, ServerName, TextChunks,
 };
-use lookalike_batch::{IfExists, JobObserver, RepeatedIds};
+use lookalike_batch::{IfExists, RepeatedIds};
 use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
 
 use crate::arguments::{
@@ -40,71 +40,8 @@ pub(crate) struct OverlapArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Kind of chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
-    ///
-    /// Fields are separated by white space. With words:N:sliding and the like a chunk begins at every word, not only where the last
-    /// one ended. --segment, --normalize, --case, --mask and --fold define words and characters.
-    #[arg(
-        long,
-        value_name = "CHUNKING,...",
-        value_delimiter = ',',
-        default_value = "lines:2",
-        help_heading = "Overlap"
-    )]
-    chunk: Vec<Chunking>,
-
-    /// List pairs that share at least T chunks; CHUNKING=T for one chunking, as in 25,doc=1
-    #[arg(
-        long,
-        value_name = "T",
-        value_delimiter = ',',
-        default_value = "1",
-        help_heading = "Overlap"
-    )]
-    min_shared: Vec<MinShared>,
-
-    /// List pairs in which one side holds at least this share of the other's chunks
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "0",
-        value_parser = crate::arguments::share,
-        help_heading = "Overlap"
-    )]
-    min_containment: f64,
-
-    /// Engine that counts pairs: auto, count (common chunks cost little) or sort; the result is the same
-    #[arg(
-        long,
-        value_name = "ENGINE",
-        default_value = "auto",
-        help_heading = "Overlap"
-    )]
-    engine: OverlapEngine,
-
-    /// Compare documents, or servers (each the union of its documents)
-    #[arg(
-        long,
-        value_name = "UNIT",
-        default_value = "document",
-        help_heading = "Overlap"
-    )]
-    by: OverlapUnit,
-
-    /// Source of the name of a document's server: url (the host), field:NAME, or path:N (the first N components of the id)
-    #[arg(
-        long,
-        value_name = "WHERE",
-        default_value = "url",
-        help_heading = "Overlap"
-    )]
-    server: ServerName,
-
-    /// Documents with equal text: each has rows (listed), or the smallest id stands for all (apart)
-    ///
-    /// By default they are listed on standard output, and apart with -o, where copies.jsonl has the sets.
-    #[arg(long, value_name = "WHAT", help_heading = "Overlap")]
-    copies: Option<ExactCopies>,
+    #[command(flatten)]
+    chunks: ChunkArguments,
 
     /// Write the atlas to this directory: rows of all chunkings, replicas, savings, mirrors, servers, a page
     #[arg(long, short, value_name = "DIR", help_heading = "Output")]
@@ -194,6 +131,49 @@ pub(crate) struct OverlapArguments {
     run: RunArguments,
 }
 
+/// Chunks, and the pairs that share enough of them.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Overlap")]
+struct ChunkArguments {
+    /// Kind of chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
+    ///
+    /// Fields are separated by white space. With words:N:sliding and the like a chunk begins at every word, not only where the last
+    /// one ended. --segment, --normalize, --case, --mask and --fold define words and characters.
+    #[arg(
+        long,
+        value_name = "CHUNKING,...",
+        value_delimiter = ',',
+        default_value = "lines:2"
+    )]
+    chunk: Vec<Chunking>,
+
+    /// List pairs that share at least T chunks; CHUNKING=T for one chunking, as in 25,doc=1
+    #[arg(long, value_name = "T", value_delimiter = ',', default_value = "1")]
+    min_shared: Vec<MinShared>,
+
+    /// List pairs in which one side holds at least this share of the other's chunks
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = crate::arguments::share)]
+    min_containment: f64,
+
+    /// Engine that counts pairs: auto, count (common chunks cost little) or sort; the result is the same
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    engine: OverlapEngine,
+
+    /// Compare documents, or servers (each the union of its documents)
+    #[arg(long, value_name = "UNIT", default_value = "document")]
+    by: OverlapUnit,
+
+    /// Source of the name of a document's server: url (the host), field:NAME, or path:N (the first N components of the id)
+    #[arg(long, value_name = "WHERE", default_value = "url")]
+    server: ServerName,
+
+    /// Documents with equal text: each has rows (listed), or the smallest id stands for all (apart)
+    ///
+    /// By default they are listed on standard output, and apart with -o, where copies.jsonl has the sets.
+    #[arg(long, value_name = "WHAT")]
+    copies: Option<ExactCopies>,
+}
+
 fn bits(text: &str) -> Result<ChunkBits, String> {
     match text {
         "32" => Ok(ChunkBits::Short),
@@ -212,21 +192,21 @@ fn set_share(text: &str) -> Result<f64, String> {
 
 impl OverlapArguments {
     fn settings(&self) -> OverlapSettings {
-        // n documents with equal text give n (n - 1) / 2 rows. A list on standard output is requested by users who want pairs; the atlas has the sets
-        // in a separate file.
-        let copies = self.copies.unwrap_or(match self.output {
+        // n documents of equal text are n (n - 1) / 2 rows. A list is asked for by somebody who wants
+        // pairs; the atlas has the sets in a file of their own.
+        let copies = self.chunks.copies.unwrap_or(match self.output {
             Some(_) => ExactCopies::Apart,
             None => ExactCopies::Listed,
         });
         OverlapSettings::default()
-            .chunkings(self.chunk.clone())
+            .chunkings(self.chunks.chunk.clone())
             .scheme(self.words.scheme())
             .bits(self.bits)
-            .min_shared(self.min_shared.clone())
-            .min_containment(self.min_containment)
-            .engine(self.engine)
-            .by(self.by)
-            .server(self.server.clone())
+            .min_shared(self.chunks.min_shared.clone())
+            .min_containment(self.chunks.min_containment)
+            .engine(self.chunks.engine)
+            .by(self.chunks.by)
+            .server(self.chunks.server.clone())
             .address(self.address.clone())
             .copies(copies)
             .repeated_ids(self.repeated_ids)
@@ -323,14 +303,12 @@ fn failed(done: &Result<(), Failure>) -> bool {
 
 fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
     let task = arguments.task()?;
-    let console = Console::new(arguments.run.quiet);
+    let console = arguments.run.console();
     if let OverlapTask::Atlas(folder) = task {
         let summary = arguments.write_atlas(&folder, &console)?;
-        if arguments.run.json {
-            console::json(&summary)?;
-        } else if !arguments.run.quiet {
-            console::atlas_summary(&summary, &folder);
-        }
+        console.summarise(&summary, Some(&folder), |summary, _| {
+            console::atlas_summary(summary, &folder);
+        })?;
         return arguments.input.losses.end(&summary.overlap.skipped);
     }
     let summary = arguments.with_job(&console, |job| {
@@ -345,11 +323,7 @@ fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
         out.flush()?;
         Ok(summary)
     })?;
-    if arguments.run.json {
-        console::json_beside(&summary);
-    } else if !arguments.run.quiet {
-        console::overlap_summary(&summary, &console.measured());
-    }
+    console.summarise(&summary, None, console::overlap_summary)?;
     arguments.input.losses.end(&summary.skipped)
 }
 
