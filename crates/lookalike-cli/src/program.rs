@@ -19,7 +19,6 @@ pub use crate::explain::{NumberedDocument, PairExplanation};
 
 use crate::arguments::store_settings;
 use crate::console::Console;
-use crate::dedup::DedupArguments;
 #[cfg(feature = "evaluation")]
 use crate::evaluate;
 use crate::failure::Failure;
@@ -48,8 +47,11 @@ pub struct ProgramJob<T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<DedupSummary> {
-    for_dedup(words, |arguments| {
-        arguments.write_results(&Console::for_program(observer), None)
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => {
+            arguments.write_results(&Console::for_program(observer), None)
+        }
+        _ => Err(other_command("dedup")),
     })
 }
 
@@ -60,8 +62,11 @@ pub fn dedup_leaving(
     decisions: &Path,
     observer: &dyn JobObserver,
 ) -> ProgramJob<DedupSummary> {
-    for_dedup(words, |arguments| {
-        arguments.write_results(&Console::for_program(observer), Some(decisions))
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => {
+            arguments.write_results(&Console::for_program(observer), Some(decisions))
+        }
+        _ => Err(other_command("dedup")),
     })
 }
 
@@ -83,13 +88,19 @@ pub struct DocumentJob {
 /// Parses options of `lookalike dedup` for documents that the program passes in memory, and opens the collections that they name. The inputs and the
 /// output directory among the words are ignored.
 pub fn document_job(words: &[OsString]) -> ProgramJob<DocumentJob> {
-    for_dedup(words, |arguments| arguments.document_job())
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.document_job(),
+        _ => Err(other_command("dedup")),
+    })
 }
 
 /// Parses options of `lookalike dedup` for documents that the program's own engine distributes over many machines. The inputs and the output
 /// directory among the words are ignored.
 pub fn dedup_kernel(words: &[OsString]) -> ProgramJob<DedupKernel> {
-    for_dedup(words, |arguments| arguments.dedup_kernel())
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.dedup_kernel(),
+        _ => Err(other_command("dedup")),
+    })
 }
 
 /// Explains two texts, or, without texts, the documents that the words of `lookalike explain` name.
@@ -106,7 +117,10 @@ pub fn explain_given(
     names: [&str; 2],
     documents: [GivenDocument<'_>; 2],
 ) -> ProgramJob<PairExplanation> {
-    for_dedup(words, |arguments| arguments.explain_given(names, documents))
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.explain_given(names, documents),
+        _ => Err(other_command("dedup")),
+    })
 }
 
 /// Explains two documents of the job with these words of `lookalike dedup`. Its inputs are read again.
@@ -114,7 +128,10 @@ pub fn explain_numbered(
     words: &[OsString],
     documents: [&NumberedDocument; 2],
 ) -> ProgramJob<PairExplanation> {
-    for_dedup(words, |arguments| arguments.explain_numbered(documents))
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.explain_numbered(documents),
+        _ => Err(other_command("dedup")),
+    })
 }
 
 /// Runs `lookalike overlap` with these words, which begin with `overlap`, and writes the atlas to the directory that they name.
@@ -174,17 +191,6 @@ pub fn object_urls(argument: &str) -> Result<Vec<String>, Failure> {
 
 fn other_command(name: &str) -> Failure {
     Failure::Usage(format!("the first word must be {name}"))
-}
-
-/// Runs `job` with what these words of `lookalike dedup` say.
-fn for_dedup<T>(
-    words: &[OsString],
-    job: impl FnOnce(&DedupArguments) -> Result<T, Failure>,
-) -> ProgramJob<T> {
-    for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => job(&arguments),
-        _ => Err(other_command("dedup")),
-    })
 }
 
 fn for_program<T>(
