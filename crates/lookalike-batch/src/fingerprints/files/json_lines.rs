@@ -9,9 +9,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::FingerprintFile;
 use super::open::FingerprintStream;
+use super::row_counts::RowCounts;
 use super::sized_fingerprint::{bits_of_digits, parse_code};
+use super::{CodesError, FingerprintFile};
 
 /// Number of lines that are read before other work gets a turn.
 const LINES: usize = 4096;
@@ -27,14 +28,6 @@ pub(super) struct JsonLines {
     input: BufReader<FingerprintStream>,
     line: Vec<u8>,
     number: u64,
-}
-
-/// Reason why reading stopped before the end.
-pub(super) enum StopReason {
-    /// Reading from the source failed.
-    Io(io::Error),
-    /// The caller refused a bad line.
-    Strict(String),
 }
 
 #[derive(Deserialize)]
@@ -102,30 +95,18 @@ impl JsonLines {
         }
     }
 
-    /// Appends the fingerprints of some lines, counts those that are null, and reports other lines to `bad`. Returns false at the end.
-    pub(super) fn read<W: Word>(
+    /// Passes some lines to `take`, and notes its answers in `rows`. Returns false at the end.
+    pub(super) fn read(
         &mut self,
-        out: &mut FingerprintFile<W>,
-        without: &mut u64,
-        bad: impl FnMut(String) -> Result<(), String>,
-    ) -> Result<bool, StopReason> {
-        self.read_lines(&mut |line| take(line, out), without, bad)
-    }
-
-    /// Passes some lines to `take`, counts those for which it returns false (null), and reports those that it refuses to `bad`. Returns false at the
-    /// end.
-    pub(super) fn read_lines(
-        &mut self,
+        rows: &mut RowCounts,
         take: &mut dyn FnMut(&[u8]) -> Result<bool, String>,
-        without: &mut u64,
-        mut bad: impl FnMut(String) -> Result<(), String>,
-    ) -> Result<bool, StopReason> {
+    ) -> Result<bool, CodesError> {
         for _ in 0..LINES {
             self.line.clear();
             let limited = &mut io::Read::take(&mut self.input, LONGEST);
             let read = limited
                 .read_until(b'\n', &mut self.line)
-                .map_err(StopReason::Io)?;
+                .map_err(rows.failed())?;
             if read == 0 {
                 return Ok(false);
             }
@@ -136,18 +117,12 @@ impl JsonLines {
             }
             let taken = if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
                 // Skip the rest of the line, so that the next one starts in the right place.
-                self.input.skip_until(b'\n').map_err(StopReason::Io)?;
+                self.input.skip_until(b'\n').map_err(rows.failed())?;
                 Err("longer than 1 MiB".to_owned())
             } else {
                 take(line)
             };
-            match taken {
-                Ok(true) => {}
-                Ok(false) => *without += 1,
-                Err(reason) => {
-                    bad(format!("line {}: {reason}", self.number)).map_err(StopReason::Strict)?;
-                }
-            }
+            rows.note("line", self.number, taken)?;
         }
         Ok(true)
     }
@@ -168,7 +143,7 @@ pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
 }
 
 /// Takes one line. Returns false if its fingerprint is null.
-fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, String> {
+pub(super) fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, String> {
     let parsed: FingerprintLine<'_> =
         serde_json::from_slice(line).map_err(|error| malformed("fingerprint", &error))?;
     let Some(fingerprint) = parsed.fingerprint else {
@@ -178,11 +153,8 @@ fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, Stri
         return Ok(false);
     };
     let code = parse_code(&digits)?;
-    match parsed.id {
-        Some(JsonId(id)) => out.ids.push_text(&id, &out.codes),
-        None => out.ids.push_none(code),
-    }
-    out.codes.push(code);
+    let id = parsed.id.as_ref().map(|JsonId(id)| id.as_ref());
+    out.push(id, code);
     Ok(true)
 }
 

@@ -24,6 +24,7 @@ mod json_lines;
 mod open;
 mod pair_file;
 mod raw;
+mod row_counts;
 mod several;
 mod sized_fingerprint;
 mod sketch_file;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::scheme::SchemeId;
+use lookalike_corpus::CodeTable;
 use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader, Word};
 
 pub use ascending::ArchiveScratch;
@@ -48,6 +50,7 @@ use json_lines::JsonLines;
 use open::{FingerprintStream, OpenedFile};
 pub(crate) use pair_file::{ListedId, ListedPair, PairFile, PairFileError};
 pub(crate) use raw::RawReader;
+use row_counts::RowCounts;
 pub use several::CodeFiles;
 pub use sized_fingerprint::{ParseSizedFingerprintError, SizedFingerprint};
 use sized_fingerprint::{bits_of_header, extend_codes};
@@ -56,13 +59,12 @@ pub use sketch_kind::SketchKind;
 pub use sketch_shape::{PlaceKind, SketchShape};
 pub(crate) use sketch_writer::{SketchWriter, write_sketch};
 pub use source::FingerprintSource;
-use table::TableReader;
 pub(crate) use write::write_code;
 pub use write::{CodeFormat, CodeImport, CodeWriter, FileBegin, ImportSummary};
 
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::skipped::{SkippedRow, SkippedRows};
+use crate::skipped::SkippedRow;
 
 /// Fingerprints and their ids, in file order.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +82,16 @@ impl<W: Word> FingerprintFile<W> {
         self.ids.clear();
     }
 
-    /// Keeps the fingerprints for which `keep` returns true, with their ids.
+    /// Adds a fingerprint; without an id it stands for itself.
+    fn push(&mut self, id: Option<&str>, code: W) {
+        match id {
+            Some(id) => self.ids.push_text(id, &self.codes),
+            None => self.ids.push_none(code),
+        }
+        self.codes.push(code);
+    }
+
+    /// Keeps those fingerprints that `keep` is true of, with their ids.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(W) -> bool) {
         let kept: Vec<bool> = self.codes.iter().map(|&code| keep(code)).collect();
         self.ids.retain(&kept);
@@ -96,17 +107,13 @@ impl<W: Word> FingerprintFile<W> {
 
 /// An open collection of fingerprints.
 pub struct CodeFile {
-    name: String,
+    rows: RowCounts,
     format: FingerprintFormat,
     /// Width of the fingerprints, if it is known before they are read.
     bits: Option<u32>,
     scheme: Option<SchemeId>,
     bytes: Option<u64>,
     read: Arc<AtomicU64>,
-    count: u64,
-    without: u64,
-    skipped: SkippedRows,
-    strict: bool,
 }
 
 enum FingerprintFormat {
@@ -114,7 +121,7 @@ enum FingerprintFormat {
     Archive(FingerprintArchiveReader<FingerprintStream>),
     Raw(RawReader),
     Lines(JsonLines),
-    Table(Box<TableReader>),
+    Table(Box<CodeTable>),
 }
 
 /// Counts of what was read from a collection.
@@ -136,7 +143,7 @@ pub struct CodesSummary {
 impl fmt::Debug for CodeFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("CodeFile");
-        shown.field("name", &self.name).finish_non_exhaustive()
+        shown.field("name", &self.rows.name).finish_non_exhaustive()
     }
 }
 
@@ -181,9 +188,8 @@ impl CodeFile {
             }
             Some([b'L', b'K', b'I', b'X' | b'S']) => return Err(CodesError::Index { name }),
             Some([b'P', b'A', b'R', b'1']) => {
-                let table = TableReader::open(source.path());
-                let table = table.map_err(|source| CodesError::table(&name, source))?;
-                let bits = table.bits();
+                let opened = table::open(source.path());
+                let (table, bits) = opened.map_err(|cause| CodesError::table(&name, cause))?;
                 (FingerprintFormat::Table(Box::new(table)), bits, None)
             }
             None => match source.raw_shape() {
@@ -200,22 +206,18 @@ impl CodeFile {
             }
         };
         Ok(Self {
-            name,
+            rows: RowCounts::new(name, strict),
             format,
             bits,
             scheme,
             bytes,
             read,
-            count: 0,
-            without: 0,
-            skipped: SkippedRows::default(),
-            strict,
         })
     }
 
     /// Returns the name as the user wrote it.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.rows.name
     }
 
     /// Returns the width of the fingerprints: 32, 64 or 128 bits. Lines and tables have it from their first fingerprint, so it is `None` if they have
@@ -264,7 +266,7 @@ impl CodeFile {
     ) -> Result<bool, CodesError> {
         if let Some(found) = self.bits.filter(|&bits| bits != W::BITS) {
             return Err(CodesError::Width {
-                name: self.name.clone(),
+                name: self.rows.name.clone(),
                 found,
                 wanted: W::BITS,
             });
@@ -281,69 +283,27 @@ impl CodeFile {
                     more
                 }
                 FingerprintFormat::Raw(reader) => reader.read(&mut out.codes),
-                FingerprintFormat::Lines(reader) => {
-                    let Self { skipped, .. } = self;
-                    let ended = reader.read(out, &mut self.without, |reason| {
-                        let first = format!("{}, {reason}", self.name);
-                        if self.strict {
-                            return Err(first);
-                        }
-                        skipped.add("malformed", first);
-                        Ok(())
-                    });
-                    match ended {
-                        Ok(more) => Ok(more),
-                        Err(json_lines::StopReason::Strict(line)) => {
-                            return Err(CodesError::Strict(line));
-                        }
-                        Err(json_lines::StopReason::Io(error)) => Err(error.into()),
-                    }
+                FingerprintFormat::Lines(lines) => {
+                    let mut take = |line: &[u8]| json_lines::take(line, out);
+                    Ok(lines.read(&mut self.rows, &mut take)?)
                 }
                 FingerprintFormat::Table(table) => {
-                    let Self { skipped, .. } = self;
-                    let read = table.read(out, &mut self.without, |reason| {
-                        let first = format!("{}, {reason}", self.name);
-                        if self.strict {
-                            return Err(first);
-                        }
-                        skipped.add("malformed", first);
-                        Ok(())
-                    });
-                    match read {
-                        Ok(Ok(more)) => Ok(more),
-                        Ok(Err(row)) => return Err(CodesError::Strict(row)),
-                        Err(source) => return Err(CodesError::table(&self.name, source)),
-                    }
+                    let rows = &mut self.rows;
+                    Ok(rows.read_table(table, |id, cell| table::take(id, cell, out))?)
                 }
             }
-            .map_err(CodesError::of(&self.name))?;
+            .map_err(CodesError::of(&self.rows.name))?;
         }
-        self.count += (out.codes.len() - before) as u64;
-        if !more && self.count + self.without == 0 {
-            self.ensure_some_line()?;
+        self.rows.sketches += (out.codes.len() - before) as u64;
+        if !more && let Some(first) = self.rows.first_fault() {
+            return Err(CodesError::Unknown { first });
         }
         Ok(more)
     }
 
-    /// Fails if every line is bad: the file is then not a collection with bad lines but something else.
-    fn ensure_some_line(&mut self) -> Result<(), CodesError> {
-        // The skipped lines become the error, so they are not reported as losses too.
-        let rows = std::mem::take(&mut self.skipped).finish();
-        match rows.into_iter().next() {
-            Some(row) => Err(CodesError::Unknown { first: row.first }),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns counts of what was read. Call it after the end.
+    /// Counts of what was read; to be asked after the end.
     pub fn summary(self) -> CodesSummary {
-        CodesSummary {
-            name: self.name,
-            fingerprints: self.count,
-            without_features: self.without,
-            scheme_id: self.scheme.map(|scheme| scheme.to_string()),
-            skipped: self.skipped.finish(),
-        }
+        self.rows.summary(self.scheme)
     }
 }
 

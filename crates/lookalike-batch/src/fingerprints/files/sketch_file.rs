@@ -23,13 +23,13 @@ use serde::Deserialize;
 
 use super::error::CodesError;
 use super::ids::{FingerprintIds, FingerprintName};
-use super::json_lines::{JsonLines, StopReason, malformed, present};
+use super::json_lines::{JsonLines, malformed, present};
 use super::open::{self, FingerprintStream, OpenedFile};
+use super::row_counts::RowCounts;
 use super::sized_fingerprint::bits_of_header;
 use super::sketch_shape::{PlaceKind, SketchShape};
 use super::source::FingerprintSource;
 use super::{CodesSummary, known};
-use crate::skipped::SkippedRows;
 
 /// Bytes of raw sketches read at once.
 const RAW_BYTES: usize = 1 << 17;
@@ -90,15 +90,11 @@ impl SketchRows {
 
 /// An open collection of sketches of several places: super-shingles or minima.
 pub struct SketchFile {
-    name: String,
+    rows: RowCounts,
     format: SketchFormat,
     shape: Option<SketchShape>,
     scheme: Option<SchemeId>,
     read: Arc<AtomicU64>,
-    count: u64,
-    without: u64,
-    skipped: SkippedRows,
-    strict: bool,
 }
 
 enum SketchFormat {
@@ -111,7 +107,7 @@ enum SketchFormat {
 impl fmt::Debug for SketchFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SketchFile");
-        shown.field("name", &self.name).finish_non_exhaustive()
+        shown.field("name", &self.rows.name).finish_non_exhaustive()
     }
 }
 
@@ -153,21 +149,17 @@ impl SketchFile {
             Some(_) => SketchFormat::Lines(JsonLines::new(input)),
         };
         Ok(Self {
-            name,
+            rows: RowCounts::new(name, strict),
             format,
             shape,
             scheme,
             read,
-            count: 0,
-            without: 0,
-            skipped: SkippedRows::default(),
-            strict,
         })
     }
 
     /// Returns the name as the user wrote it.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.rows.name
     }
 
     /// Returns the shape of the sketches. For lines and tables it is `None` until the first sketch has been read.
@@ -193,86 +185,36 @@ impl SketchFile {
         let before = out.count;
         let mut more = true;
         while more && out.bytes() < bytes {
-            let sketches_before = self.count + (out.count - before) as u64;
+            let sketches_before = self.rows.sketches + (out.count - before) as u64;
+            let shape = &mut self.shape;
             more = match &mut self.format {
-                SketchFormat::Words(reader) => next_chunk(reader, self.shape, out),
+                SketchFormat::Words(reader) => next_chunk(reader, *shape, out),
                 SketchFormat::Raw(input, shape) => next_raw(input, *shape, sketches_before, out),
-                SketchFormat::Lines(_) | SketchFormat::Table(..) => self.next_rows(out)?,
+                SketchFormat::Lines(lines) => {
+                    let mut take = |line: &[u8]| take(line, shape, out);
+                    Ok(lines.read(&mut self.rows, &mut take)?)
+                }
+                SketchFormat::Table(table, kind) => {
+                    let more = self.rows.read_table(table, |id, cell| match cell {
+                        CodeCell::Null => Ok(false),
+                        CodeCell::Number(_) => Err("a number is not a sketch".to_owned()),
+                        CodeCell::Text(text) => add(*kind, text, id, shape, out),
+                    });
+                    Ok(more?)
+                }
             }
-            .map_err(CodesError::of(&self.name))?;
+            .map_err(CodesError::of(&self.rows.name))?;
         }
-        self.count += (out.count - before) as u64;
-        if !more && self.count + self.without == 0 {
-            let rows = std::mem::take(&mut self.skipped).finish();
-            if let Some(row) = rows.into_iter().next() {
-                return Err(CodesError::UnknownSketch { first: row.first });
-            }
+        self.rows.sketches += (out.count - before) as u64;
+        if !more && let Some(first) = self.rows.first_fault() {
+            return Err(CodesError::UnknownSketch { first });
         }
         Ok(more)
     }
 
-    /// Reads the next lines, or rows of a table.
-    fn next_rows(&mut self, out: &mut SketchRows) -> Result<Result<bool, FileError>, CodesError> {
-        let Self {
-            name,
-            format,
-            shape,
-            without,
-            skipped,
-            strict,
-            ..
-        } = self;
-        let mut bad = |reason: String| {
-            let first = format!("{name}, {reason}");
-            if *strict {
-                return Err(first);
-            }
-            skipped.add("malformed", first);
-            Ok(())
-        };
-        match format {
-            SketchFormat::Lines(lines) => {
-                let mut each = |line: &[u8]| take(line, shape, out);
-                match lines.read_lines(&mut each, without, bad) {
-                    Ok(more) => Ok(Ok(more)),
-                    Err(StopReason::Strict(line)) => Err(CodesError::Strict(line)),
-                    Err(StopReason::Io(error)) => Ok(Err(error.into())),
-                }
-            }
-            SketchFormat::Table(table, kind) => {
-                let mut stopped = Ok(());
-                let read = table.read(&mut |row, id, cell| {
-                    let taken = match cell {
-                        CodeCell::Null => {
-                            *without += 1;
-                            return;
-                        }
-                        CodeCell::Number(_) => Err("a number is not a sketch".to_owned()),
-                        CodeCell::Text(text) => add(*kind, text, id, shape, out),
-                    };
-                    if let (Err(reason), true) = (taken, stopped.is_ok()) {
-                        stopped = bad(format!("row {row}: {reason}"));
-                    }
-                });
-                match (read, stopped) {
-                    (_, Err(row)) => Err(CodesError::Strict(row)),
-                    (Ok(more), _) => Ok(Ok(more)),
-                    (Err(source), _) => Err(CodesError::table(name, source)),
-                }
-            }
-            SketchFormat::Words(_) | SketchFormat::Raw(..) => Ok(Ok(false)),
-        }
-    }
-
     /// Returns counts of what was read. Call it after the end.
     pub fn summary(self) -> CodesSummary {
-        CodesSummary {
-            name: self.name,
-            fingerprints: self.count,
-            without_features: self.without,
-            scheme_id: self.scheme.map(|scheme| scheme.to_string()),
-            skipped: self.skipped.finish(),
-        }
+        self.rows.summary(self.scheme)
     }
 }
 
@@ -380,17 +322,17 @@ fn take(
         return Ok(false);
     };
     let id = read.id.as_ref().map(|JsonId(id)| id.as_ref());
-    add(kind, &digits, id, shape, out).map(|()| true)
+    add(kind, &digits, id, shape, out)
 }
 
-/// Adds a sketch, which must have the shape of the sketches before it.
+/// Adds a sketch, which must have the shape of the sketches before it. Returns true.
 fn add(
     kind: PlaceKind,
     digits: &str,
     id: Option<&str>,
     shape: &mut Option<SketchShape>,
     out: &mut SketchRows,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let before = out.words.len();
     let found = SketchShape::read_digits(kind, digits, &mut out.words)?;
     let wanted = *shape.get_or_insert(found);
@@ -400,7 +342,7 @@ fn add(
         return Err(format!("{found}, and {wanted} before"));
     }
     out.name(id, found);
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]

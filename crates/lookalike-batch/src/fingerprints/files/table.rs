@@ -9,58 +9,27 @@ use lookalike_hamming::Word;
 use super::FingerprintFile;
 use super::sized_fingerprint::{bits_of_digits, parse_code};
 
-/// A stream of rows.
-pub(super) struct TableReader {
-    table: CodeTable,
-    bits: Option<u32>,
+/// Opens a table. Returns it with the width of its fingerprints, from the type of the column or from its first text.
+pub(super) fn open(path: &Path) -> io::Result<(CodeTable, Option<u32>)> {
+    let mut table = CodeTable::open(path)?;
+    let bits = match table.number_bits() {
+        Some(bits) => Some(bits),
+        None => table.first_text()?.as_deref().and_then(bits_of_digits),
+    };
+    Ok((table, bits))
 }
 
-impl TableReader {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut table = CodeTable::open(path)?;
-        let bits = match table.number_bits() {
-            Some(bits) => Some(bits),
-            None => table.first_text()?.as_deref().and_then(bits_of_digits),
-        };
-        Ok(Self { table, bits })
-    }
-
-    /// Returns the width of the fingerprints, from the type of the column or from its first text.
-    pub(super) fn bits(&self) -> Option<u32> {
-        self.bits
-    }
-
-    /// Appends the fingerprints of some rows, counts those that are null, and reports rows that are not fingerprints to `bad`. Returns false at the
-    /// end.
-    pub(super) fn read<W: Word>(
-        &mut self,
-        out: &mut FingerprintFile<W>,
-        without: &mut u64,
-        mut bad: impl FnMut(String) -> Result<(), String>,
-    ) -> io::Result<Result<bool, String>> {
-        let mut stopped = Ok(());
-        let more = self.table.read(&mut |row, id, cell| {
-            let code = match cell {
-                CodeCell::Null => {
-                    *without += 1;
-                    return;
-                }
-                CodeCell::Number(number) => Ok(W::from_u128(number.into())),
-                CodeCell::Text(text) => parse_code(text),
-            };
-            match code {
-                Ok(code) => {
-                    match id {
-                        Some(id) => out.ids.push_text(id, &out.codes),
-                        None => out.ids.push_none(code),
-                    }
-                    out.codes.push(code);
-                }
-                Err(reason) if stopped.is_ok() => stopped = bad(format!("row {row}: {reason}")),
-                // A table cannot stop within a group of rows, so rows after the first refusal are ignored.
-                Err(_) => {}
-            }
-        })?;
-        Ok(stopped.map(|()| more))
-    }
+/// Takes one row. Returns false if its fingerprint is null.
+pub(super) fn take<W: Word>(
+    id: Option<&str>,
+    cell: CodeCell<'_>,
+    out: &mut FingerprintFile<W>,
+) -> Result<bool, String> {
+    let code = match cell {
+        CodeCell::Null => return Ok(false),
+        CodeCell::Number(number) => W::from_u128(number.into()),
+        CodeCell::Text(text) => parse_code(text)?,
+    };
+    out.push(id, code);
+    Ok(true)
 }
