@@ -106,7 +106,7 @@ impl<'s> RankedDocuments<'_, 's> {
         if is_better {
             ranking.best[class] = document.place;
             if self.keep == FingerprintKeep::Id {
-                self.ids[class] = Some(owned(document.id.listed()));
+                self.ids[class] = Some(document.id.listed().into_owned());
             }
         }
         Ok(())
@@ -213,13 +213,6 @@ impl ClassRanking<'_> {
             listed,
             found,
         })
-    }
-}
-
-fn owned(id: ListedId<'_>) -> ListedId<'static> {
-    match id {
-        ListedId::Number(number) => ListedId::Number(number),
-        ListedId::Text(text) => ListedId::Text(text.into_owned().into()),
     }
 }
 

@@ -14,6 +14,7 @@ use super::sized_fingerprint::{SizedFingerprint, header_of_bits};
 use super::source::raw_bits;
 use super::{
     ArchiveScratch, CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
+    ListedId,
 };
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
@@ -109,18 +110,11 @@ impl WrittenIdKind {
 #[derive(Serialize)]
 struct WrittenLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<WrittenId<'a>>,
+    id: Option<ListedId<'a>>,
     fingerprint: Option<String>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum WrittenId<'a> {
-    Text(&'a str),
-    Number(u64),
-}
-
-/// Writes a fingerprint in the form that `lookalike fingerprint` prints; null for a text without features.
+/// Writes a fingerprint as `lookalike fingerprint` prints it; null for a text without features.
 pub(crate) fn write_code(
     out: &mut dyn Write,
     name: Option<FingerprintName<'_>>,
@@ -128,8 +122,7 @@ pub(crate) fn write_code(
 ) -> io::Result<()> {
     let id = match name {
         None | Some(FingerprintName::Fingerprint(_)) => None,
-        Some(FingerprintName::Number(number)) => Some(WrittenId::Number(number)),
-        Some(FingerprintName::Text(text)) => Some(WrittenId::Text(text)),
+        Some(name) => Some(name.into()),
     };
     let fingerprint = code.map(|code| code.to_string());
     write_line(out, &WrittenLine { id, fingerprint })

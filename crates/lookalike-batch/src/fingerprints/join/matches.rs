@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::checkpoint::{JoinState, KeptPairs, checked_run};
 use super::stream_position::StreamedPart;
 use crate::error::{BatchError, OUTPUT};
-use crate::fingerprints::files::FingerprintName;
+use crate::fingerprints::files::{FingerprintName, ListedId};
 use crate::parallel::on_items;
 use crate::parallel_sort::sort_unequal_by;
 
@@ -364,16 +364,12 @@ impl JoinMatches {
                     return Ok(());
                 }
                 last = Some(codes);
-                match (name[0], name[1..].try_into()) {
-                    (NUMBER, Ok(eight)) => {
-                        let number = FingerprintName::Number(u64::from_be_bytes(eight));
-                        visit(codes, number, tail[0].into())
-                    }
-                    _ => {
-                        let text = String::from_utf8_lossy(&name[1..]);
-                        visit(codes, FingerprintName::Text(&text), tail[0].into())
-                    }
-                }
+                let id = id_of(name);
+                let name = match &id {
+                    ListedId::Number(number) => FingerprintName::Number(*number),
+                    ListedId::Text(text) => FingerprintName::Text(text),
+                };
+                visit(codes, name, tail[0].into())
             },
             temporary,
         )
@@ -463,6 +459,7 @@ fn merge(
 }
 
 /// The next record of a run.
+#[derive(PartialEq, Eq)]
 struct RunHead {
     record: Vec<u8>,
     number: usize,
@@ -479,14 +476,6 @@ impl PartialOrd for RunHead {
         Some(self.cmp(other))
     }
 }
-
-impl PartialEq for RunHead {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for RunHead {}
 
 /// A sorted run.
 enum MatchRun<'a> {
@@ -551,30 +540,22 @@ pub(super) enum PairSides {
 #[serde(untagged)]
 enum MatchLine<'a> {
     Two {
-        f: PairKey<'a>,
-        q: PairKey<'a>,
+        f: ListedId<'a>,
+        q: ListedId<'a>,
         distance: u8,
     },
     One {
-        a: PairKey<'a>,
-        b: PairKey<'a>,
+        a: ListedId<'a>,
+        b: ListedId<'a>,
         distance: u8,
     },
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum PairKey<'a> {
-    Number(u64),
-    Text(std::borrow::Cow<'a, str>),
-}
-
-impl<'a> PairKey<'a> {
-    fn new(key: &'a [u8]) -> Self {
-        match (key[0], key[1..].try_into()) {
-            (NUMBER, Ok(eight)) => Self::Number(u64::from_be_bytes(eight)),
-            _ => Self::Text(String::from_utf8_lossy(&key[1..])),
-        }
+/// The id of a key.
+fn id_of(key: &[u8]) -> ListedId<'_> {
+    match (key[0], key[1..].try_into()) {
+        (NUMBER, Ok(eight)) => ListedId::Number(u64::from_be_bytes(eight)),
+        _ => ListedId::Text(String::from_utf8_lossy(&key[1..])),
     }
 }
 
@@ -596,7 +577,7 @@ impl MatchLines<'_> {
         self.count += 1;
         let (f, q, tail) = keys(record);
         let distance = tail[0];
-        let (f, q) = (PairKey::new(f), PairKey::new(q));
+        let (f, q) = (id_of(f), id_of(q));
         let line = match self.sides {
             PairSides::FQ => MatchLine::Two { f, q, distance },
             PairSides::AB => MatchLine::One {
