@@ -7,9 +7,9 @@ use lookalike::sketch::{SketchValue, WideFingerprint};
 use lookalike_hamming::Word;
 
 use super::files::{
-    CodeFile, CodeFiles, CodesError, CodesSummary, FingerprintFile, FingerprintName,
+    CodeFile, CodeFiles, CodesError, CodesSummary, CommonFact, FingerprintFile, FingerprintName,
     FingerprintSource, PlaceKind, SketchFile, SketchKind, SketchRows, SketchShape, check_losses,
-    ensure_equal_schemes,
+    ensure_equal_kinds, ensure_equal_schemes,
 };
 use super::index;
 use super::mapped::damaged;
@@ -69,26 +69,11 @@ impl SketchValues<'_> {
     }
 
     fn kind(&self) -> Result<Option<SketchKind>, BatchError> {
-        let mut first: Option<(&str, SketchKind)> = None;
+        let mut common = CommonFact::default();
         for source in self.sources {
-            let Some(kind) = kind_of(source)? else {
-                continue;
-            };
-            match first {
-                Some((name, other)) if other != kind => {
-                    return Err(CodesError::OtherKind {
-                        a: name.to_owned(),
-                        b: source.name().to_owned(),
-                        first: other,
-                        second: kind,
-                    }
-                    .into());
-                }
-                Some(_) => {}
-                None => first = Some((source.name(), kind)),
-            }
+            common.agree(source.name(), kind_of(source)?, ensure_equal_kinds)?;
         }
-        Ok(first.map(|(_, kind)| kind))
+        Ok(common.get())
     }
 
     fn each_of_places(&self, visit: &mut VisitValue<'_>) -> Result<ReadFiles, BatchError> {
@@ -117,17 +102,18 @@ impl SketchValues<'_> {
             }
             self.observer.progress(counter.load(Ordering::Relaxed));
         }
-        let mut scheme = codes.scheme().map(|(name, id)| (name.to_owned(), id));
+        let mut scheme = CommonFact::default();
+        if let Some((name, id)) = codes.scheme() {
+            scheme.agree(name, Some(id), ensure_equal_schemes)?;
+        }
         for source in &indexes {
             ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-            let own = each_indexed::<W>(source, visit)?.map(|id| (source.name(), id));
-            let first = scheme.as_ref().map(|(name, id)| (name.as_str(), *id));
-            ensure_equal_schemes(first, own)?;
-            scheme = scheme.or(own.map(|(name, id)| (name.to_owned(), id)));
+            let own = each_indexed::<W>(source, visit)?;
+            scheme.agree(source.name(), own, ensure_equal_schemes)?;
         }
         let files = codes.summaries();
         check_losses(self.losses, &files)?;
-        Ok((scheme.map(|(_, id)| id), files))
+        Ok((scheme.get(), files))
     }
 }
 

@@ -18,6 +18,7 @@
 //! Super-shingles and min-hash signatures are longer and have their own readers and writers: `sketch_file` and `sketch_writer`.
 
 mod ascending;
+mod common_fact;
 pub(crate) mod error;
 mod ids;
 mod json_lines;
@@ -44,6 +45,7 @@ use lookalike_corpus::CodeTable;
 use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader, Word};
 
 pub use ascending::ArchiveScratch;
+pub(crate) use common_fact::CommonFact;
 pub use error::CodesError;
 pub use ids::{FingerprintIds, FingerprintName};
 use json_lines::JsonLines;
@@ -82,7 +84,7 @@ impl<W: Word> FingerprintFile<W> {
         self.ids.clear();
     }
 
-    /// Adds a fingerprint; without an id it stands for itself.
+    /// Adds a fingerprint. Without an id it is its own id.
     fn push(&mut self, id: Option<&str>, code: W) {
         match id {
             Some(id) => self.ids.push_text(id, &self.codes),
@@ -91,7 +93,7 @@ impl<W: Word> FingerprintFile<W> {
         self.codes.push(code);
     }
 
-    /// Keeps those fingerprints that `keep` is true of, with their ids.
+    /// Keeps the fingerprints for which `keep` returns true, with their ids.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(W) -> bool) {
         let kept: Vec<bool> = self.codes.iter().map(|&code| keep(code)).collect();
         self.ids.retain(&kept);
@@ -301,7 +303,7 @@ impl CodeFile {
         Ok(more)
     }
 
-    /// Counts of what was read; to be asked after the end.
+    /// Returns counts of what was read. Call it after the end.
     pub fn summary(self) -> CodesSummary {
         self.rows.summary(self.scheme)
     }
@@ -384,6 +386,19 @@ pub fn ensure_equal_shapes(
     b: Option<(&str, SketchShape)>,
 ) -> Result<(), CodesError> {
     ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherShape {
+        a,
+        b,
+        first,
+        second,
+    })
+}
+
+/// Fails if two files, given by name and kind, hold sketches of different kinds.
+pub(crate) fn ensure_equal_kinds(
+    a: Option<(&str, SketchKind)>,
+    b: Option<(&str, SketchKind)>,
+) -> Result<(), CodesError> {
+    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherKind {
         a,
         b,
         first,

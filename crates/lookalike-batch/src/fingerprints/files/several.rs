@@ -8,8 +8,8 @@ use lookalike::scheme::SchemeId;
 use lookalike_hamming::Word;
 
 use super::{
-    CodeFile, CodesError, CodesSummary, FingerprintFile, FingerprintIds, FingerprintSource,
-    ensure_equal_schemes, ensure_equal_widths,
+    CodeFile, CodesError, CodesSummary, CommonFact, FingerprintFile, FingerprintIds,
+    FingerprintSource, ensure_equal_schemes, ensure_equal_widths,
 };
 
 /// Collections with the same width and scheme. Only one regular file is open at a time.
@@ -19,8 +19,8 @@ pub struct CodeFiles {
     current: Option<CodeFile>,
     done: Vec<CodesSummary>,
     strict: bool,
-    bits: Option<(String, u32)>,
-    scheme: Option<(String, SchemeId)>,
+    bits: CommonFact<u32>,
+    scheme: CommonFact<SchemeId>,
     bytes: Option<u64>,
     expected: Option<u64>,
     read: Arc<AtomicU64>,
@@ -37,8 +37,8 @@ impl CodeFiles {
             current: None,
             done: Vec::new(),
             strict,
-            bits: None,
-            scheme: None,
+            bits: CommonFact::default(),
+            scheme: CommonFact::default(),
             bytes: Some(0),
             expected: Some(0),
             read: Arc::default(),
@@ -52,16 +52,9 @@ impl CodeFiles {
                 false => Arc::clone(&files.read),
             };
             let file = CodeFile::open_counted(source, strict, counter)?;
-            let width = file.bits().map(|bits| (file.name(), bits));
-            ensure_equal_widths(files.bits(), width)?;
-            if files.bits.is_none() {
-                files.bits = width.map(|(name, bits)| (name.to_owned(), bits));
-            }
-            let named = file.scheme().map(|scheme| (file.name(), scheme));
-            ensure_equal_schemes(files.scheme(), named)?;
-            if files.scheme.is_none() {
-                files.scheme = named.map(|(name, scheme)| (name.to_owned(), scheme));
-            }
+            let name = file.name();
+            (files.bits).agree(name, file.bits(), ensure_equal_widths)?;
+            (files.scheme).agree(name, file.scheme(), ensure_equal_schemes)?;
             let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
             files.expected = add(files.expected, file.expected());
             files.bytes = add(files.bytes, file.total_bytes());
@@ -74,14 +67,12 @@ impl CodeFiles {
 
     /// Returns the width of the fingerprints and a file that states it. `None` if no file does.
     pub fn bits(&self) -> Option<(&str, u32)> {
-        let (name, bits) = self.bits.as_ref()?;
-        Some((name, *bits))
+        self.bits.named()
     }
 
     /// Returns the scheme and a file that names it. `None` if no file does.
     pub fn scheme(&self) -> Option<(&str, SchemeId)> {
-        let (name, scheme) = self.scheme.as_ref()?;
-        Some((name, *scheme))
+        self.scheme.named()
     }
 
     /// Returns the stored bytes of all files. `None` if standard input is among them.

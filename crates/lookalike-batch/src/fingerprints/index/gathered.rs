@@ -12,8 +12,8 @@ use super::build_folder::{CODES, ENDS, TEXTS};
 use super::{is_index, open, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, RawReader,
-    check_losses, ensure_equal_schemes, ensure_equal_widths,
+    CodeFile, CodesSummary, CommonFact, FingerprintFile, FingerprintName, FingerprintSource,
+    RawReader, check_losses, ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
@@ -131,15 +131,16 @@ impl GatheredFile {
             folder: &self.folder,
             with_ids,
             observer,
-            bits: None,
-            scheme: None,
+            bits: CommonFact::default(),
+            scheme: CommonFact::default(),
             ids: None,
             before: 0,
             summaries: Vec::new(),
         };
         for source in inputs {
             if is_index(source.path()) {
-                reading.same_width(source.name(), Some(width(source.path())?))?;
+                let bits = Some(width(source.path())?);
+                (reading.bits).agree(source.name(), bits, ensure_equal_widths)?;
                 match reading.bits() {
                     32 => reading.index::<u32>(source)?,
                     128 => reading.index::<u128>(source)?,
@@ -148,7 +149,7 @@ impl GatheredFile {
                 continue;
             }
             let file = CodeFile::open(source, losses.is_strict())?;
-            reading.same_width(file.name(), file.bits())?;
+            (reading.bits).agree(file.name(), file.bits(), ensure_equal_widths)?;
             match reading.bits() {
                 32 => reading.file::<u32>(file)?,
                 128 => reading.file::<u128>(file)?,
@@ -159,7 +160,7 @@ impl GatheredFile {
         let gathering = GatheredInput {
             bits: reading.bits(),
             count: reading.out.count,
-            scheme: reading.scheme.map(|(_, scheme)| scheme.0),
+            scheme: reading.scheme.get().map(|scheme| scheme.0),
             id_bytes: reading.ids.filter(|(_, has)| *has).map(|_| reading.out.end),
             summaries: reading.summaries,
         };
@@ -187,9 +188,9 @@ struct GatherReading<'a> {
     folder: &'a Path,
     with_ids: bool,
     observer: &'a dyn JobObserver,
-    /// Width, scheme and presence of ids, each with the first input that determines it.
-    bits: Option<(String, u32)>,
-    scheme: Option<(String, SchemeId)>,
+    /// Width and scheme of the fingerprints and whether they have ids, each with the first input that tells it.
+    bits: CommonFact<u32>,
+    scheme: CommonFact<SchemeId>,
     ids: Option<(String, bool)>,
     /// Bytes of the inputs that are finished.
     before: u64,
@@ -198,28 +199,15 @@ struct GatherReading<'a> {
 
 impl GatherReading<'_> {
     fn bits(&self) -> u32 {
-        self.bits.as_ref().map_or(64, |(_, bits)| *bits)
-    }
-
-    /// Fails if the fingerprints have another width than those before.
-    fn same_width(&mut self, name: &str, bits: Option<u32>) -> Result<(), BatchError> {
-        let before = self
-            .bits
-            .as_ref()
-            .map(|(name, bits)| (name.as_str(), *bits));
-        let named = bits.map(|bits| (name, bits));
-        ensure_equal_widths(before, named)?;
-        if self.bits.is_none() {
-            self.bits = named.map(|(name, bits)| (name.to_owned(), bits));
-        }
-        Ok(())
+        self.bits.get().unwrap_or(64)
     }
 
     /// Adds the contents of another index.
     fn index<W: Word>(&mut self, source: &FingerprintSource) -> Result<(), BatchError> {
         let index = open::<W>(source.path(), false)?;
         let name = source.name();
-        same_scheme(name, index.scheme().map(SchemeId), &mut self.scheme)?;
+        let scheme = index.scheme().map(SchemeId);
+        self.scheme.agree(name, scheme, ensure_equal_schemes)?;
         if self.with_ids && index.documents() > 0 {
             same_ids(name, index.has_ids(), &mut self.ids)?;
         }
@@ -246,7 +234,7 @@ impl GatherReading<'_> {
         let failed = BatchError::result(self.folder);
         let counter = file.bytes_read();
         let read = || counter.load(std::sync::atomic::Ordering::Relaxed);
-        same_scheme(file.name(), file.scheme(), &mut self.scheme)?;
+        (self.scheme).agree(file.name(), file.scheme(), ensure_equal_schemes)?;
         let (mut codes, mut more) = (FingerprintFile::<W>::default(), true);
         while more {
             ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
@@ -319,24 +307,7 @@ fn each_stored<W: Word>(
     Ok(())
 }
 
-/// Fails if inputs name different schemes.
-fn same_scheme(
-    name: &str,
-    scheme: Option<SchemeId>,
-    first: &mut Option<(String, SchemeId)>,
-) -> Result<(), BatchError> {
-    let before = first
-        .as_ref()
-        .map(|(name, scheme)| (name.as_str(), *scheme));
-    let named = scheme.map(|scheme| (name, scheme));
-    ensure_equal_schemes(before, named)?;
-    if first.is_none() {
-        *first = named.map(|(name, scheme)| (name.to_owned(), scheme));
-    }
-    Ok(())
-}
-
-/// Fails if only some inputs have ids.
+/// Refuses inputs with ids beside inputs without.
 fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result<(), BatchError> {
     match first {
         Some((name, before)) if *before != has => {

@@ -8,8 +8,8 @@ use lookalike_hamming::FileError;
 use super::sketch_index::{SketchIndexFile, is_sketch_index, map_sketches};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodesError, CodesSummary, FingerprintSource, SketchFile, SketchRows, SketchShape, check_losses,
-    ensure_equal_schemes, ensure_equal_shapes,
+    CodesError, CodesSummary, CommonFact, FingerprintSource, SketchFile, SketchRows, SketchShape,
+    check_losses, ensure_equal_schemes, ensure_equal_shapes,
 };
 use crate::fingerprints::mapped::{damaged, unreadable};
 use crate::losses::LossPolicy;
@@ -26,8 +26,8 @@ type VisitSketches<'v> =
 pub(crate) struct SketchReading<'a> {
     observer: &'a dyn JobObserver,
     losses: LossPolicy,
-    shape: Option<(String, SketchShape)>,
-    scheme: Option<(String, SchemeId)>,
+    shape: CommonFact<SketchShape>,
+    scheme: CommonFact<SchemeId>,
     read_bytes: u64,
 }
 
@@ -36,20 +36,20 @@ impl<'a> SketchReading<'a> {
         Self {
             observer,
             losses,
-            shape: None,
-            scheme: None,
+            shape: CommonFact::default(),
+            scheme: CommonFact::default(),
             read_bytes: 0,
         }
     }
 
     /// Returns the shape of the sketches so far. `None` if there was none.
     pub(crate) fn shape(&self) -> Option<SketchShape> {
-        self.shape.as_ref().map(|(_, shape)| *shape)
+        self.shape.get()
     }
 
     /// Returns the scheme of the sketches so far. `None` if no file named it.
     pub(crate) fn scheme(&self) -> Option<SchemeId> {
-        self.scheme.as_ref().map(|(_, scheme)| *scheme)
+        self.scheme.get()
     }
 
     /// Visits all sketches of some files and indexes, in order.
@@ -135,18 +135,8 @@ impl<'a> SketchReading<'a> {
         scheme: Option<SchemeId>,
         shape: Option<SketchShape>,
     ) -> Result<(), CodesError> {
-        fn named<T: Copy>(first: &Option<(String, T)>) -> Option<(&str, T)> {
-            first.as_ref().map(|(name, told)| (name.as_str(), *told))
-        }
-        ensure_equal_schemes(named(&self.scheme), scheme.map(|scheme| (name, scheme)))?;
-        ensure_equal_shapes(named(&self.shape), shape.map(|shape| (name, shape)))?;
-        if self.scheme.is_none() {
-            self.scheme = scheme.map(|scheme| (name.to_owned(), scheme));
-        }
-        if self.shape.is_none() {
-            self.shape = shape.map(|shape| (name.to_owned(), shape));
-        }
-        Ok(())
+        self.scheme.agree(name, scheme, ensure_equal_schemes)?;
+        self.shape.agree(name, shape, ensure_equal_shapes)
     }
 }
 
