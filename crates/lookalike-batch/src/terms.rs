@@ -302,18 +302,16 @@ impl<'a> TermTable<'a> {
 }
 
 /// Counts in temporary files: runs of ascending features, each with its number of documents.
-struct TermRuns<'a> {
+struct TermRuns {
     runs: SortedRuns<[u64; 2]>,
     bytes: u64,
-    folder: &'a Path,
 }
 
-impl<'a> TermRuns<'a> {
-    fn new(budget: u64, folder: &'a Path) -> Self {
+impl TermRuns {
+    fn new(budget: u64, folder: &Path) -> Self {
         Self {
             runs: SortedRuns::new(budget, folder),
             bytes: 0,
-            folder,
         }
     }
 
@@ -326,7 +324,6 @@ impl<'a> TermRuns<'a> {
 
     /// Merges all runs. Drops features of single documents unless `singles` is true. Returns an error if the resulting table does not fit.
     fn merged(self, singles: bool, memory: TermsMemory) -> Result<Vec<(u64, u32)>, BatchError> {
-        let failed = BatchError::temporary(self.folder);
         let mut kept = Vec::new();
         // Counts all features to keep, even those that do not fit, so that the error can name the memory for all of them.
         let mut features = 0_u64;
@@ -341,7 +338,7 @@ impl<'a> TermRuns<'a> {
             }
         };
         let mut last: Option<[u64; 2]> = None;
-        let merge = self.runs.merge(|[feature, count]: [u64; 2]| {
+        self.runs.merge(|[feature, count]: [u64; 2]| {
             match &mut last {
                 Some(last) if last[0] == feature => last[1] += count,
                 _ => {
@@ -350,9 +347,8 @@ impl<'a> TermRuns<'a> {
                     }
                 }
             }
-            Ok::<_, std::io::Error>(())
-        });
-        merge.map_err(failed)?;
+            Ok(())
+        })?;
         if let Some([feature, count]) = last {
             keep(feature, count);
         }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lookalike_corpus::open_regular;
 use serde::Serialize;
@@ -20,6 +20,7 @@ use crate::archive::format::{
     HEADER_BYTES, MAGIC, SMALL_DIRECTORY, TRAILER_BYTES, VERSION, record_hash,
 };
 use crate::error::BatchError;
+use crate::locks::lock;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
@@ -540,7 +541,7 @@ impl<'a> SourceFiles<'a> {
     }
 
     fn file(&self, source: usize) -> Result<Arc<File>, CollectionArchiveError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         if let Some(file) = open.get(&source) {
             return Ok(Arc::clone(file));
         }

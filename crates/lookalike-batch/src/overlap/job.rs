@@ -19,7 +19,7 @@ use super::read::{ChunkSets, OverlapBudget, ReadOut, ReadPlan, read};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
 use super::settings::{OverlapSettings, OverlapUnit};
-use super::sort::{SortEngine, SortFailure};
+use super::sort::SortEngine;
 use crate::contents;
 use crate::dedup::counts::InputCounts;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
@@ -529,12 +529,7 @@ fn logged(
     let failed = BatchError::result(path);
     let mut log = RowLog::open(path, is_believed).map_err(&failed)?;
     let units = units as u32;
-    let from = log
-        .replay(units, |row| emit(row).map_err(SortFailure::There))
-        .map_err(|failure| match failure {
-            SortFailure::Here(error) => failed(error),
-            SortFailure::There(error) => error,
-        })?;
+    let from = log.replay(units, &failed, &mut *emit)?;
     count(from, &mut |row| {
         log.push(row).map_err(&failed)?;
         emit(row)

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::error::BatchError;
 use crate::spill::external_sort::SortedRuns;
 
 /// Maximum number of pairs in a run. More would gain little and exceed every cache.
@@ -73,15 +74,15 @@ impl PairSort {
     }
 
     /// Visits every pair with its number of occurrences, in ascending order.
-    pub(crate) fn drain<E: From<io::Error>>(
+    pub(crate) fn drain(
         mut self,
-        mut visit: impl FnMut(CountedPair) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut visit: impl FnMut(CountedPair) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
         if self.runs.is_empty() {
             sort(&mut self.pairs, &mut self.scratch, 2 * self.bits);
             return counted(&self.pairs, self.bits).try_for_each(visit);
         }
-        self.spill()?;
+        self.spill().map_err(self.runs.failed())?;
         let Self { runs, .. } = self;
         let mut open: Option<CountedPair> = None;
         runs.merge(|[a, b, count]| {
@@ -191,7 +192,7 @@ mod tests {
                 others.iter().for_each(|&b| *expected.entry((*a, b)).or_insert(0) += 1);
             }
             let mut found = Vec::new();
-            sort.drain(|[a, b, count]| { found.push(((a, b), count)); io::Result::Ok(()) }).unwrap();
+            sort.drain(|[a, b, count]| { found.push(((a, b), count)); Ok(()) }).unwrap();
             prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
         }
 

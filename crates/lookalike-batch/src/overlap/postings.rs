@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::read::ChunkSets;
 use super::units::UnitPlacement;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink};
-use crate::locks::lock;
+use crate::locks::{into_inner, lock};
 use crate::parallel::on_threads;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
+use crate::spill::temporary_file;
 
 /// Number of words read from the file at once.
 const STEP: usize = 1 << 16;
@@ -83,10 +84,7 @@ impl PostingLists {
         if self.words.len() <= most {
             return Ok(());
         }
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(folder)?);
-        }
-        let file = self.file.as_ref().expect("opened above");
+        let file = temporary_file(&mut self.file, folder)?;
         file.write_all_at(bytemuck::cast_slice(&self.words), self.filed * 4)?;
         self.filed += self.words.len() as u64;
         self.words.clear();
@@ -236,9 +234,7 @@ pub(crate) fn collect(
             .for_each(|(all, own)| *all += own);
         Ok(())
     })?;
-    Ok(whole
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner))
+    Ok(into_inner(whole))
 }
 
 fn scatter(

@@ -60,14 +60,15 @@ impl RowLog {
 
     /// Visits the rows of all complete frames and truncates what follows them. Returns the first unit whose rows are missing. A frame with rows of
     /// other than `units` units ends the log.
-    pub(crate) fn replay<E: From<io::Error>>(
+    pub(crate) fn replay<E>(
         &mut self,
         units: u32,
+        failed: impl Fn(io::Error) -> E,
         mut visit: impl FnMut(SharedCount) -> Result<(), E>,
     ) -> Result<u32, E> {
-        let file = self.file.try_clone()?;
+        let file = self.file.try_clone().map_err(&failed)?;
         let mut file = BufReader::with_capacity(1 << 18, file);
-        while let Some(frame) = frame(&mut file, self.end)? {
+        while let Some(frame) = frame(&mut file, self.end).map_err(&failed)? {
             let LogFrame { next, rows, bytes } = frame;
             // Rows index tables of units. The checksum shows that they were written like this, not that they belong to these units.
             let fits = |row: &SharedCount| row.a < row.b && row.b < units && row.a >= self.from;
@@ -79,8 +80,9 @@ impl RowLog {
         }
         drop(file);
         // Truncate a torn frame, because a shorter new one would leave its tail.
-        self.file.set_len(self.end)?;
-        self.file.seek(SeekFrom::Start(self.end))?;
+        (self.file.set_len(self.end))
+            .and_then(|()| self.file.seek(SeekFrom::Start(self.end)))
+            .map_err(failed)?;
         Ok(self.from)
     }
 
@@ -247,7 +249,7 @@ mod tests {
             }
             let mut log = RowLog::open(&path, true).unwrap();
             let mut seen = Vec::new();
-            let from = log.replay(units, |row| { seen.push(row); io::Result::Ok(()) }).unwrap();
+            let from = log.replay(units, |error| error, |row| { seen.push(row); Ok(()) }).unwrap();
             let expected: Vec<SharedCount> = rows.iter().copied().filter(|row| row.a < from).collect();
             prop_assert_eq!(&seen, &expected);
             for &row in rows.iter().filter(|row| row.a >= from) {
@@ -256,10 +258,10 @@ mod tests {
             log.finish(units).unwrap();
             let mut again = RowLog::open(&path, true).unwrap();
             let mut all = Vec::new();
-            let end = again.replay(units, |row| { all.push(row); io::Result::Ok(()) }).unwrap();
+            let end = again.replay(units, |error| error, |row| { all.push(row); Ok(()) }).unwrap();
             prop_assert_eq!((end, all), (units, rows));
             let mut unbelieved = RowLog::open(&path, false).unwrap();
-            let from = unbelieved.replay(units, |_| Err(io::Error::other("a row"))).unwrap();
+            let from = unbelieved.replay(units, |error| error, |_| Err(io::Error::other("a row"))).unwrap();
             prop_assert_eq!(from, 0);
         }
     }

@@ -125,18 +125,6 @@ pub(crate) struct RowWriter<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// Failure of sorting (`Here`) or of writing the output (`There`).
-enum RowFailure {
-    Here(io::Error),
-    There(io::Error),
-}
-
-impl From<io::Error> for RowFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Here(error)
-    }
-}
-
 impl RowWriter<'_> {
     /// Tells whether the containment of a pair is high enough.
     pub(crate) fn wants(&self, row: &SharedCount) -> bool {
@@ -162,16 +150,12 @@ impl RowWriter<'_> {
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
             // Sets are ordered by their smallest ids, but their other documents are not, so rows of documents are sorted again.
             let sort = self.expand(hear, engine)?;
-            let done = sort.drain(|[a, b, shared]: [u32; 3]| {
+            sort.drain(|[a, b, shared]: [u32; 3]| {
                 lines += 1;
                 self.row_of_documents(a, b, shared)
                     .write_to(&mut line)
                     .and_then(|()| out.write_all(&line))
-                    .map_err(RowFailure::There)
-            });
-            done.map_err(|failure| match failure {
-                RowFailure::Here(error) => BatchError::temporary(self.folder)(error),
-                RowFailure::There(error) => result(error),
+                    .map_err(&result)
             })?;
             return Ok(lines);
         }

@@ -22,18 +22,6 @@ pub(crate) struct SortEngine<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// Failure of temporary files (`Here`) or of the results (`There`).
-pub(crate) enum SortFailure {
-    Here(io::Error),
-    There(BatchError),
-}
-
-impl From<io::Error> for SortFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Here(error)
-    }
-}
-
 impl SortEngine<'_> {
     /// Tells whether common chunks are deferred.
     pub(crate) fn defers(&self) -> bool {
@@ -63,14 +51,11 @@ impl SortEngine<'_> {
                 None => counted,
             };
             match shared >= self.min_shared {
-                true => emit(SharedCount { a, b, shared }).map_err(SortFailure::There),
+                true => emit(SharedCount { a, b, shared }),
                 false => Ok(()),
             }
         };
-        pairs.drain(count).map_err(|failure| match failure {
-            SortFailure::Here(error) => temporary(error),
-            SortFailure::There(error) => error,
-        })
+        pairs.drain(count)
     }
 
     fn pairs(&self, from: u32, done: &dyn Fn(u64) -> io::Result<()>) -> io::Result<PairSort> {

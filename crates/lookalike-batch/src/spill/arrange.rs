@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use crate::locks::lock;
 use crate::parallel::in_order;
 use crate::spill::partitions::PartitionedFile;
+use crate::spill::temporary_file;
 
 /// Appends a frame: place and length in 4 bytes each, then the bytes.
 fn add_frame(frames: &mut Vec<u8>, place: u32, length: usize, bytes: [&[u8]; 2]) {
@@ -41,10 +42,7 @@ struct LongRecords {
 impl LongRecords {
     /// Adds a record and returns its number.
     fn add(&mut self, folder: &Path, bytes: &[u8]) -> io::Result<u32> {
-        let file = match &self.file {
-            Some(file) => file,
-            None => self.file.insert(tempfile::tempfile_in(folder)?),
-        };
+        let file = temporary_file(&mut self.file, folder)?;
         file.write_all_at(bytes, self.end)?;
         let number = self.records.len() as u32;
         self.records.push(LongRecord {

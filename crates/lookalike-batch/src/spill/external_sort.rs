@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 
+use super::temporary_file;
+use crate::error::BatchError;
+
 /// Number of bytes that a merge reads from a run at a time.
 const STEP: usize = 16 << 10;
 /// Number of bytes that are written at a time.
@@ -65,15 +68,15 @@ impl<T: Pod + Ord> ExternalSort<T> {
     }
 
     /// Calls `visit` with all values in ascending order.
-    pub(crate) fn drain<E: From<io::Error>>(
+    pub(crate) fn drain(
         mut self,
-        visit: impl FnMut(T) -> Result<(), E>,
-    ) -> Result<(), E> {
+        visit: impl FnMut(T) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
         if self.runs.is_empty() {
             self.values.sort_unstable();
             return self.values.into_iter().try_for_each(visit);
         }
-        self.spill()?;
+        self.spill().map_err(self.runs.failed())?;
         // The merge reuses the memory budget of the values.
         let Self { runs, values, .. } = self;
         drop(values);
@@ -98,12 +101,14 @@ impl<T: Pod + Ord> SortedRuns<T> {
         self.runs.is_empty()
     }
 
+    /// Returns a closure for `map_err` that makes an error of the temporary file.
+    pub(crate) fn failed(&self) -> impl Fn(io::Error) -> BatchError + '_ {
+        BatchError::temporary(&self.folder)
+    }
+
     /// Writes one run; `values` must be sorted.
     pub(crate) fn add(&mut self, values: impl Iterator<Item = T>) -> io::Result<()> {
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(&self.folder)?);
-        }
-        let file = self.file.as_ref().expect("opened above");
+        let file = temporary_file(&mut self.file, &self.folder)?;
         let start = self.runs.last().map_or(0, |run| run.end);
         let run = write_run(file, start, &mut self.block, values.map(Ok))?;
         self.runs.push(run);
@@ -111,22 +116,32 @@ impl<T: Pod + Ord> SortedRuns<T> {
     }
 
     /// Calls `visit` with the values of all runs in ascending order.
-    pub(crate) fn merge<E: From<io::Error>>(
+    pub(crate) fn merge(
         mut self,
-        mut visit: impl FnMut(T) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut visit: impl FnMut(T) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
         let Some(file) = self.file.take() else {
             return Ok(());
         };
+        let narrowed = self.narrow(&file);
+        let failed = self.failed();
+        let mut values = narrowed
+            .and_then(|()| RunMerge::new(&file, &self.runs))
+            .map_err(&failed)?;
+        values.try_for_each(|value| visit(value.map_err(&failed)?))
+    }
+
+    /// Merges runs until a block of each fits the budget.
+    fn narrow(&mut self, file: &File) -> io::Result<()> {
         while self.runs.len() > self.ways {
             let first: Vec<SortedRun> = self.runs.drain(..self.ways).collect();
             // The last run ends at the end of the file. A merged run goes to the end of the queue.
             let start = self.runs.last().map_or(0, |run| run.end);
-            let merged = RunMerge::new(&file, &first)?;
-            let run = write_run(&file, start, &mut self.block, merged)?;
+            let merged = RunMerge::new(file, &first)?;
+            let run = write_run(file, start, &mut self.block, merged)?;
             self.runs.push(run);
         }
-        RunMerge::new(&file, &self.runs)?.try_for_each(|value| visit(value?))
+        Ok(())
     }
 }
 
@@ -237,7 +252,7 @@ mod tests {
             let mut sort = ExternalSort::new(0, folder.path());
             values.iter().try_for_each(|&value| sort.push(value)).unwrap();
             let mut found = Vec::new();
-            sort.drain(|value| { found.push(value); io::Result::Ok(()) }).unwrap();
+            sort.drain(|value| { found.push(value); Ok(()) }).unwrap();
             let mut expected = values;
             expected.sort_unstable();
             prop_assert_eq!(found, expected);

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::spill::prefetch::prefetch;
+use crate::spill::temporary_file;
 
 /// Start of a set: the segment in the upper 32 bits, the word within the segment in the lower 32 bits.
 pub(crate) type SetPlace = u64;
@@ -144,11 +145,7 @@ impl SetStore {
         {
             let bytes: &[u8] = bytemuck::cast_slice(&segment.words);
             if !segment.is_logged {
-                let file = match self.file.take() {
-                    Some(file) => file,
-                    None => tempfile::tempfile_in(folder)?,
-                };
-                let file = self.file.insert(file);
+                let file = temporary_file(&mut self.file, folder)?;
                 file.write_all_at(bytes, self.end)?;
                 segment.offset = self.end;
                 self.end += bytes.len() as u64;

@@ -9,6 +9,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::temporary_file;
+
 /// Number of bytes that a merge reads from a run at a time.
 const STEP: usize = 32 << 10;
 /// Number of bytes that are written at a time.
@@ -89,11 +91,8 @@ impl FrameSort {
 
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(&self.folder)?);
-        }
-        let file = self.file.as_ref().expect("opened above");
         let start = self.temporary_bytes();
+        let file = temporary_file(&mut self.file, &self.folder)?;
         let frames = self.frames.iter().map(|frame| Ok(frame.of(&self.bytes)));
         let end = start + write_run(file, frames)?;
         self.runs.push(FrameRun { start, end });

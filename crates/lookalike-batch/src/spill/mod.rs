@@ -10,6 +10,21 @@ pub(crate) mod table_column;
 pub(crate) mod table_memory;
 pub(crate) mod texts_in_order;
 
-/// Prefix of the names of folders for temporary files. The next job in an output folder removes those that killed jobs
-/// left there.
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
+/// same output folder.
 pub const SPOOL: &str = "spool.tmp-";
+
+/// A file without a name in `folder`, which is made when it is first needed.
+pub(crate) fn temporary_file<'f>(
+    file: &'f mut Option<File>,
+    folder: &Path,
+) -> io::Result<&'f mut File> {
+    Ok(match file {
+        Some(file) => file,
+        None => file.insert(tempfile::tempfile_in(folder)?),
+    })
+}

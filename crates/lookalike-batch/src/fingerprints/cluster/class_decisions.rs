@@ -70,9 +70,8 @@ impl FingerprintClustering<'_> {
                 // Pairs come in the order of the later rank, so it is known by then whether the earlier one survives.
                 sort.drain(|[later, distance, earlier]: Edge| {
                     stars.pair(later, earlier, distance as u8);
-                    io::Result::Ok(())
-                })
-                .map_err(&temporary)?;
+                    Ok(())
+                })?;
                 ClassDecisions::Stars(stars)
             }
         };

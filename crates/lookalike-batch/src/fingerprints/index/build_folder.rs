@@ -1,7 +1,7 @@
 //! Manages the folder of a build, `OUTPUT.building`, and renames its result.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,20 @@ pub(super) const ENDS: &str = "ids.ends";
 /// Distinct sketches, and the position of each sketch's first id.
 pub(super) const SKETCHES: &str = "sketches";
 pub(super) const FIRSTS: &str = "ids.firsts";
+
+/// Creates a plain file in the folder of a build.
+pub(super) fn create(folder: &Path, name: &str) -> io::Result<BufWriter<File>> {
+    let file = File::create(folder.join(name))?;
+    Ok(BufWriter::with_capacity(1 << 20, file))
+}
+
+/// Syncs plain files to disk, before `job.json` states that they are complete.
+pub(super) fn finish<const N: usize>(files: [BufWriter<File>; N]) -> io::Result<()> {
+    files.into_iter().try_for_each(|file| {
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()
+    })
+}
 
 /// Returns the build folder of an output.
 pub(super) fn of(output: &Path) -> PathBuf {

@@ -8,8 +8,8 @@ use lookalike::scheme::SchemeId;
 use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile, Word};
 use serde::{Deserialize, Serialize};
 
-use super::build_folder::{CODES, ENDS, TEXTS};
-use super::{is_index, open, width};
+use super::build_folder::{CODES, ENDS, TEXTS, create, finish};
+use super::{codes_summary, is_index, open, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFile, CodesSummary, CommonFact, FingerprintFile, FingerprintName, FingerprintSource,
@@ -64,16 +64,10 @@ struct GatherWriters {
 
 impl GatherWriters {
     fn create(folder: &Path) -> io::Result<Self> {
-        let create = |name| {
-            Ok::<_, io::Error>(BufWriter::with_capacity(
-                1 << 20,
-                File::create(folder.join(name))?,
-            ))
-        };
         Ok(Self {
-            codes: create(CODES)?,
-            texts: create(TEXTS)?,
-            ends: create(ENDS)?,
+            codes: create(folder, CODES)?,
+            texts: create(folder, TEXTS)?,
+            ends: create(folder, ENDS)?,
             end: 0,
             count: 0,
         })
@@ -96,16 +90,6 @@ impl GatherWriters {
             }
         }
         self.count += codes.codes.len() as u64;
-        Ok(())
-    }
-
-    fn finish(self) -> io::Result<()> {
-        for file in [self.codes, self.texts, self.ends] {
-            // Sync to disk before `job.json` states that the files are complete.
-            file.into_inner()
-                .map_err(io::IntoInnerError::into_error)?
-                .sync_all()?;
-        }
         Ok(())
     }
 }
@@ -164,7 +148,10 @@ impl GatheredFile {
             id_bytes: reading.ids.filter(|(_, has)| *has).map(|_| reading.out.end),
             summaries: reading.summaries,
         };
-        reading.out.finish().map_err(&failed)?;
+        let GatherWriters {
+            codes, texts, ends, ..
+        } = reading.out;
+        finish([codes, texts, ends]).map_err(&failed)?;
         Ok(gathering)
     }
 
@@ -219,13 +206,7 @@ impl GatherReading<'_> {
         })?;
         self.before += index.bytes();
         self.observer.progress(self.before);
-        self.summaries.push(CodesSummary {
-            name: name.to_owned(),
-            fingerprints: index.documents(),
-            without_features: 0,
-            scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
-            skipped: Vec::new(),
-        });
+        self.summaries.push(codes_summary(name, &index));
         Ok(())
     }
 

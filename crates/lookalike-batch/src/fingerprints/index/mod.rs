@@ -472,7 +472,18 @@ pub fn width(path: &Path) -> Result<u32, BatchError> {
     IndexFile::<u64>::width(&head).map_err(damaged(path))
 }
 
-/// Returns a number that depends on every byte of an index: the checksums at its end cover all others.
+/// Counts of the fingerprints of an index.
+pub(super) fn codes_summary<W: Word>(name: &str, index: &IndexFile<W>) -> CodesSummary {
+    CodesSummary {
+        name: name.to_owned(),
+        fingerprints: index.documents(),
+        without_features: 0,
+        scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
+        skipped: Vec::new(),
+    }
+}
+
+/// A number that follows from every byte of an index: from the checks at its end, which are of all others.
 pub(super) fn digest(path: &Path) -> Result<u64, BatchError> {
     let mut end = [0; TRAILER_BYTES];
     let read = open_regular(path).and_then(|mut file| {

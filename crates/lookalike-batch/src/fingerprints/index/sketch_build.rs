@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lookalike_hamming::RankBytes;
 use serde::{Deserialize, Serialize};
 
-use super::build_folder::{self, ENDS, FIRSTS, PART, SKETCHES, TEXTS, identity, other_build};
+use super::build_folder::{
+    self, ENDS, FIRSTS, PART, SKETCHES, TEXTS, create, finish, identity, other_build,
+};
 use super::{BASE_BYTES, LEAST_SCRATCH};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, SketchShape, check_losses};
@@ -294,15 +296,11 @@ struct SortedWriters {
 
 impl SortedWriters {
     fn create(folder: &Path) -> io::Result<Self> {
-        let create = |name| {
-            let file = File::create(folder.join(name))?;
-            Ok::<_, io::Error>(BufWriter::with_capacity(STEP, file))
-        };
         Ok(Self {
-            sketches: create(SKETCHES)?,
-            firsts: create(FIRSTS)?,
-            ends: create(ENDS)?,
-            texts: create(TEXTS)?,
+            sketches: create(folder, SKETCHES)?,
+            firsts: create(folder, FIRSTS)?,
+            ends: create(folder, ENDS)?,
+            texts: create(folder, TEXTS)?,
             last: Vec::new(),
             distinct: 0,
             ids: IdCounts { ids: 0, bytes: 0 },
@@ -333,12 +331,7 @@ impl SortedWriters {
 
     fn finish(mut self) -> io::Result<(u64, IdCounts)> {
         self.write_first()?;
-        for file in [self.sketches, self.firsts, self.ends, self.texts] {
-            // Sync to disk before `job.json` states that the files are complete.
-            file.into_inner()
-                .map_err(io::IntoInnerError::into_error)?
-                .sync_all()?;
-        }
+        finish([self.sketches, self.firsts, self.ends, self.texts])?;
         Ok((self.distinct, self.ids))
     }
 }

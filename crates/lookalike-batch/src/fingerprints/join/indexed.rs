@@ -12,7 +12,7 @@ use super::self_join::MatchHandover;
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodesSummary, FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
+    FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -30,16 +30,6 @@ struct JoinedIndex<'a, W: Word> {
 impl<W: Word> JoinedIndex<'_, W> {
     fn scheme(&self) -> Option<(&str, SchemeId)> {
         Some((self.name, SchemeId(self.file.scheme()?)))
-    }
-
-    fn summary(&self) -> CodesSummary {
-        CodesSummary {
-            name: self.name.to_owned(),
-            fingerprints: self.file.documents(),
-            without_features: 0,
-            scheme_id: self.file.scheme().map(|id| SchemeId(id).to_string()),
-            skipped: Vec::new(),
-        }
     }
 }
 
@@ -71,8 +61,9 @@ impl FingerprintJoin<'_> {
             let each = |index: &JoinedIndex<'_, W>| self.look_up(index, chunk, found);
             indexes.iter().try_for_each(each)
         })?;
+        let summary = |of: &JoinedIndex<'_, W>| index::codes_summary(of.name, &of.file);
         let sides = JoinedSides {
-            f: indexes.iter().map(JoinedIndex::summary).collect(),
+            f: indexes.iter().map(summary).collect(),
             q: q.summaries(),
         };
         self.finish(sides, matches, PairSides::FQ, out)

@@ -16,6 +16,7 @@ use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{FingerprintName, ListedId};
 use crate::parallel::on_items;
 use crate::parallel_sort::sort_unequal_by;
+use crate::spill::temporary_file;
 
 /// A pair as bytes that sort like its line: lengths of both keys (4 bytes each), key of f, key of q, distance (1 byte).
 ///
@@ -263,10 +264,7 @@ impl JoinMatches {
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
         let start = self.bytes_on_disk();
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(&self.folder)?);
-        }
-        let mut file = self.file.as_ref().expect("opened above");
+        let file = temporary_file(&mut self.file, &self.folder)?;
         // A run that failed may have been written in part.
         file.seek(SeekFrom::Start(start))?;
         let mut end = start;
@@ -551,7 +549,7 @@ enum MatchLine<'a> {
     },
 }
 
-/// The id of a key.
+/// Returns the id in a key.
 fn id_of(key: &[u8]) -> ListedId<'_> {
     match (key[0], key[1..].try_into()) {
         (NUMBER, Ok(eight)) => ListedId::Number(u64::from_be_bytes(eight)),

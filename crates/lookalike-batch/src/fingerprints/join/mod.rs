@@ -40,7 +40,7 @@ use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
 use crate::fingerprints::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
-use crate::locks::lock;
+use crate::locks::{into_inner, lock};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::parallel::on_threads;
@@ -294,9 +294,7 @@ impl<'a> FingerprintJoin<'a> {
     ) -> Result<JoinSummary, BatchError> {
         let JoinedSides { f, q } = sides;
         check_losses(self.losses, f.iter().chain(&q))?;
-        let matches = matches
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let matches = into_inner(matches);
         let spilled_bytes = matches.bytes_on_disk();
         self.observer.stage(JobStage::Write, 0);
         let pairs = matches.write(names, out, BatchError::temporary(self.folder))?;

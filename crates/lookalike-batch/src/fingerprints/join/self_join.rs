@@ -19,7 +19,7 @@ use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintName};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::locks::lock;
+use crate::locks::{into_inner, lock};
 use crate::observer::JobStage;
 
 /// Buffer of one thread's pairs, with the first error of handing pairs over.
@@ -155,8 +155,7 @@ impl FingerprintJoin<'_> {
     }
 
     pub(super) fn ensure_kept(&self, failed: Mutex<Option<io::Error>>) -> Result<(), BatchError> {
-        let failed = failed.into_inner();
-        match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
+        match into_inner(failed) {
             Some(error) => Err(BatchError::temporary(self.folder)(error)),
             None => Ok(()),
         }
@@ -218,9 +217,7 @@ impl FingerprintJoin<'_> {
         let failed = Mutex::new(None);
         push_equal(&own, MatchHandover::new(&matches, &failed));
         let mut named = MatchHandover::new(&matches, &failed);
-        let found_codes = found_codes.into_inner();
-        let found_codes = found_codes.unwrap_or_else(std::sync::PoisonError::into_inner);
-        found_codes.each_least_name(
+        into_inner(found_codes).each_least_name(
             |[mine, _]: [W; 2], other, distance| {
                 named.push_ordered(own.least_name(mine), other, distance);
                 Ok(())
