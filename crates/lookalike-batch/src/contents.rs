@@ -4,12 +4,12 @@
 //! `contents.json` holds the checksum of each input. It is written before anything that a resumed job reuses.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, Compression, Inputs, ReadError};
+use lookalike_corpus::{Inputs, ReadError};
 
 use crate::error::BatchError;
+use crate::unfinished;
 
 /// Name of the file in the folder of the job's state.
 pub(crate) const CONTENTS: &str = "contents.json";
@@ -17,13 +17,7 @@ pub(crate) const CONTENTS: &str = "contents.json";
 /// Writes the checksums of the inputs, which must have been read.
 pub(crate) fn save(path: &Path, inputs: &Inputs) -> Result<(), BatchError> {
     let sums = inputs.content_sums()?;
-    let write = || {
-        let mut file = AtomicFile::create(path, Compression::None)?;
-        serde_json::to_writer(&mut file, &sums)?;
-        file.flush()?;
-        file.commit()
-    };
-    write().map_err(BatchError::result(path))
+    unfinished::save(path, &serde_json::to_vec(&sums).unwrap_or_default())
 }
 
 /// Returns the name of the first input whose contents have changed since the job was interrupted.

@@ -7,7 +7,7 @@
 //!
 //! Results are collected in `.lookalike/new/` and replace older ones once they are complete: see [`OutputDir::publish`].
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
@@ -22,7 +22,8 @@ use crate::error::{BatchError, NEW};
 use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 use crate::skipped::SKIPPED_FILES;
-use crate::spill::SPOOL;
+use crate::spill::remove_spools;
+use crate::unfinished::save;
 
 /// Rule for a folder that already holds results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -230,10 +231,11 @@ impl OutputDir<'_> {
 
     /// Writes `run.json`, whose presence means that everything else is complete.
     pub(crate) fn write_summary(&self, summary: &impl Serialize) -> Result<(), BatchError> {
-        write_file(&self.path(LAST), Compression::None, &mut |out| {
-            serde_json::to_writer_pretty(&mut *out, summary)?;
-            out.write_all(b"\n")
-        })
+        let path = self.path(LAST);
+        let json = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
+        let mut json = json.map_err(BatchError::result(&path))?;
+        json.push(b'\n');
+        save(&path, &json)
     }
 
     fn refuse(&self, reason: FolderRefusal) -> BatchError {
@@ -288,27 +290,12 @@ impl OutputDir<'_> {
         // before.
         remove_folders_but(&self.state(NEW), SKIPPED_FILES).map_err(&failed)?;
         remove_unfinished(self.folder).map_err(&failed)?;
-        self.remove_spools(spool).map_err(&failed)?;
+        remove_spools(self.folder, spool.file_name()).map_err(&failed)?;
         let mut file = AtomicFile::create(&self.state(JOB), Compression::None).map_err(&failed)?;
         write_line(&mut file, identity)
             .and_then(|()| file.commit())
             .map_err(&failed)?;
         Ok(lock)
-    }
-
-    /// Removes folders of temporary files that killed jobs left, except the one in use.
-    fn remove_spools(&self, used: &Path) -> io::Result<()> {
-        for entry in std::fs::read_dir(self.folder)? {
-            let entry = entry?;
-            let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
-            if is_spool
-                && entry.file_type()?.is_dir()
-                && Some(&*entry.file_name()) != used.file_name()
-            {
-                std::fs::remove_dir_all(entry.path())?;
-            }
-        }
-        Ok(())
     }
 
     /// Refuses to replace files that no job of ours wrote, and to leave results of another command next to those of this one.
@@ -514,18 +501,6 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-pub(crate) fn write_file(
-    path: &Path,
-    compression: Compression,
-    write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
-) -> Result<(), BatchError> {
-    let failed = BatchError::result(path);
-    let mut file = AtomicFile::create(path, compression).map_err(&failed)?;
-    write(&mut file)
-        .and_then(|()| file.commit())
-        .map_err(&failed)
 }
 
 #[cfg(test)]

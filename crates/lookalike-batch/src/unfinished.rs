@@ -129,10 +129,12 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 
 /// Writes a small file atomically.
 pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
-    let write = || {
-        let mut file = AtomicFile::create(path, Compression::None)?;
-        file.write_all(bytes)?;
-        file.commit()
-    };
-    write().map_err(BatchError::result(path))
+    write_whole(path, bytes).map_err(BatchError::result(path))
+}
+
+/// Does the same, with the error of the system.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = AtomicFile::create(path, Compression::None)?;
+    file.write_all(bytes)?;
+    file.commit()
 }

@@ -20,13 +20,12 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::documents::DocumentTable;
-use crate::dedup::hashing_stream::{HashingStream, damaged};
+use crate::dedup::hashing_stream::{HashingStream, damaged, save_hashed, write_words};
 use crate::dedup::id_table::IdTable;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::number_column::{
@@ -67,12 +66,12 @@ pub(crate) struct CheckpointHead {
 impl DecisionCheckpoint {
     /// Writes the checkpoint to `path` atomically; `threads` threads prepare its columns.
     pub(crate) fn save(&self, path: &Path, threads: usize) -> io::Result<()> {
-        let mut file = AtomicFile::create(path, Compression::None)?;
-        let mut out = HashingStream::new(&mut file);
-        let head = serde_json::to_vec(&self.head)?;
-        out.write_all(&MAGIC)?;
-        out.write_all(&(head.len() as u64).to_le_bytes())?;
-        out.write_all(&head)?;
+        save_hashed(path, MAGIC, &self.head, |out| {
+            self.write_columns(out, threads)
+        })
+    }
+
+    fn write_columns(&self, out: &mut impl Write, threads: usize) -> io::Result<()> {
         let ids = self.documents.ids().encoded();
         let (kept, near, visible) = self.outcomes.columns();
         let sizes = [
@@ -84,21 +83,15 @@ impl DecisionCheckpoint {
             near.len(),
             visible.len(),
         ];
-        for size in sizes {
-            out.write_all(&(size as u64).to_le_bytes())?;
-        }
+        write_words(out, &sizes)?;
         out.write_all(&ids)?;
-        self.documents.lengths.write(&mut out)?;
-        write_column(&mut out, &self.by_id, ExpectedNumber::Next, threads)?;
-        write_column(&mut out, kept, ExpectedNumber::Position, threads)?;
-        write_similarities(&mut out, near)?;
-        write_similarities(&mut out, visible)?;
+        self.documents.lengths.write(out)?;
+        write_column(out, &self.by_id, ExpectedNumber::Next, threads)?;
+        write_column(out, kept, ExpectedNumber::Position, threads)?;
+        write_similarities(out, near)?;
+        write_similarities(out, visible)?;
         out.write_all(bytemuck::cast_slice(&self.bad))?;
-        out.write_all(bytemuck::cast_slice(&self.records))?;
-        let sum = out.digest();
-        // Directly to the file: the checksum covers everything before it.
-        file.write_all(&sum.to_le_bytes())?;
-        file.commit()
+        out.write_all(bytemuck::cast_slice(&self.records))
     }
 
     /// Reads a checkpoint of the same settings and input. Returns `None` if there is none, if it is of another job, or if it
@@ -128,22 +121,8 @@ impl DecisionCheckpoint {
     }
 
     fn read(file: &mut HashingStream<impl Read>) -> io::Result<Self> {
-        let mut magic = [0; 8];
-        file.take(&mut magic)?;
-        if magic != MAGIC {
-            return Err(damaged());
-        }
-        let head_length = file.word()?;
-        let head = serde_json::from_slice(&file.column::<u8>(head_length)?)?;
-        let [id_bytes, documents, bad, sources, against, near, visible] = [
-            file.word()?,
-            file.word()?,
-            file.word()?,
-            file.word()?,
-            file.word()?,
-            file.word()?,
-            file.word()?,
-        ];
+        let head = file.head(MAGIC)?;
+        let [id_bytes, documents, bad, sources, against, near, visible] = file.words()?;
         let ids = file.table_column(id_bytes)?;
         let lengths = file.table_column(documents)?.into_iter().collect();
         let by_id = read_numbers(file, documents, ExpectedNumber::Next)?;

@@ -25,7 +25,6 @@ use crate::dedup::summary::{input_counts, skipped};
 use crate::error::BatchError;
 use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobStage;
-use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedRow;
 use crate::spill::table_memory::most_mapped;
 
@@ -42,21 +41,6 @@ pub struct CollectionSummary {
     pub skipped: Vec<SkippedRow>,
     /// True if the job reused anything that an interrupted job had read.
     pub resumed: bool,
-}
-
-/// Refuses to resume a build with other settings or another input. A build whose log cannot be read starts again.
-fn ensure_same_build(
-    writer: &CollectionWriter,
-    log: &ScanLogPlace,
-    identity: &JobIdentity,
-) -> Result<(), CollectionError> {
-    let there = log.found_description();
-    let there = there.and_then(|there| serde_json::from_slice::<JobIdentity>(&there).ok());
-    let same = there.map_or(Ok(()), |there| identity.ensure_same(there));
-    same.map_err(|reason| CollectionError::OtherBuild {
-        folder: writer.folder().to_owned(),
-        reason,
-    })
 }
 
 impl DedupJob<'_> {
@@ -89,17 +73,13 @@ impl DedupJob<'_> {
             let folder = writer.folder().to_owned();
             return Err(CollectionError::Exists { folder }.into());
         }
-        let identity = JobIdentity {
-            settings: format!("{} {}", self.settings.canonical(), self.options.canonical()),
-            input: self.inputs.fingerprint(),
-        };
-        let description = serde_json::to_string(&identity).expect("texts are JSON");
-        let log = ScanLogPlace {
-            description: description.clone(),
-            ..self.scan_log_place(writer.begun(), &description)
+        let (log, identity) = self.described_log_place(writer.begun(), self.inputs.fingerprint());
+        let other_build = |reason| CollectionError::OtherBuild {
+            folder: writer.folder().to_owned(),
+            reason,
         };
         match resume {
-            true => ensure_same_build(writer, &log, &identity)?,
+            true => log.ensure_same(&identity).map_err(other_build)?,
             false => log.forget(),
         }
         let built = self.collect_with(self.is_worth_a_log(&log).then_some(&log));
@@ -108,11 +88,9 @@ impl DedupJob<'_> {
             _ => log.forget(),
         }
         built.map_err(|error| match error {
-            BatchError::ResumedInput { name } => CollectionError::OtherBuild {
-                folder: writer.folder().to_owned(),
-                reason: FolderRefusal::ChangedInput { name },
+            BatchError::ResumedInput { name } => {
+                other_build(FolderRefusal::ChangedInput { name }).into()
             }
-            .into(),
             error => error,
         })
     }

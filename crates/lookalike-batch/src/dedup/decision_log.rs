@@ -214,11 +214,7 @@ fn take_segment(
     file: &mut HashingStream<BufReader<File>>,
     settled: &mut SettledRanks,
 ) -> io::Result<()> {
-    let mut numbers = [0; 7];
-    for number in &mut numbers {
-        *number = file.word()?;
-    }
-    let [count, visits, candidates, compared, near, visible, refused] = numbers;
+    let [count, visits, candidates, compared, near, visible, refused] = file.words()?;
     let near = read_similarities(file, near)?;
     let survivors: TableColumn<u32> = read_numbers(file, near.len() as u64, ExpectedNumber::Next)?;
     let visible = read_similarities(file, visible)?;

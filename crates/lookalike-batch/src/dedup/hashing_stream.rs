@@ -1,8 +1,12 @@
 //! Files that end with a hash of their contents.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use bytemuck::Pod;
+use lookalike_corpus::{AtomicFile, Compression};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::spill::table_column::TableColumn;
@@ -52,7 +56,43 @@ impl<W: Write> Write for HashingStream<W> {
     }
 }
 
+/// Writes a file that begins with `magic` and a JSON object after its length, and ends with the hash of everything before. The file gets its name
+/// when it is complete.
+pub(crate) fn save_hashed(
+    path: &Path,
+    magic: [u8; 8],
+    head: &impl Serialize,
+    columns: impl FnOnce(&mut HashingStream<&mut AtomicFile>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = AtomicFile::create(path, Compression::None)?;
+    let mut out = HashingStream::new(&mut file);
+    let head = serde_json::to_vec(head)?;
+    out.write_all(&magic)?;
+    write_words(&mut out, &[head.len()])?;
+    out.write_all(&head)?;
+    columns(&mut out)?;
+    let sum = out.digest();
+    // Directly to the file: the checksum covers everything before it.
+    file.write_all(&sum.to_le_bytes())?;
+    file.commit()
+}
+
+/// Writes numbers, each as a `u64`.
+pub(crate) fn write_words(out: &mut impl Write, words: &[usize]) -> io::Result<()> {
+    let mut words = words.iter();
+    words.try_for_each(|&word| out.write_all(&(word as u64).to_le_bytes()))
+}
+
 impl<R: Read> HashingStream<R> {
+    /// Reads the object at the start of a file of [`save_hashed`].
+    pub(crate) fn head<T: DeserializeOwned>(&mut self, magic: [u8; 8]) -> io::Result<T> {
+        if self.word()? != u64::from_le_bytes(magic) {
+            return Err(damaged());
+        }
+        let length = self.word()?;
+        Ok(serde_json::from_slice(&self.column::<u8>(length)?)?)
+    }
+
     pub(crate) fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.inner.read_exact(bytes)?;
         self.hash.update(bytes);
@@ -64,6 +104,14 @@ impl<R: Read> HashingStream<R> {
         let mut bytes = [0; 8];
         self.take(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub(crate) fn words<const N: usize>(&mut self) -> io::Result<[u64; N]> {
+        let mut words = [0; N];
+        for word in &mut words {
+            *word = self.word()?;
+        }
+        Ok(words)
     }
 
     /// Reads a column. `count` comes from the file, so memory is only allocated as bytes arrive.

@@ -16,7 +16,6 @@ use crate::dedup::summary::skipped;
 use crate::error::{BatchError, OUTPUT};
 use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobStage;
-use crate::output_dir::JobIdentity;
 use crate::settings::PairList;
 use crate::skipped::SkippedRow;
 use crate::spill::table_memory::most_mapped;
@@ -122,18 +121,8 @@ impl DedupJob<'_> {
             Some(paragraphs) => paragraphs.origin.clone(),
             None => self.inputs.fingerprint(),
         };
-        let identity = JobIdentity {
-            settings: format!("{} {}", self.settings.canonical(), self.options.canonical()),
-            input,
-        };
-        let description = serde_json::to_string(&identity).expect("texts are JSON");
-        let scan = ScanLogPlace {
-            description: description.clone(),
-            ..self.scan_log_place(folder.join(SCANNED), &description)
-        };
-        let there = scan.found_description();
-        let there = there.and_then(|there| serde_json::from_slice::<JobIdentity>(&there).ok());
-        let same = there.map_or(Ok(()), |there| identity.ensure_same(there));
+        let (scan, identity) = self.described_log_place(folder.join(SCANNED), input);
+        let same = scan.ensure_same(&identity);
         same.map_err(|reason| BatchError::OtherUnfinished {
             folder: folder.to_owned(),
             reason,

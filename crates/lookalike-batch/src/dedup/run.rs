@@ -45,11 +45,11 @@ use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::BatchError;
-use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED, write_file};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED};
 use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 use crate::spill::table_memory::most_mapped;
-use crate::unfinished::{FOUND, SCANNED};
+use crate::unfinished::{FOUND, SCANNED, save};
 
 /// Number of clusters in a summary.
 const LARGEST: usize = 5;
@@ -363,6 +363,22 @@ impl DedupJob<'_> {
         }
     }
 
+    /// Returns the log of what a job reads, with a description that tells a later job how it differs, and what is described.
+    pub(super) fn described_log_place(
+        &self,
+        path: PathBuf,
+        input: String,
+    ) -> (ScanLogPlace, JobIdentity) {
+        let identity = JobIdentity {
+            settings: format!("{} {}", self.settings.canonical(), self.options.canonical()),
+            input,
+        };
+        let description = serde_json::to_string(&identity).expect("texts are JSON");
+        let mut place = self.scan_log_place(path, &description);
+        place.description = description;
+        (place, identity)
+    }
+
     /// Returns true if there is enough to read for a log.
     pub(super) fn is_worth_a_log(&self, log: &ScanLogPlace) -> bool {
         // A log that an earlier run left is always continued, even if this number of threads would not write one.
@@ -468,9 +484,7 @@ impl DedupJob<'_> {
         let results = place.written()?;
         let report = crate::dedup::report_examples::complete(report, &summary, &results);
         let page = crate::report::render(&report)?;
-        write_file(&place.path("report.html"), Compression::None, &mut |out| {
-            out.write_all(page.as_bytes())
-        })?;
+        save(&place.path("report.html"), page.as_bytes())?;
         // The summary must not reach the disk before the files that it describes.
         if ["kept", SKIPPED_FILES]
             .iter()

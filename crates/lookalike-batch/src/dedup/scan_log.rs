@@ -34,6 +34,8 @@ use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::scan_batch::{EncodedBatch, ScanBatch, SetColumns};
 use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
+use crate::folder_refusal::FolderRefusal;
+use crate::output_dir::JobIdentity;
 use crate::pipeline::InputChunk;
 
 const MAGIC: [u8; 8] = *b"LOOKSCN3";
@@ -195,8 +197,15 @@ impl ScanLogPlace {
         })
     }
 
+    /// Refuses a job with other settings or another input than the existing log describes. A log that cannot be read refuses nothing.
+    pub(crate) fn ensure_same(&self, identity: &JobIdentity) -> Result<(), FolderRefusal> {
+        let there = self.found_description();
+        let there = there.and_then(|there| serde_json::from_slice::<JobIdentity>(&there).ok());
+        there.map_or(Ok(()), |there| identity.ensure_same(there))
+    }
+
     /// Returns the description in the existing log, or `None` if it cannot be read.
-    pub(crate) fn found_description(&self) -> Option<Vec<u8>> {
+    fn found_description(&self) -> Option<Vec<u8>> {
         let mut file = HashingStream::new(BufReader::new(File::open(&self.path).ok()?));
         let head = LogHead::read(&mut file).ok()?;
         Some(head.description)

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use lookalike_corpus::{
-    AtomicFile, Compression, OutputFormat, PROGRAM, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
+    AtomicFile, OutputFormat, PROGRAM, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
 };
 use serde::Serialize;
 
@@ -37,9 +37,10 @@ use crate::contents::CONTENTS;
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::observer::JobStage;
-use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir};
 use crate::skipped::SKIPPED;
 use crate::spill::table_column::TableColumn;
+use crate::unfinished::save;
 
 /// Names of all results in the folder of an atlas, in both formats.
 pub const ATLAS_RESULTS: [&str; 19] = [
@@ -167,9 +168,7 @@ impl OverlapJob<'_> {
             measured: self.observer.measured(),
         };
         let page = atlas::page(&summary, &mirrors, map, &prepared.collection)?;
-        file(&place, "atlas.html", &mut |out| {
-            out.write_all(page.as_bytes())
-        })?;
+        save(&place.path("atlas.html"), page.as_bytes())?;
         summary.results = place.written()?;
         place.write_summary(&summary)?;
         place.publish()?;
@@ -310,12 +309,4 @@ impl OverlapJob<'_> {
 
 fn lines(out: &mut dyn Write, values: &[impl Serialize]) -> io::Result<()> {
     values.iter().try_for_each(|value| write_line(out, value))
-}
-
-fn file(
-    place: &OutputDir<'_>,
-    name: &str,
-    write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
-) -> Result<(), BatchError> {
-    write_file(&place.path(name), Compression::None, write)
 }

@@ -25,13 +25,12 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use bytemuck::cast_slice;
-use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 
 use super::read::{DocumentSites, ReadOut, ReadPlan};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
-use crate::dedup::hashing_stream::{HashingStream, damaged};
+use crate::dedup::hashing_stream::{HashingStream, damaged, save_hashed, write_words};
 use crate::dedup::id_table::IdTable;
 use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
 use crate::dedup::scan_tally::ScanTally;
@@ -68,24 +67,18 @@ struct OverlapHead {
 impl OverlapCheckpoint<'_> {
     /// Writes what was read to the final path, atomically.
     pub(crate) fn save(&self, read: &ReadOut) -> io::Result<()> {
-        let mut file = AtomicFile::create(self.path, Compression::None)?;
-        let mut out = HashingStream::new(&mut file);
-        let head = serde_json::to_vec(&self.head(read))?;
-        out.write_all(&MAGIC)?;
-        out.write_all(&(head.len() as u64).to_le_bytes())?;
-        out.write_all(&head)?;
-        write_columns(&mut out, read)?;
-        let mut buffer = Vec::new();
-        for chunks in &read.chunks {
-            let segments = chunks.sets.segments();
-            out.write_all(&(segments as u64).to_le_bytes())?;
-            for segment in 0..segments {
-                write_sets(&mut out, &chunks.sets, segment, &mut buffer)?;
+        save_hashed(self.path, MAGIC, &self.head(read), |out| {
+            write_columns(out, read)?;
+            let mut buffer = Vec::new();
+            for chunks in &read.chunks {
+                let segments = chunks.sets.segments();
+                write_words(out, &[segments])?;
+                for segment in 0..segments {
+                    write_sets(out, &chunks.sets, segment, &mut buffer)?;
+                }
             }
-        }
-        let sum = out.digest();
-        file.write_all(&sum.to_le_bytes())?;
-        file.commit()
+            Ok(())
+        })
     }
 
     fn head(&self, read: &ReadOut) -> OverlapHead {
@@ -113,14 +106,7 @@ impl OverlapCheckpoint<'_> {
     }
 
     fn read(&self, mut file: HashingStream<impl Read>, plan: &ReadPlan<'_>) -> io::Result<ReadOut> {
-        let mut magic = [0; 8];
-        file.take(&mut magic)?;
-        let length = if magic == MAGIC {
-            file.word()?
-        } else {
-            return Err(damaged());
-        };
-        let head: OverlapHead = serde_json::from_slice(&file.column::<u8>(length)?)?;
+        let head: OverlapHead = file.head(MAGIC)?;
         // Check this before reading the columns, which may be gigabytes.
         if head.settings != self.identity.settings || head.input != self.identity.input {
             return Err(damaged());
@@ -161,9 +147,7 @@ fn write_sets(
         chunks.extend_from_slice(set);
         Ok(())
     })?;
-    for count in [classes.len(), chunks.len()] {
-        out.write_all(&(count as u64).to_le_bytes())?;
-    }
+    write_words(out, &[classes.len(), chunks.len()])?;
     for column in [classes, lengths] {
         write_numbers(out, column.into_iter(), ExpectedNumber::Next)?;
     }
@@ -172,7 +156,7 @@ fn write_sets(
 
 /// Reads one segment of sets, whose classes must be below `classes`.
 fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<Vec<u64>> {
-    let (sets, chunks) = (file.word()?, file.word()?);
+    let [sets, chunks] = file.words()?;
     let of: TableColumn<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
     let lengths: TableColumn<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
     let chunks: Vec<u64> = file.column(chunks)?;
@@ -206,9 +190,7 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
         read.classes.len(),
         read.chunks.len(),
     ];
-    for size in sizes {
-        out.write_all(&(size as u64).to_le_bytes())?;
-    }
+    write_words(out, &sizes)?;
     let class = |class: &Option<ClassId>| class.map_or(0, |class| class.position() as u64 + 1);
     let server = |server: &Option<NonZeroU32>| server.map_or(0, |server| server.get().into());
     out.write_all(&ids)?;
@@ -224,11 +206,7 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
 
 /// Reads all columns into `read` and returns the number of chunkings.
 fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::Result<u64> {
-    let mut sizes = [0; 6];
-    for size in &mut sizes {
-        *size = file.word()?;
-    }
-    let [id_bytes, documents, url_bytes, sites, classes, chunkings] = sizes;
+    let [id_bytes, documents, url_bytes, sites, classes, chunkings] = file.words()?;
     let ids =
         IdTable::decoded(file.table_column(id_bytes)?, documents as usize).ok_or_else(damaged)?;
     let of: TableColumn<u64> = read_numbers(file, documents, ExpectedNumber::Next)?;

@@ -10,13 +10,27 @@ pub(crate) mod table_column;
 pub(crate) mod table_memory;
 pub(crate) mod texts_in_order;
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
 /// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
 /// same output folder.
 pub const SPOOL: &str = "spool.tmp-";
+
+/// Removes folders of temporary files that killed jobs left in `folder`, but for that of the name `used`.
+pub(crate) fn remove_spools(folder: &Path, used: Option<&OsStr>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_left = name.to_string_lossy().starts_with(SPOOL) && Some(&*name) != used;
+        if is_left && entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
 
 /// A file without a name in `folder`, which is made when it is first needed.
 pub(crate) fn temporary_file<'f>(

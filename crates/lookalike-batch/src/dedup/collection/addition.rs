@@ -6,10 +6,9 @@
 //! The segment also has the documents of the newest segments, if [`merge`](crate::dedup::collection::merge) decides so. These segments are removed
 //! once the manifest no longer names them.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::candidate_groups::KeySink;
@@ -21,6 +20,7 @@ use crate::dedup::collection::merge::{MergeError, RECORD_BYTES, SegmentMerge, fi
 use crate::dedup::collection::segment::SegmentSource;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::frequency::FrequencyLevels;
+use crate::unfinished::write_whole;
 
 /// A segment that has been written but is not yet part of the collection.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -160,10 +160,9 @@ impl StagedAddition {
     }
 
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
-        let mut file = AtomicFile::create(path, Compression::None)?;
-        serde_json::to_writer(&mut file, self)?;
-        file.write_all(b"\n")?;
-        file.commit()
+        let mut json = serde_json::to_vec(self)?;
+        json.push(b'\n');
+        write_whole(path, &json)
     }
 
     pub(crate) fn load(path: &Path) -> Option<Self> {

@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::io::Write;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lookalike_corpus::{AtomicFile, COLLECTION_FILE, Compression, InputOptions, remove_leftovers};
+use lookalike_corpus::{COLLECTION_FILE, InputOptions, remove_leftovers};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,7 +17,8 @@ use crate::dedup::collection::manifest::{
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::scan_log::unnamed;
 use crate::settings::JobSettings;
-use crate::spill::SPOOL;
+use crate::spill::{SPOOL, remove_spools};
+use crate::unfinished::write_whole;
 
 /// Name of the file that a process locks while it adds to a collection.
 pub const COLLECTION_LOCK: &str = "lookalike.lock";
@@ -260,8 +260,8 @@ impl CollectionWriter {
             // one too. So try again.
             Ok(()) if !has_name(&lock, &path) => Self::lock(folder),
             Ok(()) => {
-                // No other process is working here, so temporary files were left by killed jobs.
-                remove_spools(folder).map_err(unwritable(folder.to_owned()))?;
+                // Nobody else is at work here, so temporary files are those of killed jobs.
+                remove_spools(folder, None).map_err(unwritable(folder.to_owned()))?;
                 let writer = Self {
                     folder: folder.to_owned(),
                     most_merged: u64::from(u32::MAX - 1),
@@ -332,12 +332,7 @@ impl CollectionWriter {
         // manifest.
         let file = format!("{ORDER}{checksum:016x}.bin");
         let path = self.folder.join(&file);
-        let write = || -> std::io::Result<()> {
-            let mut out = AtomicFile::create(&path, Compression::None)?;
-            out.write_all(&bytes)?;
-            out.commit()
-        };
-        write().map_err(CollectionError::unwritable(&path))?;
+        write_whole(&path, &bytes).map_err(CollectionError::unwritable(&path))?;
         Ok(OrderEntry { file, checksum })
     }
 
@@ -365,18 +360,7 @@ impl CollectionWriter {
     }
 }
 
-fn remove_spools(folder: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
-        if is_spool && entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns true for the name of a segment, an order or the log of a build.
+/// True for the name of a segment, an order or the log of a build.
 fn is_data(name: &str) -> bool {
     let is_part = name.starts_with(SEGMENT) || name.starts_with(ORDER);
     is_part && name.ends_with(".bin")

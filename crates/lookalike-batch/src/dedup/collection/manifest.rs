@@ -4,16 +4,17 @@
 //! the collection before or after an addition, never in between. Files that it does not name are not part of the collection.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, COLLECTION_FILE, Compression, InputOptions, PROGRAM};
+use lookalike_corpus::{COLLECTION_FILE, InputOptions, PROGRAM};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::segment::{SegmentEntry, hexadecimal};
 use crate::settings::{JobSettings, Method, PairScope};
+use crate::unfinished::write_whole;
 
 /// Version of the format of all files.
 const FORMAT: u64 = 4;
@@ -119,11 +120,10 @@ impl DirectoryManifest {
     /// Replaces the manifest in a directory, in one step.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), CollectionError> {
         let path = folder.join(COLLECTION_FILE);
-        let write = || -> io::Result<()> {
+        let write = || {
             let json = serde_json::to_string(self)?;
-            let mut file = AtomicFile::create(&path, Compression::None)?;
-            writeln!(file, "{json}\n{:016x}", xxh3_64(json.as_bytes()))?;
-            file.commit()
+            let lines = format!("{json}\n{:016x}\n", xxh3_64(json.as_bytes()));
+            write_whole(&path, lines.as_bytes())
         };
         write().map_err(CollectionError::unwritable(&path))
     }
