@@ -15,7 +15,7 @@ use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::margin_search::{MarginSearch, last_sampled};
 use crate::dedup::memory_budget::{DedupMemory, with_keys};
 use crate::dedup::pair_log::{PairLog, PairLogPlace};
-use crate::dedup::pairs::{ClassCopies, PairJoin, PairSpool};
+use crate::dedup::pairs::{PairJoin, PairSpool, class_copies};
 use crate::dedup::preparation::PreparedJob;
 use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
@@ -264,7 +264,7 @@ impl DedupJob<'_> {
         let log = opened.transpose()?;
         prepared.scanned.is_resumed |= log.as_ref().is_some_and(PairLog::is_resumed);
         let documents = &prepared.scanned.documents;
-        let copies = ClassCopies::new(documents, &prepared.ranking, &prepared.rank_of);
+        let copies = class_copies(documents, &prepared.ranking, &prepared.rank_of);
         let join = PairJoin {
             groups: &prepared.groups,
             memory: prepared.budget.for_groups().saturating_sub(keys),

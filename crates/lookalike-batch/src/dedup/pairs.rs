@@ -20,8 +20,8 @@ use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
 use crate::locks::lock;
 use crate::parallel::on_threads;
 use crate::settings::PairScope;
+use crate::spill::list_table::ListTable;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
-use crate::spill::table_column::TableColumn;
 
 /// Number of pairs that are read from a temporary file at a time.
 const READ_PAIRS: usize = 1 << 14;
@@ -36,45 +36,19 @@ pub(crate) struct DocumentPair {
     pub(crate) visible: Option<f64>,
 }
 
-/// Documents of each class, by rank, in the order of ids.
-pub(crate) struct ClassCopies {
-    starts: TableColumn<u32>,
-    /// Places in the order of ids.
-    places: TableColumn<u32>,
-}
-
-impl ClassCopies {
-    pub(crate) fn new(
-        documents: &DocumentTable,
-        ranking: &DocumentRanking,
-        rank_of: &[u32],
-    ) -> Self {
-        let rank = |document: u32| {
-            documents.classes[document as usize].map(|class| rank_of[class.position()] as usize)
-        };
-        let mut ends = TableColumn::<u32>::zeroed(rank_of.len() + 1);
-        for rank in ranking.by_id.iter().filter_map(|&document| rank(document)) {
-            ends[rank + 1] += 1;
-        }
-        // A counting sort: counts become starts, and each list is in the order of ids because documents are visited in that order.
-        for rank in 0..rank_of.len() {
-            ends[rank + 1] += ends[rank];
-        }
-        let starts = ends.clone();
-        let length = *starts.last().expect("one more than ranks") as usize;
-        let mut places = TableColumn::zeroed(length);
-        for (place, &document) in ranking.by_id.iter().enumerate() {
-            if let Some(rank) = rank(document) {
-                places[ends[rank] as usize] = place as u32;
-                ends[rank] += 1;
-            }
-        }
-        Self { starts, places }
-    }
-
-    pub(crate) fn of(&self, rank: u32) -> &[u32] {
-        &self.places[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
-    }
+/// Documents of each class, by rank: their places in the order of ids.
+pub(crate) fn class_copies(
+    documents: &DocumentTable,
+    ranking: &DocumentRanking,
+    rank_of: &[u32],
+) -> ListTable<u32> {
+    ListTable::new(rank_of.len(), || {
+        let places = (0..).zip(ranking.by_id.iter());
+        places.filter_map(|(place, &document)| {
+            let class = documents.classes[document as usize]?;
+            Some((rank_of[class.position()] as usize, place))
+        })
+    })
 }
 
 /// Spool of verified pairs.
@@ -187,8 +161,8 @@ pub(crate) struct PairJoin<'a> {
     pub(crate) groups: &'a ClassGroups,
     /// Bytes for a window of groups that are on disk.
     pub(crate) memory: u64,
-    pub(crate) copies: &'a ClassCopies,
-    /// Number of places of documents that are only compared with; pairs of two of these are left out.
+    pub(crate) copies: &'a ListTable<u32>,
+    /// Pairs of two documents before this place are left out: those are only compared with.
     pub(crate) against: u32,
     pub(crate) scope: PairScope,
     pub(crate) threads: usize,
@@ -319,7 +293,7 @@ impl PairStride<'_> {
 
 /// Adds the pairs of documents in each class, with similarity 1.
 fn copies_of_one_text(
-    copies: &ClassCopies,
+    copies: &ListTable<u32>,
     against: u32,
     ranks: Range<u32>,
     mut push: impl FnMut(u32, u32, f64) -> io::Result<()>,
@@ -473,7 +447,7 @@ mod tests {
             let collection = TestCollection::by_prefix(sets, threshold);
             // Ranks equal classes here, because the pairs do not depend on the order of preference.
             let rank_of: Vec<u32> = (0..classes as u32).collect();
-            let copies = ClassCopies::new(&documents, &ranking, &rank_of);
+            let copies = class_copies(&documents, &ranking, &rank_of);
             let verifier = collection.verifier();
             let groups = match is_on_disk {
                 true => collection.groups_on_disk(),

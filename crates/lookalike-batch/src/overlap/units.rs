@@ -7,16 +7,15 @@ use std::num::NonZeroU32;
 use super::read::DocumentSites;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
+use crate::spill::list_table::ListTable;
 use crate::spill::table_column::TableColumn;
 
 /// Sets of documents with equal texts. The document with the smallest id represents its set (Shivakumar and Garcia-Molina 1998, section 2).
 ///
 /// Memory: 8 bytes for each document and for each class.
 pub(crate) struct ExactSets {
-    /// Documents of all sets, set by set, each in the order of ids.
-    members: TableColumn<u32>,
-    /// Start of each set in `members`, and the end of the last.
-    starts: TableColumn<u32>,
+    /// Documents of each set, by id.
+    members: ListTable<u32>,
     /// Set of each class.
     pub(crate) of_class: TableColumn<u32>,
 }
@@ -25,59 +24,39 @@ impl ExactSets {
     /// Creates the sets in the order of their smallest ids. `classes` has the class of each document, in the order of ids; there are `count` classes.
     pub(crate) fn new(classes: &[Option<ClassId>], count: usize) -> Self {
         let mut of_class: TableColumn<u32> = (0..count).map(|_| u32::MAX).collect();
-        let mut starts = TableColumn::new();
-        starts.push(0);
+        let mut sets = 0;
         // The first document of a class has the smallest id, so sets are numbered by name.
         for class in classes.iter().flatten().map(|class| class.position()) {
             if of_class[class] == u32::MAX {
-                of_class[class] = starts.len() as u32 - 1;
-                starts.push(0_u32);
-            }
-            // Holds the size of each set until all are known.
-            starts[of_class[class] as usize + 1] += 1;
-        }
-        let mut end = 0;
-        for start in &mut starts[..] {
-            end += *start;
-            *start = end;
-        }
-        let mut ends = starts.clone();
-        let mut members = TableColumn::zeroed(end as usize);
-        for (document, class) in (0..).zip(classes) {
-            if let Some(class) = class {
-                let end = &mut ends[of_class[class.position()] as usize];
-                members[*end as usize] = document;
-                *end += 1;
+                of_class[class] = sets;
+                sets += 1;
             }
         }
-        Self {
-            members,
-            starts,
-            of_class,
-        }
+        let members = ListTable::new(sets as usize, || {
+            let set = |class: &Option<ClassId>| Some(of_class[(*class)?.position()] as usize);
+            let documents = (0..).zip(classes);
+            documents.filter_map(move |(document, class)| Some((set(class)?, document)))
+        });
+        Self { members, of_class }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.members.len()
     }
 
     /// Returns the documents of a set, in the order of ids.
     pub(crate) fn members(&self, set: u32) -> &[u32] {
-        &self.members[self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize]
+        self.members.of(set)
     }
 
     /// Returns the sets with two or more documents.
     pub(crate) fn repeated(&self) -> impl Iterator<Item = u32> {
-        let sizes = self.starts.windows(2).map(|set| set[1] - set[0]);
-        (0..)
-            .zip(sizes)
-            .filter(|(_, size)| *size > 1)
-            .map(|(set, _)| set)
+        (0..self.len() as u32).filter(|&set| self.members(set).len() > 1)
     }
 
     /// Tells whether no two documents have equal texts.
     pub(crate) fn all_single(&self) -> bool {
-        self.members.len() == self.len()
+        self.repeated().next().is_none()
     }
 }
 
@@ -85,18 +64,15 @@ impl ExactSets {
 pub(crate) enum UnitPlacement {
     /// One unit each: the set of equal texts.
     Sets(TableColumn<u32>),
-    /// The servers that hold it: the start of each class's list, and all lists.
-    Servers(TableColumn<u32>, TableColumn<u32>),
+    /// The servers that hold it.
+    Servers(ListTable<u32>),
 }
 
 impl UnitPlacement {
     pub(crate) fn of(&self, class: u32) -> &[u32] {
-        let class = class as usize;
         match self {
-            Self::Sets(sets) => std::slice::from_ref(&sets[class]),
-            Self::Servers(starts, servers) => {
-                &servers[starts[class] as usize..starts[class + 1] as usize]
-            }
+            Self::Sets(sets) => std::slice::from_ref(&sets[class as usize]),
+            Self::Servers(servers) => servers.of(class),
         }
     }
 }
@@ -147,12 +123,8 @@ impl ServerTable {
         held.sort_unstable();
         // A server with a text at several places holds it once.
         held.dedup();
-        let mut starts = TableColumn::<u32>::zeroed(classes + 1);
-        held.iter()
-            .for_each(|&(class, _)| starts[class as usize + 1] += 1);
-        for class in 0..classes {
-            starts[class + 1] += starts[class];
-        }
-        UnitPlacement::Servers(starts, held.into_iter().map(|(_, server)| server).collect())
+        UnitPlacement::Servers(ListTable::new(classes, || {
+            held.iter().map(|&(class, server)| (class as usize, server))
+        }))
     }
 }

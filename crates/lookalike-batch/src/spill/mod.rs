@@ -4,6 +4,7 @@ pub(crate) mod arrange;
 pub(crate) mod external_sort;
 pub(crate) mod feature_sets;
 pub(crate) mod frame_sort;
+pub(crate) mod list_table;
 pub(crate) mod partitions;
 pub(crate) mod prefetch;
 pub(crate) mod table_column;
@@ -15,11 +16,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
-/// same output folder.
+/// Prefix of the names of folders for temporary files. The next job in an output folder removes those that killed jobs
+/// left there.
 pub const SPOOL: &str = "spool.tmp-";
 
-/// Removes folders of temporary files that killed jobs left in `folder`, but for that of the name `used`.
+/// Removes folders of temporary files that killed jobs left in `folder`, except the one named `used`.
 pub(crate) fn remove_spools(folder: &Path, used: Option<&OsStr>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -32,7 +33,7 @@ pub(crate) fn remove_spools(folder: &Path, used: Option<&OsStr>) -> io::Result<(
     Ok(())
 }
 
-/// A file without a name in `folder`, which is made when it is first needed.
+/// Returns the file, which is made in `folder` without a name when it is first needed.
 pub(crate) fn temporary_file<'f>(
     file: &'f mut Option<File>,
     folder: &Path,
