@@ -137,19 +137,14 @@ impl<'a> DocumentDedup<'a> {
         let inputs = Inputs::given(&SOURCES);
         // For files, this is checked when they are discovered.
         HtmlText::new(self.options.html).map_err(InputError::from)?;
-        let job = DedupJob::new(&inputs, self.folder)
-            .settings(self.settings.clone())
-            .limits(self.limits.clone())
-            .options(self.options.clone())
-            .against_sources(1)
-            .observer(self.observer);
-        let job = match self.collection {
-            Some(collection) => job.against_collection(collection),
-            None => job,
-        };
-        let job = match self.addition {
-            Some(writer) => job.into_collection(writer),
-            None => job,
+        let job = DedupJob {
+            settings: self.settings.clone(),
+            limits: self.limits.clone(),
+            options: self.options.clone(),
+            collection: self.collection,
+            addition: self.addition,
+            observer: self.observer,
+            ..DedupJob::new(&inputs, self.folder).against_sources(1)
         };
         // Documents to compare with come first, because they are recognised by their numbers.
         let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));

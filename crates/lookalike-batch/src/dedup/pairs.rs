@@ -44,7 +44,7 @@ pub(crate) fn class_copies(
 ) -> ListTable<u32> {
     ListTable::new(rank_of.len(), || {
         let places = (0..).zip(ranking.by_id.iter());
-        places.filter_map(|(place, &document)| {
+        places.filter_map(move |(place, &document)| {
             let class = documents.classes[document as usize]?;
             Some((rank_of[class.position()] as usize, place))
         })
@@ -162,7 +162,7 @@ pub(crate) struct PairJoin<'a> {
     /// Bytes for a window of groups that are on disk.
     pub(crate) memory: u64,
     pub(crate) copies: &'a ListTable<u32>,
-    /// Pairs of two documents before this place are left out: those are only compared with.
+    /// Number of places of documents that are only compared with; pairs of two of these are left out.
     pub(crate) against: u32,
     pub(crate) scope: PairScope,
     pub(crate) threads: usize,

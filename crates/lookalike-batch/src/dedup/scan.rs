@@ -274,17 +274,7 @@ fn add_record(
 ) -> io::Result<()> {
     let text = &*record.text;
     let tally = &mut batch.tally;
-    tally.text_bytes += text.len() as u64;
-    tally.missing += u64::from(record.text_state == TextState::Missing);
-    tally.too_long += u64::from(record.text_state == TextState::TooLong);
-    tally.replaced += u64::from(record.replaced);
-    tally.mojibake += u64::from(record.mojibake);
-    tally.homoglyphs += u64::from(record.homoglyphs);
-    tally.generated_ids += u64::from(record.id_generated);
-    tally.named_ids += u64::from(record.id_named);
-    tally.linked.count(&record.fields);
-    tally.removed.count(&record.removed);
-    tally.pages.count(record);
+    tally.count(record);
     // Texts that are only white space are not copies in any useful sense, so they equal nothing.
     let class = if text.trim().is_empty() && record.long_hash.is_none() {
         tally.empty += u64::from(record.text_state != TextState::TooLong);

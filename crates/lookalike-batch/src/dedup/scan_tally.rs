@@ -1,5 +1,6 @@
 //! Counts of noteworthy properties of records.
 
+use lookalike_corpus::{Record, TextState};
 use serde::{Deserialize, Serialize};
 
 use crate::boilerplate::RemovedTally;
@@ -48,6 +49,21 @@ pub(crate) struct ScanTally {
 }
 
 impl ScanTally {
+    /// Counts the properties of a record.
+    pub(crate) fn count(&mut self, record: &Record<'_>) {
+        self.text_bytes += record.text.len() as u64;
+        self.missing += u64::from(record.text_state == TextState::Missing);
+        self.too_long += u64::from(record.text_state == TextState::TooLong);
+        self.replaced += u64::from(record.replaced);
+        self.mojibake += u64::from(record.mojibake);
+        self.homoglyphs += u64::from(record.homoglyphs);
+        self.generated_ids += u64::from(record.id_generated);
+        self.named_ids += u64::from(record.id_named);
+        self.linked.count(&record.fields);
+        self.removed.count(&record.removed);
+        self.pages.count(record);
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.empty += other.empty;
         self.missing += other.missing;

@@ -342,13 +342,7 @@ impl ChunkedBatch {
     ) -> bool {
         let text = &*record.text;
         let tally = &mut self.tally;
-        tally.text_bytes += text.len() as u64;
-        tally.missing += u64::from(record.text_state == TextState::Missing);
-        tally.too_long += u64::from(record.text_state == TextState::TooLong);
-        tally.replaced += u64::from(record.replaced);
-        tally.generated_ids += u64::from(record.id_generated);
-        tally.named_ids += u64::from(record.id_named);
-        tally.removed.count(&record.removed);
+        tally.count(record);
         let class = if text.trim().is_empty() {
             // A text that is too long arrives as an empty one and is counted separately.
             tally.empty += u64::from(record.text_state != TextState::TooLong);

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::ReportError;
-use super::page::{STYLE, add_filters, format};
+use super::page::{STYLE, environment};
 use super::{figure, visible};
 
 const TEMPLATE: &str = include_str!("atlas.html");
@@ -118,14 +118,11 @@ pub(crate) struct AliasRow {
 
 /// Renders the page from `data` alone.
 pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
-    let mut environment = Environment::empty();
-    environment.set_formatter(format);
-    add_filters(&mut environment);
+    let mut environment = environment("atlas.html", TEMPLATE)?;
     environment.add_filter("percent", |share: f64| {
         // Round down, so that 100.0% means all.
         format!("{:.1}%", (share * 1000.0).floor() / 10.0)
     });
-    environment.add_template("atlas.html", TEMPLATE)?;
     let page = environment.get_template("atlas.html")?;
     Ok(page.render(context! {
         policy => Value::from_safe_string(POLICY.to_owned()),

@@ -1,11 +1,11 @@
 //! Renders the page of `explain`. Style, formatter and policy are the report's; there is no script.
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::cluster::ExampleView;
 use super::data::ReportExample;
-use super::page::{STYLE, add_filters, format, serialized};
+use super::page::{STYLE, environment, serialized};
 use super::{ReportError, statement};
 use crate::explain::{Explanation, FeatureListing, FingerprintComparison};
 
@@ -35,10 +35,7 @@ pub fn render_explanation(
     texts: [&str; 2],
     command: &str,
 ) -> Result<String, ReportError> {
-    let mut environment = Environment::empty();
-    environment.set_formatter(format);
-    add_filters(&mut environment);
-    environment.add_template("explanation.html", TEMPLATE)?;
+    let environment = environment("explanation.html", TEMPLATE)?;
     let example = ReportExample {
         a_id: explanation.a.clone(),
         b_id: explanation.b.clone(),

@@ -22,10 +22,7 @@ pub(super) const POLICY: &str = concat!(
 
 /// Does the work of [`super::render`].
 pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
-    let mut environment = Environment::empty();
-    environment.set_formatter(format);
-    add_filters(&mut environment);
-    environment.add_template("report.html", TEMPLATE)?;
+    let environment = environment("report.html", TEMPLATE)?;
     let page = environment.get_template("report.html")?;
     Ok(page.render(context! {
         policy => Value::from_safe_string(POLICY.to_owned()),
@@ -44,11 +41,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
 }
 
 /// Writes a value: text with markup escaped and hidden characters made visible, safe strings unchanged.
-pub(super) fn format(
-    out: &mut Output<'_>,
-    state: &mut State<'_, '_>,
-    value: &Value,
-) -> Result<(), Error> {
+fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.as_str() {
         Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
             let mut html = String::with_capacity(text.len());
@@ -59,7 +52,13 @@ pub(super) fn format(
     }
 }
 
-pub(super) fn add_filters(environment: &mut Environment<'_>) {
+/// Returns an environment with the filters of all pages and a template.
+pub(super) fn environment(
+    name: &'static str,
+    template: &'static str,
+) -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::empty();
+    environment.set_formatter(format);
     environment.add_filter("count", figure::count);
     environment.add_filter("bytes", figure::bytes);
     environment.add_filter("seconds", figure::seconds);
@@ -71,6 +70,8 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("bar", |part: u64, whole: u64| {
         Value::from_safe_string(chart::bar(figure::ratio(part, whole)))
     });
+    environment.add_template(name, template)?;
+    Ok(environment)
 }
 
 #[derive(Serialize)]

@@ -169,15 +169,11 @@ pub(crate) struct CheckedBlockFile {
 impl CheckedBlockFile {
     /// Opens a file with `content` bytes of content.
     pub(crate) fn open(path: &Path, identity: u64, content: u64) -> Result<Self, CollectionError> {
-        let unreadable = CollectionError::unreadable(path);
-        let file = open_regular(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                CollectionError::damaged(path, "this file of the collection is missing")
-            }
-            _ => unreadable(error),
-        })?;
+        let file = open_regular(path).map_err(CollectionError::unopened(path))?;
         let (found, expected) = (
-            file.metadata().map_err(&unreadable)?.len(),
+            file.metadata()
+                .map_err(CollectionError::unreadable(path))?
+                .len(),
             file_bytes(content),
         );
         // Detect a truncated file here, and not only when a missing block is read.

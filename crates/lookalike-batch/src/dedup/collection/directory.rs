@@ -194,12 +194,7 @@ impl DocumentCollection {
 
 fn load_order(folder: &Path, entry: &OrderEntry) -> Result<FrequencyLevels, CollectionError> {
     let path = folder.join(&entry.file);
-    let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            CollectionError::damaged(&path, "this file of the collection is missing")
-        }
-        _ => CollectionError::unreadable(&path)(error),
-    })?;
+    let bytes = std::fs::read(&path).map_err(CollectionError::unopened(&path))?;
     if xxh3_64(&bytes) != entry.checksum {
         return Err(CollectionError::damaged(
             &path,
@@ -260,7 +255,7 @@ impl CollectionWriter {
             // one too. So try again.
             Ok(()) if !has_name(&lock, &path) => Self::lock(folder),
             Ok(()) => {
-                // Nobody else is at work here, so temporary files are those of killed jobs.
+                // No other process is working here, so temporary files were left by killed jobs.
                 remove_spools(folder, None).map_err(unwritable(folder.to_owned()))?;
                 let writer = Self {
                     folder: folder.to_owned(),
@@ -360,7 +355,7 @@ impl CollectionWriter {
     }
 }
 
-/// True for the name of a segment, an order or the log of a build.
+/// Returns true for the name of a segment, an order or the log of a build.
 fn is_data(name: &str) -> bool {
     let is_part = name.starts_with(SEGMENT) || name.starts_with(ORDER);
     is_part && name.ends_with(".bin")

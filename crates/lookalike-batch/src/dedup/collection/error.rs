@@ -111,6 +111,16 @@ impl CollectionError {
         }
     }
 
+    /// Returns a closure for `map_err` that makes the error of a file of the collection that cannot be opened.
+    pub(crate) fn unopened(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        move |error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Self::damaged(path, "this file of the collection is missing")
+            }
+            _ => Self::unreadable(path)(error),
+        }
+    }
+
     /// Returns a closure for `map_err` that makes the error of a file that cannot be written.
     pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| Self::Unwritable {

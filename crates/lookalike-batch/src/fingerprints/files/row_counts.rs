@@ -31,15 +31,15 @@ impl RowCounts {
         }
     }
 
-    /// For `map_err`: an error of the medium.
+    /// Returns a closure for `map_err` that makes the error of a file that cannot be read.
     pub(super) fn failed(&self) -> impl Fn(io::Error) -> CodesError + '_ {
-        |cause| CodesError::Io {
+        move |cause| CodesError::Io {
             name: self.name.clone(),
             cause,
         }
     }
 
-    /// Takes note of a row, such as `line` 3, that was taken: false if its sketch is null, an error if it holds none.
+    /// Counts a row, such as `line` 3: `taken` is false if its sketch is null, and an error if it holds none.
     pub(super) fn note(
         &mut self,
         kind: &str,
@@ -47,7 +47,7 @@ impl RowCounts {
         taken: Result<bool, String>,
     ) -> Result<(), CodesError> {
         match taken {
-            // The caller counts sketches, of formats without rows, too.
+            // The caller counts sketches, because not all formats have rows.
             Ok(true) => {}
             Ok(false) => self.without += 1,
             Err(reason) => {
@@ -61,7 +61,7 @@ impl RowCounts {
         Ok(())
     }
 
-    /// Gives the next rows of a table to `take`; false at the end.
+    /// Passes the next rows of a table to `take`. Returns false at the end.
     pub(super) fn read_table(
         &mut self,
         table: &mut CodeTable,
@@ -69,7 +69,7 @@ impl RowCounts {
     ) -> Result<bool, CodesError> {
         let mut stopped = Ok(());
         let more = table.read(&mut |row, id, cell| {
-            // A table cannot be stopped within a group of rows: after the first refusal they pass by.
+            // A table cannot stop within a group of rows, so rows after the first refusal are ignored.
             if stopped.is_ok() {
                 stopped = self.note("row", row, take(id, cell));
             }
@@ -78,12 +78,12 @@ impl RowCounts {
         more.map_err(|cause| CodesError::table(&self.name, cause))
     }
 
-    /// The fault of the first row of a file of which no row could be read: it is not a collection with wrong rows but something else.
+    /// Returns the fault of the first row if every row is bad: the file is then not a collection with bad rows but something else.
     pub(super) fn first_fault(&mut self) -> Option<String> {
         if self.sketches + self.without > 0 {
             return None;
         }
-        // What was skipped becomes the error, not a loss besides.
+        // The skipped rows become the error, so they are not reported as losses too.
         let rows = std::mem::take(&mut self.skipped).finish();
         rows.into_iter().next().map(|row| row.first)
     }

@@ -8,7 +8,7 @@ use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
 use lookalike_hamming::{FileError, FingerprintWriter};
 
 use super::sketch_shape::SketchShape;
-use super::write::{CodeFormat, FileBegin, unwritable};
+use super::write::{CodeFormat, FileBegin, unpacked_name, unwritable};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -130,12 +130,7 @@ impl SketchWriter {
 
 /// Returns the compression of a raw file whose name states this shape, or `None` for another name.
 fn raw_packing(path: &Path, shape: SketchShape) -> Option<Compression> {
-    let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let packings = [Compression::Gzip, Compression::Zstd, Compression::None];
-    let packing = packings
-        .into_iter()
-        .find(|packing| name.ends_with(packing.suffix()))?;
-    let bare = name.strip_suffix(packing.suffix()).unwrap_or(&name);
-    bare.ends_with(&format!(".{}", shape.raw_ending()))
+    let (name, packing) = unpacked_name(path)?;
+    name.ends_with(&format!(".{}", shape.raw_ending()))
         .then_some(packing)
 }

@@ -41,12 +41,7 @@ pub enum CodeFormat {
 impl CodeFormat {
     /// Returns the format and compression that a name implies, or `None` for an unknown name.
     pub fn of(path: &Path) -> Option<(Self, Compression)> {
-        let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let packings = [Compression::Gzip, Compression::Zstd, Compression::None];
-        let packing = packings
-            .into_iter()
-            .find(|packing| name.ends_with(packing.suffix()))?;
-        let name = name.strip_suffix(packing.suffix()).unwrap_or(&name);
+        let (name, packing) = unpacked_name(path)?;
         let formats = [
             (".jsonl", Self::JsonLines),
             (".ndjson", Self::JsonLines),
@@ -63,8 +58,18 @@ impl CodeFormat {
     }
 }
 
-/// Function that creates a file which is renamed at the end: [`AtomicFile::create`], or a variant that also removes the temporary file if the process
-/// is interrupted.
+/// The name of a file in lower case without the ending of its packing, and the packing.
+pub(super) fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
+    let mut name = path.file_name()?.to_string_lossy().to_lowercase();
+    let packings = [Compression::Gzip, Compression::Zstd];
+    let mut packings = packings.into_iter();
+    let packing = packings.find(|packing| name.ends_with(packing.suffix()));
+    let packing = packing.unwrap_or(Compression::None);
+    name.truncate(name.len() - packing.suffix().len());
+    Some((name, packing))
+}
+
+/// Begins the file that gets a name: [`AtomicFile::create`], or what also has its temporary file removed when the process is interrupted.
 pub type FileBegin = fn(&Path, Compression) -> io::Result<AtomicFile>;
 
 /// A collection being written. It appears only when it is complete: [`CodeWriter::commit`].
