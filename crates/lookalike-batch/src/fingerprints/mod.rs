@@ -10,6 +10,7 @@ mod mapped;
 pub(crate) mod settings_error;
 mod sketch_values;
 pub mod sketches;
+mod with_word;
 
 pub use settings_error::FingerprintSettingsError;
 pub use sketch_values::{SketchValues, SketchValuesSummary};

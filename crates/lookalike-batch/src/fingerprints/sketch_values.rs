@@ -14,6 +14,7 @@ use super::files::{
 use super::index;
 use super::mapped::damaged;
 use super::sketches::{SketchReading, is_sketch_index, open_sketches_unchecked, stored_bytes};
+use super::with_word::with_word;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
@@ -57,9 +58,10 @@ impl SketchValues<'_> {
             .stage(JobStage::Queries, stored_bytes(self.sources));
         let (scheme, files) = match kind {
             Some(SketchKind::Places(_)) => self.each_of_places(visit)?,
-            Some(SketchKind::Fingerprints(32)) => self.each_code::<u32>(visit)?,
-            Some(SketchKind::Fingerprints(128)) => self.each_code::<u128>(visit)?,
-            Some(SketchKind::Fingerprints(_)) | None => self.each_code::<u64>(visit)?,
+            Some(SketchKind::Fingerprints(bits)) => {
+                with_word!(bits, W => self.each_code::<W>(visit)?)
+            }
+            None => self.each_code::<u64>(visit)?,
         };
         Ok(SketchValuesSummary {
             kind,

@@ -12,6 +12,7 @@ use crate::fingerprints::files::{
     check_losses, sum,
 };
 use crate::fingerprints::sketches::{SketchPositions, SketchReading};
+use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::spill::table_column::TableColumn;
@@ -118,11 +119,7 @@ impl DocumentFiles<'_> {
             return self.unchanged(read);
         }
         let files = self.open()?;
-        match files.bits().map_or(64, |(_, bits)| bits) {
-            32 => self.read_codes::<u32>(files, &mut read, visit)?,
-            128 => self.read_codes::<u128>(files, &mut read, visit)?,
-            _ => self.read_codes::<u64>(files, &mut read, visit)?,
-        }
+        with_word!(files.word_bits(), W => self.read_codes::<W>(files, &mut read, visit)?);
         self.unchanged(read)
     }
 

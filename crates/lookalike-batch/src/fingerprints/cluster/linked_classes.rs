@@ -14,6 +14,7 @@ use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerpr
 use super::{FingerprintClustering, LARGEST_DISTANCE};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, ListedPair, PairFile, PairFileError, sum};
+use crate::fingerprints::with_word::with_word;
 use crate::observer::{JobStage, ensure_wanted};
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::table_column::TableColumn;
@@ -97,11 +98,7 @@ impl FingerprintClustering<'_> {
         files: &DocumentFiles<'_>,
     ) -> Result<LinkedClasses, BatchError> {
         let sizes = files.open()?;
-        match sizes.bits().map_or(64, |(_, bits)| bits) {
-            32 => self.join_codes::<u32>(files, sizes),
-            128 => self.join_codes::<u128>(files, sizes),
-            _ => self.join_codes::<u64>(files, sizes),
-        }
+        with_word!(sizes.word_bits(), W => self.join_codes::<W>(files, sizes))
     }
 
     fn join_codes<W: Word>(

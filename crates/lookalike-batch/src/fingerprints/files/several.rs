@@ -70,6 +70,11 @@ impl CodeFiles {
         self.bits.named()
     }
 
+    /// Returns the width of the words that hold the fingerprints.
+    pub(crate) fn word_bits(&self) -> u32 {
+        self.bits.get().unwrap_or(64)
+    }
+
     /// Returns the scheme and a file that names it. `None` if no file does.
     pub fn scheme(&self) -> Option<(&str, SchemeId)> {
         self.scheme.named()

@@ -19,6 +19,7 @@ use super::{
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 
@@ -58,7 +59,7 @@ impl CodeFormat {
     }
 }
 
-/// The name of a file in lower case without the ending of its packing, and the packing.
+/// Returns the name of a file in lower case without the ending of its compression, and the compression.
 pub(super) fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
     let mut name = path.file_name()?.to_string_lossy().to_lowercase();
     let packings = [Compression::Gzip, Compression::Zstd];
@@ -69,7 +70,8 @@ pub(super) fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
     Some((name, packing))
 }
 
-/// Begins the file that gets a name: [`AtomicFile::create`], or what also has its temporary file removed when the process is interrupted.
+/// Function that creates a file which is renamed at the end: [`AtomicFile::create`], or a variant that also removes the temporary file if the process
+/// is interrupted.
 pub type FileBegin = fn(&Path, Compression) -> io::Result<AtomicFile>;
 
 /// A collection being written. It appears only when it is complete: [`CodeWriter::commit`].
@@ -119,7 +121,7 @@ struct WrittenLine<'a> {
     fingerprint: Option<String>,
 }
 
-/// Writes a fingerprint as `lookalike fingerprint` prints it; null for a text without features.
+/// Writes a fingerprint in the form that `lookalike fingerprint` prints; null for a text without features.
 pub(crate) fn write_code(
     out: &mut dyn Write,
     name: Option<FingerprintName<'_>>,
@@ -399,11 +401,7 @@ impl<'a> CodeImport<'a> {
     /// [`BatchError`] if an input cannot be read, if schemes differ, if only some inputs have ids, or if the output cannot be written.
     pub fn run(&self, standard: &mut dyn Write) -> Result<ImportSummary, BatchError> {
         let files = CodeFiles::open(self.inputs, self.losses.is_strict())?;
-        match files.bits().map_or(64, |(_, bits)| bits) {
-            32 => self.copy::<u32>(files, standard),
-            128 => self.copy::<u128>(files, standard),
-            _ => self.copy::<u64>(files, standard),
-        }
+        with_word!(files.word_bits(), W => self.copy::<W>(files, standard))
     }
 
     fn copy<W: Word>(

@@ -16,6 +16,7 @@ use crate::fingerprints::files::{
     RawReader, check_losses, ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 
@@ -125,20 +126,12 @@ impl GatheredFile {
             if is_index(source.path()) {
                 let bits = Some(width(source.path())?);
                 (reading.bits).agree(source.name(), bits, ensure_equal_widths)?;
-                match reading.bits() {
-                    32 => reading.index::<u32>(source)?,
-                    128 => reading.index::<u128>(source)?,
-                    _ => reading.index::<u64>(source)?,
-                }
+                with_word!(reading.bits(), W => reading.index::<W>(source)?);
                 continue;
             }
             let file = CodeFile::open(source, losses.is_strict())?;
             (reading.bits).agree(file.name(), file.bits(), ensure_equal_widths)?;
-            match reading.bits() {
-                32 => reading.file::<u32>(file)?,
-                128 => reading.file::<u128>(file)?,
-                _ => reading.file::<u64>(file)?,
-            }
+            with_word!(reading.bits(), W => reading.file::<W>(file)?);
         }
         check_losses(losses, &reading.summaries)?;
         let gathering = GatheredInput {
@@ -175,7 +168,7 @@ struct GatherReading<'a> {
     folder: &'a Path,
     with_ids: bool,
     observer: &'a dyn JobObserver,
-    /// Width and scheme of the fingerprints and whether they have ids, each with the first input that tells it.
+    /// Width, scheme and presence of ids, each with the first input that determines it.
     bits: CommonFact<u32>,
     scheme: CommonFact<SchemeId>,
     ids: Option<(String, bool)>,
@@ -288,7 +281,7 @@ fn each_stored<W: Word>(
     Ok(())
 }
 
-/// Refuses inputs with ids beside inputs without.
+/// Fails if only some inputs have ids.
 fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result<(), BatchError> {
     match first {
         Some((name, before)) if *before != has => {

@@ -32,6 +32,7 @@ use crate::fingerprints::DEFAULT_DISTANCE;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::stored_bytes;
+use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::settings::JobLimits;
@@ -164,11 +165,7 @@ impl<'a> IndexBuild<'a> {
     fn install(&self, folder: &Path) -> Result<IndexBuildSummary, BatchError> {
         let gathered = GatheredFile::of(folder);
         let gathering = self.gather(folder, &gathered)?;
-        match gathering.bits {
-            32 => self.build::<u32>(folder, &gathered, gathering),
-            128 => self.build::<u128>(folder, &gathered, gathering),
-            _ => self.build::<u64>(folder, &gathered, gathering),
-        }
+        with_word!(gathering.bits, W => self.build::<W>(folder, &gathered, gathering))
     }
 
     fn build<W: Word>(
@@ -194,12 +191,7 @@ impl<'a> IndexBuild<'a> {
             return Ok(None);
         };
         check_losses(self.losses, &gathering.summaries)?;
-        let summary = match gathering.bits {
-            32 => self.summary::<u32>(self.output, gathering, None)?,
-            128 => self.summary::<u128>(self.output, gathering, None)?,
-            _ => self.summary::<u64>(self.output, gathering, None)?,
-        };
-        Ok(Some(summary))
+        with_word!(gathering.bits, W => self.summary::<W>(self.output, gathering, None)).map(Some)
     }
 
     /// Returns the folder of the build, which exists until the build is done and from which [`Self::resume`] resumes.
@@ -437,11 +429,7 @@ impl IndexProperties {
     /// # Errors
     /// [`BatchError::IndexFile`] with the file and the cause.
     pub fn of(path: &Path) -> Result<Self, BatchError> {
-        match width(path)? {
-            32 => Self::of_width::<u32>(path),
-            128 => Self::of_width::<u128>(path),
-            _ => Self::of_width::<u64>(path),
-        }
+        with_word!(width(path)?, W => Self::of_width::<W>(path))
     }
 
     fn of_width<W: Word>(path: &Path) -> Result<Self, BatchError> {
@@ -472,7 +460,7 @@ pub fn width(path: &Path) -> Result<u32, BatchError> {
     IndexFile::<u64>::width(&head).map_err(damaged(path))
 }
 
-/// Counts of the fingerprints of an index.
+/// Returns the counts of the fingerprints of an index.
 pub(super) fn codes_summary<W: Word>(name: &str, index: &IndexFile<W>) -> CodesSummary {
     CodesSummary {
         name: name.to_owned(),
@@ -483,7 +471,7 @@ pub(super) fn codes_summary<W: Word>(name: &str, index: &IndexFile<W>) -> CodesS
     }
 }
 
-/// A number that follows from every byte of an index: from the checks at its end, which are of all others.
+/// Returns a number that depends on every byte of an index: the checksums at its end cover all others.
 pub(super) fn digest(path: &Path) -> Result<u64, BatchError> {
     let mut end = [0; TRAILER_BYTES];
     let read = open_regular(path).and_then(|mut file| {

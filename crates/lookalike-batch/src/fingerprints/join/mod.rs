@@ -39,6 +39,7 @@ use crate::fingerprints::files::{
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
+use crate::fingerprints::with_word::with_word;
 use crate::fingerprints::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
 use crate::locks::{into_inner, lock};
 use crate::losses::LossPolicy;
@@ -173,24 +174,16 @@ impl<'a> FingerprintJoin<'a> {
             (false, 0) => {
                 let (q, f) = (self.open(self.queries)?, self.open(self.inputs)?);
                 ensure_equal_widths(f.bits(), q.bits())?;
-                match bits(&f).or(bits(&q)) {
-                    Some(32) => self.write_two::<u32>(q, f, out),
-                    Some(128) => self.write_two::<u128>(q, f, out),
-                    _ => self.write_two::<u64>(q, f, out),
-                }
+                let bits = f.bits().or(q.bits()).map_or(64, |(_, bits)| bits);
+                with_word!(bits, W => self.write_two::<W>(q, f, out))
             }
-            (false, _) => match index::width(self.inputs[0].path())? {
-                32 => self.write_indexed::<u32>(out),
-                128 => self.write_indexed::<u128>(out),
-                _ => self.write_indexed::<u64>(out),
-            },
+            (false, _) => {
+                let bits = index::width(self.inputs[0].path())?;
+                with_word!(bits, W => self.write_indexed::<W>(out))
+            }
             (true, 0) => {
                 let f = self.open(self.inputs)?;
-                match bits(&f) {
-                    Some(32) => self.write_alone::<u32>(f, out),
-                    Some(128) => self.write_alone::<u128>(f, out),
-                    _ => self.write_alone::<u64>(f, out),
-                }
+                with_word!(f.word_bits(), W => self.write_alone::<W>(f, out))
             }
             (true, _) => {
                 let index = self.inputs[0].name().to_owned();
@@ -524,8 +517,4 @@ fn take_joined<W: Word>(chunk: &mut FingerprintFile<W>, joined: u64) -> Streamed
         at > joined
     });
     StreamedPart::of(&first)
-}
-
-fn bits(files: &CodeFiles) -> Option<u32> {
-    files.bits().map(|(_, bits)| bits)
 }
