@@ -14,10 +14,7 @@ use crate::dedup::verify::{Verifier, VerifyScratch};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{KeySalt, PrefixFinder};
 use crate::settings::JobSettings;
-use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
-
-/// Number of words in a segment of feature sets.
-const SEGMENT: usize = 1 << 22;
+use crate::spill::feature_sets::{SetAppender, SetPlace, SetStore};
 
 /// Number of members that are compared with earlier ones in one step.
 const STRIDE: usize = 32;
@@ -28,57 +25,11 @@ const LARGE_COMPONENT: usize = 1 << 10;
 /// Levels that treat all features as equally rare.
 static NO_LEVELS: LazyLock<FrequencyLevels> = LazyLock::new(|| FeatureFrequency::new().levels());
 
-/// Feature sets that are held in memory only.
-struct SetsInMemory {
-    store: SetStore,
-    words: Vec<u64>,
-    segments: u32,
-}
+/// Feature sets that are held in memory only. The store never reaches its budget, so it needs no folder.
+type SetsInMemory = SetAppender<'static, SetStore>;
 
-impl SetsInMemory {
-    fn new() -> Self {
-        Self {
-            store: SetStore::new(u64::MAX),
-            words: Vec::new(),
-            segments: 0,
-        }
-    }
-
-    fn push(&mut self, number: u32, set: &[u64]) -> io::Result<SetPlace> {
-        // Words of a segment are numbered with 32 bits.
-        if self.words.len() >= SEGMENT {
-            self.end_segment()?;
-        }
-        let at = place(self.segments, self.words.len() as u32);
-        self.words.push(header(number, set.len()));
-        self.words.extend_from_slice(set);
-        Ok(at)
-    }
-
-    fn end_segment(&mut self) -> io::Result<()> {
-        // The store never reaches its budget, so it needs no folder.
-        self.store
-            .push(std::mem::take(&mut self.words), Path::new(""))?;
-        self.segments += 1;
-        Ok(())
-    }
-
-    /// Visits all sets except those of the unfinished segment.
-    fn each(&self, mut visit: impl FnMut(u32, &[u64])) -> io::Result<()> {
-        let mut buffer = Vec::new();
-        for segment in 0..self.store.segments() {
-            self.store.walk(segment, &mut buffer, |number, set| {
-                visit(number, set);
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> io::Result<SetStore> {
-        self.end_segment()?;
-        Ok(self.store)
-    }
+fn sets_in_memory() -> SetsInMemory {
+    SetAppender::new(SetStore::new(u64::MAX), Path::new(""))
 }
 
 /// Properties of a member of a component other than its feature sets.
@@ -108,10 +59,10 @@ pub(crate) struct ComponentBuilder<'a> {
 
 impl<'a> ComponentBuilder<'a> {
     pub(crate) fn new(settings: &'a JobSettings) -> Self {
-        let test = |_: &PairTest| (SetsInMemory::new(), TestSets::new(u64::MAX));
+        let test = |_: &PairTest| (sets_in_memory(), TestSets::new(u64::MAX));
         Self {
             settings,
-            sets: SetsInMemory::new(),
+            sets: sets_in_memory(),
             tests: settings.tests.iter().map(test).collect(),
             places: Vec::new(),
             sizes: Vec::new(),
@@ -185,17 +136,21 @@ impl<'a> ComponentBuilder<'a> {
             categories,
             ..
         } = self;
-        sets.each(|member, set| {
+        sets.store().each(|member, set| {
             let category = categories.get(member as usize);
             let salt = KeySalt::new(settings.scope, category.copied().unwrap_or(0));
             let prefix = finder.prefix(set, settings.threshold, levels).iter();
             keys.extend(prefix.map(|&feature| key_record(salt.apply(feature), member)));
+            Ok(())
         })
     }
 
     fn frequency(&self) -> io::Result<FeatureFrequency> {
         let frequency = FeatureFrequency::new();
-        self.sets.each(|_, set| frequency.add(set))?;
+        self.sets.store().each(|_, set| {
+            frequency.add(set);
+            Ok(())
+        })?;
         Ok(frequency)
     }
 

@@ -5,6 +5,7 @@
 //! can be read in the order it was written, and a read at the wrong place is detected. The file has the layout of memory: little-endian words, which
 //! only the machine that wrote them reads.
 
+use std::borrow::BorrowMut;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -42,6 +43,56 @@ struct SetSegment {
     is_logged: bool,
     /// Position in the log, or in `file` once it is written there.
     offset: u64,
+}
+
+/// Adds sets to a store, a segment at a time.
+pub(crate) struct SetAppender<'f, S> {
+    store: S,
+    words: Vec<u64>,
+    folder: &'f Path,
+}
+
+impl<'f, S: BorrowMut<SetStore>> SetAppender<'f, S> {
+    /// Number of words in a segment, unless a single set has more.
+    const SEGMENT: usize = 1 << 17;
+
+    pub(crate) fn new(store: S, folder: &'f Path) -> Self {
+        Self {
+            store,
+            words: Vec::new(),
+            folder,
+        }
+    }
+
+    /// Returns the store, with the sets of all segments that have ended.
+    pub(crate) fn store(&self) -> &SetStore {
+        self.store.borrow()
+    }
+
+    pub(crate) fn push(&mut self, class: u32, set: &[u64]) -> io::Result<SetPlace> {
+        if self.words.len() + set.len() >= Self::SEGMENT {
+            self.end_segment()?;
+        }
+        let segment = self.store().segments() as u32;
+        let place = place(segment, self.words.len() as u32);
+        self.words.push(header(class, set.len()));
+        self.words.extend_from_slice(set);
+        Ok(place)
+    }
+
+    pub(crate) fn end_segment(&mut self) -> io::Result<()> {
+        if self.words.is_empty() {
+            return Ok(());
+        }
+        let words = std::mem::take(&mut self.words);
+        let store = self.store.borrow_mut();
+        store.push(words, self.folder).map(drop)
+    }
+
+    pub(crate) fn finish(mut self) -> io::Result<S> {
+        self.end_segment()?;
+        Ok(self.store)
+    }
 }
 
 /// Returns the header of a set.
@@ -196,6 +247,15 @@ impl SetStore {
             at += 1 + length;
         }
         Ok(())
+    }
+
+    /// Visits every set, in the order of writing.
+    pub(crate) fn each(
+        &self,
+        mut visit: impl FnMut(u32, &[u64]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        (0..self.segments()).try_for_each(|segment| self.walk(segment, &mut buffer, &mut visit))
     }
 
     /// Returns the set of `class` at `place`, which has `length` features. Reads it into `buffer` if it is on disk.

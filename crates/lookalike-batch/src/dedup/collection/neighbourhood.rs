@@ -38,12 +38,9 @@ use crate::dedup::documents::DocumentTable;
 use crate::dedup::scan::{ScannedCollection, StoredCounts};
 use crate::error::BatchError;
 use crate::settings::{JobSettings, PairList};
-use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
+use crate::spill::feature_sets::SetAppender;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
-
-/// Number of words of feature sets that are stored together.
-const SEGMENT_WORDS: usize = 1 << 17;
 
 /// A part of a collection that is being loaded into the tables.
 pub(crate) struct Neighbourhood<'a> {
@@ -104,13 +101,6 @@ impl SegmentBlocks {
         }
         &mut self.run
     }
-}
-
-/// Adds sets to a store in large pieces.
-struct SetAppender<'s> {
-    store: &'s mut SetStore,
-    words: Vec<u64>,
-    folder: &'s Path,
 }
 
 impl Neighbourhood<'_> {
@@ -310,6 +300,7 @@ impl Neighbourhood<'_> {
             ..
         } = &mut *self.scanned;
         let folder = self.folder;
+        let temporary = BatchError::temporary(folder);
         let mut own = SetAppender::new(sets, folder);
         let mut pages = SetAppender::new(page_sets, folder);
         let mut tests: Vec<_> = test_sets.iter_mut().map(|_| Vec::new()).collect();
@@ -320,7 +311,7 @@ impl Neighbourhood<'_> {
             let record = file.record(waiting.record, waiting.place, count, &mut bytes)?;
             if let Some(class) = waiting.class.filter(|_| waiting.is_new) {
                 let number = class.position() as u32;
-                let place = own.push(number, &record.features)?;
+                let place = own.push(number, &record.features).map_err(&temporary)?;
                 let hash = waiting.place.hash;
                 classes.set(class, hash, place, record.features.len() as u32);
                 if let Some(fingerprint) = record.fingerprint {
@@ -335,7 +326,10 @@ impl Neighbourhood<'_> {
                 if let Some(identity) = record.page.and_then(PageIdentity::from_bits) {
                     let set = match record.page_features.len() {
                         0 => None,
-                        size => Some((pages.push(number, &record.page_features)?, size as u32)),
+                        size => {
+                            let place = pages.push(number, &record.page_features);
+                            Some((place.map_err(&temporary)?, size as u32))
+                        }
                     };
                     classes.pages.set(class, identity, set);
                 }
@@ -353,16 +347,17 @@ impl Neighbourhood<'_> {
                 stored,
             }));
         }
-        own.finish()?;
-        pages.finish()?;
+        own.finish().map_err(&temporary)?;
+        pages.finish().map_err(&temporary)?;
         for (test, found) in test_sets.iter_mut().zip(tests) {
             let mut places = Vec::with_capacity(found.len());
             let mut appender = SetAppender::new(&mut test.sets, folder);
             for (class, set) in found {
-                let place = appender.push(class.position() as u32, &set)?;
+                let place = appender.push(class.position() as u32, &set);
+                let place = place.map_err(&temporary)?;
                 places.push((class.position(), place, set.len() as u32));
             }
-            appender.finish()?;
+            appender.finish().map_err(&temporary)?;
             for (class, place, size) in places {
                 test.set(class, place, size);
             }
@@ -483,37 +478,4 @@ fn numbered(documents: &[LoadedDocument]) -> Vec<String> {
         }
     }
     names
-}
-
-impl<'s> SetAppender<'s> {
-    fn new(store: &'s mut SetStore, folder: &'s Path) -> Self {
-        Self {
-            store,
-            words: Vec::new(),
-            folder,
-        }
-    }
-
-    fn push(&mut self, class: u32, set: &[u64]) -> Result<SetPlace, BatchError> {
-        if self.words.len() + set.len() >= SEGMENT_WORDS && !self.words.is_empty() {
-            self.end_segment()?;
-        }
-        let place = place(self.store.segments() as u32, self.words.len() as u32);
-        self.words.push(header(class, set.len()));
-        self.words.extend_from_slice(set);
-        Ok(place)
-    }
-
-    fn end_segment(&mut self) -> Result<(), BatchError> {
-        let words = std::mem::take(&mut self.words);
-        let pushed = self.store.push(words, self.folder);
-        pushed.map(drop).map_err(BatchError::temporary(self.folder))
-    }
-
-    fn finish(mut self) -> Result<(), BatchError> {
-        match self.words.is_empty() {
-            true => Ok(()),
-            false => self.end_segment(),
-        }
-    }
 }
