@@ -2,20 +2,35 @@
 
 #![no_main]
 
-#[allow(dead_code, missing_docs, unreachable_pub, reason = "shared with the tests")]
-#[path = "../../crates/lookalike-corpus/tests/fuzzing/mod.rs"]
-mod fuzzing;
-#[allow(dead_code, missing_docs, unreachable_pub, reason = "shared with the tests")]
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "shared with the tests"
+)]
 #[path = "../../crates/lookalike/tests/fuzzing/mod.rs"]
 mod core_files;
-#[allow(dead_code, missing_docs, unreachable_pub, reason = "shared with the tests")]
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "shared with the tests"
+)]
+#[path = "../../crates/lookalike-corpus/tests/fuzzing/mod.rs"]
+mod fuzzing;
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "shared with the tests"
+)]
 #[path = "../../crates/lookalike-hamming/tests/fuzzing/mod.rs"]
 mod hamming_files;
 
 use std::path::Path;
 use std::sync::OnceLock;
 
-use fuzzing::allocation::{MOST, Watched, beyond, largest};
+use fuzzing::allocation::{MAX_ALLOCATION, Watched, beyond, largest};
 use lookalike_server::fuzzing as requests;
 use lookalike_store::fuzzing as store;
 
@@ -55,7 +70,10 @@ fn target(name: &'static str) -> Option<(Run, Vec<Vec<u8>>)> {
 fn names() -> impl Iterator<Item = &'static str> {
     let own = core_files::TARGETS.iter().chain(hamming_files::TARGETS);
     let own = own.chain(store::TARGETS).chain(requests::TARGETS);
-    fuzzing::TARGETS.iter().map(|target| target.name).chain(own.copied())
+    fuzzing::TARGETS
+        .iter()
+        .map(|target| target.name)
+        .chain(own.copied())
 }
 
 fn write_seeds(folder: &Path, seeds: &[Vec<u8>]) {
@@ -91,5 +109,5 @@ libfuzzer_sys::fuzz_target!(init: begin(), |bytes: &[u8]| {
     largest();
     RUN.get().expect("begun")(bytes);
     let largest = largest().max(beyond());
-    assert!(largest <= MOST, "{largest} bytes at once");
+    assert!(largest <= MAX_ALLOCATION, "{largest} bytes at once");
 });

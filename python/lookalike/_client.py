@@ -219,7 +219,7 @@ class Client:
         if isinstance(documents, (str, Mapping)):
             raise TypeError(f"documents must be a list, not {type(documents).__name__}: an order is one of several documents")
         items = [{"id": item} if isinstance(item, str) else item for item in documents]
-        return self._json("POST", self._asking(collection, "rerank", {"chunk": chunk}), items)
+        return self._json("POST", self._operation_path(collection, "rerank", {"chunk": chunk}), items)
 
     def copies_of(self, collection: str, document: Any, **options: Any) -> Any:
         """Find the documents that share chunks with one, by containment, highest first. ``document`` is an id, or an object as for :meth:`rerank`.
@@ -227,7 +227,7 @@ class Client:
         The service's documentation describes ``chunk``, ``min_shared``, ``min_containment`` and ``limit``.
         """
         item = {"id": document} if isinstance(document, str) else document
-        return self._json("POST", self._asking(collection, "copies-of", options), item)
+        return self._json("POST", self._operation_path(collection, "copies-of", options), item)
 
     def get(self, collection: str, ids: Any) -> Any:
         """The documents with these ids."""
@@ -250,7 +250,7 @@ class Client:
 
     def export(self, collection: str) -> Iterator[dict[str, Any]]:
         """All documents with all their parts, one after another."""
-        answer = self._answered("GET", self._path(collection, "export"), None, is_streamed=True)
+        answer = self._request_answer("GET", self._path(collection, "export"), None, is_streamed=True)
         process = os.getpid()
         try:
             for line in answer.response:
@@ -268,7 +268,7 @@ class Client:
         path = "/v1/collections/" + quote(collection, safe="")
         return f"{path}/{operation}" if operation else path
 
-    def _asking(self, collection: str, operation: str, options: Mapping[str, Any]) -> str:
+    def _operation_path(self, collection: str, operation: str, options: Mapping[str, Any]) -> str:
         """Return the path of an operation, with its options."""
         from urllib.parse import urlencode
 
@@ -277,7 +277,7 @@ class Client:
         return f"{path}?{urlencode(said)}" if said else path
 
     def _documents(self, collection: str, operation: str, documents: Any, options: Mapping[str, Any]) -> Any:
-        path = self._asking(collection, operation, options)
+        path = self._operation_path(collection, operation, options)
         # One document gets one answer. It is sent as a list of one, because the answer then has the same form as all others.
         if isinstance(documents, (str, Mapping)):
             return self._json("POST", path, [_item(documents)])[0]
@@ -285,7 +285,7 @@ class Client:
         try:
             for batch in _batches(documents):
                 # A caller that has given up does not get the answers either.
-                if _is_given_up():
+                if _is_abandoned():
                     break
                 answers.extend(_decoded(self._send("POST", path, batch)))
         except Exception as error:
@@ -300,9 +300,9 @@ class Client:
         return _decoded(self._send(method, path, None if body is None else _encoded(body)))
 
     def _send(self, method: str, path: str, sent: bytes | None) -> bytes:
-        return self._answered(method, path, sent).body
+        return self._request_answer(method, path, sent).body
 
-    def _answered(self, method: str, path: str, sent: bytes | None, *, is_streamed: bool = False) -> _Answer:
+    def _request_answer(self, method: str, path: str, sent: bytes | None, *, is_streamed: bool = False) -> _Answer:
         headers = {"Content-Type": "application/json"} if sent is not None or method == "POST" else {}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -315,18 +315,18 @@ class Client:
                 return answer
             if status < 400:
                 # The service did nothing. The redirect is not followed, because the key is for this address.
-                raise _moved(f"{self.url}{path}", status, answer.response.headers.get("Location"))
+                raise _redirect_error(f"{self.url}{path}", status, answer.response.headers.get("Location"))
             wait = answer.response.headers.get("Retry-After", "")
             # HTTP also allows a date, but the service sends seconds. Refusals without the header are final: the same request would be
             # refused again.
             pause = max(int(wait), _PAUSE) if wait.isascii() and wait.isdigit() and len(wait) < 10 else None
-            if pause is None or monotonic() - begun + pause >= self._retry_for or _is_given_up(within=pause):
+            if pause is None or monotonic() - begun + pause >= self._retry_for or _is_abandoned(within=pause):
                 raise _refused(f"{self.url}{path}", status, answer.body)
 
     def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str], is_streamed: bool) -> _Answer:
         import http.client
 
-        idle = self._idle_here()
+        idle = self._idle_of_process()
         # If this operation were repeated after it was done, the verdicts would be about the documents themselves.
         is_repeatable = not path.partition("?")[0].endswith("/check-and-insert")
         # First an idle connection, if there is one; then at most one new connection.
@@ -339,7 +339,7 @@ class Client:
                 if is_streamed and 200 <= response.status < 300:
                     return _Answer(connection, response)
                 answer = _Answer(connection, response, response.read())
-                self._keep(connection, idle)
+                self._keep_alive(connection, idle)
                 return answer
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
@@ -361,14 +361,14 @@ class Client:
                 raise
         raise AssertionError("the second attempt returns or raises")
 
-    def _idle_here(self) -> _IdleConnections:
+    def _idle_of_process(self) -> _IdleConnections:
         if self._idle.process != os.getpid():
             # Closed in this process only. The parent process still uses these connections, and if both sent requests on one of them, each
             # could get the answer to the other's.
             self.close()
         return self._idle
 
-    def _keep(self, connection: Any, idle: _IdleConnections) -> None:
+    def _keep_alive(self, connection: Any, idle: _IdleConnections) -> None:
         idle.connections.append(connection)
         # The client was closed meanwhile, and nobody else would close this connection.
         if idle is not self._idle:
@@ -621,7 +621,7 @@ def _decoded(body: bytes) -> Any:
     return json.loads(body) if body else None
 
 
-def _is_given_up(within: float = 0.0) -> bool:
+def _is_abandoned(within: float = 0.0) -> bool:
     """Return true if the caller no longer waits for the call, or stops waiting within some seconds. Otherwise this takes that long."""
     given_up = _given_up.get() or threading.Event()
     return given_up.wait(within)
@@ -663,7 +663,7 @@ def _is_closed(connection: Any) -> bool:
     return bool(waiting.poll(0))
 
 
-def _moved(url: str, status: int, location: str | None) -> ServiceError:
+def _redirect_error(url: str, status: int, location: str | None) -> ServiceError:
     told = "the service is not here" if location is None else f"the service is not here but at {location!r}: use the URL of that one"
     return ServiceError(f"{url}: {status}: {told}", status)
 

@@ -10,7 +10,7 @@ from typing import Any
 from lookalike._errors import warn
 
 #: Length from which a string is a text, so that the system is not asked for a file of that name.
-_LONGEST_NAME = 4096
+_MAX_NAME = 4096
 
 #: Options that the package sets itself, and what to use instead.
 _OWN = {
@@ -72,7 +72,7 @@ def paths(data: Any) -> list[str] | None:
     if isinstance(data, (list, tuple)) and data:
         if all(isinstance(item, os.PathLike) for item in data):
             return [_word(item) for item in data]
-        if all(isinstance(item, str) and len(item) < _LONGEST_NAME and os.path.isfile(item) for item in data):
+        if all(isinstance(item, str) and len(item) < _MAX_NAME and os.path.isfile(item) for item in data):
             warn([f"these strings are taken for texts, and all of them name files, for example {data[0]}: to read files, pass pathlib.Path"])
     return None
 

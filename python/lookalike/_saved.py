@@ -17,7 +17,7 @@ __all__ = ["TemporaryFolder", "copy_results", "kept_files", "refuse_full"]
 
 _SUMMARY = "run.json"
 #: A larger file is not a summary of a job, as in the command.
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 class TemporaryFolder:
@@ -104,7 +104,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as file:
-            summary = json.loads(file.read(_MOST_BYTES))
+            summary = json.loads(file.read(_MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     if not isinstance(summary, dict) or summary.get("program") != "lookalike" or not isinstance(summary.get("kept_in"), list):

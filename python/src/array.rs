@@ -274,7 +274,7 @@ fn large_texts(chunks: &[&dyn Array]) -> ArrayRef {
 }
 
 /// Number of rows that are taken at a time.
-const TAKEN: usize = 1 << 16;
+const ROWS_PER_TAKE: usize = 1 << 16;
 
 /// Table of named columns: Arrow data that pyarrow, polars, pandas and DuckDB use without a copy.
 ///
@@ -433,7 +433,7 @@ impl ArrowTable {
             (batch, (row - starts[batch]) as usize)
         };
         let mut batches = Vec::new();
-        for block in rows.chunks(TAKEN) {
+        for block in rows.chunks(ROWS_PER_TAKE) {
             let places: Vec<_> = block.iter().map(place).collect();
             self.gather(&places, &mut batches)
                 .map_err(CallError::value)?;

@@ -75,17 +75,17 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Result<NonNull<T>,
 }
 
 /// Maximum depth of nested types. All code that reads a type is recursive, and thousands of levels would overflow the stack.
-const MOST_LEVELS: usize = 64;
+const MAX_LEVELS: usize = 64;
 
 /// Reads the type of the data from a schema, in which names and formats may be arbitrary.
 fn read_schema(schema: &FFI_ArrowSchema) -> Result<Field, CallError> {
-    let is_deep = catch_unwind(AssertUnwindSafe(|| is_deeper(schema, MOST_LEVELS)))
-        .map_err(|_| broken("its parts do not fit together"))?;
+    let is_deep = catch_unwind(AssertUnwindSafe(|| is_deeper(schema, MAX_LEVELS)))
+        .map_err(|_| malformed("its parts do not fit together"))?;
     match is_deep {
         true => Err(CallError::bad_input(format!(
-            "the Arrow data has types within types at more than {MOST_LEVELS} levels: flatten it first"
+            "the Arrow data has types within types at more than {MAX_LEVELS} levels: flatten it first"
         ))),
-        false => guarded(|| Field::try_from(schema)),
+        false => catch_panic_as_error(|| Field::try_from(schema)),
     }
 }
 
@@ -124,7 +124,7 @@ fn stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> Result<ArrowProduce
     let field = py.detach(|| {
         let mut schema = FFI_ArrowSchema::empty();
         let get_schema = stream.get_schema.filter(|_| stream.release.is_some());
-        let get_schema = get_schema.ok_or_else(used_up)?;
+        let get_schema = get_schema.ok_or_else(consumed_error)?;
         // SAFETY: the stream is not released, so its function may be called with it, and writes a schema that we own.
         let status = unsafe { get_schema(&raw mut stream, &raw mut schema) };
         check_status(&mut stream, status)?;
@@ -136,7 +136,7 @@ fn stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> Result<ArrowProduce
     })
 }
 
-fn used_up() -> CallError {
+fn consumed_error() -> CallError {
     CallError::bad_input("the Arrow data was handed to somebody else before: hand it over anew")
 }
 
@@ -145,7 +145,7 @@ fn next_of_stream(
     data_type: &DataType,
 ) -> Result<Option<ArrayRef>, CallError> {
     let mut array = FFI_ArrowArray::empty();
-    let get_next = stream.get_next.ok_or_else(used_up)?;
+    let get_next = stream.get_next.ok_or_else(consumed_error)?;
     // SAFETY: the stream is not released, so its function may be called with it, and writes an array that we own.
     let status = unsafe { get_next(&raw mut *stream, &raw mut array) };
     check_status(stream, status)?;
@@ -185,18 +185,18 @@ fn check_status(stream: &mut FFI_ArrowArrayStream, status: c_int) -> Result<(), 
 /// Takes ownership of an array, after all checks.
 fn import(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, CallError> {
     catch_unwind(AssertUnwindSafe(|| check_buffers(&array, data_type)))
-        .unwrap_or_else(|_| Err(broken("its type is none")))?;
+        .unwrap_or_else(|_| Err(malformed("its type is none")))?;
     let readable = catch_unwind(AssertUnwindSafe(|| readable_type(&array, data_type)))
-        .map_err(|_| broken("its parts do not fit together"))?;
+        .map_err(|_| malformed("its parts do not fit together"))?;
     // SAFETY: the array is the producer's, its numbers of buffers and children fit the type, and the lengths that are read from its buffers
     // are valid lengths; the rest of its contents is validated before anything else reads it. This takes ownership in any case, so the
     // array is released exactly once, even on an error.
-    let data = guarded(|| unsafe { from_ffi_and_data_type(array, readable) })?;
-    let array = guarded(|| {
+    let data = catch_panic_as_error(|| unsafe { from_ffi_and_data_type(array, readable) })?;
+    let array = catch_panic_as_error(|| {
         let data = declared(data, data_type)?;
         data.validate_full().map(|()| make_array(data))
     })?;
-    guarded(|| below_nulls(array))
+    catch_panic_as_error(|| below_nulls(array))
 }
 
 /// Returns the type as which an array is read. Some producers, such as polars, give a null array one buffer, which `from_ffi` refuses; a
@@ -257,36 +257,36 @@ fn below_nulls(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
 }
 
 /// Turns an error about the producer's data, or a panic, into a [`CallError`].
-fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, CallError> {
+fn catch_panic_as_error<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, CallError> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(read)) => Ok(read),
-        Ok(Err(error)) => Err(broken(&error.to_string())),
-        Err(_) => Err(broken("its parts do not fit together")),
+        Ok(Err(error)) => Err(malformed(&error.to_string())),
+        Err(_) => Err(malformed("its parts do not fit together")),
     }
 }
 
-fn broken(what: &str) -> CallError {
+fn malformed(what: &str) -> CallError {
     CallError::bad_input(format!("the Arrow data is broken: {what}"))
 }
 
 /// Checks what `from_ffi` relies on: the numbers of buffers and children, and the lengths that are read from buffers.
 fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), CallError> {
-    const MOST: usize = isize::MAX as usize / 64;
-    if array.len() > MOST || array.offset() > MOST {
-        return Err(broken("its length or offset is no length"));
+    const MAX_LENGTH: usize = isize::MAX as usize / 64;
+    if array.len() > MAX_LENGTH || array.offset() > MAX_LENGTH {
+        return Err(malformed("its length or offset is no length"));
     }
     let expected = layout(data_type);
     let own = expected.buffers.len() + usize::from(expected.can_contain_null_mask);
     let buffers = own + usize::from(expected.variadic);
     // The number is signed in C, so a negative one appears as a huge one.
-    let too_few = array.num_buffers() < buffers || array.num_buffers() > MOST;
+    let too_few = array.num_buffers() < buffers || array.num_buffers() > MAX_LENGTH;
     if too_few && !matches!(data_type, DataType::Null) {
-        return Err(broken(&format!(
+        return Err(malformed(&format!(
             "an array of {data_type} has {} buffers instead of {buffers}",
             array.num_buffers()
         )));
     }
-    let wrong_children = || broken(&format!("an array of {data_type} has wrong children"));
+    let wrong_children = || malformed(&format!("an array of {data_type} has wrong children"));
     match data_type {
         DataType::Utf8 | DataType::Binary => check_end(array, 4)?,
         DataType::LargeUtf8 | DataType::LargeBinary => check_end(array, 8)?,
@@ -339,7 +339,7 @@ fn check_end(array: &FFI_ArrowArray, width: usize) -> Result<(), CallError> {
     };
     match last >= 0 {
         true => Ok(()),
-        false => Err(broken("its last offset is negative")),
+        false => Err(malformed("its last offset is negative")),
     }
 }
 
@@ -352,14 +352,14 @@ fn check_view_lengths(array: &FFI_ArrowArray) -> Result<(), CallError> {
         return Ok(());
     }
     if lengths.is_null() {
-        return Err(broken("its view buffers have no lengths"));
+        return Err(malformed("its view buffers have no lengths"));
     }
     for at in 0..count {
         // SAFETY: the last buffer of a view array has a length for each of its data buffers.
         let length = unsafe { lengths.cast::<i64>().add(at).read_unaligned() };
         let data = array.buffer(2 + at);
         if length < 0 || (data.is_null() && length > 0) {
-            return Err(broken("a view buffer has a length that is none"));
+            return Err(malformed("a view buffer has a length that is none"));
         }
     }
     Ok(())

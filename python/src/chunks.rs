@@ -13,7 +13,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::array::ArrowTable;
 use crate::documents::{DocumentColumns, rows_of_arrow};
-use crate::error::{CallError, told};
+use crate::error::{CallError, warnings_for_python};
 use crate::kernel::{array, locked, tables};
 use crate::work::run;
 
@@ -27,7 +27,7 @@ pub(crate) struct PyTextChunks {
 
 /// Maximum number of texts that are remembered, which takes about 40 MB. Chunks of later copies are returned again, which only gives the
 /// job a row to drop.
-const MOST_SEEN: usize = 1 << 20;
+const MAX_REMEMBERED: usize = 1 << 20;
 
 struct SeenChunks {
     texts: TextChunks,
@@ -44,7 +44,7 @@ impl PyTextChunks {
         let seen = HashSet::new();
         Ok(Self {
             chunks: Mutex::new(SeenChunks { texts, seen }),
-            warnings: told(job.warnings),
+            warnings: warnings_for_python(job.warnings),
             words,
         })
     }
@@ -111,7 +111,7 @@ impl PyTextChunks {
                     ids.push(document.id.map(|id| id.into_owned()));
                     // Hash of the text, by which the engine joins documents with the sets of their text. It is the same on every machine.
                     units.append_option(hash.map(u128::to_le_bytes));
-                    if seen.len() == MOST_SEEN {
+                    if seen.len() == MAX_REMEMBERED {
                         seen.clear();
                     }
                     if let Some(hash) = hash.filter(|hash| seen.insert(*hash)) {

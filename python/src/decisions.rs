@@ -17,9 +17,9 @@ use pyo3::prelude::*;
 
 use crate::array::{ArrowArray, ArrowTable};
 use crate::documents::{CallerRows, DocumentSource, SourceError};
-use crate::error::{CallError, told};
-use crate::jobs::{PairTold, observed, told_pair};
-use crate::work::{caught, run};
+use crate::error::{CallError, warnings_for_python};
+use crate::jobs::{RenderedExplanation, observed, rendered_explanation};
+use crate::work::{catch_panic, run};
 
 /// Decisions about every document, without what they were made of.
 #[pyclass(frozen, name = "Decisions", module = "lookalike._lookalike")]
@@ -44,7 +44,7 @@ struct ClusterLists {
 
 /// Result of a job over rows: the decisions; the pairs; a JSON array with counts of what was read and decided, the scheme and the
 /// threshold; and the warnings.
-type RowsDone = (DocumentDecisions, ArrowTable, String, Vec<String>);
+type RowsResult = (DocumentDecisions, ArrowTable, String, Vec<String>);
 
 /// Deduplicates documents with the options of `lookalike dedup`.
 #[pyfunction]
@@ -56,7 +56,7 @@ pub(crate) fn dedup_documents(
     against: Option<CallerRows>,
     folder: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<RowsDone> {
+) -> PyResult<RowsResult> {
     let ProgramJob { done, warnings } = program::document_job(&words);
     let DocumentJob {
         settings,
@@ -91,18 +91,18 @@ pub(crate) fn dedup_documents(
         };
         let decided = job
             .try_decide(against.into_iter().flatten(), documents)
-            .map_err(given_back)?;
+            .map_err(original_error)?;
         let (read, kept) = (decided.counts(), decided.decision_counts());
         let summary = serde_json::to_string(&(read, kept, &scheme, threshold));
         let summary = summary.map_err(CallError::value)?;
         let pairs = pair_table(&decided)?;
         Ok((DocumentDecisions::of_rows(&decided), pairs, summary))
     })?;
-    Ok((decisions, pairs, summary, told(warnings)))
+    Ok((decisions, pairs, summary, warnings_for_python(warnings)))
 }
 
 /// Returns the original error of the document source, if it caused the error of the job.
-fn given_back(error: BatchError) -> CallError {
+fn original_error(error: BatchError) -> CallError {
     if let BatchError::Given(source) = &error
         && let Some(SourceError(slot)) = source.downcast_ref::<SourceError>()
     {
@@ -168,12 +168,12 @@ pub(crate) fn explain_documents(
     words: Vec<OsString>,
     a: ExplainedRow,
     b: ExplainedRow,
-) -> PyResult<PairTold> {
+) -> PyResult<RenderedExplanation> {
     let source_a = DocumentSource::of(py, a.documents, None)?;
     let source_b = DocumentSource::of(py, b.documents, None)?;
     run(py, |_| {
         let documents = [source_a.document(a.row)?, source_b.document(b.row)?];
-        told_pair(program::explain_given(&words, [&a.id, &b.id], documents))
+        rendered_explanation(program::explain_given(&words, [&a.id, &b.id], documents))
     })
 }
 
@@ -340,7 +340,7 @@ impl DocumentDecisions {
     /// Returns each removed document with its survivor, cluster by cluster.
     #[getter(clusters)]
     fn cluster_table(&self) -> PyResult<ArrowTable> {
-        caught(|| {
+        catch_panic(|| {
             let members = || {
                 let clusters = self.clusters.iter();
                 clusters.flat_map(|(survivor, members)| {
@@ -371,7 +371,7 @@ impl DocumentDecisions {
     /// Returns columns with the decision on each document.
     #[getter]
     fn annotations(&self) -> PyResult<ArrowTable> {
-        caught(|| {
+        catch_panic(|| {
             let mut own_cluster = vec![None; self.outcomes.len()];
             for (number, (survivor, members)) in (0_u64..).zip(self.clusters.iter()) {
                 for document in [survivor].into_iter().chain(members.iter().copied()) {

@@ -10,8 +10,8 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::Field;
 use lookalike::DocumentFields;
 use lookalike_corpus::{
-    Category, DocumentBatch, FieldPath, GivenDocument, OrderField, OrderKey, cell_json,
-    given_fields, given_id, host,
+    Category, DocumentBatch, FieldPath, InMemoryDocument, OrderField, OrderKey, cell_json,
+    given_id, host, parse_document_fields,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -209,7 +209,7 @@ fn row_fields(
         columns[at].json(row)
     };
     let [anchors, in_links, out_links] = ["anchors", "in_links", "out_links"].map(json);
-    given_fields(
+    parse_document_fields(
         anchors.as_deref(),
         in_links.as_deref(),
         out_links.as_deref(),
@@ -254,7 +254,7 @@ impl DocumentRows {
         &'a self,
         row: usize,
         order: Option<&OrderField>,
-    ) -> GivenDocument<'a> {
+    ) -> InMemoryDocument<'a> {
         let text = match &self.texts[..] {
             [column] => column.get(row).map(Into::into),
             columns => {
@@ -272,7 +272,7 @@ impl DocumentRows {
             (Some(order), Some(json)) => OrderKey::parse(order, json),
             _ => OrderKey::Missing,
         };
-        GivenDocument {
+        InMemoryDocument {
             id: value(&self.ids).map(Into::into),
             is_html: self.is_html || page.is_some(),
             text: text.or_else(|| page.map(Into::into)),
@@ -311,7 +311,7 @@ impl DocumentBatch for RowBatch {
         self.bytes
     }
 
-    fn visit(&self, visit: &mut dyn FnMut(GivenDocument<'_>)) {
+    fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>)) {
         for row in self.range.clone() {
             let mut document = self.rows.document(row, self.order.as_deref());
             if let (None, Some(first)) = (&document.id, self.named_from) {
@@ -399,17 +399,17 @@ impl DocumentSource {
     }
 
     /// Returns the document in a row, counted from 0, with a copy of its text.
-    pub(crate) fn document(mut self, row: usize) -> Result<GivenDocument<'static>, CallError> {
+    pub(crate) fn document(mut self, row: usize) -> Result<InMemoryDocument<'static>, CallError> {
         while let Some(rows) = self.next_rows()? {
             let end = self.before + rows.texts[0].len();
             if row < end {
                 let document = rows.document(row - self.before, None);
-                return Ok(GivenDocument {
+                return Ok(InMemoryDocument {
                     text: document.text.map(|text| text.into_owned().into()),
                     category: document.category.map(|value| value.into_owned().into()),
                     is_html: document.is_html,
                     fields: document.fields,
-                    ..GivenDocument::default()
+                    ..InMemoryDocument::default()
                 });
             }
             self.before = end;
@@ -528,7 +528,7 @@ fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowCo
     };
     let other = |name: &Option<String>| name.as_ref().map(field).transpose();
     let pages = columns.page.as_ref().map(|name| {
-        pages_beside(&texts, column(table, name)?).map_err(|error| error.in_column(Some(name)))
+        page_column(&texts, column(table, name)?).map_err(|error| error.in_column(Some(name)))
     });
     Ok(RowColumns {
         pages: pages.transpose()?,
@@ -541,7 +541,7 @@ fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowCo
 }
 
 /// Returns the column of pages, for rows without a text. If all rows have a text, it may have any type, because it is not read.
-fn pages_beside(texts: &[TextColumn], array: &ArrayRef) -> Result<TextColumn, CallError> {
+fn page_column(texts: &[TextColumn], array: &ArrayRef) -> Result<TextColumn, CallError> {
     TextColumn::of(array).or_else(|error| {
         let is_wanted = |row: usize| {
             !array.is_null(row) && texts.iter().all(|column| column.get(row).is_none())

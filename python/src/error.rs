@@ -100,7 +100,7 @@ impl From<BatchError> for CallError {
 impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
         // Remedies are already in terms of Python; other messages of the command may name options.
-        let message = in_python(&failure.told(OptionStyle::Keyword));
+        let message = in_python(&failure.text_in(OptionStyle::Keyword));
         match failure {
             Failure::Job(error) => of_job(&error, message),
             Failure::Usage(_) => Self::Value(message),
@@ -225,7 +225,7 @@ pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
 }
 
 /// Rewrites warnings to name arguments instead of options.
-pub(crate) fn told(warnings: Vec<String>) -> Vec<String> {
+pub(crate) fn warnings_for_python(warnings: Vec<String>) -> Vec<String> {
     warnings.iter().map(|warning| in_python(warning)).collect()
 }
 

@@ -23,7 +23,7 @@ use crate::preset::{NamedPreset, check_distance, search_distance};
 use crate::scheme::PyScheme;
 use crate::texts::TextSource;
 use crate::whole::WholeNumber;
-use crate::work::{Cancellation, caught, for_all, run};
+use crate::work::{Cancellation, catch_panic, for_all, run};
 
 /// Index of fingerprints that finds every one within a distance, after sections 3 and 4 of Manku, Jain, Das Sarma (WWW 2007); in memory or a mapped
 /// file.
@@ -478,7 +478,7 @@ impl IndexOptions<'_, '_> {
             None => IndexIds::rows(codes),
         };
         let count = codes.codes.len() as u64;
-        let design = caught(|| {
+        let design = catch_panic(|| {
             Ok(cheapest_design(
                 count,
                 W::BITS,

@@ -9,8 +9,8 @@ use lookalike_batch::{JobObserver, JobStage};
 use lookalike_cli::program::{self, NumberedDocument, PairExplanation, ProgramJob};
 use pyo3::prelude::*;
 
-use crate::error::{CallError, told};
-use crate::work::{Cancellation, run, run_beside};
+use crate::error::{CallError, warnings_for_python};
+use crate::work::{Cancellation, run, run_polling};
 
 /// Progress of a job, which the calling thread reads.
 struct JobProgress<'a> {
@@ -59,7 +59,7 @@ pub(crate) fn observed<T: Send>(
     let now = Mutex::new(None);
     let callback = callback.map(|callback| callback.clone().unbind());
     let told = Mutex::new(None);
-    run_beside(
+    run_polling(
         py,
         |cancellation| {
             let now = &now;
@@ -85,7 +85,7 @@ pub(crate) fn observed<T: Send>(
 
 /// Result of a job over files: its summary as JSON, the largest clusters, the files of kept and removed rows for each source with tables of
 /// its own, and the warnings.
-type PathsDone = (
+type PathsResult = (
     String,
     Vec<ClusterExample>,
     Vec<Option<[PathBuf; 2]>>,
@@ -103,16 +103,21 @@ pub(crate) fn dedup_paths(
     words: Vec<OsString>,
     decisions: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PathsDone> {
+) -> PyResult<PathsResult> {
     observed(py, progress, |observer| {
         let job = match &decisions {
-            Some(path) => program::dedup_leaving(&words, path, observer),
+            Some(path) => program::dedup_saving_decisions(&words, path, observer),
             None => program::dedup(&words, observer),
         };
         let done = job.done?;
         let summary = serde_json::to_string(&done).map_err(CallError::value)?;
         let largest = done.largest.into_iter().map(cluster_example);
-        Ok((summary, largest.collect(), done.tables, told(job.warnings)))
+        Ok((
+            summary,
+            largest.collect(),
+            done.tables,
+            warnings_for_python(job.warnings),
+        ))
     })
 }
 
@@ -140,7 +145,7 @@ pub(crate) fn overlap_paths(
     observed(py, progress, |observer| {
         let job = program::overlap(&words, observer);
         let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
-        Ok((summary, told(job.warnings)))
+        Ok((summary, warnings_for_python(job.warnings)))
     })
 }
 
@@ -154,7 +159,7 @@ pub(crate) fn evaluate_paths(
 ) -> PyResult<(String, Vec<String>)> {
     observed(py, progress, |observer| {
         let job = program::evaluate(&words, observer);
-        Ok((job.done?, told(job.warnings)))
+        Ok((job.done?, warnings_for_python(job.warnings)))
     })
 }
 
@@ -169,7 +174,7 @@ pub(crate) fn pairs_paths(
     observed(py, progress, |observer| {
         let job = program::pairs(&words, observer);
         job.done?;
-        Ok(told(job.warnings))
+        Ok(warnings_for_python(job.warnings))
     })
 }
 
@@ -184,7 +189,7 @@ pub(crate) fn extract_paths(
     observed(py, progress, |observer| {
         let job = program::extract(&words, observer);
         let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
-        Ok((summary, told(job.warnings)))
+        Ok((summary, warnings_for_python(job.warnings)))
     })
 }
 
@@ -195,11 +200,13 @@ pub(crate) fn object_urls(py: Python<'_>, argument: &str) -> PyResult<Vec<String
 }
 
 /// The explanation of two documents: the text, the JSON, the page, and the warnings.
-pub(crate) type PairTold = (String, String, String, Vec<String>);
+pub(crate) type RenderedExplanation = (String, String, String, Vec<String>);
 
-pub(crate) fn told_pair(job: ProgramJob<PairExplanation>) -> Result<PairTold, CallError> {
+pub(crate) fn rendered_explanation(
+    job: ProgramJob<PairExplanation>,
+) -> Result<RenderedExplanation, CallError> {
     let PairExplanation { text, json, page } = job.done?;
-    Ok((text, json, page, told(job.warnings)))
+    Ok((text, json, page, warnings_for_python(job.warnings)))
 }
 
 /// Explains two texts, or the documents that the arguments name.
@@ -209,10 +216,10 @@ pub(crate) fn explain(
     py: Python<'_>,
     words: Vec<OsString>,
     texts: Option<(String, String)>,
-) -> PyResult<PairTold> {
+) -> PyResult<RenderedExplanation> {
     run(py, |_| {
         let texts = texts.as_ref().map(|(a, b)| [a.as_str(), b.as_str()]);
-        told_pair(program::explain(&words, texts))
+        rendered_explanation(program::explain(&words, texts))
     })
 }
 
@@ -237,9 +244,9 @@ pub(crate) fn explain_paths(
     words: Vec<OsString>,
     a: ExplainedNumber,
     b: ExplainedNumber,
-) -> PyResult<PairTold> {
+) -> PyResult<RenderedExplanation> {
     let (a, b) = (a.into(), b.into());
     run(py, |_| {
-        told_pair(program::explain_numbered(&words, [&a, &b]))
+        rendered_explanation(program::explain_numbered(&words, [&a, &b]))
     })
 }

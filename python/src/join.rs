@@ -173,7 +173,7 @@ impl<W: Word> VaryingBits<W> {
     }
 
     /// Returns the distance of any code to each of the codes in the other bits.
-    fn distance_beside(&self, code: W) -> u32 {
+    fn distance_outside(&self, code: W) -> u32 {
         (code & !self.bits ^ self.common).ones()
     }
 }
@@ -224,13 +224,13 @@ fn joined_in<W: Word, C: Code>(
         cancellation,
         JoinScratch::default,
         |scratch, start| {
-            let near = |&at: &usize| bits.distance_beside(a.codes[at]) <= distance;
+            let near = |&at: &usize| bits.distance_outside(a.codes[at]) <= distance;
             let end = (start + CHUNK).min(a.codes.len());
             let chunk: Vec<usize> = (start..end).filter(near).collect();
             let codes: Vec<C> = chunk.iter().map(|&at| bits.spread(a.codes[at])).collect();
             let mut pairs = Vec::new();
             queries.join(&codes, scratch, &mut |at, code, spread_distance| {
-                let beside = bits.distance_beside(a.codes[chunk[at]]);
+                let beside = bits.distance_outside(a.codes[chunk[at]]);
                 if spread_distance + beside > distance {
                     return;
                 }

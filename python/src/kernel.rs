@@ -29,12 +29,12 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use crate::array::ArrowTable;
 use crate::capsule::ArrowProducer;
 use crate::documents::{DocumentColumns, DocumentRows, column, rows_of_arrow};
-use crate::error::{CallError, told, type_name};
+use crate::error::{CallError, type_name, warnings_for_python};
 use crate::texts::named;
 use crate::work::run;
 
 /// Number of bytes that are held before `pack` returns them.
-const HELD: usize = 32 << 20;
+const FLUSH_BYTES: usize = 32 << 20;
 
 /// Steps of `lookalike dedup` for engines that spread a collection over many machines.
 #[pyclass(frozen, name = "DedupKernel", module = "lookalike._lookalike")]
@@ -92,7 +92,7 @@ impl PyDedupKernel {
         Ok(Self {
             worker: Mutex::new(kernel.worker()),
             packer: Mutex::new(None),
-            warnings: told(job.warnings),
+            warnings: warnings_for_python(job.warnings),
             words,
             kernel,
             columns,
@@ -181,7 +181,7 @@ impl PyDedupKernel {
             // The worker counts over all batches of a task, so only return the number of this batch.
             let before = worker.frequency().total();
             for table in &tables {
-                self.each_document(table, |document| {
+                self.for_each_document(table, |document| {
                     worker.scan(document, true);
                     Ok(())
                 })?;
@@ -237,10 +237,10 @@ impl PyDedupKernel {
             let mut packer = locked(&self.packer);
             let packer = packer.as_mut().ok_or_else(unprepared)?;
             for table in &tables {
-                self.each_document(table, |document| Ok(packer.add(document)?))?;
+                self.for_each_document(table, |document| Ok(packer.add(document)?))?;
             }
             // Few large blocks: each row of the result is the share of one bucket, and a shuffle has a cost for every row.
-            let rows = match packer.held() > HELD {
+            let rows = match packer.pending_bytes() > FLUSH_BYTES {
                 true => packer.take(),
                 false => Vec::new(),
             };
@@ -421,7 +421,7 @@ impl PyDedupKernel {
 
 impl PyDedupKernel {
     /// Visits the documents of a table.
-    fn each_document(
+    fn for_each_document(
         &self,
         table: &StructArray,
         mut visit: impl FnMut(&KernelDocument<'_>) -> Result<(), CallError>,
@@ -543,14 +543,14 @@ fn longs(table: &StructArray, name: &str) -> Result<Int64Array, CallError> {
 }
 
 /// A column of booleans that may be missing or have missing values, which count as false.
-struct TruthColumn(Option<ArrayRef>);
+struct BoolColumn(Option<ArrayRef>);
 
-fn truths(table: &StructArray, name: &str) -> Result<TruthColumn, CallError> {
+fn truths(table: &StructArray, name: &str) -> Result<BoolColumn, CallError> {
     match table.column_by_name(name) {
         // Usually there are no documents that others are only compared with, and engines then leave the column out.
-        None => Ok(TruthColumn(None)),
+        None => Ok(BoolColumn(None)),
         Some(values) if values.data_type() == &DataType::Boolean => {
-            Ok(TruthColumn(Some(values.clone())))
+            Ok(BoolColumn(Some(values.clone())))
         }
         Some(other) => Err(CallError::Type(format!(
             "the column {name:?} must be bool, not {}",
@@ -559,7 +559,7 @@ fn truths(table: &StructArray, name: &str) -> Result<TruthColumn, CallError> {
     }
 }
 
-impl TruthColumn {
+impl BoolColumn {
     fn get(&self, row: usize) -> bool {
         let values = self.0.as_ref();
         values.is_some_and(|values| values.is_valid(row) && values.as_boolean().value(row))
@@ -570,7 +570,7 @@ impl TruthColumn {
 struct ClassRows {
     ranks: Int64Array,
     rows: DocumentRows,
-    against: TruthColumn,
+    against: BoolColumn,
 }
 
 impl ClassRows {

@@ -1,7 +1,7 @@
 //! Presets: their meaning together with other arguments, and the distance of a search.
 
 use lookalike::{Preset, Scheme};
-use lookalike_batch::LARGEST_DISTANCE;
+use lookalike_batch::MAX_DISTANCE;
 use pyo3::prelude::*;
 
 use crate::codes::FingerprintColumn;
@@ -83,12 +83,12 @@ pub(crate) fn search_distance(
 /// Returns the distance as a number of bits, or an error if no index is built for it.
 pub(crate) fn check_distance(distance: i64) -> Result<u32, CallError> {
     match u32::try_from(distance) {
-        Ok(bits) if bits <= LARGEST_DISTANCE => Ok(bits),
+        Ok(bits) if bits <= MAX_DISTANCE => Ok(bits),
         Ok(_) => Err(CallError::Value(format!(
-            "distance={distance} is above {LARGEST_DISTANCE}: fingerprints that differ in more bits are hardly related"
+            "distance={distance} is above {MAX_DISTANCE}: fingerprints that differ in more bits are hardly related"
         ))),
         Err(_) => Err(CallError::Value(format!(
-            "distance={distance} is no number of bits from 0 to {LARGEST_DISTANCE}"
+            "distance={distance} is no number of bits from 0 to {MAX_DISTANCE}"
         ))),
     }
 }

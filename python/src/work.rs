@@ -30,11 +30,11 @@ pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cancellation) -> Result<T, CallError> + Send,
 ) -> PyResult<T> {
-    run_beside(py, work, |py| py.check_signals())
+    run_polling(py, work, |py| py.check_signals())
 }
 
 /// Runs `work` like [`run`], and calls `look` at intervals on the calling thread, which should also check for signals.
-pub(crate) fn run_beside<T: Send>(
+pub(crate) fn run_polling<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cancellation) -> Result<T, CallError> + Send,
     look: impl Fn(Python<'_>) -> PyResult<()> + Sync + Send,
@@ -82,7 +82,7 @@ fn of_panic(panic: &(dyn Any + Send)) -> CallError {
 }
 
 /// Runs something short on the calling thread, and turns a panic into an error.
-pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, CallError>) -> PyResult<T> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, CallError>) -> PyResult<T> {
     // Otherwise pyo3 would raise `PanicException`, which is not an `Exception` and is not caught by `except Exception`.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     Ok(done.unwrap_or_else(|panic| Err(of_panic(&*panic)))?)

@@ -16,7 +16,7 @@ from test_dedup import SCHEMA, pages
 
 import lookalike as lk
 import lookalike.spark as lks
-from lookalike.spark._archives import _File, _files, _one_in_each_partition
+from lookalike.spark._archives import _File, _files, _one_per_partition
 from lookalike.spark._command import _parser, _parted, main
 from lookalike.spark._result import SparkDedupResult
 
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_read_is_named(spark, tmp_path):
 
 def test_tasks_got_several_archives_and_others_none(spark):
     names = [f"/crawl/{at}.warc.gz" for at in range(100)]
-    frame = _one_in_each_partition(spark, [_File(name, False) for name in names])
+    frame = _one_per_partition(spark, [_File(name, False) for name in names])
     files = frame.groupBy(functions.spark_partition_id().alias("task")).agg(functions.collect_list("path").alias("paths"))
     assert sorted(path for row in files.collect() for path in row["paths"]) == sorted(names)
     assert files.count() == len(names)

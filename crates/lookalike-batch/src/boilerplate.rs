@@ -27,7 +27,7 @@ use crate::settings_error::{BoundedSetting, SettingsError};
 use crate::spill::partitions::PARTS;
 
 /// Minimum number of pages with a line: fewer are no evidence of a template.
-const FEWEST_PAGES: u64 = 5;
+const MIN_PAGES: u64 = 5;
 
 /// Job that learns the boilerplate lines of its input.
 #[derive(Debug)]
@@ -301,8 +301,8 @@ impl<'a> BoilerplateLearner<'a> {
     }
 
     /// Returns the minimum number of pages on which a line must occur, for a site of `pages` pages.
-    fn least(&self, pages: u64) -> u64 {
-        FEWEST_PAGES.max((self.share * pages as f64).ceil() as u64)
+    fn min_pages(&self, pages: u64) -> u64 {
+        MIN_PAGES.max((self.share * pages as f64).ceil() as u64)
     }
 
     fn recurring(&self, sink: &KeySink, sites: &SiteTable) -> Result<Vec<u64>, BatchError> {
@@ -317,7 +317,7 @@ impl<'a> BoilerplateLearner<'a> {
                 let [high, low, class] = lines[0];
                 let pages = sites.pages[&sites.of[class as usize]];
                 // A page writes a key once, however often it has the line, so the records are pages.
-                if lines.len() as u64 >= self.least(pages) {
+                if lines.len() as u64 >= self.min_pages(pages) {
                     learned.push(u64::from(high) << 32 | u64::from(low));
                 }
             }

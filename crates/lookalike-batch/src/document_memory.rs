@@ -3,7 +3,7 @@
 
 use lookalike::chunk::{Chunking, RunChunking};
 use lookalike::{Scheme, Shingle};
-use lookalike_corpus::{Compression, InputOptions, Inputs, RecordPlace};
+use lookalike_corpus::{Compression, InputOptions, Inputs, RecordPosition};
 
 use crate::error::BatchError;
 use crate::overlap::OverlapSettings;
@@ -194,7 +194,7 @@ impl<'a> DocumentMemory<'a> {
         })
     }
 
-    fn name(&self, place: RecordPlace) -> Option<String> {
+    fn name(&self, place: RecordPosition) -> Option<String> {
         let source = self.inputs?.sources.get(place.source as usize)?;
         Some(format!("{}, record {}", source.name(), place.record + 1))
     }
@@ -204,7 +204,7 @@ impl<'a> DocumentMemory<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct LongestDocument {
     pub(crate) bytes: u64,
-    pub(crate) place: Option<RecordPlace>,
+    pub(crate) place: Option<RecordPosition>,
 }
 
 /// Refuses, before the job starts, inputs that may contain a document too long for the memory. Documents of up to 16 MiB are only refused when
@@ -219,7 +219,7 @@ pub fn ensure_documents_fit(
     options: &InputOptions,
 ) -> Result<(), BatchError> {
     /// Maximum number of bytes of a document that is expected among records.
-    const USUAL_BYTES: u64 = 16 * MIB;
+    const TYPICAL_BYTES: u64 = 16 * MIB;
     let longest = inputs
         .sources
         .iter()
@@ -229,7 +229,7 @@ pub fn ensure_documents_fit(
             _ => source.bytes.saturating_mul(options.max_decoded_ratio),
         });
     let bytes = longest.max().unwrap_or(0).min(options.max_document_bytes);
-    if bytes <= USUAL_BYTES {
+    if bytes <= TYPICAL_BYTES {
         return Ok(());
     }
     DocumentMemory::new(limits, documents, inputs, options)

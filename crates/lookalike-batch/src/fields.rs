@@ -133,7 +133,7 @@ fn are_documents(inputs: &Inputs) -> bool {
 
 /// Describes the fields of the first record that has any, shortened for a message.
 pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
-    if inputs.are_given() {
+    if inputs.are_in_memory() {
         return "they were handed over in memory, without it".to_owned();
     }
     match first_object(inputs, options) {

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use crate::locks::lock;
 
 /// Folders whose locks this process holds.
-static HELD: Mutex<Vec<FolderIdentity>> = Mutex::new(Vec::new());
+static HELD_LOCKS: Mutex<Vec<FolderIdentity>> = Mutex::new(Vec::new());
 
 /// The lock of a folder, held until it is dropped.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl FolderLock {
             Ok(()) | Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
         }
-        lock(&HELD).push(identity);
+        lock(&HELD_LOCKS).push(identity);
         Ok(Some(Self { file, identity }))
     }
 
@@ -52,14 +52,14 @@ impl FolderLock {
     pub(crate) fn is_held(folder: &Path) -> bool {
         folder.metadata().is_ok_and(|data| {
             let identity = FolderIdentity::of(&data);
-            lock(&HELD).contains(&identity)
+            lock(&HELD_LOCKS).contains(&identity)
         })
     }
 }
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        let mut held = lock(&HELD);
+        let mut held = lock(&HELD_LOCKS);
         if let Some(at) = held.iter().position(|other| *other == self.identity) {
             held.swap_remove(at);
         }

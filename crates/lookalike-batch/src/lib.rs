@@ -78,12 +78,12 @@ pub use dedup::pairs_job::PairsSummary;
 pub use dedup::paragraphs::{ParagraphCounts, ParagraphRecords, ParagraphSplit};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::saved::SavedDecisions;
-pub use dedup::summary::{BelowPair, BelowThreshold, DedupSummary};
+pub use dedup::summary::{BelowThreshold, BelowThresholdPair, DedupSummary};
 pub use document_memory::{DocumentUse, ensure_documents_fit};
 pub use error::{BatchError, FieldSetting, MissingField};
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::{FieldTally, LinkedRecords};
-pub use fingerprints::LARGEST_DISTANCE;
+pub use fingerprints::MAX_DISTANCE;
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{
     FingerprintJoin, FingerprintShard, JoinSummary, MergeSummary, MergedList, PairMerge,
@@ -94,7 +94,7 @@ pub use links::job::{LinkInversion, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{
-    IfExists, JobProgress, OutputOptions, forget_unfinished, is_addition_staged, remove_unfinished,
+    IfExists, JobProgress, OutputOptions, discard_unfinished, is_addition_staged, remove_unfinished,
 };
 pub use record_scan::RecordScan;
 pub use setting_words::ParseSettingError;

@@ -92,13 +92,13 @@ pub struct MeasuredCost {
 /// use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// use lookalike_batch::{BatchError, DocumentDedup};
-/// use lookalike_corpus::GivenDocument;
+/// use lookalike_corpus::InMemoryDocument;
 ///
 /// let (folder, is_cancelled) = (tempfile::tempdir()?, AtomicBool::new(false));
 /// let job = DocumentDedup::new(folder.path()).observer(&is_cancelled);
-/// assert!(job.decide([vec![GivenDocument::of_text("a rose")]]).is_ok());
+/// assert!(job.decide([vec![InMemoryDocument::of_text("a rose")]]).is_ok());
 /// is_cancelled.store(true, Ordering::Relaxed);
-/// let ended = job.decide([vec![GivenDocument::of_text("a rose")]]);
+/// let ended = job.decide([vec![InMemoryDocument::of_text("a rose")]]);
 /// assert!(matches!(ended, Err(BatchError::Cancelled)));
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -126,7 +126,7 @@ pub trait JobObserver: Sync {
 pub(crate) struct JobCancelled;
 
 /// Returns an error if the job is cancelled.
-pub(crate) fn ensure_wanted(observer: &dyn JobObserver) -> io::Result<()> {
+pub(crate) fn check_cancelled(observer: &dyn JobObserver) -> io::Result<()> {
     match observer.is_cancelled() {
         true => Err(io::Error::other(JobCancelled)),
         false => Ok(()),

@@ -84,12 +84,12 @@ impl JobProgress {
         // The results of an earlier job may be in the folder until those of this one are complete. `run.json` leaves `ready/` last, so without it all
         // results are in place.
         let ready = state.join(READY);
-        let is_placed = is_there(&ready)? && !is_there(&ready.join(LAST))?;
-        let finished = is_there(&folder.join(LAST))?;
-        if !is_there(&state.join(JOB))? || finished && is_placed {
+        let is_placed = path_exists(&ready)? && !path_exists(&ready.join(LAST))?;
+        let finished = path_exists(&folder.join(LAST))?;
+        if !path_exists(&state.join(JOB))? || finished && is_placed {
             return Ok(finished.then_some(JobProgress::Finished));
         }
-        Ok(Some(match any_is_there(&state, &STATES)? {
+        Ok(Some(match any_path_exists(&state, &STATES)? {
             true => JobProgress::Resumable,
             false => JobProgress::Begun,
         }))
@@ -113,7 +113,7 @@ pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
     }
     // Nowhere else: other unfinished files in the output folder are not ours, and another command may be writing them.
     match folder.join(STATE).join(NEW) {
-        new if is_there(&new)? => remove_leftovers(&new, |_| true).map(drop),
+        new if path_exists(&new)? => remove_leftovers(&new, |_| true).map(drop),
         _ => Ok(()),
     }
 }
@@ -123,9 +123,10 @@ pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns an error if a folder cannot be listed or a file cannot be removed.
-pub fn forget_unfinished(folder: &Path) -> io::Result<()> {
+pub fn discard_unfinished(folder: &Path) -> io::Result<()> {
     let state = folder.join(STATE);
-    let is_whole = any_is_there(&state, &[READY, OLD])? || is_there(&state.join(NEW).join(LAST))?;
+    let is_whole =
+        any_path_exists(&state, &[READY, OLD])? || path_exists(&state.join(NEW).join(LAST))?;
     match is_whole || !FolderLock::is_held(folder) {
         true => remove_unfinished(folder),
         false => remove(&state),
@@ -147,8 +148,8 @@ impl JobIdentity {
         }
         if there.settings != self.settings {
             return Err(FolderRefusal::OtherSettings {
-                there: only_in(&there.settings, &self.settings),
-                now: only_in(&self.settings, &there.settings),
+                there: words_only_in(&there.settings, &self.settings),
+                now: words_only_in(&self.settings, &there.settings),
             });
         }
         Ok(())
@@ -156,7 +157,7 @@ impl JobIdentity {
 }
 
 /// Returns the words of `settings` that `others` does not have; both are long and nearly equal.
-fn only_in(settings: &str, others: &str) -> String {
+fn words_only_in(settings: &str, others: &str) -> String {
     let others: Vec<&str> = others.split(' ').collect();
     let own = settings.split(' ').filter(|word| !others.contains(word));
     match own.collect::<Vec<_>>() {
@@ -259,12 +260,12 @@ impl OutputDir<'_> {
             return Err(self.refuse(FolderRefusal::InUse));
         };
         match mode {
-            IfExists::Resume => self.take_back().map_err(&failed)?,
+            IfExists::Resume => self.roll_back().map_err(&failed)?,
             IfExists::New | IfExists::Overwrite => self.finish_publishing().map_err(&failed)?,
         }
         let state = self.folder.join(STATE);
-        let resumable = any_is_there(&state, &STATES).map_err(&failed)?;
-        let decided = any_is_there(&state, &DECISIONS).map_err(&failed)?;
+        let resumable = any_path_exists(&state, &STATES).map_err(&failed)?;
+        let decided = any_path_exists(&state, &DECISIONS).map_err(&failed)?;
         // The state of a job that failed before it had saved anything may be overwritten.
         let counts = |name: &&str| *name != STATE || resumable || mode != IfExists::New;
         let present = first_there(self.folder, self.results.iter().copied().filter(counts));
@@ -342,8 +343,8 @@ impl OutputDir<'_> {
     }
 
     /// Removes the state of a failed job that saved nothing to resume from.
-    pub(crate) fn forget_undecided(&self) {
-        if !any_is_there(&self.folder.join(STATE), &STATES).unwrap_or(true) {
+    pub(crate) fn discard_undecided(&self) {
+        if !any_path_exists(&self.folder.join(STATE), &STATES).unwrap_or(true) {
             // Ignored, because the user should see the original failure.
             let _ = std::fs::remove_dir_all(self.folder.join(STATE));
         }
@@ -370,12 +371,12 @@ impl OutputDir<'_> {
     }
 
     fn finish_publishing(&self) -> io::Result<()> {
-        if is_there(&self.state(NEW).join(LAST))? {
-            self.clear_away()?;
+        if path_exists(&self.state(NEW).join(LAST))? {
+            self.move_old_results()?;
             // From here on, the older results are gone from the folder and the new ones can only be moved into it.
             std::fs::rename(self.state(NEW), self.state(READY))?;
         }
-        if is_there(&self.state(READY).join(LAST))? {
+        if path_exists(&self.state(READY).join(LAST))? {
             self.place()?;
             // Sync before the state is removed: after a power cut, the next command has nothing else to continue from.
             sync_directory(self.folder)?;
@@ -385,7 +386,7 @@ impl OutputDir<'_> {
 
     /// Undoes what a killed command had done of [`OutputDir::publish`], unless that was everything, because the last results have to be
     /// written again.
-    fn take_back(&self) -> io::Result<()> {
+    fn roll_back(&self) -> io::Result<()> {
         match JobProgress::of(self.folder)? {
             Some(JobProgress::Begun | JobProgress::Resumable) => {}
             // All results are in place, and the killed command had only to remove the rest.
@@ -393,13 +394,13 @@ impl OutputDir<'_> {
             None => return Ok(()),
         }
         let (new, ready, old) = (self.state(NEW), self.state(READY), self.state(OLD));
-        if is_there(&ready)? {
+        if path_exists(&ready)? {
             self.move_results(self.folder, &ready)?;
             std::fs::rename(&ready, &new)?;
         }
         // It marks the results as complete, and one of them will be written again.
         remove(&new.join(LAST))?;
-        if is_there(&old)? {
+        if path_exists(&old)? {
             self.move_results(&old, self.folder)?;
         }
         remove(&old)
@@ -408,7 +409,7 @@ impl OutputDir<'_> {
     /// Moves the results that exist in `from` to `to`.
     fn move_results(&self, from: &Path, to: &Path) -> io::Result<()> {
         for name in self.results.iter().filter(|name| **name != STATE) {
-            if is_there(&from.join(name))? {
+            if path_exists(&from.join(name))? {
                 std::fs::rename(from.join(name), to.join(name))?;
             }
         }
@@ -416,7 +417,7 @@ impl OutputDir<'_> {
     }
 
     /// Moves the older results away, [`LAST`] first. If one of them cannot be moved, all of them stay.
-    fn clear_away(&self) -> io::Result<()> {
+    fn move_old_results(&self) -> io::Result<()> {
         std::fs::create_dir_all(self.state(OLD))?;
         // Once `run.json` is gone, nothing takes the rest for finished results.
         let others = self.results.iter().filter(|name| **name != LAST);
@@ -426,7 +427,7 @@ impl OutputDir<'_> {
                 continue;
             }
             let (from, to) = (self.folder.join(name), self.state(OLD).join(name));
-            let move_away = || match is_there(&from)? {
+            let move_away = || match path_exists(&from)? {
                 true => remove(&to).and_then(|()| std::fs::rename(&from, &to)),
                 false => Ok(()),
             };
@@ -446,7 +447,7 @@ impl OutputDir<'_> {
     fn place(&self) -> io::Result<()> {
         let ready = self.state(READY);
         for name in self.results.iter().filter(|name| **name != LAST) {
-            if is_there(&ready.join(name))? {
+            if path_exists(&ready.join(name))? {
                 std::fs::rename(ready.join(name), self.folder.join(name))?;
             }
         }
@@ -468,7 +469,7 @@ fn remove_folders_but(folder: &Path, whole: &str) -> io::Result<()> {
 
 /// Returns true if something has this path. `Path::exists` would return false when a disk fails for a moment, and callers remove or
 /// replace what is missing.
-fn is_there(path: &Path) -> io::Result<bool> {
+fn path_exists(path: &Path) -> io::Result<bool> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -482,14 +483,14 @@ pub(crate) fn first_there<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> io::Result<Option<&'n str>> {
     for name in names {
-        if is_there(&folder.join(name))? {
+        if path_exists(&folder.join(name))? {
             return Ok(Some(name));
         }
     }
     Ok(None)
 }
 
-fn any_is_there(folder: &Path, names: &[&str]) -> io::Result<bool> {
+fn any_path_exists(folder: &Path, names: &[&str]) -> io::Result<bool> {
     first_there(folder, names.iter().copied()).map(|found| found.is_some())
 }
 
@@ -511,8 +512,8 @@ mod tests {
     fn what_a_failing_disk_did_not_show_was_taken_for_gone() {
         // A name too long for any file system gives an error, as a failing disk would.
         let unseen = PathBuf::from("x".repeat(5000));
-        assert!(is_there(&unseen).is_err() && remove(&unseen).is_err());
-        assert!(JobProgress::of(&unseen).is_err() && forget_unfinished(&unseen).is_err());
+        assert!(path_exists(&unseen).is_err() && remove(&unseen).is_err());
+        assert!(JobProgress::of(&unseen).is_err() && discard_unfinished(&unseen).is_err());
         let folder = tempfile::tempdir().unwrap();
         let place = OutputDir {
             folder: folder.path(),

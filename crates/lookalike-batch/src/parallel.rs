@@ -5,24 +5,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, mpsc};
 
 use bytemuck::Zeroable;
-use lookalike_hamming::threads::{OrderedResults, in_parallel, join_all, on_each};
+use lookalike_hamming::threads::{OrderedResults, in_parallel, join_all, map_parallel};
 
 use crate::locks::lock;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::trim;
 
 /// Number of positions below which the caller's thread does all the work.
-pub(crate) const FEW: usize = 1 << 14;
+pub(crate) const PARALLEL_MIN: usize = 1 << 14;
 
 /// Number of shares per thread: when some shares take longer, the threads that finish early take others.
 const SHARES: usize = 8;
 
 /// Maximum number of positions between two checks of how much of the tables on disk is resident.
-const MOST_UNTRIMMED: usize = 1 << 14;
+const TRIM_INTERVAL_POSITIONS: usize = 1 << 14;
 
 /// Runs `work` on each item, on at most `threads` threads, each of which takes the next item when it has finished one. The results are in the
 /// order of the items.
-pub(crate) fn on_items<I, R: Send>(
+pub(crate) fn map_parallel_limited<I, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     threads: usize,
     work: impl Fn(I) -> R + Sync,
@@ -46,9 +46,11 @@ pub(crate) fn on_items<I, R: Send>(
 
 /// Returns the number of positions in each share of the work.
 pub(crate) fn share_length(positions: usize, threads: usize) -> usize {
-    match threads < 2 || positions < FEW {
+    match threads < 2 || positions < PARALLEL_MIN {
         true => positions.max(1),
-        false => positions.div_ceil(threads * SHARES).max(FEW / SHARES),
+        false => positions
+            .div_ceil(threads * SHARES)
+            .max(PARALLEL_MIN / SHARES),
     }
 }
 
@@ -61,7 +63,7 @@ pub(crate) fn in_ranges<R: Send>(
     let length = share_length(positions, threads);
     let ranges = positions.div_ceil(length).max(1);
     let range = |number: usize| number * length..positions.min((number + 1) * length);
-    on_items((0..ranges).map(range), threads, work)
+    map_parallel_limited((0..ranges).map(range), threads, work)
 }
 
 /// Returns a column with the value of each position.
@@ -73,9 +75,9 @@ pub(crate) fn column<T: Zeroable + Send>(
     // Pages that the system provides zeroed, when a thread first writes to them.
     let mut column = TableColumn::zeroed(positions);
     // The values may be computed from tables on disk, which the threads together can read at gigabytes per second.
-    let length = share_length(positions, threads).min(MOST_UNTRIMMED);
+    let length = share_length(positions, threads).min(TRIM_INTERVAL_POSITIONS);
     let parts = column.chunks_mut(length).enumerate();
-    on_items(parts, threads, |(number, part)| {
+    map_parallel_limited(parts, threads, |(number, part)| {
         trim();
         for (at, cell) in part.iter_mut().enumerate() {
             *cell = value(number * length + at);
@@ -86,7 +88,7 @@ pub(crate) fn column<T: Zeroable + Send>(
 
 /// Returns the inverse of a permutation of `0..order.len()`.
 pub(crate) fn inverse(order: &[u32], threads: usize) -> TableColumn<u32> {
-    if threads < 2 || order.len() < FEW {
+    if threads < 2 || order.len() < PARALLEL_MIN {
         let mut positions = TableColumn::zeroed(order.len());
         for (position, &value) in (0..).zip(order) {
             positions[value as usize] = position;
@@ -116,7 +118,7 @@ pub(crate) fn concatenated<T: Copy + Zeroable + Send + Sync>(
 
 /// Copies lists one after another into `all`, which has exactly their total length.
 pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], threads: usize) {
-    on_each(list_shares(all, lists, threads), |(mut places, lists)| {
+    map_parallel(list_shares(all, lists, threads), |(mut places, lists)| {
         for list in lists {
             let (here, more) = places.split_at_mut(list.len());
             here.copy_from_slice(list);
@@ -132,7 +134,7 @@ fn list_shares<'a, T>(
     threads: usize,
 ) -> Vec<(&'a mut [T], &'a [&'a [T]])> {
     // At least 1: a share of length 0 would take no list, and the loop would not end.
-    let share = match threads < 2 || all.len() < FEW {
+    let share = match threads < 2 || all.len() < PARALLEL_MIN {
         true => all.len().max(1),
         false => all.len().div_ceil(threads),
     };
@@ -156,11 +158,13 @@ fn list_shares<'a, T>(
 ///
 /// # Errors
 /// Returns the first error in the order of the threads.
-pub(crate) fn on_threads<R: Send, E: Send>(
+pub(crate) fn run_on_threads<R: Send, E: Send>(
     threads: usize,
     work: impl Fn() -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
-    on_each(0..threads.max(1), |_| work()).into_iter().collect()
+    map_parallel(0..threads.max(1), |_| work())
+        .into_iter()
+        .collect()
 }
 
 /// Runs `work` on each item, on several threads, and passes the results to `hand_on` in the order of the items. At most, a thread has one
@@ -212,7 +216,7 @@ mod tests {
 
     /// Lengths below and above the limit for a single thread.
     fn lengths() -> impl Strategy<Value = usize> {
-        prop_oneof![0..10_usize, FEW - 1..3 * FEW]
+        prop_oneof![0..10_usize, PARALLEL_MIN - 1..3 * PARALLEL_MIN]
     }
 
     /// A small job without candidates began 255 threads.
@@ -242,12 +246,12 @@ mod tests {
             let ranges: Vec<usize> = in_ranges(length, threads, |range| range).into_iter().flatten().collect();
             prop_assert_eq!(ranges, (0..length).collect::<Vec<usize>>());
             let longest = in_ranges(length, threads, |range| range.len()).into_iter().max();
-            prop_assert!(longest <= Some(length.div_ceil(threads).max(FEW - 1)));
+            prop_assert!(longest <= Some(length.div_ceil(threads).max(PARALLEL_MIN - 1)));
         }
 
         #[test]
         fn results_are_in_the_order_of_items_whoever_worked_on_them(count in 0..50_usize, threads in 1..6_usize) {
-            let results = on_items(0..count, threads, |item| {
+            let results = map_parallel_limited(0..count, threads, |item| {
                 std::thread::yield_now();
                 item * 3
             });
@@ -267,7 +271,7 @@ mod tests {
 
         #[test]
         fn lists_are_joined_in_their_order(
-            lengths in prop::collection::vec(prop_oneof![0..20_usize, 0..2 * FEW], 0..12),
+            lengths in prop::collection::vec(prop_oneof![0..20_usize, 0..2 * PARALLEL_MIN], 0..12),
             threads in 1..10_usize,
         ) {
             let lists: Vec<Vec<u32>> = (0..).zip(&lengths).map(|(list, &length)| (0..length as u32).map(|at| at * 13 + list).collect()).collect();

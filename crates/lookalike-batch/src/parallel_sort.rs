@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use bytemuck::Zeroable;
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
-use crate::parallel::{FEW, copy_lists, on_items};
+use crate::parallel::{PARALLEL_MIN, copy_lists, map_parallel_limited};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::are_mapped;
 
@@ -50,13 +50,13 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
     compare: impl Fn(&T, &T) -> Ordering + Sync,
 ) {
     let compare = &compare;
-    if threads < 2 || items.len() < FEW {
+    if threads < 2 || items.len() < PARALLEL_MIN {
         items.sort_unstable_by(compare);
         return;
     }
     // Some runs are already in order: a thread that gets those takes others instead of waiting.
     let length = items.len().div_ceil(threads * RUNS);
-    on_items(items.chunks_mut(length), threads, |run| {
+    map_parallel_limited(items.chunks_mut(length), threads, |run| {
         run.sort_unstable_by(compare);
     });
     let runs: Vec<&[T]> = items.chunks(length).collect();
@@ -78,7 +78,7 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
         }
         range
     };
-    let ranges = on_each(0..=bounds.len(), range);
+    let ranges = map_parallel(0..=bounds.len(), range);
     let ranges: Vec<&[T]> = ranges.iter().map(|range| &range[..]).collect();
     // The ranges ascend: each ends before the bound at which the next one begins.
     copy_lists(items, &ranges, threads);
@@ -110,7 +110,7 @@ mod tests {
         #[test]
         fn any_number_of_threads_sorts_like_one(
             seed in any::<u64>(),
-            length in prop_oneof![0..10_usize, FEW - 1..3 * FEW],
+            length in prop_oneof![0..10_usize, PARALLEL_MIN - 1..3 * PARALLEL_MIN],
             bits in 1..40_u32,
             threads in 1..10_usize,
         ) {

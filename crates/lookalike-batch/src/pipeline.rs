@@ -25,7 +25,7 @@ pub(crate) trait InputChunk: Send {
     fn longest_document(&self) -> LongestDocument;
 
     /// Returns true if no worker may get it before all earlier chunks are collected.
-    fn waits_for_all(&self) -> bool {
+    fn needs_all_earlier(&self) -> bool {
         false
     }
 }
@@ -220,7 +220,7 @@ fn receive<C>(chunks: &Mutex<mpsc::Receiver<(u64, C)>>) -> Option<(u64, C)> {
 }
 
 /// A chunk that a worker has processed, with the outcome.
-struct ChunkDone {
+struct ProcessedChunk {
     number: u64,
     bytes: u64,
     result: Result<(), BatchError>,
@@ -301,7 +301,7 @@ impl PipelineState<'_> {
             let chunk = chunk?;
             let bytes = chunk.held_bytes() as u64;
             ensure_fits(self.memory, &chunk)?;
-            if chunk.waits_for_all() {
+            if chunk.needs_all_earlier() {
                 drop(self.wait_while(|progress| progress.collected < number));
             }
             self.enter(number, bytes);
@@ -321,7 +321,7 @@ impl PipelineState<'_> {
         &self,
         worker: &mut dyn ErasedWorker<C>,
         received: &Mutex<mpsc::Receiver<(u64, C)>>,
-        sender: &mpsc::Sender<ChunkDone>,
+        sender: &mpsc::Sender<ProcessedChunk>,
     ) {
         while let Some((number, chunk)) = receive(received) {
             let result = catch_unwind(AssertUnwindSafe(|| worker.run(number, &chunk)));
@@ -337,7 +337,7 @@ impl PipelineState<'_> {
             if bytes > SHRINK_BYTES {
                 worker.shrink();
             }
-            let done = ChunkDone {
+            let done = ProcessedChunk {
                 number,
                 bytes,
                 result,
@@ -350,7 +350,7 @@ impl PipelineState<'_> {
 
     fn collect(
         &self,
-        results: &mpsc::Receiver<ChunkDone>,
+        results: &mpsc::Receiver<ProcessedChunk>,
         collect: &mut dyn FnMut(u64) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let mut waiting = BTreeMap::new();
@@ -435,7 +435,7 @@ mod tests {
             }
         }
 
-        fn waits_for_all(&self) -> bool {
+        fn needs_all_earlier(&self) -> bool {
             self.0
         }
     }

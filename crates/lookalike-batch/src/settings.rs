@@ -144,7 +144,7 @@ impl Method {
     }
 
     /// Returns true if the method has its own rule for which candidates are pairs, so that a threshold is not required.
-    pub fn decides_alone(self) -> bool {
+    pub fn has_own_rule(self) -> bool {
         self.has_fingerprints()
             || matches!(
                 self,
@@ -572,7 +572,7 @@ impl JobSettings {
     }
 
     /// Returns the minimum number of super-shingles, checksums or selected shingles that candidates share.
-    pub fn least_equal(&self) -> u32 {
+    pub fn min_equal(&self) -> u32 {
         self.equal.unwrap_or(self.method.default_equal())
     }
 
@@ -604,7 +604,7 @@ impl JobSettings {
         self.check_tests()?;
         let most = self.fingerprint_bits() / 4;
         if self.method.has_fingerprints() && self.distance > most {
-            return Err(SettingsError::HardlyRelated {
+            return Err(SettingsError::DistanceTooLarge {
                 distance: self.distance,
                 most,
                 bits: self.fingerprint_bits(),
@@ -626,7 +626,7 @@ impl JobSettings {
 
     fn check_threshold(&self) -> Result<(), SettingsError> {
         let threshold = self.threshold;
-        if threshold > 0.0 && threshold <= 1.0 || threshold == 0.0 && self.method.decides_alone() {
+        if threshold > 0.0 && threshold <= 1.0 || threshold == 0.0 && self.method.has_own_rule() {
             return Ok(());
         }
         Err(BoundedSetting::Threshold.error(threshold))
@@ -656,7 +656,7 @@ impl JobSettings {
             Sketch::IMatch { lexicons } => lexicons,
             _ => return Ok(()),
         };
-        let (equal, most) = (self.least_equal(), most.into());
+        let (equal, most) = (self.min_equal(), most.into());
         match self.equal {
             Some(0) => Err(BoundedSetting::Equal.error(equal)),
             Some(_) if equal > most => Err(SettingsError::MoreThanAll {
@@ -721,7 +721,7 @@ impl JobSettings {
             self.method,
             self.threshold,
             self.distance,
-            self.least_equal(),
+            self.min_equal(),
             self.recall,
             self.scope,
             self.lengths,

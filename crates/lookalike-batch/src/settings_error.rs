@@ -24,7 +24,7 @@ pub enum SettingsError {
     #[error(
         "distance {distance} is above {most}: fingerprints that differ in more than a quarter of their {bits} bits are hardly related"
     )]
-    HardlyRelated {
+    DistanceTooLarge {
         /// The distance.
         distance: u32,
         /// The largest distance allowed.

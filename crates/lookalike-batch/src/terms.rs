@@ -46,27 +46,27 @@ impl TermsMemory {
 
     /// Returns the memory that is left next to other tables of `held` bytes.
     #[must_use]
-    pub fn beside(self, held: u64) -> Self {
+    pub fn reserving(self, held: u64) -> Self {
         Self {
             taken: self.taken + held,
             ..self
         }
     }
 
-    fn left(self) -> u64 {
+    fn remaining(self) -> u64 {
         self.limit.saturating_sub(self.taken)
     }
 
     /// Returns an error if `needed` bytes are not left. The error names the larger of `needed` and `wanted`, the bytes that the whole job will need.
     fn ensure_fits(self, needed: u64, wanted: impl FnOnce() -> u64) -> Result<(), BatchError> {
-        if needed <= self.left() {
+        if needed <= self.remaining() {
             return Ok(());
         }
         let needed = needed.max(wanted());
         Err(BatchError::Memory {
             what: "the table of terms",
             needed,
-            left: self.left(),
+            left: self.remaining(),
             least: self.taken + needed,
         })
     }
@@ -196,8 +196,8 @@ impl TermsSummary {
 
 impl DriftSummary {
     /// Replaces the weights of `table` by those of its counts if they are at least `tolerance` bits apart.
-    pub fn follow(table: &mut GrowingTerms, tolerance: f64) -> Self {
-        let drift = table.follow(tolerance);
+    pub fn refresh_weights(table: &mut GrowingTerms, tolerance: f64) -> Self {
+        let drift = table.refresh_weights(tolerance);
         Self {
             bits: drift.bits,
             tolerance,
@@ -237,7 +237,7 @@ impl<'a> TermTable<'a> {
         Self { scan, folder }
     }
 
-    /// Adds the documents of the input to the counts of `table`. The weights of the table do not change until [`GrowingTerms::follow`].
+    /// Adds the documents of the input to the counts of `table`. The weights of the table do not change until [`GrowingTerms::refresh_weights`].
     /// The summary describes what was read, not the table.
     ///
     /// Counts that do not fit in the memory are written to temporary files as sorted runs, which are merged at the end. Most features of a large
@@ -248,7 +248,7 @@ impl<'a> TermTable<'a> {
     pub fn count(&self, table: &mut GrowingTerms) -> Result<TermsSummary, BatchError> {
         /// Bytes that remain for each feature of a batch: the batch itself takes an eighth of them, and a merge moves about ten features for each
         /// one that is read.
-        const LEFT_FOR_EACH: u64 = 256;
+        const MERGE_BYTES_PER_FEATURE: u64 = 256;
         let in_use = table.memory() - table.counts().memory();
         let counts = table.counts_mut();
         let scheme = *counts.scheme();
@@ -260,17 +260,18 @@ impl<'a> TermTable<'a> {
             limit: limits.memory,
             taken: fixed_bytes(limits, documents, options) + in_use,
         };
-        let batch = usize::try_from(memory.left() / LEFT_FOR_EACH).unwrap_or(usize::MAX);
+        let batch =
+            usize::try_from(memory.remaining() / MERGE_BYTES_PER_FEATURE).unwrap_or(usize::MAX);
         counts.set_batch(batch);
         let counter = || TermCounter {
             extractor: FeatureExtractor::new(&scheme),
         };
         let failed = BatchError::temporary(self.folder);
-        let mut runs = TermRuns::new(memory.left() / 4, self.folder);
+        let mut runs = TermRuns::new(memory.remaining() / 4, self.folder);
         let read = self.scan.run(documents, counter, |sets: TermSets, _| {
             // Check before the lists grow.
             let new = sets.features.len();
-            if counts.memory_with(new) > memory.left() {
+            if counts.memory_with(new) > memory.remaining() {
                 runs.add(counts.take()).map_err(&failed)?;
                 let needed = counts.memory_with(new);
                 memory.ensure_fits(needed, || needed)?;
@@ -282,7 +283,7 @@ impl<'a> TermTable<'a> {
             }
             Ok(())
         })?;
-        if runs.bytes > 0 || counts.memory_of_table() > memory.left() {
+        if runs.bytes > 0 || counts.memory_of_table() > memory.remaining() {
             runs.add(counts.take()).map_err(&failed)?;
         }
         let bytes_on_disk = runs.bytes;
@@ -327,7 +328,7 @@ impl TermRuns {
         let mut kept = Vec::new();
         // Counts all features to keep, even those that do not fit, so that the error can name the memory for all of them.
         let mut features = 0_u64;
-        let most = memory.left() / TABLE_BYTES;
+        let most = memory.remaining() / TABLE_BYTES;
         let mut keep = |feature: u64, count: u64| {
             if count > u64::from(!singles) {
                 features += 1;

@@ -31,7 +31,7 @@ pub fn can_resume(folder: &Path) -> bool {
 }
 
 /// Returns the path of the folder beside `output`.
-pub(crate) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
+pub(crate) fn sibling_folder(output: &Path, ending: &str) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)

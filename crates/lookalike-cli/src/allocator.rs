@@ -20,7 +20,7 @@ const FREE_BYTES: libc::c_int = 4 << 20;
 /// MiB, in the heap of each thread: a service that read some pages of 8 MB held the memory of all its workers forever.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "a setting of the C library")]
-pub(crate) fn give_back_large_blocks() {
+pub(crate) fn release_large_blocks() {
     // SAFETY: `mallopt` takes two numbers and changes how later calls allocate, but no existing data. No other thread runs yet.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
@@ -38,7 +38,7 @@ const PURGE_DELAY_MS: i32 = 10;
 /// `--memory 300M` took 601 MiB.
 #[cfg(target_env = "musl")]
 #[expect(unsafe_code, reason = "settings of mimalloc and of the kernel")]
-pub(crate) fn give_back_large_blocks() {
+pub(crate) fn release_large_blocks() {
     use std::ffi::{c_int, c_long, c_ulong};
     unsafe extern "C" {
         fn mi_option_set(option: c_int, value: c_long);
@@ -63,4 +63,4 @@ pub(crate) fn give_back_large_blocks() {
 
 /// Does nothing for other allocators.
 #[cfg(not(any(all(target_os = "linux", target_env = "gnu"), target_env = "musl")))]
-pub(crate) fn give_back_large_blocks() {}
+pub(crate) fn release_large_blocks() {}

@@ -168,7 +168,7 @@ impl ArchiveBuildArguments {
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
         // Not created earlier: if the archive goes to an input directory, it would be found as an input.
-        let place = PlaceBeside::new(&self.output)?;
+        let place = SiblingTempPath::new(&self.output)?;
         let job = DedupJob::new(&inputs, spool.path())
             .settings(settings)
             .limits(self.run.limits())
@@ -193,7 +193,7 @@ impl ArchiveExtractArguments {
             (Some(folder), true) => self.extract_all(&archive, folder),
             (Some(file), false) => {
                 refuse_existing(file)?;
-                let place = PlaceBeside::new(file)?;
+                let place = SiblingTempPath::new(file)?;
                 let failed = |error| unwritable(file, &error);
                 // In a folder of its own next to the output, so that it is on the same file system and can be renamed.
                 let mut out = File::create_new(place.path()).map_err(failed)?;
@@ -231,7 +231,7 @@ impl ArchiveExtractArguments {
         if !is_empty(folder) {
             refuse_existing(folder)?;
         }
-        let place = PlaceBeside::new(folder)?;
+        let place = SiblingTempPath::new(folder)?;
         let failed = |error| unwritable(folder, &error);
         fs::create_dir(place.path()).map_err(failed)?;
         let console = Console::new(self.quiet);
@@ -292,12 +292,12 @@ fn print(info: &CollectionArchiveInfo) -> Result<(), Failure> {
 }
 
 /// A temporary path in the directory of an output, which gets its name when it is complete. It is removed with the command.
-struct PlaceBeside {
+struct SiblingTempPath {
     folder: Spool,
     output: PathBuf,
 }
 
-impl PlaceBeside {
+impl SiblingTempPath {
     fn new(output: &Path) -> Result<Self, Failure> {
         let folder =
             Spool::new(parent_directory(output)).map_err(|error| unwritable(output, &error))?;

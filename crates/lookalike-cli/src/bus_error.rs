@@ -17,7 +17,7 @@ pub(crate) fn name_file(path: &Path) {
     if MESSAGE.set(message).is_err() {
         return;
     }
-    let handler: extern "C" fn(libc::c_int) = tell_and_end;
+    let handler: extern "C" fn(libc::c_int) = report_and_exit;
     // SAFETY: all zeros are a valid `sigaction`: no flags and an empty mask. The handler makes only calls that are allowed in one (`write` and
     // `_exit`) and reads a value that was set before.
     unsafe {
@@ -29,7 +29,7 @@ pub(crate) fn name_file(path: &Path) {
 }
 
 #[expect(unsafe_code, reason = "a handler for a signal")]
-extern "C" fn tell_and_end(_signal: libc::c_int) {
+extern "C" fn report_and_exit(_signal: libc::c_int) {
     let message = MESSAGE.get().map_or("", String::as_str);
     // SAFETY: both calls are allowed in a handler, and the bytes live as long as the process.
     unsafe {

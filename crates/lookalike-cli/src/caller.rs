@@ -52,7 +52,7 @@ pub(crate) fn for_program<T>(words: &[OsString], job: impl FnOnce() -> T) -> (T,
         warnings: Some(Vec::new()),
     };
     // Calls nest: a command of another program may run another command from within its callbacks.
-    let before = RestoredCall(CALL.replace(call));
+    let before = CallGuard(CALL.replace(call));
     let done = job();
     // Before the previous call is restored, which has its own warnings.
     let warnings = CALL.with_borrow_mut(|call| call.warnings.take());
@@ -61,9 +61,9 @@ pub(crate) fn for_program<T>(words: &[OsString], job: impl FnOnce() -> T) -> (T,
 }
 
 /// The previous call, which is restored even if the job panics.
-struct RestoredCall(CommandCall);
+struct CallGuard(CommandCall);
 
-impl Drop for RestoredCall {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let before = CommandCall {
             words: self.0.words.take(),

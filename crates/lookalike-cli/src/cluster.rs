@@ -9,7 +9,7 @@ use lookalike_batch::fingerprints::cluster::{
     CLUSTER_RESULTS, ClusterSummary, FingerprintClustering, FingerprintKeep, FingerprintRule,
     TextVerification,
 };
-use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_batch::{DocumentUse, IfExists, JobLimits, ensure_documents_fit};
 use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
@@ -83,7 +83,7 @@ pub(crate) struct ClusterArguments {
         conflicts_with = "distance",
         requires = "inputs"
     )]
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
 
     /// Rule for the survivor of a cluster: first or last in INPUT, or id, the smallest [default: first; without INPUT, id]
     #[arg(long, value_name = "RULE")]

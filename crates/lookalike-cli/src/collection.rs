@@ -133,8 +133,8 @@ impl CollectArguments {
     fn run(&self, build: Option<&BuildLogArguments>) -> Result<(), Failure> {
         let console = self.run.console();
         let collected = self.collect(build, &console);
-        let summary = collected
-            .map_err(|failure| interrupt::told_with_what_is_left(failure, &self.folder))?;
+        let summary =
+            collected.map_err(|failure| interrupt::with_remaining_files(failure, &self.folder))?;
         console.summarise(&summary, Some(&self.folder), |summary, measured| {
             console::collection_summary(summary, &self.folder, measured);
         })?;
@@ -151,7 +151,7 @@ impl CollectArguments {
         let options = self.similarity.options(input);
         let settings = self.settings(&options)?;
         // Before taking the lock, which would create a folder even for a misspelt name.
-        match (DocumentCollection::is_in(&self.folder), build) {
+        match (DocumentCollection::exists_in(&self.folder), build) {
             (true, Some(build)) if build.resume => return Err(complete(&self.folder)),
             (true, Some(_)) => return Err(exists(&self.folder)),
             (false, Some(_)) => {}
@@ -180,11 +180,11 @@ impl CollectArguments {
             None => Some(DocumentCollection::open(&self.folder)?),
             Some(_) => None,
         };
-        let was_begun = CollectionWriter::is_begun(&self.folder);
+        let was_begun = CollectionWriter::has_unfinished_build(&self.folder);
         if let Some(build) = build {
             interrupt::remove_unfinished_build(&self.folder);
             if !self.run.quiet {
-                interrupt::tell_of_progress(build.resume, was_begun);
+                interrupt::warn_about_resume(build.resume, was_begun);
             }
         }
         let spool = self.run.spool(self.folder.clone())?;
@@ -291,7 +291,7 @@ pub(crate) fn refuse_collections(paths: &[OsString]) -> Result<(), Failure> {
     let mut collections = paths
         .iter()
         .map(Path::new)
-        .filter(|path| DocumentCollection::is_in(path));
+        .filter(|path| DocumentCollection::exists_in(path));
     match collections.next() {
         None => Ok(()),
         Some(path) => Err(Failure::Usage(format!(
@@ -304,7 +304,7 @@ pub(crate) fn refuse_collections(paths: &[OsString]) -> Result<(), Failure> {
 
 /// Removes a directory that was created for a collection but stayed empty.
 pub(crate) fn remove_unless_used(folder: &Path) {
-    if DocumentCollection::is_in(folder) || !folder.exists() {
+    if DocumentCollection::exists_in(folder) || !folder.exists() {
         return;
     }
     // Removed under the lock: another job may have begun a collection there after this one failed.
@@ -339,7 +339,7 @@ impl JobCollections {
     ) -> Result<Self, Failure> {
         let collections = against.iter().map(Path::new);
         let collections: Vec<&Path> = collections
-            .filter(|path| DocumentCollection::is_in(path))
+            .filter(|path| DocumentCollection::exists_in(path))
             .collect();
         // A collection was decided as a whole; other documents beside it may be near-duplicates of its documents.
         if let (Some(path), 2..) = (collections.first(), against.len()) {
@@ -374,7 +374,7 @@ impl JobCollections {
         let is_same =
             // Both paths exist here, so two errors are never taken for the same path.
             against.is_some_and(|path| path.canonicalize().ok() == into.canonicalize().ok());
-        match DocumentCollection::is_in(into) && !is_same {
+        match DocumentCollection::exists_in(into) && !is_same {
             false => Ok(()),
             true => Err(Failure::Usage(format!(
                 "--into {0}: the collection already has documents, and this job is not compared with them: add --against {0}, or name a \

@@ -154,7 +154,7 @@ impl FileContent {
             }
             FileContent::Bits128(_, codes) => Box::new(wide(codes)),
             FileContent::Places(_, rows, shape) => Box::new(
-                rows.each(*shape)
+                rows.for_each(*shape)
                     .map(|(id, words)| (id.to_owned(), places(*shape, words))),
             ),
         }
@@ -197,6 +197,6 @@ fn failed(error: &CodesError, sketch: Sketch) -> Failure {
         | CodesError::Index { .. } => format!(
             "{error}, and the collection holds {sketch}: make the file with `lookalike fingerprint --sketch {sketch}`"
         ),
-        _ => remedy::told_of_codes(error),
+        _ => remedy::codes_error_with_remedy(error),
     })
 }

@@ -9,7 +9,7 @@ use clap::Command;
 use crate::failure::Failure;
 
 /// Flags that only make sense on a command line.
-const NOT_HERE: [&str; 5] = ["config", "make_key", "print_config", "help", "version"];
+const COMMAND_LINE_ONLY: [&str; 5] = ["config", "make_key", "print_config", "help", "version"];
 
 /// Returns the command with defaults from the configuration file that a `serve` command line names.
 pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Command, Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Comm
                 .get_arguments()
                 .any(|known| known.get_id() == id.as_str())
         });
-        if !known || NOT_HERE.contains(&id.as_str()) {
+        if !known || COMMAND_LINE_ONLY.contains(&id.as_str()) {
             return Err(wrong(format!(
                 "{name:?} is not a setting: use the long flags of `lookalike serve --help`, with - or _"
             )));

@@ -10,7 +10,8 @@ use lookalike_batch::{
     KeepRules, Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
-    Compression, GivenDocument, InputOptions, Inputs, OutputFolder, OutputFormat, Source, Transfer,
+    Compression, InMemoryDocument, InputOptions, Inputs, OutputFolder, OutputFormat, Source,
+    Transfer,
 };
 
 use crate::arguments::{
@@ -22,7 +23,7 @@ use crate::console::{self, Console};
 use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::kept_documents::{added_of, has_added, kept_documents};
+use crate::kept_documents::{added_count, has_added, kept_documents};
 use crate::output_file::files_of;
 use crate::program::DocumentJob;
 use crate::size;
@@ -206,7 +207,7 @@ impl DedupArguments {
     }
 
     /// Refuses to replace results that new documents are compared with: they are not written again, so they would be lost.
-    fn refuse_losing<'p>(
+    fn refuse_overwriting_against<'p>(
         &self,
         mut against: impl Iterator<Item = &'p Path>,
     ) -> Result<(), Failure> {
@@ -239,11 +240,11 @@ impl DedupArguments {
     }
 
     /// Removes inputs that are also given with `--against`: they would be read twice, and be copies of themselves.
-    fn leave_out_against(&self, new: &mut Inputs, against: &Inputs) -> Result<(), Failure> {
+    fn exclude_against_inputs(&self, new: &mut Inputs, against: &Inputs) -> Result<(), Failure> {
         if against.sources.is_empty() {
             return Ok(());
         }
-        let again = new.leave_out(
+        let again = new.exclude_inputs_of(
             against,
             "also given with --against: only compared with, not written",
         );
@@ -268,12 +269,12 @@ impl DedupArguments {
 
     /// Returns all inputs, those of `--against` first, and the number of those.
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
-        self.refuse_losing(self.against.iter().map(Path::new))?;
+        self.refuse_overwriting_against(self.against.iter().map(Path::new))?;
         refuse_collections(&self.input.inputs)?;
         let read = self
             .against
             .iter()
-            .filter(|path| !DocumentCollection::is_in(Path::new(path)));
+            .filter(|path| !DocumentCollection::exists_in(Path::new(path)));
         let against = read
             .map(kept_documents)
             .collect::<Result<Vec<_>, _>>()?
@@ -287,7 +288,7 @@ impl DedupArguments {
             false => Inputs::discover(&against, options, spool)?,
         };
         // Also check the files found through a wildcard or a link.
-        self.refuse_losing(files_of(&all))?;
+        self.refuse_overwriting_against(files_of(&all))?;
         let count = all.sources.len();
         let output = OutputFolder {
             path: &self.output,
@@ -296,7 +297,7 @@ impl DedupArguments {
         let mut new = self
             .input
             .discover(options, spool, Some(output), self.run.quiet)?;
-        self.leave_out_against(&mut new, &all)?;
+        self.exclude_against_inputs(&mut new, &all)?;
         // Skipped files of `--against` are not copied to the results.
         all.skips.iter_mut().for_each(|skip| skip.file = None);
         all.sources.extend(new.sources);
@@ -309,7 +310,7 @@ pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
     let console = arguments.run.console();
     let summary = arguments
         .write_results(&console, None)
-        .map_err(|failure| interrupt::told_with_what_is_left(failure, &arguments.output))?;
+        .map_err(|failure| interrupt::with_remaining_files(failure, &arguments.output))?;
     console.summarise(&summary, Some(&arguments.output), |summary, _| {
         console::dedup_summary(summary, &arguments.output);
         if let (Some(added), Some(folder)) = (&summary.added, &arguments.into) {
@@ -351,7 +352,7 @@ impl DedupArguments {
         let options = self.input_options()?;
         let settings = self.settings(&options)?;
         let mut paths = self.against.iter().map(Path::new);
-        if let Some(path) = paths.find(|path| !DocumentCollection::is_in(path)) {
+        if let Some(path) = paths.find(|path| !DocumentCollection::exists_in(path)) {
             return Err(Failure::Usage(format!(
                 "{}: neither a collection nor the directory of an earlier result: compare data in memory with other data, or with one \
                  of these",
@@ -373,7 +374,7 @@ impl DedupArguments {
     pub(crate) fn explain_given(
         &self,
         names: [&str; 2],
-        documents: [GivenDocument<'_>; 2],
+        documents: [InMemoryDocument<'_>; 2],
     ) -> Result<PairExplanation, Failure> {
         let options = self.input_options()?;
         let pair = ExplainedRecord::of_given(names, documents, &options)?;
@@ -465,7 +466,7 @@ impl DedupArguments {
             None => job,
         };
         let job = match decisions {
-            Some(path) => job.leave_decisions(path),
+            Some(path) => job.save_decisions_to(path),
             None => job,
         };
         let summary = console.ended(job.dedup(&self.output, &output))?;
@@ -480,7 +481,7 @@ impl DedupArguments {
         let is_into = self.into.as_ref().is_some_and(|into| {
             matches!((place(into), place(&self.output)), (Ok(into), Ok(output)) if into == output)
         });
-        match is_into || DocumentCollection::is_in(&self.output) {
+        match is_into || DocumentCollection::exists_in(&self.output) {
             true => Err(Failure::Usage(format!(
                 "{}: this is the directory of a collection: choose another one for the results with -o",
                 self.output.display()
@@ -513,13 +514,13 @@ impl DedupArguments {
     /// Refuses to repeat a job over its results if its kept documents are in the collection: all of them would be removed as copies of themselves,
     /// and their list replaced by an empty one.
     fn refuse_replacing_added(&self, new: &[Source]) -> Result<(), Failure> {
-        let is_repeated = |into: &&PathBuf| self.overwrite && DocumentCollection::is_in(into);
+        let is_repeated = |into: &&PathBuf| self.overwrite && DocumentCollection::exists_in(into);
         let Some(into) = self.into.as_ref().filter(is_repeated) else {
             return Ok(());
         };
         // A fixed directory for the results of each day is overwritten every time, so only the same input is refused.
         let bytes = new.iter().map(|source| source.bytes).sum();
-        match added_of(&self.output, &self.input.inputs, bytes) {
+        match added_count(&self.output, &self.input.inputs, bytes) {
             None => Ok(()),
             Some(added) => {
                 let (output, into) = (self.output.display(), into.display());

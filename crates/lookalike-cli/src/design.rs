@@ -287,7 +287,7 @@ fn table(
         text += &row(costed, arguments.fingerprints);
     }
     if !designs.iter().any(|costed| costed.cheapest) {
-        text += &nothing_fits(designs, arguments);
+        text += &no_design_remedy(designs, arguments);
     }
     if let Some(found) = nested_blocks(arguments) {
         text += &format!(
@@ -316,7 +316,7 @@ fn nested_blocks(arguments: &DesignArguments) -> Option<lookalike_hamming::Nesti
 }
 
 /// Returns the remedy if no design is within the limits.
-fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String {
+fn no_design_remedy(designs: &[CostedDesign], arguments: &DesignArguments) -> String {
     // The same limits except that of memory, to find the least memory that would suffice.
     let other_limits = PlanLimits::default()
         .tables(arguments.tables)

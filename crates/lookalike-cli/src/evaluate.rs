@@ -157,11 +157,11 @@ impl<'a> EvaluationInput<'a> {
 
     /// Calls `visit` with every readable record. The others are counted, see [`Self::end`]; too many are an error.
     fn visit(&self, visit: impl FnMut(&Record<'_>)) -> Result<(), Failure> {
-        self.visit_under(&self.options, visit)
+        self.visit_with(&self.options, visit)
     }
 
     /// Works like `visit`, with other options.
-    fn visit_under(
+    fn visit_with(
         &self,
         options: &InputOptions,
         mut visit: impl FnMut(&Record<'_>),
@@ -203,7 +203,7 @@ impl<'a> EvaluationInput<'a> {
         self.input.warn_of_unused(&self.inputs, self.run.quiet);
         match self.input.losses.end(&*self.skipped.borrow()) {
             Err(losses @ Failure::Losses { .. }) if caller::is_program() => {
-                console::warning(&losses.told(OptionStyle::Keyword));
+                console::warning(&losses.text_in(OptionStyle::Keyword));
                 Ok(())
             }
             done => done,
@@ -217,12 +217,13 @@ impl<'a> EvaluationInput<'a> {
 
     /// Works like `collection`, with other options.
     fn collection_under(&self, options: &InputOptions) -> Result<DocumentSet, Failure> {
-        let documents = self.held(options, "documents", EvaluatedDocument::bytes, document)?;
+        let documents =
+            self.collect_within_memory(options, "documents", EvaluatedDocument::bytes, document)?;
         DocumentSet::of(documents).map_err(|error| unusable_documents(&error))
     }
 
     /// Collects a value for each record, as far as --memory allows.
-    fn held<T>(
+    fn collect_within_memory<T>(
         &self,
         options: &InputOptions,
         what: &str,
@@ -231,7 +232,7 @@ impl<'a> EvaluationInput<'a> {
     ) -> Result<Vec<T>, Failure> {
         let limit = self.run.limits().memory;
         let (mut all, mut bytes) = (Vec::new(), 0_u64);
-        self.visit_under(options, |record| {
+        self.visit_with(options, |record| {
             let one = make(record);
             bytes += size(&one);
             // Beyond the limit they are only counted, so that the failure can state how much all of them need.
@@ -257,7 +258,7 @@ impl<'a> EvaluationInput<'a> {
             counts = Some(all);
         }
         let mut sketcher = DocumentSketcher::new(scheme, counts);
-        let sketched = self.held(
+        let sketched = self.collect_within_memory(
             &self.options,
             "sketches",
             SketchedDocument::bytes,
@@ -287,7 +288,7 @@ fn unusable_documents(error: &DocumentSetError) -> Failure {
 }
 
 /// Returns a line about exact copies, if there are any.
-fn told_copies(copies: u64) -> String {
+fn copies_note(copies: u64) -> String {
     match copies {
         0 => String::new(),
         _ => format!(

@@ -13,7 +13,7 @@ use lookalike_batch::explain::{
 use lookalike_batch::report::{diff, render_explanation};
 use lookalike_batch::{JobSettings, SkippedRow, SkippedRows};
 use lookalike_corpus::{
-    Category, GivenDocument, InputOptions, Inputs, Parser, Record, TextState, VisibleText,
+    Category, InMemoryDocument, InputOptions, Inputs, Parser, Record, TextState, VisibleText,
 };
 
 use crate::arguments::{
@@ -137,7 +137,7 @@ impl ExplainedRecord {
     /// Converts two documents that a program passes, under these names.
     pub(crate) fn of_given(
         names: [&str; 2],
-        documents: [GivenDocument<'_>; 2],
+        documents: [InMemoryDocument<'_>; 2],
         options: &InputOptions,
     ) -> Result<[Self; 2], Failure> {
         let inputs = Inputs::given(&["documents"]);
@@ -228,17 +228,17 @@ impl ExplainArguments {
             self.a.to_string_lossy().into_owned(),
             self.b.to_string_lossy().into_owned(),
         ];
-        let mut found = wanted.each_ref().map(|id| WantedRecord::new(id));
+        let mut found = wanted.each_ref().map(|id| TargetRecord::new(id));
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
         let read = files_of(&inputs).chain(self.scheme.files());
         check_output(self.output.as_deref(), read)?;
         let visited = visit(&inputs, &options, |record| {
             for found in &mut found {
-                found.look_at(record, settings, &options);
+                found.examine(record, settings, &options);
             }
         })?;
         self.html.warn_of_unused(visited.has_html, self.run.quiet);
-        let [a, b] = found.map(WantedRecord::found);
+        let [a, b] = found.map(TargetRecord::found);
         let missing = |id: &String| {
             let unread = visited.lost.as_ref().map_or(String::new(), |first| {
                 format!("; some records could not be read, for example {first}")
@@ -255,13 +255,13 @@ impl ExplainArguments {
 }
 
 /// A record to find by the id that jobs give it: either its own, or its own followed by a number.
-struct WantedRecord<'a> {
+struct TargetRecord<'a> {
     own: RepeatedRecord<'a>,
     /// Present if the id may be that of a repeated record: the second record with an id gets `ID#2`.
     numbered: Option<RepeatedRecord<'a>>,
 }
 
-impl<'a> WantedRecord<'a> {
+impl<'a> TargetRecord<'a> {
     fn new(wanted: &'a str) -> Self {
         let parts = wanted.rsplit_once('#');
         let parts = parts.and_then(|(id, number)| Some((id, number.parse().ok()?)));
@@ -272,11 +272,11 @@ impl<'a> WantedRecord<'a> {
         }
     }
 
-    fn look_at(&mut self, record: &Record<'_>, settings: &JobSettings, options: &InputOptions) {
+    fn examine(&mut self, record: &Record<'_>, settings: &JobSettings, options: &InputOptions) {
         let name = self.own.id;
         for records in iter::once(&mut self.own).chain(&mut self.numbered) {
             let rank = || ContentRank::new(record, settings);
-            records.look_at(record, rank, || ExplainedRecord::new(name, record, options));
+            records.examine(record, rank, || ExplainedRecord::new(name, record, options));
         }
     }
 
@@ -303,7 +303,7 @@ impl<'a> RepeatedRecord<'a> {
         }
     }
 
-    fn look_at(
+    fn examine(
         &mut self,
         record: &Record<'_>,
         rank: impl FnOnce() -> ContentRank,
@@ -338,7 +338,7 @@ fn file(
     // The others are counted, not held: the file may be larger than the memory.
     let (mut first, mut count) = (None, 0_u64);
     let inputs = Inputs::discover(std::slice::from_ref(path), options, spool)
-        .map_err(Failure::of_meant_file)?;
+        .map_err(Failure::of_named_file)?;
     let VisitSummary { lost, has_html } = visit(&inputs, options, |record| {
         first.get_or_insert_with(|| ExplainedRecord::new(&record.id, record, options));
         count += 1;

@@ -34,7 +34,7 @@ pub enum Failure {
 
 impl Failure {
     /// Creates the failure for an input that was explicitly named, without the remedy of skipping it.
-    pub(crate) fn of_meant_file(error: InputError) -> Self {
+    pub(crate) fn of_named_file(error: InputError) -> Self {
         match error {
             InputError::Unsupported { .. } => Self::Failed(error.to_string()),
             error => error.into(),
@@ -42,10 +42,10 @@ impl Failure {
     }
 
     /// Formats the failure for readers who write options in this style, as far as it comes from a job.
-    pub fn told(&self, style: OptionStyle) -> String {
+    pub fn text_in(&self, style: OptionStyle) -> String {
         match self {
-            Self::Job(error) => remedy::told_in(error, style),
-            Self::Losses { count, first } => told_losses(*count, first, style),
+            Self::Job(error) => remedy::with_remedy_in(error, style),
+            Self::Losses { count, first } => losses_message(*count, first, style),
             failure => failure.to_string(),
         }
     }
@@ -59,16 +59,16 @@ impl fmt::Display for Failure {
             Self::Usage(reason) | Self::Failed(reason) | Self::Incomplete(reason) => {
                 f.write_str(reason)
             }
-            Self::Job(error) => f.write_str(&remedy::told(error)),
+            Self::Job(error) => f.write_str(&remedy::with_remedy(error)),
             Self::Losses { count, first } => {
-                f.write_str(&told_losses(*count, first, OptionStyle::Command))
+                f.write_str(&losses_message(*count, first, OptionStyle::Command))
             }
             Self::ReaderGone => f.write_str("the reader of standard output has gone"),
         }
     }
 }
 
-fn told_losses(count: u64, first: &str, style: OptionStyle) -> String {
+fn losses_message(count: u64, first: &str, style: OptionStyle) -> String {
     let lost = match count {
         1 => format!("1 record or file could not be read: {first}"),
         _ => format!(

@@ -17,7 +17,7 @@ use crate::arguments::{
 use crate::console;
 use crate::failure::Failure;
 use crate::output_file::{begin_file, check_output, files_of, is_special, write_output};
-use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf, WarnedFeatures};
+use crate::radius_warning::{self, CheckedFeatures, DEFAULT_DISTANCE, RadiusUse};
 
 #[derive(clap::Args)]
 #[command(
@@ -179,9 +179,9 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     let output = arguments.output.as_deref();
     console.summarise(&summary, output, console::fingerprint_summary)?;
-    if let (true, Some(features)) = (arguments.run.warns(), WarnedFeatures::of(&scheme)) {
+    if let (true, Some(features)) = (arguments.run.warns(), CheckedFeatures::of(&scheme)) {
         let distance = arguments.preset.map_or(DEFAULT_DISTANCE, Preset::distance);
-        radius_warning::warn(features, distance, RadiusOf::Fingerprints);
+        radius_warning::warn(features, distance, RadiusUse::Fingerprints);
     }
     arguments.input.losses.end(&summary.skipped)
 }

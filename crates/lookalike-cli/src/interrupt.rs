@@ -49,7 +49,7 @@ impl TemporaryPath {
             Self::File(path) => std::fs::remove_file(path),
             Self::Unfinished(folder) => lookalike_batch::remove_unfinished(folder),
             Self::Results { folder, is_new } => {
-                let forgotten = lookalike_batch::forget_unfinished(folder);
+                let forgotten = lookalike_batch::discard_unfinished(folder);
                 match is_new {
                     true => std::fs::remove_dir(folder),
                     false => forgotten,
@@ -67,7 +67,7 @@ impl TemporaryPath {
     }
 
     /// Returns a note about the path for the user.
-    fn told(&self) -> Option<String> {
+    fn note(&self) -> Option<String> {
         let anew = || {
             "nothing was finished that --resume could continue from: the same command starts from the beginning"
                 .to_owned()
@@ -82,7 +82,7 @@ impl TemporaryPath {
                 }
             },
             Self::Build(folder) => {
-                CollectionWriter::is_begun(folder).then(|| continues_from(folder))
+                CollectionWriter::has_unfinished_build(folder).then(|| continues_from(folder))
             }
             Self::Checkpoint(file) => file.exists().then(|| continues_from(file)),
             Self::Begun(folder) if can_resume(folder) => Some(continues_from(folder)),
@@ -96,10 +96,10 @@ fn continues_from(path: &Path) -> String {
 }
 
 /// Adds what remains of the job in `folder` to its failure, if the job failed only because a disk was full.
-pub(crate) fn told_with_what_is_left(failure: Failure, folder: &Path) -> Failure {
+pub(crate) fn with_remaining_files(failure: Failure, folder: &Path) -> Failure {
     let is_resumable = || {
         matches!(JobProgress::of(folder), Ok(Some(JobProgress::Resumable)))
-            || CollectionWriter::is_begun(folder)
+            || CollectionWriter::has_unfinished_build(folder)
     };
     match failure {
         Failure::Job(
@@ -107,7 +107,7 @@ pub(crate) fn told_with_what_is_left(failure: Failure, folder: &Path) -> Failure
             | BatchError::Collection(CollectionError::Unwritable { .. })),
         ) if is_resumable() => Failure::Failed(format!(
             "{}; {}",
-            remedy::told(&error),
+            remedy::with_remedy(&error),
             continues_from(folder)
         )),
         failure => failure,
@@ -152,7 +152,7 @@ pub(crate) fn resumable(
     }
     drop(all);
     if !quiet {
-        tell_of_progress(resume, folder.was_resumable());
+        warn_about_resume(resume, folder.was_resumable());
     }
     Ok(folder)
 }
@@ -186,11 +186,11 @@ pub(crate) fn warn_of_nothing_in(folder: &Path) {
         progress,
         Some(JobProgress::Resumable | JobProgress::Finished)
     );
-    tell_of_progress(true, is_there);
+    warn_about_resume(true, is_there);
 }
 
 /// Warns before a job if it should be resumed but there is nothing to resume from, or if there is but it is not resumed.
-pub(crate) fn tell_of_progress(resume: bool, is_there: bool) {
+pub(crate) fn warn_about_resume(resume: bool, is_there: bool) {
     let told = match (resume, is_there) {
         (true, false) => "there is nothing to resume: no earlier job got far enough",
         (false, true) => {
@@ -213,7 +213,7 @@ fn listening() -> Option<MutexGuard<'static, Vec<TemporaryPath>>> {
     if crate::caller::is_program() {
         return None;
     }
-    let all = watched_so_far();
+    let all = lock_watched();
     // The thread starts with the first watched path, so commands that leave nothing behind keep the system's default handling.
     if all.is_empty() {
         let (ready, listening) = channel();
@@ -228,20 +228,20 @@ fn listening() -> Option<MutexGuard<'static, Vec<TemporaryPath>>> {
 
 /// Returns true if an interruption would remove what a build or join began in `folder`.
 #[cfg(test)]
-pub(crate) fn is_to_be_removed(folder: &Path) -> bool {
+pub(crate) fn removed_on_interrupt(folder: &Path) -> bool {
     let is_begun =
         |path: &TemporaryPath| matches!(path, TemporaryPath::Begun(begun) if begun == folder);
-    watched_so_far().iter().any(is_begun)
+    lock_watched().iter().any(is_begun)
 }
 
-fn watched_so_far() -> MutexGuard<'static, Vec<TemporaryPath>> {
+fn lock_watched() -> MutexGuard<'static, Vec<TemporaryPath>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns at once, except in an interrupted command, where it never returns: a failure there is only caused by the removal of files, and the message
 /// about the interruption is the last one.
-pub(crate) fn give_way() {
-    drop(watched_so_far());
+pub(crate) fn park_if_interrupted() {
+    drop(lock_watched());
 }
 
 /// Signals that it is `ready`, waits for a signal, removes the watched paths, and ends the process with status 128 plus the number of the signal.
@@ -256,9 +256,9 @@ fn wait(ready: &Sender<()>) {
         return;
     };
     // Never released: threads that want to watch a path or end wait here, and the process ends meanwhile.
-    let watched = watched_so_far();
+    let watched = lock_watched();
     crate::console::error(&end(&watched));
-    // Held until the process ends: see `give_way`.
+    // Held until the process ends: see `park_if_interrupted`.
     #[expect(
         clippy::exit,
         reason = "the other threads are at work and would not hear of it"
@@ -268,7 +268,7 @@ fn wait(ready: &Sender<()>) {
 
 /// Removes the watched paths, and returns a message about what remains.
 fn end(watched: &[TemporaryPath]) -> String {
-    let told = || watched.iter().find_map(TemporaryPath::told);
+    let told = || watched.iter().find_map(TemporaryPath::note);
     // Determined before anything is removed, because removal changes the answer.
     let before = told();
     stop_new_files();

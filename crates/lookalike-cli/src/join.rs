@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lookalike::Preset;
 use lookalike_batch::fingerprints::files::FingerprintSource;
-use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_batch::{FingerprintJoin, FingerprintShard, JobFolder};
 
 use crate::arguments::{
@@ -77,7 +77,7 @@ pub(crate) struct JoinArguments {
 
     /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with = "distance")]
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
 
     /// Find one of N parts of the pairs, such as 2/5
     #[arg(long, value_name = "I/N", default_value_t = FingerprintShard::ALL, hide_default_value = true)]

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 const FILES: &str = "kept";
 
 /// Maximum size of a summary; a larger file was not written by this program.
-const MOST_SUMMARY_BYTES: u64 = 64 << 20;
+const MAX_SUMMARY_BYTES: u64 = 64 << 20;
 
 /// The part of a job's summary that is needed to find its kept documents.
 #[derive(serde::Deserialize)]
@@ -46,7 +46,7 @@ pub(crate) fn has_added(folder: &Path) -> bool {
 }
 
 /// Returns the number of documents that the job which wrote these results added to a collection, if it read these inputs, `input_bytes` bytes in all.
-pub(crate) fn added_of(folder: &Path, inputs: &[OsString], input_bytes: u64) -> Option<u64> {
+pub(crate) fn added_count(folder: &Path, inputs: &[OsString], input_bytes: u64) -> Option<u64> {
     let summary = summary(folder)?;
     let is_named = |input: &OsString| summary.command.contains(&*input.to_string_lossy());
     if !inputs.iter().all(is_named) {
@@ -78,7 +78,7 @@ pub(crate) fn kept_documents(path: &OsString) -> Result<Vec<OsString>, Failure> 
 fn summary(folder: &Path) -> Option<KeptView> {
     let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
     let mut text = Vec::new();
-    file.take(MOST_SUMMARY_BYTES).read_to_end(&mut text).ok()?;
+    file.take(MAX_SUMMARY_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

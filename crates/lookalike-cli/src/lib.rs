@@ -204,7 +204,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         CliCommand::Man(arguments) => completions::manual(&arguments),
     };
     // Before a failure is reported: after a signal it would be about files that the signal removed.
-    interrupt::give_way();
+    interrupt::park_if_interrupted();
     failure::exit_status(done)
 }
 

@@ -104,14 +104,14 @@ impl LinksArguments {
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())
-            .map_err(Failure::of_meant_file)?;
+            .map_err(Failure::of_named_file)?;
         // `--id` names a field of INPUT; files of links are identified by their URLs.
         let from_options = self.options(self.from_format).id_field(None);
         let from = match self.from.is_empty() {
             true => None,
             false => Some(
                 Inputs::discover(&self.from, &from_options, spool.path())
-                    .map_err(Failure::of_meant_file)?,
+                    .map_err(Failure::of_named_file)?,
             ),
         };
         let read = files_of(&inputs).chain(from.iter().flat_map(files_of));

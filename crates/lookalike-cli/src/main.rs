@@ -5,6 +5,6 @@ mod allocator;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    allocator::give_back_large_blocks();
+    allocator::release_large_blocks();
     lookalike_cli::run(std::env::args_os()).into()
 }

@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::failure::Failure;
 
 /// Number of files for the runtime, the store itself with its reserve, and the log.
-const ALWAYS: u64 = 64;
+const BASE_FILES: u64 = 64;
 /// Number of files per collection: runs before and after a merge, logs, folders.
 const COLLECTION: u64 = 40;
 
@@ -27,7 +27,7 @@ pub(crate) fn ensure_enough(connections: usize, collections: usize) -> Result<()
         return Ok(());
     };
     let (connections, collections) = (connections as u64, collections as u64);
-    let store = ALWAYS + collections * COLLECTION;
+    let store = BASE_FILES + collections * COLLECTION;
     if store + connections <= most {
         return Ok(());
     }

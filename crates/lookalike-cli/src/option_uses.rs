@@ -30,7 +30,7 @@ const NEAR: &[Method] = &[
 ];
 
 /// Options that apply only to some methods; all others apply to each.
-const OF_METHODS: [(&str, &[Method]); 10] = [
+const METHOD_OPTIONS: [(&str, &[Method]); 10] = [
     ("threshold", NEAR),
     ("lengths", NEAR),
     ("distance", &[Simhash, Henzinger]),
@@ -95,7 +95,7 @@ const READING_FILES: [&str; 6] = [
 ];
 
 /// Options of evaluations that apply only to documents.
-const OF_DOCUMENTS: [&str; 13] = [
+const DOCUMENT_OPTIONS: [&str; 13] = [
     "sketch",
     "measure",
     "shingles",
@@ -111,10 +111,10 @@ const OF_DOCUMENTS: [&str; 13] = [
     "sample",
 ];
 /// Options of long measurements.
-const OF_CHECKPOINTS: [&str; 2] = ["checkpoint", "resume"];
+const CHECKPOINT_OPTIONS: [&str; 2] = ["checkpoint", "resume"];
 
 /// Returns true if an option is on the command line.
-fn is_given(read: &ArgMatches, id: &str) -> bool {
+fn is_set(read: &ArgMatches, id: &str) -> bool {
     // clap panics if it is asked for an option that the command does not have.
     let is_known = read.try_contains_id(id).is_ok();
     // Defaults and the environment do not count, because the user did not give them for this command.
@@ -151,40 +151,40 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
         ("evaluate", Some((what, read))) => {
             of_method(read)?;
             of_evaluation(what, read)?;
-            anywhere(read)
+            check_shared_options(read)
         }
-        ("client" | "terms", Some((_, read))) => anywhere(read),
+        ("client" | "terms", Some((_, read))) => check_shared_options(read),
         ("archive" | "collection", Some((_, read))) => {
             of_method(read)?;
             of_copies(read)?;
-            anywhere(read)
+            check_shared_options(read)
         }
         ("dedup" | "pairs", _) => {
             of_method(read)?;
             of_copies(read)?;
-            anywhere(read)
+            check_shared_options(read)
         }
         ("explain", _) => {
             of_method(read)?;
             of_explained_files(read)?;
-            anywhere(read)
+            check_shared_options(read)
         }
-        ("cluster", _) => of_verification(read).and_then(|()| anywhere(read)),
-        ("fingerprint", _) => of_import(read).and_then(|()| anywhere(read)),
-        ("extract", _) => of_texts(read).and_then(|()| anywhere(read)),
-        ("overlap", _) => of_overlap(read).and_then(|()| anywhere(read)),
-        _ => anywhere(read),
+        ("cluster", _) => of_verification(read).and_then(|()| check_shared_options(read)),
+        ("fingerprint", _) => of_import(read).and_then(|()| check_shared_options(read)),
+        ("extract", _) => of_texts(read).and_then(|()| check_shared_options(read)),
+        ("overlap", _) => of_overlap(read).and_then(|()| check_shared_options(read)),
+        _ => check_shared_options(read),
     }
 }
 
 /// Checks options that several commands share.
-fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
+fn check_shared_options(read: &ArgMatches) -> Result<(), Failure> {
     for id in ["boilerplate_share", "boilerplate_lines"] {
-        if is_given(read, id) && !is_given(read, "boilerplate") {
+        if is_set(read, id) && !is_set(read, "boilerplate") {
             return refused(id, "add --boilerplate site or collection");
         }
     }
-    if is_given(read, "convert_limit") && !is_given(read, "converters") {
+    if is_set(read, "convert_limit") && !is_set(read, "converters") {
         return refused("convert_limit", "it limits the commands of --convert");
     }
     of_html(read)
@@ -198,7 +198,7 @@ fn of_html(read: &ArgMatches) -> Result<(), Failure> {
         return Ok(());
     };
     let mut ids = ["html", "html_title", "html_alt", "html_links"].iter();
-    match ids.find(|id| is_given(read, id)) {
+    match ids.find(|id| is_set(read, id)) {
         Some(id) => refused(id, &format!("--format {format} reads no HTML")),
         None => Ok(()),
     }
@@ -208,8 +208,8 @@ fn of_method(read: &ArgMatches) -> Result<(), Failure> {
     let Some(&method) = value::<Method>(read, "method") else {
         return Ok(());
     };
-    for (id, methods) in OF_METHODS.iter().chain([&RECALL]) {
-        if is_given(read, id) && !methods.contains(&method) {
+    for (id, methods) in METHOD_OPTIONS.iter().chain([&RECALL]) {
+        if is_set(read, id) && !methods.contains(&method) {
             let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
             let others = match *methods == NEAR {
                 true => "methods that compare features".to_owned(),
@@ -224,7 +224,7 @@ fn of_method(read: &ArgMatches) -> Result<(), Failure> {
 
 fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
     let is_copies = value::<Method>(read, "method") == Some(&Method::Copies);
-    match FEATURES.iter().find(|id| is_copies && is_given(read, id)) {
+    match FEATURES.iter().find(|id| is_copies && is_set(read, id)) {
         Some(id) => refused(
             id,
             "--method copies compares the bytes of texts, not features",
@@ -235,7 +235,7 @@ fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
 
 /// Refuses to skip one of two files that are compared.
 fn of_explained_files(read: &ArgMatches) -> Result<(), Failure> {
-    match is_given(read, "skip_unreadable") && !is_given(read, "inputs") {
+    match is_set(read, "skip_unreadable") && !is_set(read, "inputs") {
         true => refused("skip_unreadable", "it applies to the files of --in"),
         false => Ok(()),
     }
@@ -245,7 +245,7 @@ fn of_explained_files(read: &ArgMatches) -> Result<(), Failure> {
 fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
     let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
     let mut ids = texts.chain(&["threshold"]);
-    match ids.find(|id| !is_given(read, "verify") && is_given(read, id)) {
+    match ids.find(|id| !is_set(read, "verify") && is_set(read, id)) {
         Some(id) => refused(id, "it applies to the texts that --verify names"),
         None => Ok(()),
     }
@@ -253,7 +253,7 @@ fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
 
 fn of_import(read: &ArgMatches) -> Result<(), Failure> {
     let mut ids = FEATURES.iter().chain(&READING).chain(&READING_FILES);
-    match ids.find(|id| read.get_flag("import") && is_given(read, id)) {
+    match ids.find(|id| read.get_flag("import") && is_set(read, id)) {
         Some(id) => refused(id, "--import reads fingerprints, not texts"),
         None => Ok(()),
     }
@@ -261,7 +261,7 @@ fn of_import(read: &ArgMatches) -> Result<(), Failure> {
 
 fn of_texts(read: &ArgMatches) -> Result<(), Failure> {
     let is_text = value(read, "output_format") == Some(&lookalike_batch::TextFormat::Text);
-    match is_text && is_given(read, "language") {
+    match is_text && is_set(read, "language") {
         true => refused("language", "--output-format text cannot store it"),
         false => Ok(()),
     }
@@ -275,7 +275,7 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
     let of_words = ["segment", "normalize", "case", "mask", "folding"];
     if let Some(id) = of_words
         .into_iter()
-        .find(|id| is_given(read, id))
+        .find(|id| is_set(read, id))
         .filter(|_| !chunkings.any(|chunking| chunking.needs_scheme()))
     {
         return refused(
@@ -283,8 +283,8 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
             "it applies to chunks of words or characters; add --chunk words:N or chars:N",
         );
     }
-    let to_folder = is_given(read, "output");
-    if is_given(read, "copy_containment") && !to_folder {
+    let to_folder = is_set(read, "output");
+    if is_set(read, "copy_containment") && !to_folder {
         return refused(
             "copy_containment",
             "it applies to skip.jsonl, which only -o DIR writes",
@@ -298,7 +298,7 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
     ];
     if let Some(id) = of_mirrors
         .into_iter()
-        .find(|id| is_given(read, id))
+        .find(|id| is_set(read, id))
         .filter(|_| !to_folder)
     {
         return refused(
@@ -306,8 +306,8 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
             "it applies to mirrors.jsonl and aliases.jsonl, which only -o DIR writes",
         );
     }
-    let has_servers = to_folder || is_given(read, "copies_of") || is_given(read, "rerank");
-    if is_given(read, "server") && !has_servers && value(read, "by") != Some(&OverlapUnit::Server) {
+    let has_servers = to_folder || is_set(read, "copies_of") || is_set(read, "rerank");
+    if is_set(read, "server") && !has_servers && value(read, "by") != Some(&OverlapUnit::Server) {
         return refused(
             "server",
             "rows of documents name no servers; add --by server or -o DIR",
@@ -318,16 +318,16 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
 
 fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
     let fingerprints = |sketch: &Sketch| sketch.fingerprint_bits() > 0;
-    let has_labels = is_given(read, "labels");
+    let has_labels = is_set(read, "labels");
     if matches!(value(read, "fingerprints"), Some(true)) {
         let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
-        if let Some(id) = texts.chain(&OF_DOCUMENTS).find(|id| is_given(read, id)) {
+        if let Some(id) = texts.chain(&DOCUMENT_OPTIONS).find(|id| is_set(read, id)) {
             return refused(
                 id,
                 "--fingerprints reads sketches as they are, all of them, and no texts",
             );
         }
-        if let Some(id) = OF_CHECKPOINTS.iter().find(|id| is_given(read, id)) {
+        if let Some(id) = CHECKPOINT_OPTIONS.iter().find(|id| is_set(read, id)) {
             return refused(
                 id,
                 "sketches are measured in little more time than it takes to read them",
@@ -337,7 +337,7 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
     match what {
         "sample" | "labels" => {
             let weighs = value(read, "sketch").is_some_and(fingerprints);
-            match is_given(read, "weight") && !weighs {
+            match is_set(read, "weight") && !weighs {
                 true => refused(
                     "weight",
                     "only fingerprints (--sketch simhash:64) weigh features",
@@ -345,17 +345,16 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
                 false => Ok(()),
             }
         }
-        "sweep" if has_labels => match ["threshold", "shingle"]
-            .iter()
-            .find(|id| is_given(read, id))
-        {
-            Some(id) => refused(
-                id,
-                "with --labels the labels are the truth; give the features to try with --shingles",
-            ),
-            None => Ok(()),
-        },
-        "sweep" if is_given(read, "positive") => {
+        "sweep" if has_labels => {
+            match ["threshold", "shingle"].iter().find(|id| is_set(read, id)) {
+                Some(id) => refused(
+                    id,
+                    "with --labels the labels are the truth; give the features to try with --shingles",
+                ),
+                None => Ok(()),
+            }
+        }
+        "sweep" if is_set(read, "positive") => {
             refused("positive", "it applies to the grades of --labels")
         }
         _ => Ok(()),

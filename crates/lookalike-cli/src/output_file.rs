@@ -120,7 +120,7 @@ fn begin(
     path: &Path,
     create: impl FnOnce(&Path) -> io::Result<AtomicFile>,
 ) -> io::Result<AtomicFile> {
-    let target = behind_links(path);
+    let target = resolve_links(path);
     // Remove the leftovers of a killed command. Ignore errors: a directory that cannot be listed may still be writable.
     let _ = remove_leftovers_of(&target);
     interrupt::unfinished_file(|| create(&target))
@@ -162,7 +162,7 @@ fn finish_stream(stream: CompressedStream<BufWriter<File>>) -> io::Result<()> {
 }
 
 /// Returns the target of a path: a link stays, and the file behind it is replaced.
-pub(crate) fn behind_links(path: &Path) -> Cow<'_, Path> {
+pub(crate) fn resolve_links(path: &Path) -> Cow<'_, Path> {
     match path.is_symlink().then(|| path.canonicalize()) {
         Some(Ok(target)) => Cow::Owned(target),
         _ => Cow::Borrowed(path),

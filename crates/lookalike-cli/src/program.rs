@@ -13,7 +13,7 @@ use lookalike_batch::{
     CollectionWriter, DedupSummary, DocumentCollection, ExtractionSummary, JobLimits, JobObserver,
     JobSettings,
 };
-use lookalike_corpus::{GivenDocument, InputOptions};
+use lookalike_corpus::{InMemoryDocument, InputOptions};
 
 pub use crate::explain::{NumberedDocument, PairExplanation};
 
@@ -57,7 +57,7 @@ pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Dedup
 
 /// Works like [`dedup()`], and also writes the decisions on all documents to a file, for
 /// [`SavedDecisions::open`](lookalike_batch::SavedDecisions::open).
-pub fn dedup_leaving(
+pub fn dedup_saving_decisions(
     words: &[OsString],
     decisions: &Path,
     observer: &dyn JobObserver,
@@ -115,7 +115,7 @@ pub fn explain(words: &[OsString], texts: Option<[&str; 2]>) -> ProgramJob<PairE
 pub fn explain_given(
     words: &[OsString],
     names: [&str; 2],
-    documents: [GivenDocument<'_>; 2],
+    documents: [InMemoryDocument<'_>; 2],
 ) -> ProgramJob<PairExplanation> {
     for_program(words, |command| match command {
         CliCommand::Dedup(arguments) => arguments.explain_given(names, documents),

@@ -13,11 +13,11 @@ pub(crate) const DEFAULT_DISTANCE: u32 = 3;
 /// Number of words of the pages in the warning.
 const WORDS: u32 = 100;
 /// Share of found pages below which the warning is printed.
-const ENOUGH: f64 = 0.5;
+const MIN_FOUND_SHARE: f64 = 0.5;
 
 /// The use of the radius.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RadiusOf {
+pub(crate) enum RadiusUse {
     /// Fingerprints that are not compared yet: the radius is the default of later commands.
     Fingerprints,
     /// Fingerprints that were joined, or are indexed.
@@ -28,14 +28,14 @@ pub(crate) enum RadiusOf {
 
 /// Features for which a radius is checked.
 #[derive(Clone, Copy)]
-pub(crate) struct WarnedFeatures {
+pub(crate) struct CheckedFeatures {
     /// Number of words in each feature.
     width: u32,
     /// Bits of a fingerprint.
     bits: u32,
 }
 
-impl WarnedFeatures {
+impl CheckedFeatures {
     /// Returns the features of a scheme. Returns `None` for other sketches, and for features that are not shingles of words of a single length,
     /// because there is no rule of thumb for them.
     pub(crate) fn of(scheme: &Scheme) -> Option<Self> {
@@ -50,7 +50,7 @@ impl WarnedFeatures {
 }
 
 /// Warns if fingerprints with these features would miss most pages with a small change.
-pub(crate) fn warn(features: WarnedFeatures, radius: u32, of: RadiusOf) {
+pub(crate) fn warn(features: CheckedFeatures, radius: u32, of: RadiusUse) {
     if let Some(text) = warning(features, radius, of) {
         console::warning(&text);
     }
@@ -63,13 +63,13 @@ pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius
         shingle_of(id, Sketch::Simhash)?.words_each()
     };
     if let Some(width) = ids.into_iter().find_map(width) {
-        let features = WarnedFeatures { width, bits: 64 };
-        warn(features, radius, RadiusOf::Files);
+        let features = CheckedFeatures { width, bits: 64 };
+        warn(features, radius, RadiusUse::Files);
     }
 }
 
-fn warning(features: WarnedFeatures, radius: u32, of: RadiusOf) -> Option<String> {
-    let WarnedFeatures { width, bits } = features;
+fn warning(features: CheckedFeatures, radius: u32, of: RadiusUse) -> Option<String> {
+    let CheckedFeatures { width, bits } = features;
     // A model, not a measurement: the share of features that one word changes, and the probability that more than the radius of bits change.
     let found = |width| {
         Some(simhash_recall(
@@ -79,27 +79,27 @@ fn warning(features: WarnedFeatures, radius: u32, of: RadiusOf) -> Option<String
         ))
     };
     let (ours, single) = (found(width)?, found(1)?);
-    if width < 2 || ours >= ENOUGH {
+    if width < 2 || ours >= MIN_FOUND_SHARE {
         return None;
     }
     let percent = |share: f64| (100.0 * share).round();
     let subject = match of {
-        RadiusOf::Fingerprints => format!(
+        RadiusUse::Fingerprints => format!(
             "within {radius} bits, the default of join, cluster and index, fingerprints of words:{width}"
         ),
-        RadiusOf::Files => format!("within {radius} bits fingerprints of words:{width}"),
-        RadiusOf::Collection => {
+        RadiusUse::Files => format!("within {radius} bits fingerprints of words:{width}"),
+        RadiusUse::Collection => {
             format!("the collection's radius of {radius} bits and features of words:{width}")
         }
     };
     let remedy = match of {
-        RadiusOf::Fingerprints => {
+        RadiusUse::Fingerprints => {
             "use a larger --distance there, make them with --shingle words:1, or compare texts with `lookalike dedup`"
         }
-        RadiusOf::Files => {
+        RadiusUse::Files => {
             "use a larger --distance, make them with --shingle words:1, or compare texts with `lookalike dedup`"
         }
-        RadiusOf::Collection => {
+        RadiusUse::Collection => {
             "create it with a larger --radius, or with the --scheme that `lookalike fingerprint --shingle words:1 --json` prints"
         }
     };
@@ -114,8 +114,8 @@ fn warning(features: WarnedFeatures, radius: u32, of: RadiusOf) -> Option<String
 mod tests {
     use super::*;
 
-    fn of_64(width: u32) -> WarnedFeatures {
-        WarnedFeatures { width, bits: 64 }
+    fn of_64(width: u32) -> CheckedFeatures {
+        CheckedFeatures { width, bits: 64 }
     }
 
     #[test]
@@ -126,9 +126,9 @@ mod tests {
             .with_short("49:2".parse().unwrap());
         for scheme in [scheme, scheme.shingle(short.unwrap())] {
             let told = warning(
-                WarnedFeatures::of(&scheme).unwrap(),
+                CheckedFeatures::of(&scheme).unwrap(),
                 3,
-                RadiusOf::Fingerprints,
+                RadiusUse::Fingerprints,
             );
             assert!(told.unwrap().contains("words:5"));
         }
@@ -136,14 +136,14 @@ mod tests {
 
     #[test]
     fn only_a_radius_that_finds_less_than_half_is_warned_of() {
-        let told = warning(of_64(5), 3, RadiusOf::Files).unwrap();
+        let told = warning(of_64(5), 3, RadiusUse::Files).unwrap();
         assert!(
             told.contains("about 9% of 100-word pages") && told.contains("single words 67%"),
             "{told}"
         );
         for (width, radius) in [(1, 0), (1, 3), (5, 16), (60, 3)] {
             assert_eq!(
-                warning(of_64(width), radius, RadiusOf::Files),
+                warning(of_64(width), radius, RadiusUse::Files),
                 None,
                 "{width} {radius}"
             );

@@ -13,18 +13,18 @@ use lookalike_corpus::InputError;
 use crate::option_style::OptionStyle;
 
 /// Formats an error followed by its remedy, if there is one, for users of the command line.
-pub(crate) fn told(error: &BatchError) -> String {
-    told_in(error, OptionStyle::Command)
+pub(crate) fn with_remedy(error: &BatchError) -> String {
+    with_remedy_in(error, OptionStyle::Command)
 }
 
-/// Works like `told`, for readers who write options in this style.
-pub(crate) fn told_in(error: &BatchError, style: OptionStyle) -> String {
+/// Works like [`with_remedy`], for readers who write options in this style.
+pub(crate) fn with_remedy_in(error: &BatchError, style: OptionStyle) -> String {
     with(error, of_job(error, style))
 }
 
-/// Works like `told`, for errors of a file of fingerprints.
+/// Works like [`with_remedy`], for errors of a file of fingerprints.
 #[cfg(feature = "service")]
-pub(crate) fn told_of_codes(error: &CodesError) -> String {
+pub(crate) fn codes_error_with_remedy(error: &CodesError) -> String {
     with(error, of_codes(error, OptionStyle::Command))
 }
 
@@ -230,7 +230,7 @@ fn of_settings(error: &SettingsError, style: OptionStyle) -> Option<String> {
         ),
         SettingsError::Overlap(error) => return of_overlap(error, style),
         SettingsError::Fingerprints(error) => return of_fingerprints(error, style),
-        SettingsError::HardlyRelated { .. }
+        SettingsError::DistanceTooLarge { .. }
         | SettingsError::MoreThanAll { .. }
         | SettingsError::OtherSketch { .. }
         | SettingsError::TestNeedsTerms { .. }
@@ -482,7 +482,7 @@ mod tests {
 
     fn both(error: impl Into<BatchError>) -> [String; 2] {
         let error = error.into();
-        [OptionStyle::Command, OptionStyle::Keyword].map(|style| told_in(&error, style))
+        [OptionStyle::Command, OptionStyle::Keyword].map(|style| with_remedy_in(&error, style))
     }
 
     #[test]
@@ -528,7 +528,7 @@ mod tests {
                 ],
             ),
         ] {
-            let said = told(&settings.check().expect_err("contradictions"));
+            let said = with_remedy(&settings.check().expect_err("contradictions"));
             assert!(words.iter().all(|word| said.contains(word)), "{said}");
         }
     }

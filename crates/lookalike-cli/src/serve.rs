@@ -216,7 +216,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let limits = arguments.limits();
     let pem = arguments.pem()?;
     // Before the store is opened: a service that is open to the network must not exist even for a moment.
-    check_address(arguments.listen, &keys).map_err(open_to_others)?;
+    check_address(arguments.listen, &keys).map_err(exposed_address_failure)?;
     if arguments.print_config {
         return print_config(arguments, &limits, keys.len());
     }
@@ -231,9 +231,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let queue = LogQueue::start().map_err(failed("threads"))?;
     let log = arguments.log(&queue);
     // Before threads start. From here on, every panic is a line of the log.
-    tell_of_panics(&log);
+    log_panics(&log);
     if keys.are_required() && keys.is_empty() {
-        log.record(&nobody_may_ask());
+        log.record(&no_keys_entry());
     }
     // Canonical, because `::ffff:127.0.0.1` is this machine, too.
     if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() {
@@ -248,7 +248,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let options = StoreOptions::default()
         .create(!arguments.require_existing)
         .identity(arguments.store_id);
-    let store = Store::open(data, options).map_err(not_opened)?;
+    let store = Store::open(data, options).map_err(open_failure)?;
     let collections = store.collections().len();
     let entry =
         LogEntry::new(LogLevel::Info, "store").with("identity", store.identity().to_string());
@@ -290,7 +290,7 @@ const LOG_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 const FORCED_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the log entry for a file without keys, from which all were revoked.
-fn nobody_may_ask() -> LogEntry {
+fn no_keys_entry() -> LogEntry {
     let remedy = "nobody has access: add a key with --make-key ROLE:NAME and send SIGHUP";
     LogEntry::new(LogLevel::Warn, "no-keys").with("remedy", remedy)
 }
@@ -362,7 +362,7 @@ fn serve(
                 () = tokio::time::sleep(FORCED_CLOSE_TIMEOUT) => {}
                 _ = signals.next() => {}
             }
-            end_at_once(&watching, &lines);
+            exit_now(&watching, &lines);
         });
         // In either case: if the watching task is gone, the service must end as well.
         let first = async { drop(stopped.await) };
@@ -423,7 +423,7 @@ fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
     clippy::exit,
     reason = "threads that close the store cannot be stopped in another way"
 )]
-fn end_at_once(log: &EventLog, lines: &LogQueue) {
+fn exit_now(log: &EventLog, lines: &LogQueue) {
     log.record(
         &LogEntry::new(LogLevel::Warn, "not-closed")
             .with("remedy", "nothing that was acknowledged is lost"),
@@ -433,14 +433,14 @@ fn end_at_once(log: &EventLog, lines: &LogQueue) {
 }
 
 /// Returns the failure for an address that other machines can reach without a key.
-fn open_to_others(error: ConfigError) -> Failure {
+fn exposed_address_failure(error: ConfigError) -> Failure {
     Failure::Usage(format!(
         "{error}: listen on 127.0.0.1, or make a key with `lookalike serve --keys FILE --make-key admin:NAME` and start with --keys FILE"
     ))
 }
 
 /// Returns the failure to open the store, with a remedy.
-fn not_opened(error: StoreError) -> Failure {
+fn open_failure(error: StoreError) -> Failure {
     let remedy = match error {
         StoreError::NoStore { .. } => {
             "; check that the volume is mounted, or start without --require-existing and --store-id to create an empty store"
@@ -455,7 +455,7 @@ fn store_failed(error: StoreError) -> Failure {
 }
 
 /// Logs only the location of panics, because their messages may quote texts.
-fn tell_of_panics(log: &EventLog) {
+fn log_panics(log: &EventLog) {
     let log = log.clone();
     std::panic::set_hook(Box::new(move |panic| {
         if lookalike_corpus::panic_is_handled() {
@@ -521,7 +521,7 @@ impl ServeArguments {
             Ok(keys) => {
                 log.record(&LogEntry::new(LogLevel::Info, "reloaded").with("keys", keys));
                 if keys == Some(0) {
-                    log.record(&nobody_may_ask());
+                    log.record(&no_keys_entry());
                 }
             }
             Err(failure) => part("keys", failure),

@@ -3,7 +3,7 @@
 use clap::{Arg, Command};
 
 /// Maximum number of options that `-h` shows without hiding some.
-const MOST: usize = 25;
+const MAX_SHORT_OPTIONS: usize = 25;
 
 /// Headings of the options that many commands share.
 const SHARED_HEADINGS: [&str; 5] = ["Input", "Features", "Method", "Output", "Running"];
@@ -48,7 +48,7 @@ fn shorten_with(command: Command, inherited: usize) -> Command {
     let inherited_below = inherited + globals.count();
     let command = command.mut_subcommands(|below| shorten_with(below, inherited_below));
     let options = command.get_arguments().filter(|arg| !arg.is_positional());
-    match options.count() + inherited > MOST {
+    match options.count() + inherited > MAX_SHORT_OPTIONS {
         true => command.mut_args(hide_uncommon),
         false => command,
     }
@@ -99,7 +99,7 @@ mod tests {
                 options.filter(|arg| is_shown(arg)).count()
             };
             let short = options(|arg| !arg.is_hide_short_help_set());
-            assert!(short <= MOST, "{name}: {short}");
+            assert!(short <= MAX_SHORT_OPTIONS, "{name}: {short}");
             assert_eq!(options(|arg| arg.is_hide_long_help_set()), 0, "{name}");
         }
     }

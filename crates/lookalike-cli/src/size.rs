@@ -26,11 +26,11 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 
 /// Parses a count: `1000000`, `8e9`, `2^34`, up to 2^63.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
-    const MOST: f64 = (1_u64 << 63) as f64;
+    const MAX_COUNT: f64 = (1_u64 << 63) as f64;
     let wrong = || format!("{text:?} is not a count: use a value such as 1000000, 8e9 or 2^34");
     // Parsed as an integer first, so that counts beyond 2^53 keep every digit.
     if let Ok(count) = text.parse() {
-        return if count <= MOST as u64 {
+        return if count <= MAX_COUNT as u64 {
             Ok(count)
         } else {
             Err(wrong())
@@ -43,7 +43,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
         }
         None => text.parse().map_err(|_| wrong())?,
     };
-    if (0.0..=MOST).contains(&value) && value.fract() == 0.0 {
+    if (0.0..=MAX_COUNT).contains(&value) && value.fract() == 0.0 {
         Ok(value as u64)
     } else {
         Err(wrong())

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::Subcommand;
 use lookalike::{Scheme, Sketch};
 use lookalike_batch::fingerprints::files::SketchShape;
-use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_server::{CLOCK_TOLERANCE, default_scheme};
 use lookalike_store::{
     Collection, CollectionSettings, ContentKey, Store, StoreError, StoreOptions, StoreTuning,
@@ -153,25 +153,31 @@ pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
         StoreCommand::Verify { data } => verify_all(data),
         StoreCommand::Info { data } => {
             let info = info(data).map_err(failed)?;
-            say(&json!({"identity": info.identity.to_string(), "collections": info.collections}))
+            print_summary(
+                &json!({"identity": info.identity.to_string(), "collections": info.collections}),
+            )
         }
         StoreCommand::Snapshot { data, target } => {
             refuse_within(data, target)?;
             let store = Store::open(data, StoreOptions::default()).map_err(failed)?;
             let made = store.snapshot(target).map_err(failed)?;
             store.close().map_err(failed)?;
-            say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
+            print_summary(
+                &json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}),
+            )
         }
         StoreCommand::Restore { snapshot, target } => {
             let made = restore(snapshot, target).map_err(failed)?;
-            say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
+            print_summary(
+                &json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}),
+            )
         }
         StoreCommand::Salvage { data, target } => salvage_all(data, target),
         StoreCommand::Load(arguments) => load(arguments),
     }
 }
 
-fn say(summary: &serde_json::Value) -> Result<(), Failure> {
+fn print_summary(summary: &serde_json::Value) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout(), "{summary}")?)
 }
 
@@ -194,7 +200,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
                 json!({"collection": name, "state": "damaged", "reason": error.to_string()})
             }
         };
-        say(&line)?;
+        print_summary(&line)?;
     }
     if torn > 0 {
         console::warning(&format!(
@@ -219,7 +225,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
 fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
     let saved = salvage(data, target, StoreOptions::default()).map_err(failed)?;
     let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
-    say(&json!({"changes_saved": saved.saved, "lost": lost}))?;
+    print_summary(&json!({"changes_saved": saved.saved, "lost": lost}))?;
     match lost.first() {
         None => Ok(()),
         Some(first) => Err(Failure::Incomplete(format!(
@@ -296,7 +302,7 @@ impl LoadArguments {
     }
 
     /// Converts a minimum number of equal places to the number of places that may differ.
-    fn radius_of(&self, scheme: Option<Scheme>, equal: LeastEqual) -> Result<u32, Failure> {
+    fn radius_of(&self, scheme: Option<Scheme>, equal: MinEqual) -> Result<u32, Failure> {
         let shape = scheme.and_then(|scheme| SketchShape::of(scheme.sketch));
         let shape = shape.ok_or_else(|| {
             Failure::Usage(format!(
@@ -444,7 +450,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let (documents, runs) = (stats.documents, stats.runs.len());
     drop(collection);
     store.close().map_err(failed)?;
-    say(&json!({
+    print_summary(&json!({
         "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
         "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),
     }))?;

@@ -207,7 +207,7 @@ impl TermsCountArguments {
             singles: self.singles,
         };
         let (mut table, summary) = self.reading.count(start, output, &console)?;
-        table.follow(0.0);
+        table.refresh_weights(0.0);
         self.reading.finish(table, summary, output, &console)
     }
 }
@@ -224,7 +224,7 @@ impl TermsAddArguments {
         };
         let (mut table, mut summary) = reading.count(start, &self.output, &console)?;
         // The new weights come from all counts, and are compared with those with which fingerprints were made.
-        summary.drift = Some(DriftSummary::follow(&mut table, self.tolerance));
+        summary.drift = Some(DriftSummary::refresh_weights(&mut table, self.tolerance));
         reading.finish(table, summary, &self.output, &console)
     }
 }
@@ -333,7 +333,7 @@ impl TermsMergeArguments {
         let mut table = read(first, key, memory)?;
         for path in others {
             // Two tables at a time, whatever the number of files.
-            let other = read(path, key, memory.beside(table.memory()))?;
+            let other = read(path, key, memory.reserving(table.memory()))?;
             merge_terms(&mut table, other, memory).map_err(|error| failed(path, error))?;
         }
         self.output.finish(table, self.tolerance)
@@ -357,7 +357,7 @@ impl TermsOutputArguments {
 
     fn finish(&self, mut table: GrowingTerms, tolerance: f64) -> Result<(), Failure> {
         let console = Console::new(self.quiet).json(self.json);
-        let drift = DriftSummary::follow(&mut table, tolerance);
+        let drift = DriftSummary::refresh_weights(&mut table, tolerance);
         let summary = TermsSummary {
             drift: Some(drift),
             ..TermsSummary::of(&table)
@@ -370,7 +370,7 @@ impl TermsOutputArguments {
 
 fn failed(path: &Path, error: TermsError) -> Failure {
     let told = match &error {
-        TermsError::Memory(error) => remedy::told(error),
+        TermsError::Memory(error) => remedy::with_remedy(error),
         _ => error.to_string(),
     };
     Failure::Failed(format!("{}: {told}", path.display()))

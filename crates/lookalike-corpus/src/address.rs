@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 /// Maximum length of an address, in bytes. All links of a page are resolved against its address, so a longer one could cost quadratic time.
-const LONGEST: usize = 4096;
+const MAX_ADDRESS_BYTES: usize = 4096;
 
 /// Returns the address of the page with this URL or path, or `None` for other URLs, such as `urn:`, and for names of more than 4,096 bytes.
 ///
@@ -22,7 +22,7 @@ const LONGEST: usize = 4096;
 pub fn page_address(name: &str) -> Option<String> {
     match scheme(name.trim_start()) {
         Some(_) => linked_address("", name),
-        None if name.len() > LONGEST => None,
+        None if name.len() > MAX_ADDRESS_BYTES => None,
         None => {
             let mut path = String::new();
             // A file name is not a URL: a `%`, `#` or `?` in it is an ordinary character, and must not be taken for an escape, a fragment or a query
@@ -44,10 +44,10 @@ pub fn page_address(name: &str) -> Option<String> {
 /// assert_eq!(linked_address(page, "mailto:a@example.org"), None);
 /// ```
 pub fn linked_address(page: &str, link: &str) -> Option<String> {
-    if link.len() > LONGEST || page.len() > LONGEST {
+    if link.len() > MAX_ADDRESS_BYTES || page.len() > MAX_ADDRESS_BYTES {
         return None;
     }
-    resolved(page, link).filter(|address| address.len() <= LONGEST)
+    resolved(page, link).filter(|address| address.len() <= MAX_ADDRESS_BYTES)
 }
 
 fn resolved(page: &str, link: &str) -> Option<String> {

@@ -35,7 +35,7 @@ const RANDOM_BYTES: usize = 6;
 const SPOOL_LEVEL: i32 = 1;
 
 /// Locked for reading while a temporary file is created, and while results change places.
-static BEGINNING: RwLock<()> = RwLock::new(());
+static CREATION_LOCK: RwLock<()> = RwLock::new(());
 
 /// A file that is being written. It is written next to its final place as `NAME.tmp-XXXXXX` and gets its name in [`AtomicFile::commit`]. If dropped
 /// before that, it is removed.
@@ -135,10 +135,10 @@ impl AtomicFile {
         threads: usize,
         memory: u64,
     ) -> io::Result<AtomicFile> {
-        let (file, temporary) = temporary_beside(path)?.into_parts();
+        let (file, temporary) = temporary_sibling(path)?.into_parts();
         let file = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
         // The temporary file already exists; dropping it after an error removes it.
-        let stream = CompressedStream::on_threads(file, compression, threads, memory)?;
+        let stream = CompressedStream::with_threads(file, compression, threads, memory)?;
         Ok(AtomicFile {
             encoder: FileEncoder::Stream(stream),
             temporary,
@@ -164,7 +164,7 @@ impl AtomicFile {
 
     #[cfg(feature = "parquet")]
     fn table(path: &Path, example: &str) -> io::Result<AtomicFile> {
-        let (file, temporary) = temporary_beside(path)?.into_parts();
+        let (file, temporary) = temporary_sibling(path)?.into_parts();
         let mut columns = InferredColumns::default();
         if !example.is_empty() {
             // Learned first, so that its fields always have their columns, in their places.
@@ -196,9 +196,9 @@ impl AtomicFile {
     ///
     /// # Errors
     /// See [`AtomicFile::commit`]. Files before the one that fails are already committed.
-    pub fn commit_together(files: Vec<AtomicFile>) -> io::Result<()> {
+    pub fn commit_all(files: Vec<AtomicFile>) -> io::Result<()> {
         #[cfg(feature = "parquet")]
-        let files = alike(files)?;
+        let files = complete_tables(files)?;
         files.into_iter().try_for_each(AtomicFile::commit)
     }
 
@@ -227,10 +227,10 @@ impl<W: Write> CompressedStream<W> {
     /// # Errors
     /// Returns [`io::ErrorKind::Unsupported`] for bzip2 and xz, which are supported for reading only.
     pub fn new(out: W, compression: Compression) -> io::Result<Self> {
-        Self::on_threads(out, compression, 1, 0)
+        Self::with_threads(out, compression, 1, 0)
     }
 
-    fn on_threads(
+    fn with_threads(
         out: W,
         compression: Compression,
         threads: usize,
@@ -343,7 +343,7 @@ fn write_table(columns: &mut InferredColumns, lines: &mut File, file: File) -> i
 
 /// Completes those files that are tables, each with the columns of all.
 #[cfg(feature = "parquet")]
-fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
+fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     let mut columns = InferredColumns::default();
     let mut waiting = Vec::new();
     let mut done = Vec::new();
@@ -430,24 +430,28 @@ fn remove_temporary<T>(
 /// are still working, so that they leave no temporary files behind.
 pub fn stop_new_files() {
     // The lock is never released. Taking it waits for threads that are creating a file, so the list of leftovers that is made next is complete.
-    std::mem::forget(BEGINNING.write().unwrap_or_else(PoisonError::into_inner));
+    std::mem::forget(
+        CREATION_LOCK
+            .write()
+            .unwrap_or_else(PoisonError::into_inner),
+    );
 }
 
 /// Runs `work` without interruption: [`stop_new_files`] waits until it has ended, and once called, prevents it from starting. `work` must not create
 /// an [`AtomicFile`].
 pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
-    let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
+    let _beginning = CREATION_LOCK.read().unwrap_or_else(PoisonError::into_inner);
     work()
 }
 
 /// Returns as much of a name as leaves room for the suffix of temporary files.
 fn shortened(name: &OsStr) -> &OsStr {
     /// Maximum length of a name, in bytes.
-    const LONGEST_NAME: usize = 255;
+    const MAX_NAME_BYTES: usize = 255;
     let bytes = name.as_bytes();
     let mut end = bytes
         .len()
-        .min(LONGEST_NAME - TEMPORARY.len() - RANDOM_BYTES);
+        .min(MAX_NAME_BYTES - TEMPORARY.len() - RANDOM_BYTES);
     // Some file systems accept whole characters only.
     while end < bytes.len() && bytes[end] & 0xc0 == 0x80 {
         end -= 1;
@@ -464,7 +468,7 @@ fn final_name(temporary: &OsStr) -> Option<&OsStr> {
 }
 
 /// Creates a file in the directory of `path`, with the permissions of the umask, locked while it is open.
-pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+pub(crate) fn temporary_sibling(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
@@ -482,7 +486,7 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
     // The default of `tempfile` is 0600, which the final file would keep, so other users could not read results.
     builder.permissions(fs::Permissions::from_mode(0o666));
     // Waits forever while the process ends, since it could no longer remove this file.
-    let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
+    let _beginning = CREATION_LOCK.read().unwrap_or_else(PoisonError::into_inner);
     loop {
         let temporary = builder.tempfile_in(parent_directory(path))?;
         // Without locks, `remove_leftovers_of` cannot take one either, and removes nothing.

@@ -19,7 +19,7 @@ use crate::site::server_of;
 
 /// Minimum number of bytes that removal must leave; a text with fewer keeps all its lines, because the little that is its own would make it equal to
 /// others with as little. If the main content of a page would keep less, it is template text, and the visible text of the page replaces it.
-const LEAST_LEFT: usize = 100;
+const MIN_REMAINING_BYTES: usize = 100;
 
 /// The set of learned lines, as hashes.
 ///
@@ -263,7 +263,7 @@ impl BoilerplateLines {
             }
         }
         left.truncate(left.trim_end().len());
-        if left.len() < LEAST_LEFT {
+        if left.len() < MIN_REMAINING_BYTES {
             let kept = RemovedBoilerplate {
                 kept_whole: true,
                 ..RemovedBoilerplate::default()

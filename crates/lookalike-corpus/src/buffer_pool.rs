@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum capacity of buffers that are kept. Larger ones held an unusually long document.
-const LONGEST: usize = 2 << 20;
+const MAX_POOLED_BYTES: usize = 2 << 20;
 
 /// A pool of reusable buffers. Cheap to clone; clones share the buffers, which are freed with the last clone.
 ///
@@ -54,7 +54,7 @@ impl Drop for PooledBytes {
     fn drop(&mut self) {
         let Some(pool) = self.pool.take() else { return };
         let mut bytes = std::mem::take(&mut self.bytes);
-        if (1..=LONGEST).contains(&bytes.capacity()) {
+        if (1..=MAX_POOLED_BYTES).contains(&bytes.capacity()) {
             bytes.clear();
             pool.waiting().push(bytes);
         }
@@ -74,7 +74,7 @@ mod tests {
         drop(bytes);
         let mut again = pool.take();
         assert_eq!((again.as_ptr(), again.len()), (place, 0));
-        again.reserve(LONGEST + 1);
+        again.reserve(MAX_POOLED_BYTES + 1);
         drop((again, pool.take()));
         assert_eq!(pool.take().capacity(), 0);
         assert!(pool.waiting().is_empty());

@@ -57,7 +57,7 @@ pub fn decode_declared<'a>(
         return decode_as(encoding, &bytes[mark..]);
     }
     let declared = header.or_else(|| html.then(|| declared(bytes)).flatten());
-    let wrong = declared.is_some_and(|encoding| is_wrong(encoding, bytes));
+    let wrong = declared.is_some_and(|encoding| contradicts(encoding, bytes));
     if let Some(encoding) = declared.filter(|_| !wrong) {
         return decode_as(encoding, bytes);
     }
@@ -132,7 +132,7 @@ impl TableCharset {
 
 /// Returns true if the bytes contradict the declaration: bytes are hardly valid non-ASCII UTF-8 by chance, and bytes far from UTF-8 are something
 /// else.
-fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
+fn contradicts(declared: &'static Encoding, bytes: &[u8]) -> bool {
     if declared == UTF_8 {
         return simdutf8::basic::from_utf8(bytes).is_err() && !is_nearly_utf8(bytes);
     }

@@ -16,7 +16,7 @@ use crate::limits::ReadLimits;
 use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
 use crate::piece::{ChunkPiece, FileState, MAX_RECORDS, PieceContent, ReadMode, RecordChunk};
-use crate::record::BadKind;
+use crate::record::BadRecordKind;
 use crate::row::MAX_ROWS;
 use crate::source::{Inputs, SkipKind, SkippedPart, Source};
 use array::ArrayCutter;
@@ -96,7 +96,7 @@ impl<'a> ChunkReader<'a> {
                     Ok(true) => {}
                     Ok(false) => self.open = Some(open),
                     // Drop `open`: a source that failed once is not read further.
-                    Err(error) => self.lose_rest(open.records(), error, chunk)?,
+                    Err(error) => self.skip_rest(open.records(), error, chunk)?,
                 }
             } else if self.next_source < self.inputs.sources.len() {
                 self.start_source(chunk)?;
@@ -122,7 +122,7 @@ impl<'a> ChunkReader<'a> {
             match self.open(number, source) {
                 // Stored in the source, not in the reader: a second reading of the inputs must skip the same source, or the numbers of records would
                 // shift.
-                Err(error) if error.is_of_file() => source.lose(error.reason()),
+                Err(error) if error.concerns_file() => source.mark_lost(error.reason()),
                 opened => return opened.map(Some),
             }
         }
@@ -133,19 +133,19 @@ impl<'a> ChunkReader<'a> {
 
     /// Continues without the rest of the open source if it changed while it was read. A reading for output fails instead: it would lack records for
     /// which decisions were made.
-    fn lose_rest(
+    fn skip_rest(
         &self,
         records: u64,
         error: ReadError,
         chunk: &mut RecordChunk,
     ) -> Result<(), ReadError> {
-        if self.mode != ReadMode::Parse || !error.is_of_file() {
+        if self.mode != ReadMode::Parse || !error.concerns_file() {
             return Err(error);
         }
         // The open source is the one that was started last.
         let source = &self.inputs.sources[self.next_source - 1];
         let reason = error.reason();
-        source.lose(reason.clone());
+        source.mark_lost(reason.clone());
         let reason = match records {
             0 => reason,
             _ => format!("{reason}: the rest after record {records} is not read"),
@@ -172,7 +172,7 @@ impl<'a> ChunkReader<'a> {
         let number = self.next_source as u32;
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
-        let is_apart = self.mode == ReadMode::CopyBesideTables && source.is_typed_table();
+        let is_apart = self.mode == ReadMode::CopyExceptTables && source.is_typed_table();
         // Lost while it was parsed, so it has no records to copy.
         if !source.is_document() && self.mode != ReadMode::Parse && source.is_lost() {
             return Ok(());
@@ -183,7 +183,7 @@ impl<'a> ChunkReader<'a> {
         }
         let start = chunk.bytes.len();
         let state = match self.mode {
-            ReadMode::Copy | ReadMode::CopyBesideTables => FileState::Unread,
+            ReadMode::Copy | ReadMode::CopyExceptTables => FileState::Unread,
             ReadMode::Parse => read_file(source, self.limits, chunk),
         };
         // A lost file keeps its number, since it is a document; only sources of many records vanish as a whole.
@@ -230,7 +230,7 @@ fn unreadable(source: &Source, reason: String) -> SkippedPart {
     SkippedPart {
         kind: SkipKind::Unreadable,
         offset: None,
-        ..SkippedPart::lost(source, 0, reason)
+        ..SkippedPart::unreadable(source, 0, reason)
     }
 }
 
@@ -264,7 +264,7 @@ impl Iterator for ChunkReader<'_> {
 fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> FileState {
     let start = chunk.bytes.len();
     if let Some(reason) = source.loss() {
-        return FileState::Bad(BadKind::Unreadable, reason.to_owned());
+        return FileState::Bad(BadRecordKind::Unreadable, reason.to_owned());
     }
     match try_read_file(source, limits, chunk) {
         Ok(state) => state,
@@ -272,8 +272,8 @@ fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> Fi
             // Several small files share the buffer: part of a broken one must not end up in the text of the next.
             chunk.bytes.truncate(start);
             // A later reading must skip it as well, whatever its contents by then.
-            source.lose(error.reason());
-            FileState::Bad(BadKind::Unreadable, error.reason())
+            source.mark_lost(error.reason());
+            FileState::Bad(BadRecordKind::Unreadable, error.reason())
         }
     }
 }
@@ -365,7 +365,7 @@ fn file_step(source: &Source, limits: ReadLimits) -> usize {
 
 fn bomb(source: &Source, length: usize, limits: ReadLimits) -> FileState {
     FileState::Bad(
-        BadKind::Bomb,
+        BadRecordKind::Bomb,
         format!(
             "{} bytes on disk grow to more than {length}, over {} times as many",
             source.bytes, limits.decoded_ratio
@@ -375,5 +375,5 @@ fn bomb(source: &Source, length: usize, limits: ReadLimits) -> FileState {
 
 fn damaged(length: u64, reason: &str) -> FileState {
     let place = format!(" after {length} bytes");
-    FileState::Bad(BadKind::Damaged, error::damage(&place, reason))
+    FileState::Bad(BadRecordKind::Damaged, error::damage(&place, reason))
 }

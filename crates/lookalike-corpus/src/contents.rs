@@ -41,7 +41,7 @@ impl Inputs {
 
     /// Marks as lost all sources of records that changed since they were discovered; the next reading leaves them out. `records` holds the number of
     /// records read of each source. Returns the first lost source of which something was read, or that was not yet known as lost.
-    pub fn lose_changed(&self, records: &[u64]) -> Option<&Source> {
+    pub fn mark_changed_lost(&self, records: &[u64]) -> Option<&Source> {
         let mut first = None;
         let sources = self.sources.iter().zip(records);
         for (source, &records) in sources.filter(|(source, _)| !source.is_document()) {
@@ -49,9 +49,9 @@ impl Inputs {
             let metadata = fs::metadata(source.file());
             // Errors of the machine (too many open files, a failing disk) do not concern the source, and recur when it is read.
             if let Err(error) = decode::check_metadata(source, metadata)
-                && error.is_of_file()
+                && error.concerns_file()
             {
-                source.lose(error.reason());
+                source.mark_lost(error.reason());
             }
             if source.is_lost() && (records > 0 || !was_lost) {
                 first = first.or(Some(source));

@@ -19,13 +19,13 @@ use crate::error::OptionError;
 const PATH: &str = "{}";
 
 /// Maximum number of bytes of a command's standard error that are kept.
-const COMPLAINT_BYTES: usize = 4096;
+const MAX_STDERR_BYTES: usize = 4096;
 
 /// Interval at which a command that has closed its output is polled.
 const POLL: Duration = Duration::from_millis(2);
 
 /// Time to wait for standard error once the command has ended: a process that it left running may hold the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const STDERR_GRACE_PERIOD: Duration = Duration::from_millis(200);
 
 /// A command that converts files whose names have a given suffix to text: `.ps=ps2ascii`.
 ///
@@ -51,7 +51,7 @@ impl fmt::Display for Converter {
 /// The output of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConvertedText {
-    Whole(Vec<u8>),
+    Complete(Vec<u8>),
     /// The output is longer than the longest document.
     TooLong,
 }
@@ -145,7 +145,7 @@ impl Converter {
     fn reason(&self, failure: ConversionFailure, limit: Duration) -> String {
         let name = self.name();
         match failure {
-            ConversionFailure::Late => format!(
+            ConversionFailure::TimedOut => format!(
                 "{name} took longer than {} s and was killed",
                 limit.as_secs_f64()
             ),
@@ -170,7 +170,7 @@ pub(crate) fn converter_of<'c>(converters: &'c [Converter], name: &str) -> Optio
 
 enum ConversionFailure {
     /// The command took too long.
-    Late,
+    TimedOut,
     /// The command ended with this status and this complaint.
     Status(ExitStatus, String),
     Io(io::Error),
@@ -203,7 +203,7 @@ impl RunningCommand {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        own_group(&mut command);
+        new_process_group(&mut command);
         let mut child = command.spawn()?;
         match Self::serve_pipes(&mut child, input, most) {
             Ok((output, complaint)) => Ok(RunningCommand {
@@ -233,7 +233,7 @@ impl RunningCommand {
         }
         // Dropping the pipe after this many bytes ends a command that continues to write, by SIGPIPE.
         let output = read(child.stdout.take(), most.saturating_add(1))?;
-        Ok((output, read(child.stderr.take(), COMPLAINT_BYTES)?))
+        Ok((output, read(child.stderr.take(), MAX_STDERR_BYTES)?))
     }
 
     fn finish(&mut self, limit: Duration) -> Result<ConvertedText, ConversionFailure> {
@@ -244,16 +244,16 @@ impl RunningCommand {
         end_group(&mut self.child);
         let status = self.child.wait();
         let output = match finished? {
-            ConvertedText::Whole(output) => output,
+            ConvertedText::Complete(output) => output,
             ConvertedText::TooLong => return Ok(ConvertedText::TooLong),
         };
         let status = status.map_err(ConversionFailure::Io)?;
         if status.success() {
-            return Ok(ConvertedText::Whole(output));
+            return Ok(ConvertedText::Complete(output));
         }
         let words = self
             .complaint
-            .recv_timeout(LAST_WORDS)
+            .recv_timeout(STDERR_GRACE_PERIOD)
             .ok()
             .and_then(Result::ok);
         let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();
@@ -275,7 +275,7 @@ impl RunningCommand {
             // One wait for all of the output: the thread sends when the pipe closes or `most` is reached. A thread that ended without sending counts
             // as late; that happens only if it panicked.
             .recv_timeout(limit)
-            .map_err(|_| ConversionFailure::Late)?;
+            .map_err(|_| ConversionFailure::TimedOut)?;
         let output = output.map_err(ConversionFailure::Io)?;
         if output.len() > self.most {
             return Ok(ConvertedText::TooLong);
@@ -283,11 +283,11 @@ impl RunningCommand {
         // The output is closed, so the command nearly always ends soon. If it does not, `wait` would block forever.
         while !has_ended(&self.child).map_err(ConversionFailure::Io)? {
             if start.elapsed() > limit {
-                return Err(ConversionFailure::Late);
+                return Err(ConversionFailure::TimedOut);
             }
             thread::sleep(POLL);
         }
-        Ok(ConvertedText::Whole(output))
+        Ok(ConvertedText::Complete(output))
     }
 }
 
@@ -302,7 +302,7 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> io::Result<Pip
             // Nothing receives once the command was given up.
             let _ = send.send(read.map(|_| bytes));
             // A command that writes much to standard error would block on a full pipe, and never finish its output.
-            if full && most == COMPLAINT_BYTES {
+            if full && most == MAX_STDERR_BYTES {
                 let _ = io::copy(&mut pipe, &mut io::sink());
             }
         })?;
@@ -311,7 +311,7 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> io::Result<Pip
 }
 
 /// Puts the command into its own process group, so that all its child processes can be killed with it.
-fn own_group(command: &mut Command) {
+fn new_process_group(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     // This also shields it from Ctrl-C in the terminal: the job decides what happens to a document in progress.
     command.process_group(0);
@@ -348,13 +348,13 @@ mod tests {
     }
 
     fn text(bytes: &[u8]) -> Result<ConvertedText, String> {
-        Ok(ConvertedText::Whole(bytes.to_vec()))
+        Ok(ConvertedText::Complete(bytes.to_vec()))
     }
 
     #[test]
     fn what_a_command_left_running_went_on_after_its_success() {
         let left = r#"sh -c "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!; cat >/dev/null""#;
-        let Ok(ConvertedText::Whole(number)) = convert(left, b"some", 100, LONG) else {
+        let Ok(ConvertedText::Complete(number)) = convert(left, b"some", 100, LONG) else {
             panic!("no number");
         };
         let number = String::from_utf8(number).unwrap();

@@ -101,17 +101,17 @@ impl Read for SteppedStream {
 }
 
 enum DecodedStream {
-    Plain(CountedFile),
-    Gzip(Box<GzipDecoder<BufReader<CountedFile>>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountedFile>>>),
-    Bzip2(Box<MultiBzDecoder<BufReader<CountedFile>>>),
-    Xz(Box<XzDecoder<BufReader<CountedFile>>>),
+    Plain(CountingFile),
+    Gzip(Box<GzipDecoder<BufReader<CountingFile>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountingFile>>>),
+    Bzip2(Box<MultiBzDecoder<BufReader<CountingFile>>>),
+    Xz(Box<XzDecoder<BufReader<CountingFile>>>),
 }
 
 impl<'a> SourceDecoder<'a> {
     /// Opens the source and checks that it is still the one that was discovered.
     pub(crate) fn open(source: &'a Source) -> Result<SourceDecoder<'a>, ReadError> {
-        let counted = CountedFile::of(open_source(source)?, source);
+        let counted = CountingFile::of(open_source(source)?, source);
         let stream = DecodedStream::new(counted, source.compression)
             .map_err(|error| io_error(source, error))?;
         let decoder = SourceDecoder {
@@ -172,7 +172,7 @@ fn changed(source: &Source) -> ReadError {
 }
 
 /// Checks that the open file is still the one that was discovered.
-pub(crate) fn check_unchanged(source: &Source, counted: &CountedFile) -> Result<(), ReadError> {
+pub(crate) fn check_unchanged(source: &Source, counted: &CountingFile) -> Result<(), ReadError> {
     check_metadata(source, counted.file.metadata())
 }
 
@@ -195,7 +195,7 @@ pub(crate) fn check_metadata(
 }
 
 impl DecodedStream {
-    fn new(counted: CountedFile, compression: Compression) -> io::Result<DecodedStream> {
+    fn new(counted: CountingFile, compression: Compression) -> io::Result<DecodedStream> {
         if compression == Compression::None {
             return Ok(DecodedStream::Plain(counted));
         }
@@ -211,7 +211,7 @@ impl DecodedStream {
         })
     }
 
-    fn counted(&self) -> &CountedFile {
+    fn counted(&self) -> &CountingFile {
         match self {
             DecodedStream::Plain(counted) => counted,
             DecodedStream::Gzip(decoder) => decoder.get_ref().get_ref(),
@@ -295,7 +295,7 @@ impl<R: BufRead> Read for GzipDecoder<R> {
         loop {
             let member = self.member.as_mut().expect("a member is begun at once");
             let count = member.read(out)?;
-            if count > 0 || out.is_empty() || pass_zeros(member.get_mut())? {
+            if count > 0 || out.is_empty() || skip_zeros(member.get_mut())? {
                 return Ok(count);
             }
             let member = self.member.take();
@@ -305,7 +305,7 @@ impl<R: BufRead> Read for GzipDecoder<R> {
 }
 
 /// Skips zeros. Returns true at the end.
-fn pass_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
+fn skip_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = packed.fill_buf()?;
         if bytes.is_empty() {
@@ -351,19 +351,19 @@ pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result
 }
 
 /// A file that tracks its reading position, and computes a checksum if it is read from its first byte to its last.
-pub(crate) struct CountedFile {
+pub(crate) struct CountingFile {
     file: File,
     /// Offset of the next byte to read.
     pub(crate) at: u64,
     summing: Option<Box<(Xxh3, Arc<LearnedFacts>)>>,
 }
 
-impl CountedFile {
+impl CountingFile {
     /// Wraps the open file of a source.
-    pub(crate) fn of(file: File, source: &Source) -> CountedFile {
+    pub(crate) fn of(file: File, source: &Source) -> CountingFile {
         // A further reading of the same source computes no checksum, so it costs one pass of hashing in all.
         let unknown = source.learned.sum.get().is_none();
-        CountedFile {
+        CountingFile {
             file,
             at: 0,
             summing: unknown.then(|| Box::new((Xxh3::new(), Arc::clone(&source.learned)))),
@@ -371,7 +371,7 @@ impl CountedFile {
     }
 }
 
-impl CountedFile {
+impl CountingFile {
     /// Appends up to `want` bytes. Returns true if the file ends after them.
     fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
         let start = out.len();
@@ -401,7 +401,7 @@ impl CountedFile {
     }
 }
 
-impl Read for CountedFile {
+impl Read for CountingFile {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(out)?;
         self.note(&out[..n]);
@@ -413,7 +413,7 @@ impl Read for CountedFile {
     }
 }
 
-impl Seek for CountedFile {
+impl Seek for CountingFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         // A checksum needs every byte once, in order.
         self.summing = None;

@@ -53,7 +53,7 @@ impl Inputs {
     ///
     /// # Errors
     /// See [`Inputs::discover`].
-    pub fn discover_beside(
+    pub fn discover_for_output(
         arguments: &[OsString],
         options: &InputOptions,
         spool_dir: &Path,
@@ -142,7 +142,7 @@ impl<'o> InputDiscovery<'o> {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 self.refuse_results(path)?;
-                self.many(argument, vec![path.to_owned()])
+                self.add_found(argument, vec![path.to_owned()])
             }
             // A file that is really named `a[1].txt` takes precedence over the glob.
             Err(error) if error.kind() == io::ErrorKind::NotFound && glob::is_glob(argument) => {
@@ -191,7 +191,7 @@ impl<'o> InputDiscovery<'o> {
         let mut unreadable = Vec::new();
         let expanded = glob::expand(
             argument,
-            &mut |path| self.is_left_out(path),
+            &mut |path| self.is_excluded(path),
             &mut |path, error| unreadable.push((path.to_owned(), error)),
         );
         for (path, error) in unreadable {
@@ -200,7 +200,7 @@ impl<'o> InputDiscovery<'o> {
         match expanded {
             Err(reason) => Err(InputError::Pattern { name, reason }),
             Ok(paths) if paths.is_empty() => self.no_match(name, before),
-            Ok(paths) => self.many(argument, paths),
+            Ok(paths) => self.add_found(argument, paths),
         }
     }
 
@@ -233,14 +233,14 @@ impl<'o> InputDiscovery<'o> {
             .map_err(|error| io_error(path, error))?
         {
             FoundPath::Source(source) => self.sources.push(source),
-            FoundPath::Again => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
+            FoundPath::Duplicate => self.skip(path, SkipKind::Duplicate, NAMED_BEFORE.to_owned()),
             FoundPath::Refused(refusal) => return Err(refusal.of(name::display(path))),
         }
         Ok(())
     }
 
     /// Takes files that were found, not named, so any problem with one only skips it.
-    fn many(&mut self, argument: &OsStr, paths: Vec<PathBuf>) -> Result<(), InputError> {
+    fn add_found(&mut self, argument: &OsStr, paths: Vec<PathBuf>) -> Result<(), InputError> {
         let (sources, skips) = (self.sources.len(), self.skips.len());
         for path in paths {
             self.walk(path);
@@ -327,7 +327,7 @@ impl<'o> InputDiscovery<'o> {
             }
         };
         // After `metadata`, so that a dangling link is reported as unreadable, not as one that leads out.
-        if self.leads_out(path, above) {
+        if self.leaves_root(path, above) {
             let reason = "a link that leads out of the folder, which is not followed".to_owned();
             self.skip(path, SkipKind::Outside, reason);
             return None;
@@ -345,7 +345,9 @@ impl<'o> InputDiscovery<'o> {
         }
         match self.examine(path, &meta) {
             Ok(FoundPath::Source(source)) => self.sources.push(source),
-            Ok(FoundPath::Again) => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
+            Ok(FoundPath::Duplicate) => {
+                self.skip(path, SkipKind::Duplicate, NAMED_BEFORE.to_owned())
+            }
             Ok(FoundPath::Refused(refusal)) => {
                 self.skip(path, refusal.kind, refusal.reason);
                 if let Some(skip) = self.skips.last_mut() {
@@ -358,7 +360,7 @@ impl<'o> InputDiscovery<'o> {
     }
 
     /// Returns true if an entry of a walked directory is a link to something outside of it that must not be followed.
-    fn leads_out(&self, path: &Path, above: &[PathBuf]) -> bool {
+    fn leaves_root(&self, path: &Path, above: &[PathBuf]) -> bool {
         let Some(root) = above.first() else {
             // The user named it.
             return false;
@@ -394,8 +396,8 @@ impl<'o> InputDiscovery<'o> {
             }
         };
         if above.is_empty() {
-            self.leave_out_results(path, &directory, &mut entries);
-        } else if self.is_left_out(path) {
+            self.exclude_results(path, &directory, &mut entries);
+        } else if self.is_excluded(path) {
             return None;
         }
         let mut names: Vec<OsString> = entries.iter().map(fs::DirEntry::file_name).collect();
@@ -414,7 +416,7 @@ impl<'o> InputDiscovery<'o> {
     }
 
     /// Returns true if a directory that was found, not named, holds results or temporary files; reports results as skipped.
-    fn is_left_out(&mut self, path: &Path) -> bool {
+    fn is_excluded(&mut self, path: &Path) -> bool {
         let Ok(directory) = fs::canonicalize(path) else {
             return false;
         };
@@ -442,12 +444,7 @@ impl<'o> InputDiscovery<'o> {
     }
 
     /// Skips the results in a directory that is both input and output.
-    fn leave_out_results(
-        &mut self,
-        path: &Path,
-        directory: &Path,
-        entries: &mut Vec<fs::DirEntry>,
-    ) {
+    fn exclude_results(&mut self, path: &Path, directory: &Path, entries: &mut Vec<fs::DirEntry>) {
         let Some(output) = self.output.filter(|_| self.is_output(directory)) else {
             return;
         };
@@ -469,7 +466,7 @@ impl<'o> InputDiscovery<'o> {
         // duplicates by their text.
         let canonical = fs::canonicalize(path)?;
         if self.seen.contains(&canonical) {
-            return Ok(FoundPath::Again);
+            return Ok(FoundPath::Duplicate);
         }
         // Each file is opened and read once during discovery, so that a missing permission is reported now, by name, and not in the middle of the
         // job.
@@ -488,7 +485,7 @@ impl<'o> InputDiscovery<'o> {
 
     fn standard_input(&mut self, input: &mut dyn Read) -> Result<(), InputError> {
         if self.sources.iter().any(|source| source.name() == "-") {
-            self.skip(Path::new("-"), SkipKind::Duplicate, AGAIN.to_owned());
+            self.skip(Path::new("-"), SkipKind::Duplicate, NAMED_BEFORE.to_owned());
             return Ok(());
         }
         let copy = self.spool_dir.join(SPOOL_NAME);
@@ -556,7 +553,7 @@ impl<'o> InputDiscovery<'o> {
 
     #[cfg(not(feature = "cloud"))]
     fn remote(&mut self, url: &str) -> Result<(), InputError> {
-        Err(remote::not_in_this_build(url))
+        Err(remote::store_support_missing(url))
     }
 
     /// Adds an object that was copied. Returns the reason if it is not read; the reason is also listed as a skip.
@@ -572,7 +569,11 @@ impl<'o> InputDiscovery<'o> {
             hash,
         } = object;
         if self.urls.contains(&url) {
-            self.skip(Path::new(&url), SkipKind::Duplicate, AGAIN.to_owned());
+            self.skip(
+                Path::new(&url),
+                SkipKind::Duplicate,
+                NAMED_BEFORE.to_owned(),
+            );
             return Ok(None);
         }
         let head = head_of(&copy).map_err(|error| io_error(&copy, error))?;
@@ -608,7 +609,7 @@ impl<'o> InputDiscovery<'o> {
     }
 }
 
-const AGAIN: &str = "named before; it is read once";
+const NAMED_BEFORE: &str = "named before; it is read once";
 
 /// Prefix of the names of result files that hold kept documents.
 const KEPT: &str = "kept";
@@ -639,7 +640,7 @@ struct PendingDirectory {
 enum FoundPath {
     Source(Source),
     /// The file was taken before.
-    Again,
+    Duplicate,
     Refused(FormatRefusal),
 }
 

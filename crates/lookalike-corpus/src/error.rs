@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::regular::is_of_file;
+use crate::regular::concerns_file;
 
 /// Reason why the arguments cannot be read as requested. Each variant names the argument.
 #[derive(Debug, thiserror::Error)]
@@ -134,9 +134,9 @@ pub enum ReadError {
 
 impl ReadError {
     /// Returns true if the cause is this one file, not the machine that reads it.
-    pub(crate) fn is_of_file(&self) -> bool {
+    pub(crate) fn concerns_file(&self) -> bool {
         match self {
-            ReadError::Io { cause, .. } => is_of_file(cause),
+            ReadError::Io { cause, .. } => concerns_file(cause),
             ReadError::Changed { .. } => true,
         }
     }

@@ -14,13 +14,13 @@ use crate::source::{Inputs, Source, SourceOrigin};
 /// One document that a caller passes in memory, instead of a file that contains it.
 ///
 /// ```
-/// use lookalike_corpus::GivenDocument;
+/// use lookalike_corpus::InMemoryDocument;
 ///
-/// let document = GivenDocument { id: Some("a".into()), ..GivenDocument::of_text("a rose is a rose") };
+/// let document = InMemoryDocument { id: Some("a".into()), ..InMemoryDocument::of_text("a rose is a rose") };
 /// assert_eq!(document.text.as_deref(), Some("a rose is a rose"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct GivenDocument<'a> {
+pub struct InMemoryDocument<'a> {
     /// The caller's id. `None` means the number of the document, counted from 0.
     pub id: Option<Cow<'a, str>>,
     /// The text. `None` if the document has none; it then equals no other document.
@@ -31,7 +31,7 @@ pub struct GivenDocument<'a> {
     pub order_key: OrderKey<'a>,
     /// The category, if the job uses one.
     pub category: Option<Cow<'a, str>>,
-    /// Anchors and links, if the job uses them; see [`given_fields`].
+    /// Anchors and links, if the job uses them; see [`parse_document_fields`].
     pub fields: DocumentFields,
 }
 
@@ -50,7 +50,7 @@ pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, FieldValueError> {
 ///
 /// # Errors
 /// Returns a [`FieldValueError`] if one of them has the wrong type.
-pub fn given_fields(
+pub fn parse_document_fields(
     anchors: Option<&str>,
     in_links: Option<&str>,
     out_links: Option<&str>,
@@ -63,7 +63,7 @@ pub fn given_fields(
     .document_fields()
 }
 
-impl<'a> GivenDocument<'a> {
+impl<'a> InMemoryDocument<'a> {
     /// Creates a document with this text and no other values.
     pub fn of_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
@@ -88,10 +88,10 @@ pub trait DocumentBatch: Send {
     fn bytes(&self) -> usize;
 
     /// Calls `visit` with each document, in order.
-    fn visit(&self, visit: &mut dyn FnMut(GivenDocument<'_>));
+    fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>));
 }
 
-impl DocumentBatch for Vec<GivenDocument<'_>> {
+impl DocumentBatch for Vec<InMemoryDocument<'_>> {
     fn len(&self) -> usize {
         Vec::len(self)
     }
@@ -101,14 +101,14 @@ impl DocumentBatch for Vec<GivenDocument<'_>> {
         texts.map(|text| text.len()).sum()
     }
 
-    fn visit(&self, visit: &mut dyn FnMut(GivenDocument<'_>)) {
+    fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>)) {
         self.iter().for_each(|document| visit(document.clone()));
     }
 }
 
 impl Inputs {
     /// Returns true if a caller passes the documents in memory, so there are no files.
-    pub fn are_given(&self) -> bool {
+    pub fn are_in_memory(&self) -> bool {
         let mut origins = self.sources.iter().map(|source| &source.origin);
         origins.all(|origin| matches!(origin, SourceOrigin::Given(_))) && !self.sources.is_empty()
     }

@@ -17,7 +17,7 @@ pub(crate) fn is_glob(argument: &OsStr) -> bool {
         .any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{'))
 }
 
-/// Returns the paths that match a pattern, sorted by name within each directory. `**` does not enter directories for which `leave_out` returns true,
+/// Returns the paths that match a pattern, sorted by name within each directory. `**` does not enter directories for which `exclude_inputs_of` returns true,
 /// and they do not match. Calls `unreadable` with paths that cannot be examined and may have matched.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub(crate) fn expand(
     paths.retain(|path| match path.symlink_metadata() {
         Ok(_) => true,
         Err(error) => {
-            if !is_nothing(&error) {
+            if !is_not_found(&error) {
                 unreadable(path, error);
             }
             false
@@ -155,7 +155,7 @@ fn entries(path: &Path, unreadable: &mut dyn FnMut(&Path, io::Error)) -> Vec<OsS
     let name = |entry: io::Result<fs::DirEntry>| entry.map(|entry| entry.file_name());
     let listed = fs::read_dir(path).and_then(|list| list.map(name).collect::<io::Result<_>>());
     let mut names: Vec<OsString> = listed.unwrap_or_else(|error| {
-        if !is_nothing(&error) {
+        if !is_not_found(&error) {
             unreadable(path, error);
         }
         Vec::new()
@@ -165,7 +165,7 @@ fn entries(path: &Path, unreadable: &mut dyn FnMut(&Path, io::Error)) -> Vec<OsS
 }
 
 /// Returns true if nothing exists at the path: no file, a file in place of a directory, or a link to itself.
-fn is_nothing(error: &io::Error) -> bool {
+fn is_not_found(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
         || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())

@@ -38,7 +38,7 @@ impl Drop for PanicGuard {
 
 #[cfg(any(test, feature = "parquet", feature = "quality"))]
 /// Runs foreign code on hostile bytes. Returns `None` if it panics.
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _guard = PanicGuard::new();
     // Sound as long as callers drop the values of the closure after a panic, as all do: a reader that panicked is never used again.
     catch_unwind(AssertUnwindSafe(work)).ok()
@@ -46,10 +46,10 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs foreign code on hostile bytes. Returns a panic as an error.
 #[cfg(feature = "parquet")]
-pub(crate) fn guarded<T, E: std::fmt::Display>(
+pub(crate) fn catch_panic_as_error<T, E: std::fmt::Display>(
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, String> {
-    match caught(work) {
+    match catch_panic(work) {
         Some(done) => done.map_err(|error| error.to_string()),
         None => Err("the data contradicts itself".to_owned()),
     }

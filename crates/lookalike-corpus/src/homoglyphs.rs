@@ -2,7 +2,7 @@
 //! every comparison does. They are reported, never changed.
 
 /// Minimum number of letters; shorter words mix scripts legitimately: `kΩ`, `μm`, `ΔT`.
-const LEAST_LETTERS: u32 = 3;
+const MIN_LETTERS: u32 = 3;
 
 /// Returns true if a word of three letters or more has letters of two of the three scripts, and all its letters of one of them look like letters of
 /// another. O(length); texts without Greek and Cyrillic cost a single scan of their bytes.
@@ -58,7 +58,7 @@ impl WordScripts {
     fn is_mixed(&self) -> bool {
         let scripts = self.of_script.iter().filter(|count| **count > 0).count();
         let all_alike = |(&all, &alike): (&u32, &u32)| all > 0 && all == alike;
-        self.letters >= LEAST_LETTERS
+        self.letters >= MIN_LETTERS
             // Every letter of one script must have a look-alike: `Ωmega` mixes scripts too, but its first letter cannot be mistaken for a Latin one.
             && scripts > 1
             && self.of_script.iter().zip(&self.alike).any(all_alike)

@@ -107,7 +107,7 @@ pub use exact::{ExactPiece, exact_pieces};
 pub use field_path::FieldPath;
 pub use field_value_error::FieldValueError;
 pub use format::{Compression, Format};
-pub use given::{DocumentBatch, GivenDocument, given_fields, given_id};
+pub use given::{DocumentBatch, InMemoryDocument, given_id, parse_document_fields};
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use id_text::JsonId;
@@ -115,10 +115,10 @@ pub use named_files::{NamedFile, named_files, object_urls};
 pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};
 pub use parser::Parser;
-pub use piece::{RecordChunk, RecordPlace};
-pub use raw::{RawChunk, RawChunks, RawRecord, raw_chunks, raw_records, raw_records_beside_tables};
+pub use piece::{RecordChunk, RecordPosition};
+pub use raw::{RawChunk, RawChunks, RawRecord, raw_chunks, raw_records, raw_records_except_tables};
 pub use record::{
-    BadKind, BadRecord, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
+    BadRecord, BadRecordKind, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
 };
 pub use regular::open_regular;
 pub use remote::StoreSettings;

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-use crate::decode::{self, CountedFile, DecodeStep, SourceDecoder};
+use crate::decode::{self, CountingFile, DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::format::Compression;
 use crate::source::Source;
@@ -16,9 +16,9 @@ const READ_BYTES: usize = 128 << 10;
 
 /// Total number of bytes for which damaged members may be searched again from their second byte on. Beyond that, the search continues where decoding
 /// failed, so a hostile file costs linear time.
-const AGAIN_BYTES: u64 = 64 << 20;
+const MAX_RESCAN_BYTES: u64 = 64 << 20;
 
-type MemberInput = BufReader<CountedFile>;
+type MemberInput = BufReader<CountingFile>;
 
 /// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum MemberState<'a> {
     Zstd(u64, Box<zstd::stream::read::Decoder<'static, MemberInput>>),
     /// A source that does not consist of members, and whether its first bytes were returned.
     Whole(SourceDecoder<'a>, bool),
-    Over(u64),
+    Finished(u64),
 }
 
 impl<'a> MemberDecoder<'a> {
@@ -61,7 +61,7 @@ impl<'a> MemberDecoder<'a> {
                 let file = decode::open_source(source)?;
                 MemberState::Between(BufReader::with_capacity(
                     READ_BYTES,
-                    CountedFile::of(file, source),
+                    CountingFile::of(file, source),
                 ))
             }
             _ => MemberState::Whole(SourceDecoder::open(source)?, false),
@@ -81,7 +81,7 @@ impl<'a> MemberDecoder<'a> {
             MemberState::Gzip(_, decoder) => position(decoder.get_ref()),
             MemberState::Zstd(_, decoder) => position(decoder.get_ref()),
             MemberState::Whole(decoder, _) => decoder.disk_bytes(),
-            MemberState::Over(bytes) => *bytes,
+            MemberState::Finished(bytes) => *bytes,
         }
     }
 
@@ -111,10 +111,10 @@ impl<'a> MemberDecoder<'a> {
     /// Takes one step. Returns `None` if there is nothing to report.
     fn step(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<Option<MemberOutput>> {
         // The state is taken out, because the decoder must be consumed to return its input. Each path below sets a new one; after an error it stays
-        // `Over`, which ends the source.
-        match std::mem::replace(&mut self.state, MemberState::Over(0)) {
-            MemberState::Over(bytes) => {
-                self.state = MemberState::Over(bytes);
+        // `Finished`, which ends the source.
+        match std::mem::replace(&mut self.state, MemberState::Finished(0)) {
+            MemberState::Finished(bytes) => {
+                self.state = MemberState::Finished(bytes);
                 Ok(Some(MemberOutput::End))
             }
             MemberState::Whole(decoder, begun) => self.whole(decoder, begun, out, want),
@@ -128,7 +128,9 @@ impl<'a> MemberDecoder<'a> {
                         self.state = MemberState::Gzip(at, decoder);
                         return Ok(Some(MemberOutput::More));
                     }
-                    Err(error) => return self.broken(at, decoder.into_inner(), error),
+                    Err(error) => {
+                        return self.resume_at_next_member(at, decoder.into_inner(), error);
+                    }
                 }
                 Ok(None)
             }
@@ -140,7 +142,7 @@ impl<'a> MemberDecoder<'a> {
                         self.state = MemberState::Zstd(at, decoder);
                         return Ok(Some(MemberOutput::More));
                     }
-                    Err(error) => return self.broken(at, decoder.finish(), error),
+                    Err(error) => return self.resume_at_next_member(at, decoder.finish(), error),
                 }
                 Ok(None)
             }
@@ -168,9 +170,9 @@ impl<'a> MemberDecoder<'a> {
             DecodeStep::End | DecodeStep::Damaged(_) if out.len() > before => {
                 MemberState::Whole(decoder, true)
             }
-            DecodeStep::End => MemberState::Over(bytes),
+            DecodeStep::End => MemberState::Finished(bytes),
             DecodeStep::Damaged(reason) => {
-                self.state = MemberState::Over(bytes);
+                self.state = MemberState::Finished(bytes);
                 return Ok(Some(MemberOutput::Gap(reason)));
             }
         };
@@ -189,7 +191,7 @@ impl<'a> MemberDecoder<'a> {
         if input.fill_buf()?.is_empty() {
             let counted = input.get_ref();
             decode::check_unchanged(self.source, counted).map_err(io::Error::other)?;
-            self.state = MemberState::Over(at);
+            self.state = MemberState::Finished(at);
             return Ok(None);
         }
         if self.source.compression == Compression::Zstd {
@@ -201,7 +203,7 @@ impl<'a> MemberDecoder<'a> {
                     // An empty member is not reported, because it contains no record.
                     Ok((n > 0).then_some(MemberOutput::Member(at)))
                 }
-                Err(error) => self.broken(at, decoder.finish(), error),
+                Err(error) => self.resume_at_next_member(at, decoder.finish(), error),
             };
         }
         let mut decoder = Box::new(GzDecoder::new(input));
@@ -210,7 +212,7 @@ impl<'a> MemberDecoder<'a> {
                 self.state = MemberState::Gzip(at, decoder);
                 Ok((n > 0).then_some(MemberOutput::Member(at)))
             }
-            Err(error) => self.broken(at, decoder.into_inner(), error),
+            Err(error) => self.resume_at_next_member(at, decoder.into_inner(), error),
         }
     }
 
@@ -239,7 +241,7 @@ impl<'a> MemberDecoder<'a> {
     }
 
     /// Handles a member that begins at `start` and cannot be read further: searches the next one.
-    fn broken(
+    fn resume_at_next_member(
         &mut self,
         start: u64,
         mut input: MemberInput,
@@ -253,7 +255,7 @@ impl<'a> MemberDecoder<'a> {
         let stopped = position(&input);
         // A false magic number before an intact member must not cost the member: search from the second byte on, as long as the budget lasts.
         self.again += stopped.saturating_sub(start);
-        let from = if self.again <= AGAIN_BYTES {
+        let from = if self.again <= MAX_RESCAN_BYTES {
             start + 1
         } else {
             stopped.max(start + 1)
@@ -263,7 +265,7 @@ impl<'a> MemberDecoder<'a> {
             // The three or four bytes may occur by chance. Then decoding fails at once, and the search continues after them.
             true => MemberState::Between(input),
             // All bytes of the file were examined, which is what progress counts.
-            false => MemberState::Over(self.source.bytes),
+            false => MemberState::Finished(self.source.bytes),
         };
         Ok(Some(MemberOutput::Gap(error.to_string())))
     }

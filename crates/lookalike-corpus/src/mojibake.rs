@@ -4,7 +4,7 @@
 use memchr::memchr;
 
 /// Minimum number of places; fewer may be chance, or a text about mojibake.
-const LEAST: usize = 3;
+const MIN_MATCHES: usize = 3;
 
 /// Returns true if the text has UTF-8 sequences read as windows-1252 in three places or more, and in more places than it has other accented letters.
 /// O(length).
@@ -29,7 +29,7 @@ pub(crate) fn is_mojibake(text: &str) -> bool {
             }
         }
     }
-    wrong >= LEAST && wrong > other
+    wrong >= MIN_MATCHES && wrong > other
 }
 
 /// Returns the length of a UTF-8 sequence whose bytes appear here as characters of windows-1252, if there is one.

@@ -99,7 +99,7 @@ fn listed(url: &str, store: &StoreSettings) -> Result<Vec<String>, InputError> {
 
 #[cfg(not(feature = "cloud"))]
 fn listed(url: &str, _: &StoreSettings) -> Result<Vec<String>, InputError> {
-    Err(remote::not_in_this_build(url))
+    Err(remote::store_support_missing(url))
 }
 
 #[cfg(feature = "cloud")]
@@ -134,7 +134,7 @@ fn objects(
 
 #[cfg(not(feature = "cloud"))]
 fn objects(url: &str, _: &StoreSettings, _: &Path) -> Result<Vec<NamedFile>, InputError> {
-    Err(remote::not_in_this_build(url))
+    Err(remote::store_support_missing(url))
 }
 
 #[cfg(test)]

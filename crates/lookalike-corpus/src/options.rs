@@ -60,7 +60,7 @@ pub struct InputOptions {
     /// True if longer files are read to their end, so that they also get a [`crate::Record::long_hash`].
     pub read_long: bool,
     /// Maximum ratio of decompressed to compressed bytes of a whole-file document, applied above 16 MiB of output. Beyond it the document is a
-    /// [`crate::BadKind::Bomb`].
+    /// [`crate::BadRecordKind::Bomb`].
     pub max_decoded_ratio: u64,
     /// Maximum size of a batch of an Arrow file in bytes, unpacked: a batch is read as a whole.
     pub max_batch_bytes: u64,

@@ -197,7 +197,7 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Maximum number of digits for which the difference to the nearest double fits an `i64`.
-const MOST_DIGITS: usize = 34;
+const MAX_DIGITS: usize = 34;
 
 /// Returns the value of an integer, if the text is one: `12`, `-12` or `12.0`.
 fn integer(text: &str) -> Option<i128> {
@@ -206,7 +206,7 @@ fn integer(text: &str) -> Option<i128> {
         None => text,
     };
     let digits = text.trim_start_matches(['+', '-']);
-    match digits.len() <= MOST_DIGITS {
+    match digits.len() <= MAX_DIGITS {
         true => text.parse().ok(),
         false => None,
     }
@@ -270,7 +270,7 @@ fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
 fn scaled(text: &str, digits: usize) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let fraction = fraction.get(..digits).unwrap_or(fraction);
-    if whole.len() + digits > MOST_DIGITS {
+    if whole.len() + digits > MAX_DIGITS {
         return None;
     }
     // Moves the decimal point in the text, rather than multiplying doubles, so that no nanosecond is lost.

@@ -13,7 +13,7 @@ use crate::convert::{ConvertedText, Converter};
 use crate::field_value_error::FieldValueError;
 use crate::fields::FieldValues;
 use crate::format::Format;
-use crate::given::{DocumentBatch, GivenDocument};
+use crate::given::{DocumentBatch, InMemoryDocument};
 use crate::homoglyphs::has_homoglyphs;
 use crate::html::{Fallback, HtmlText, PageFacts};
 use crate::id_text::{id_text, string_text};
@@ -28,7 +28,7 @@ use crate::order_key::{self, OrderKey};
 #[cfg(feature = "pdf")]
 use crate::pdf::{self, PdfText};
 use crate::piece::{ChunkPiece, FileState, PieceContent, RecordChunk};
-use crate::record::{BadKind, BadRecord, Record, RemovedBoilerplate, TextState, VisibleText};
+use crate::record::{BadRecord, BadRecordKind, Record, RemovedBoilerplate, TextState, VisibleText};
 use crate::row::{JsonRow, RowState};
 use crate::site::host;
 use crate::sniff;
@@ -65,7 +65,7 @@ type RecordVisitor<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
 
 /// The position of a record.
 #[derive(Debug, Clone)]
-struct RecordPlace {
+struct RecordPosition {
     source: u32,
     number: u64,
     line: u64,
@@ -73,8 +73,8 @@ struct RecordPlace {
     raw: Range<usize>,
 }
 
-impl RecordPlace {
-    fn bad(&self, kind: BadKind, reason: String) -> BadRecord {
+impl RecordPosition {
+    fn bad(&self, kind: BadRecordKind, reason: String) -> BadRecord {
         BadRecord {
             source: self.source,
             number: self.number,
@@ -179,19 +179,19 @@ impl<'i> Parser<'i> {
 
     fn given(
         &mut self,
-        document: GivenDocument<'_>,
+        document: InMemoryDocument<'_>,
         source: u32,
         number: u64,
         visit: &mut RecordVisitor<'_>,
     ) {
-        let place = RecordPlace {
+        let place = RecordPosition {
             source,
             number,
             line: 0,
             offset: 0,
             raw: 0..0,
         };
-        let GivenDocument {
+        let InMemoryDocument {
             id,
             text,
             is_html,
@@ -342,16 +342,22 @@ impl<'i> Parser<'i> {
         }
     }
 
-    fn too_long(&self, place: &RecordPlace, hash: u128) -> Record<'static> {
+    fn too_long(&self, place: &RecordPosition, hash: u128) -> Record<'static> {
         let mut record = place.record(b"", Cow::Borrowed(""), TextState::TooLong);
         record.long_hash = Some(hash);
-        record.id = Cow::Owned(self.made_id(place));
+        record.id = Cow::Owned(self.generated_id(place));
         record.id_generated = true;
         record
     }
 
     /// Parses one line. In `text`, invalid UTF-8 is already replaced.
-    fn line(&mut self, raw: &[u8], text: &str, place: &RecordPlace, visit: &mut RecordVisitor<'_>) {
+    fn line(
+        &mut self,
+        raw: &[u8],
+        text: &str,
+        place: &RecordPosition,
+        visit: &mut RecordVisitor<'_>,
+    ) {
         // Taken out of `self`, because the record borrows them while the extractor in `self` is used.
         let mut buffers = std::mem::take(&mut self.buffers);
         self.object(raw, text, place, &mut buffers, visit);
@@ -362,7 +368,7 @@ impl<'i> Parser<'i> {
         &mut self,
         raw: &[u8],
         text: &str,
-        place: &RecordPlace,
+        place: &RecordPosition,
         buffers: &mut TextBuffers,
         visit: &mut RecordVisitor<'_>,
     ) {
@@ -384,21 +390,24 @@ impl<'i> Parser<'i> {
         {
             return visit(self.record(raw, place, &mut found, true));
         }
-        visit(Err(place.bad(BadKind::InvalidJson, json_reason(&error))));
+        visit(Err(
+            place.bad(BadRecordKind::InvalidJson, json_reason(&error))
+        ));
     }
 
     fn record<'r>(
         &'r mut self,
         raw: &'r [u8],
-        place: &RecordPlace,
+        place: &RecordPosition,
         found: &'r mut FoundFields<'_, '_>,
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
         // Check the id before the text: a record with an invalid id is bad whatever its text.
-        let id = id_of(found).map_err(|error| place.bad(BadKind::WrongType, error.to_string()))?;
+        let id =
+            id_of(found).map_err(|error| place.bad(BadRecordKind::WrongType, error.to_string()))?;
         let id_generated = id.is_none();
         let id_named = self.names_id && !id_generated;
-        let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.made_id(place)), false));
+        let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.generated_id(place)), false));
         let order_key = match (&self.order_field, found.raw(FieldSlot::OrderKey)) {
             (Some(field), Some(json)) => order_key::parse(field, json),
             _ => OrderKey::Missing,
@@ -410,12 +419,12 @@ impl<'i> Parser<'i> {
         let fields = match self.has_fields {
             true => FieldValues::of(found)
                 .document_fields()
-                .map_err(|error| place.bad(BadKind::WrongType, error.to_string()))?,
+                .map_err(|error| place.bad(BadRecordKind::WrongType, error.to_string()))?,
             false => DocumentFields::default(),
         };
         let text = self
             .text_of(place.source, found)
-            .map_err(|error| place.bad(BadKind::WrongType, error.to_string()))?;
+            .map_err(|error| place.bad(BadRecordKind::WrongType, error.to_string()))?;
         let state = match text {
             Some(_) => TextState::Present,
             None => TextState::Missing,
@@ -473,7 +482,7 @@ impl<'i> Parser<'i> {
         (&self.html_text, Some(visible), fallback)
     }
 
-    fn made_id(&self, place: &RecordPlace) -> String {
+    fn generated_id(&self, place: &RecordPosition) -> String {
         let name = self.inputs.sources[place.source as usize].name();
         format!("{name}:{}", place.number + 1)
     }
@@ -501,7 +510,7 @@ impl<'i> Parser<'i> {
                 // Too long until there is a text: the code that sets the text also sets the state.
                 let record = place.record(raw, source.name(), TextState::TooLong);
                 match self.convert(source, raw) {
-                    Ok(ConvertedText::Whole(bytes)) => {
+                    Ok(ConvertedText::Complete(bytes)) => {
                         self.decoded(&bytes, sniff::is_html(&bytes), record, visit);
                     }
                     Ok(ConvertedText::TooLong) => visit(Ok(Record {
@@ -509,7 +518,7 @@ impl<'i> Parser<'i> {
                         long_hash: Some(text_hash(raw)),
                         ..record
                     })),
-                    Err(reason) => visit(Err(place.bad(BadKind::Conversion, reason))),
+                    Err(reason) => visit(Err(place.bad(BadRecordKind::Conversion, reason))),
                 }
             }
             FileState::Whole if source.format == Format::Pdf => {
@@ -566,7 +575,7 @@ impl<'i> Parser<'i> {
 fn with_pdf<'r>(
     record: Record<'r>,
     bytes: &[u8],
-    place: &RecordPlace,
+    place: &RecordPosition,
     most: usize,
     time: Option<Duration>,
 ) -> Result<Record<'r>, BadRecord> {
@@ -589,20 +598,20 @@ fn with_pdf<'r>(
 fn with_pdf<'r>(
     _: Record<'r>,
     _: &[u8],
-    place: &RecordPlace,
+    place: &RecordPosition,
     _: usize,
     _: Option<Duration>,
 ) -> Result<Record<'r>, BadRecord> {
     Err(place.bad(
-        BadKind::Conversion,
+        BadRecordKind::Conversion,
         "a PDF needs a build with the Cargo feature `pdf`".to_owned(),
     ))
 }
 
 const JSON_BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-fn line_place(piece: &ChunkPiece) -> RecordPlace {
-    RecordPlace {
+fn line_place(piece: &ChunkPiece) -> RecordPosition {
+    RecordPosition {
         source: piece.source,
         number: piece.first_record,
         line: piece.first_line + 1,
@@ -620,7 +629,7 @@ fn captured<'r>(
         TextCapture::Absent | TextCapture::Null => Ok(None),
         TextCapture::Borrowed(text) => Ok(Some(text)),
         TextCapture::Escaped(_) | TextCapture::Buffered => Ok(Some(found.buffered(slot))),
-        TextCapture::Wrong(kind) => Err(FieldValueError::Text(kind)),
+        TextCapture::WrongType(kind) => Err(FieldValueError::Text(kind)),
     }
 }
 
@@ -676,9 +685,9 @@ fn is_long_integer(json: &str) -> bool {
     digits.len() > 15 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn not_an_object(line: &str, place: &RecordPlace) -> BadRecord {
+fn not_an_object(line: &str, place: &RecordPosition) -> BadRecord {
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) {
-        return place.bad(BadKind::InvalidJson, json_reason(&error));
+        return place.bad(BadRecordKind::InvalidJson, json_reason(&error));
     }
     let kind = match line.trim_start_matches(JSON_BLANKS).as_bytes().first() {
         Some(b'[') => "an array",
@@ -688,7 +697,7 @@ fn not_an_object(line: &str, place: &RecordPlace) -> BadRecord {
         _ => "a number",
     };
     place.bad(
-        BadKind::NotAnObject,
+        BadRecordKind::NotAnObject,
         match place.line {
             0 => format!("it holds {kind}, not an object"),
             _ => format!("the line holds {kind}, not an object"),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::buffer_pool::PooledBytes;
-use crate::record::{BadKind, RecordPart};
+use crate::record::{BadRecordKind, RecordPart};
 use crate::row::JsonRow;
 use crate::source::SkippedPart;
 
@@ -69,8 +69,8 @@ impl RecordChunk {
     }
 
     /// Returns the position of the first record in the last piece. If the chunk has a part of a long record, it is that one.
-    pub fn last_record(&self) -> Option<RecordPlace> {
-        self.pieces.last().map(|piece| RecordPlace {
+    pub fn last_record(&self) -> Option<RecordPosition> {
+        self.pieces.last().map(|piece| RecordPosition {
             source: piece.source,
             record: piece.first_record,
         })
@@ -79,7 +79,7 @@ impl RecordChunk {
 
 /// The position of a record in all inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordPlace {
+pub struct RecordPosition {
     /// Number of the source.
     pub source: u32,
     /// Number of the record in it, from 0.
@@ -122,7 +122,7 @@ pub(crate) enum FileState {
     /// Larger than the limit. Its bytes were dropped, but it has a hash if it was read to its end.
     TooLong(Option<u128>),
     /// It cannot be decompressed, so its bytes are missing.
-    Bad(BadKind, String),
+    Bad(BadRecordKind, String),
     /// Not opened, for the raw reader.
     Unread,
 }
@@ -135,5 +135,5 @@ pub(crate) enum ReadMode {
     /// For copying: files are not opened, and over-long lines are passed on.
     Copy,
     /// For copying: like files, tables with typed columns are not opened.
-    CopyBesideTables,
+    CopyExceptTables,
 }

@@ -45,7 +45,7 @@ pub fn raw_records<E: From<ReadError>>(
 ///
 /// # Errors
 /// See [`raw_records`].
-pub fn raw_records_beside_tables<E: From<ReadError>>(
+pub fn raw_records_except_tables<E: From<ReadError>>(
     inputs: &Inputs,
     options: &InputOptions,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
@@ -53,7 +53,7 @@ pub fn raw_records_beside_tables<E: From<ReadError>>(
     visit_all(raw_chunks(inputs, options, true), visit)
 }
 
-/// Returns the chunks that [`raw_records`] reads, or with `beside_tables` those of [`raw_records_beside_tables`], for callers that process several at
+/// Returns the chunks that [`raw_records`] reads, or with `beside_tables` those of [`raw_records_except_tables`], for callers that process several at
 /// once.
 pub fn raw_chunks<'a>(
     inputs: &'a Inputs,
@@ -61,7 +61,7 @@ pub fn raw_chunks<'a>(
     beside_tables: bool,
 ) -> RawChunks<'a> {
     let mode = match beside_tables {
-        true => ReadMode::CopyBesideTables,
+        true => ReadMode::CopyExceptTables,
         false => ReadMode::Copy,
     };
     RawChunks {

@@ -119,7 +119,7 @@ pub struct BadRecord {
     /// The reason, to be read after the name of the source and the line.
     pub reason: String,
     /// The kind of error, for counters.
-    pub kind: BadKind,
+    pub kind: BadRecordKind,
 }
 
 impl BadRecord {
@@ -135,7 +135,7 @@ impl BadRecord {
 /// The kinds of [`BadRecord`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum BadKind {
+pub enum BadRecordKind {
     /// The line is not JSON.
     InvalidJson,
     /// The line is JSON, but not an object.
@@ -156,19 +156,19 @@ pub enum BadKind {
     Unreadable,
 }
 
-impl BadKind {
+impl BadRecordKind {
     /// Returns a short name for counters: `invalid-json`, `not-an-object`, ...
     pub fn as_str(self) -> &'static str {
         match self {
-            BadKind::InvalidJson => "invalid-json",
-            BadKind::NotAnObject => "not-an-object",
-            BadKind::WrongType => "wrong-type",
-            BadKind::Damaged => "damaged",
-            BadKind::Bomb => "bomb",
-            BadKind::Broken => "broken",
-            BadKind::Conversion => "conversion",
-            BadKind::Fields => "fields",
-            BadKind::Unreadable => "unreadable",
+            BadRecordKind::InvalidJson => "invalid-json",
+            BadRecordKind::NotAnObject => "not-an-object",
+            BadRecordKind::WrongType => "wrong-type",
+            BadRecordKind::Damaged => "damaged",
+            BadRecordKind::Bomb => "bomb",
+            BadRecordKind::Broken => "broken",
+            BadRecordKind::Conversion => "conversion",
+            BadRecordKind::Fields => "fields",
+            BadRecordKind::Unreadable => "unreadable",
         }
     }
 }
@@ -199,7 +199,7 @@ pub enum RecordPart {
     /// The end of an over-long line.
     Last,
     /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`]. Also a table, see
-    /// [`crate::raw_records_beside_tables`].
+    /// [`crate::raw_records_except_tables`].
     File,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn is_not_regular(error: &io::Error) -> bool {
 
 /// Returns true if an error concerns the one file that was opened, not the machine that reads it: the file is gone, may not be read, or was replaced
 /// by something else.
-pub(crate) fn is_of_file(error: &io::Error) -> bool {
+pub(crate) fn concerns_file(error: &io::Error) -> bool {
     let of_file = matches!(
         error.kind(),
         io::ErrorKind::NotFound
@@ -72,12 +72,12 @@ mod tests {
         for path in [&*fifo, folder.path()] {
             let refused = open_regular(path).unwrap_err();
             assert_eq!(refused.to_string(), "not a regular file");
-            assert!(is_of_file(&refused));
+            assert!(concerns_file(&refused));
         }
         let gone = open_regular(&folder.path().join("gone")).unwrap_err();
-        assert!(is_of_file(&gone));
+        assert!(concerns_file(&gone));
         assert!(
-            !is_of_file(&io::Error::from_raw_os_error(24)),
+            !concerns_file(&io::Error::from_raw_os_error(24)),
             "too many open files"
         );
         let file = folder.path().join("file");

@@ -49,7 +49,7 @@ fn has_scheme(url: &str, schemes: &[&str]) -> bool {
 
 /// Returns the error for an object in a build that does not read stores.
 #[cfg(not(feature = "cloud"))]
-pub(crate) fn not_in_this_build(url: &str) -> crate::error::InputError {
+pub(crate) fn store_support_missing(url: &str) -> crate::error::InputError {
     crate::error::InputError::Unsupported {
         name: url.to_owned(),
         reason: "an object of a store, which needs a build with the Cargo feature `cloud`"
@@ -174,28 +174,28 @@ mod store {
                 reason: one_line(&error.to_string()),
                 is_missing: matches!(error, object_store::Error::NotFound { .. }),
                 remedy: match error {
-                    object_store::Error::InvalidPath { .. } => TWISTED,
+                    object_store::Error::InvalidPath { .. } => UNREADABLE_NAME,
                     _ => self.remedy(),
                 },
             }
         }
     }
 
-    const TWISTED: &str = "an object with an empty folder, . or .. in its name cannot be read: copy it here first, or name a folder \
+    const UNREADABLE_NAME: &str = "an object with an empty folder, . or .. in its name cannot be read: copy it here first, or name a folder \
                            without such objects";
     const FETCH: &str =
         "check it, or fetch it with another program and pass its content through `-`";
 
     /// Returns the start of a server's message as one line, because servers may answer with a page.
     fn one_line(words: &str) -> String {
-        const ENOUGH: usize = 600;
+        const MAX_MESSAGE_BYTES: usize = 600;
         let words: Vec<_> = words
             .split(|c: char| c.is_whitespace() || c.is_control())
             .filter(|word| !word.is_empty())
             .collect();
         let line = words.join(" ");
         let line = line.trim_end_matches([':', ' ']);
-        match line.char_indices().nth(ENOUGH) {
+        match line.char_indices().nth(MAX_MESSAGE_BYTES) {
             Some((end, _)) => format!("{}...", &line[..end]),
             None => line.to_owned(),
         }
@@ -248,7 +248,7 @@ mod store {
             let copies = locations.iter().enumerate().map(|(index, location)| {
                 // Numbers, not object names, which may contain slashes, exceed the length of a file name, or differ only in case.
                 let copy = spool.join(format!("object-{number}-{index}"));
-                copied(
+                copy_object(
                     store,
                     address,
                     location,
@@ -314,10 +314,10 @@ mod store {
     }
 
     /// A reason and a remedy.
-    type Wrong = (String, &'static str);
+    type ReasonAndRemedy = (String, &'static str);
 
     /// Parses the URL of a file on the web, or the web address of an object in a store.
-    fn web_address(argument: &str) -> Result<StoreAddress, Wrong> {
+    fn web_address(argument: &str) -> Result<StoreAddress, ReasonAndRemedy> {
         let url = Url::parse(argument).map_err(|error| (error.to_string(), FETCH))?;
         let refused = if argument.contains('*') || argument.ends_with('/') {
             let remedy = "name each file, or objects of a store by s3://, gs:// or az://";
@@ -344,7 +344,7 @@ mod store {
     }
 
     /// Parses `s3://BUCKET/NAME` and the like.
-    fn object_address(argument: &str) -> Result<StoreAddress, Wrong> {
+    fn object_address(argument: &str) -> Result<StoreAddress, ReasonAndRemedy> {
         const SHAPE: &str = "write it as s3://BUCKET/PATH";
         let (scheme, rest) = argument.split_once("://").unwrap_or_default();
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -367,14 +367,18 @@ mod store {
         let kind = StoreKind::of(&parsed?.0);
         if path.starts_with('/') {
             // The library would remove the slash, and read another object.
-            return Err(("its name begins with an empty folder".to_owned(), TWISTED));
+            return Err((
+                "its name begins with an empty folder".to_owned(),
+                UNREADABLE_NAME,
+            ));
         }
         let folder = match path.find('*') {
             // Stores list by prefixes of whole folders, so take the last one before the first star.
             Some(star) => &path[..path[..star].rfind('/').map_or(0, |slash| slash + 1)],
             None => path,
         };
-        let location = Location::parse(folder).map_err(|error| (error.to_string(), TWISTED))?;
+        let location =
+            Location::parse(folder).map_err(|error| (error.to_string(), UNREADABLE_NAME))?;
         let listing = match path.contains('*') || argument.ends_with('/') {
             true => Some(ObjectListing {
                 base: format!("{scheme}://{bucket}/"),
@@ -453,7 +457,7 @@ mod store {
         meta.location.as_ref()
     }
 
-    async fn copied(
+    async fn copy_object(
         store: &dyn ObjectStore,
         address: &StoreAddress,
         location: &Location,
@@ -594,9 +598,12 @@ mod store {
         #[test]
         fn names_that_the_library_cannot_read_have_a_remedy_of_their_own() {
             let refused = address("s3://data/a//b").expect_err("an empty folder");
-            assert_eq!(refused.remedy, TWISTED);
+            assert_eq!(refused.remedy, UNREADABLE_NAME);
             let listed = Location::parse("a//b").expect_err("an empty folder");
-            assert_eq!(StoreKind::S3.refused("s3://data/", listed).remedy, TWISTED);
+            assert_eq!(
+                StoreKind::S3.refused("s3://data/", listed).remedy,
+                UNREADABLE_NAME
+            );
         }
 
         #[test]

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::block::{BLOCK, ByteBlock};
 use crate::error::ReadError;
-use crate::record::BadKind;
+use crate::record::BadRecordKind;
 use crate::source::{SkipKind, SkippedPart};
 
 /// Maximum number of rows and skipped parts that one call of a reader adds.
@@ -70,7 +70,7 @@ pub(crate) enum RowState {
     /// The line holds everything except the text, which is longer than the limit. This is its hash, once the text has been read to its end.
     TooLong(Option<u128>),
     /// There is no line.
-    Bad(BadKind, String),
+    Bad(BadRecordKind, String),
 }
 
 /// A source whose records become rows.
@@ -126,7 +126,7 @@ impl RowSink<'_> {
         }
     }
 
-    pub(crate) fn bad(&mut self, offset: u64, kind: BadKind, reason: String) {
+    pub(crate) fn bad(&mut self, offset: u64, kind: BadRecordKind, reason: String) {
         self.push(offset, RowState::Bad(kind, reason), false);
     }
 }

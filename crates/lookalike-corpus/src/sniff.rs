@@ -73,7 +73,7 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Sniffed
         .rsplit_once('.')
         .map_or("", |(_, extension)| extension);
     if let Some(what) = unsupported(extension) {
-        return SniffedFormat::Refuse(not_yet(what));
+        return SniffedFormat::Refuse(unsupported_format(what));
     }
     let format = format(extension, &head, options);
     match refusal(&head, format, compression) {
@@ -300,12 +300,12 @@ fn is_jsonl(head: &[u8]) -> bool {
         return false;
     };
     match (first, others) {
-        (JsonLine::Object, _) | (JsonLine::Begun, []) => true,
+        (JsonLine::Object, _) | (JsonLine::Unclosed, []) => true,
         (_, others) => {
             // The last line may continue beyond the head. Any other line that does not end is the start of an object spread over several lines.
             let is_object = |at: usize| match others[at] {
                 JsonLine::Object => true,
-                JsonLine::Begun => at + 1 == others.len(),
+                JsonLine::Unclosed => at + 1 == others.len(),
                 JsonLine::Other => false,
             };
             let objects = (0..others.len()).filter(|at| is_object(*at)).count();
@@ -319,7 +319,7 @@ enum JsonLine {
     /// A complete JSON object.
     Object,
     /// A JSON object that does not end in the line.
-    Begun,
+    Unclosed,
     /// Something else.
     Other,
 }
@@ -332,7 +332,7 @@ impl JsonLine {
         // `IgnoredAny` accepts invalid UTF-8 in strings.
         match serde_json::from_slice::<IgnoredAny>(line) {
             Ok(_) => Self::Object,
-            Err(error) if error.is_eof() => Self::Begun,
+            Err(error) if error.is_eof() => Self::Unclosed,
             Err(_) => Self::Other,
         }
     }
@@ -379,7 +379,7 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
     })
 }
 
-fn not_yet(what: &str) -> FormatRefusal {
+fn unsupported_format(what: &str) -> FormatRefusal {
     FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: format!("{what} not supported yet"),

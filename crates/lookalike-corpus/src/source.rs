@@ -134,7 +134,7 @@ impl Source {
     }
 
     /// Marks the source as lost: all later readings skip it.
-    pub(crate) fn lose(&self, reason: String) {
+    pub(crate) fn mark_lost(&self, reason: String) {
         // The first reason is kept.
         let _ = self.learned.loss.set(reason);
     }
@@ -204,11 +204,11 @@ pub struct SkippedPart {
 impl SkippedPart {
     /// Reports compressed data of a source that cannot be decompressed from `offset` on.
     pub(crate) fn damaged(source: &Source, offset: u64, reason: &str) -> SkippedPart {
-        SkippedPart::lost(source, offset, error::damage("", reason))
+        SkippedPart::unreadable(source, offset, error::damage("", reason))
     }
 
     /// Reports a part of a source that cannot be read.
-    pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> SkippedPart {
+    pub(crate) fn unreadable(source: &Source, offset: u64, reason: String) -> SkippedPart {
         SkippedPart {
             name: source.name().into_owned(),
             reason,
@@ -309,7 +309,7 @@ impl SkipKind {
 impl Inputs {
     /// Removes the sources and skipped files that `others` also contain. They are reported as [`SkipKind::Duplicate`], with this reason. Returns
     /// their number.
-    pub fn leave_out(&mut self, others: &Inputs, reason: &str) -> usize {
+    pub fn exclude_inputs_of(&mut self, others: &Inputs, reason: &str) -> usize {
         // Canonical paths, because the same file may be named from another directory, or by a link.
         let known: HashSet<PathBuf> = others.sources.iter().filter_map(Source::identity).collect();
         let passed_over = others.skips.iter().filter_map(|skip| skip.file.as_ref());

@@ -9,7 +9,7 @@ use crate::atomic;
 use crate::decode;
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
-use crate::regular::{is_of_file, open_regular};
+use crate::regular::{concerns_file, open_regular};
 use crate::source::{Inputs, Source};
 
 /// Assignment of sources to files below a results directory.
@@ -56,7 +56,7 @@ impl From<TransferError> for io::Error {
 impl FileTree {
     /// Assigns paths to all sources, including JSONL ones, so that a path can be looked up by source number, then to the skipped files.
     pub fn new(inputs: &Inputs) -> FileTree {
-        let mut taken = TakenNames::default();
+        let mut taken = UsedPaths::default();
         let paths = inputs
             .sources
             .iter()
@@ -71,7 +71,7 @@ impl FileTree {
 
     /// Assigns paths to all sources for files with their decompressed bytes, without the suffix of the compression.
     pub fn decompressed(inputs: &Inputs) -> FileTree {
-        let mut taken = TakenNames::default();
+        let mut taken = UsedPaths::default();
         let wanted = |source: &Source| match source.place() {
             Some(path) => relative(&without_suffix(path, source.compression)),
             None => PathBuf::from("standard-input"),
@@ -134,7 +134,7 @@ impl FileTree {
 /// # Errors
 /// Fails if the file is gone or is not a regular file, or if reading or writing fails.
 pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, TransferError> {
-    let mut file = open_regular(from).map_err(|error| match is_of_file(&error) {
+    let mut file = open_regular(from).map_err(|error| match concerns_file(&error) {
         true => TransferError::Source(error),
         false => TransferError::Output(error),
     })?;
@@ -159,7 +159,7 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
         return Ok(meta.len());
     }
     let mut copy = || {
-        let mut temporary = atomic::temporary_beside(to)?;
+        let mut temporary = atomic::temporary_sibling(to)?;
         let bytes = io::copy(&mut file, temporary.as_file_mut())?;
         // Not synced one by one: `sync_file_system` syncs all of them, before the summary states that the job is complete.
         temporary.persist(to).map_err(|error| error.error)?;
@@ -191,12 +191,12 @@ fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Paths in use, in lower case, and the directories above them.
 #[derive(Default)]
-struct TakenNames {
+struct UsedPaths {
     files: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
 }
 
-impl TakenNames {
+impl UsedPaths {
     fn place(&mut self, source: &Source) -> PathBuf {
         let wanted = match source.place() {
             // Rows of Arrow are written as Parquet.

@@ -15,13 +15,13 @@ use std::fmt;
 use hashbrown::{HashMap, HashSet};
 use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{FeatureExtractor, Features, Simhash};
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::document_set::EvaluatedDocument;
 use crate::interval::{CountEstimate, ShareEstimate};
-use crate::score::HeldSets;
+use crate::score::IndexedSets;
 use crate::score::prefix::RoughCounts;
 use crate::sweep::may_match;
 pub use bands::audit_bands;
@@ -162,7 +162,7 @@ pub struct AuditProgress {
 struct AuditedSample {
     documents: Vec<AuditedDocument>,
     by_text: HashMap<u128, u32>,
-    sets: HeldSets,
+    sets: IndexedSets,
     counts: RoughCounts,
     proposals: ProposalIndex,
 }
@@ -256,7 +256,7 @@ impl RecallAudit {
             } else {
                 sketch_bits
             };
-            bytes += HeldSets::bytes(features.set.len(), method.threshold)
+            bytes += IndexedSets::bytes(features.set.len(), method.threshold)
                 + own.keys.len() as u64 * BYTES_PER_KEY;
             if bytes > most_bytes {
                 return Err(too_large);
@@ -279,7 +279,7 @@ impl RecallAudit {
             sample: AuditedSample {
                 by_text: texts.collect(),
                 proposals: ProposalIndex::new(&documents, method.rule, sketch_bits, left / 2),
-                sets: HeldSets::new(sets, method.threshold, &counts, 0),
+                sets: IndexedSets::new(sets, method.threshold, &counts, 0),
                 counts,
                 documents,
             },
@@ -352,7 +352,7 @@ impl RecallAudit {
         self.ensure_texts_fit()?;
         let share = new.len().div_ceil(self.threads).max(1);
         let (sample, method) = (&self.sample, &self.method);
-        let parts = on_each(new.chunks(share), |part| {
+        let parts = map_parallel(new.chunks(share), |part| {
             let (extractor, sketcher) = (method.extractor.clone(), &method.sketcher);
             sample.tallies(part, extractor, sketcher, method.rule, method.lengths)
         });

@@ -17,7 +17,7 @@ use crate::score::score;
 use crate::sweep::{SweepSetting, columns_of, may_match};
 
 /// Maximum number of cuts tried for the first test.
-const MOST_CUTS: usize = 256;
+const MAX_CUTS: usize = 256;
 /// Settings whose sketches are made in one reading, and held.
 const SKETCHED_TOGETHER: usize = 16;
 
@@ -284,7 +284,7 @@ pub(crate) fn best_cuts(
         .collect();
     cuts.dedup();
     // Each cut of the first test costs a pass over all labels, and neighbouring cuts differ by a few pairs only.
-    let step = cuts.len().div_ceil(MOST_CUTS).max(1);
+    let step = cuts.len().div_ceil(MAX_CUTS).max(1);
     let mut best = BestCuts::default();
     // A cut of 0 would pass documents without a sketch, which score 0.
     for &cut in cuts.iter().step_by(step).filter(|cut| **cut > 0.0) {

@@ -61,7 +61,7 @@ struct HalvedChoice {
 /// Returns the expected accuracy of the best setting of each sketch by F1, of the best of all settings, and of the cheapest that reaches the target.
 /// Costs are bytes for each document of the whole collection. Returns nothing if one of the halves has no true pair.
 #[must_use]
-pub fn expected_of_halves(
+pub fn expected_accuracy_of_halves(
     settings: &[SweepSetting],
     tallies: &[SettingTally],
     truth: &GroundTruth,

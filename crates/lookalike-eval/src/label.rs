@@ -275,7 +275,7 @@ impl StratifiedLabels {
             // Pairs are unordered.
             let pair = if a <= b { [a, b] } else { [b, a] };
             if let Some(before) = labels.insert(pair, label) {
-                refuse_another_grade(before.line, before.grade, line, grade)?;
+                reject_conflicting_grade(before.line, before.grade, line, grade)?;
             }
         }
         match without {
@@ -330,7 +330,7 @@ fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<Label
         }
         let before = grades.insert((a.min(b), a.max(b)), (*line, grade));
         if let Some((first, other)) = before {
-            refuse_another_grade(first, other, *line, grade)?;
+            reject_conflicting_grade(first, other, *line, grade)?;
         }
     }
     reader.finish()?;
@@ -339,7 +339,7 @@ fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<Label
 }
 
 /// Returns an error if an earlier line gives the pair another grade.
-fn refuse_another_grade(
+fn reject_conflicting_grade(
     first: usize,
     before: Option<f64>,
     second: usize,

@@ -62,18 +62,18 @@ pub use document_halves::DocumentHalves;
 pub use document_set::{
     DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
 };
-pub use halves::{HalvedAccuracy, expected_of_halves};
+pub use halves::{HalvedAccuracy, expected_accuracy_of_halves};
 pub use interval::{CountEstimate, ShareEstimate};
 pub use label::{JudgedPair, LabelError, LabelSet, PairLabel, judged};
 pub use nested::ExpectedAccuracy;
 pub use score::{
-    HalvedCounts, ScoreCounts, ScoredPair, SetMeasure, each_scored_pair, score, score_counts,
+    HalvedCounts, ScoreCounts, ScoredPair, SetMeasure, for_each_scored_pair, score, score_counts,
     scored_pairs,
 };
 pub use stratified_labels::StratifiedLabels;
-pub use stratified_sample::{DrawnPair, PairStratum, StratifiedSample, StratifiedSampler};
+pub use stratified_sample::{PairStratum, SampledPair, StratifiedSample, StratifiedSampler};
 pub use sweep::{
     AccuracyTarget, GroundTruth, Recommendation, SettingTally, SweepError, SweepLimits,
-    SweepResult, SweepRow, SweepSetting, SweptDocument, SweptDocuments, each_tally, measure,
+    SweepResult, SweepRow, SweepSetting, SweptDocument, SweptDocuments, for_each_tally, measure,
     sketches_of, sweep,
 };

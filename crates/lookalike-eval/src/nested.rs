@@ -24,7 +24,7 @@ const REPEATS: u64 = 3;
 /// Number of bootstrap draws of families for the limits.
 const DRAWS: usize = 1000;
 /// Maximum number of labels × cuts × combinations to try: about ten seconds.
-const MOST_STEPS: u64 = 10_000_000_000;
+const MAX_STEPS: u64 = 10_000_000_000;
 
 /// Expected accuracy, on other labels, of a choice among settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -163,7 +163,7 @@ impl JudgedScores {
         let pairs = self.combinations();
         let labels = self.truth.len() as u64;
         let steps = pairs.len() as u64 * labels * labels.min(256) * FOLDS as u64 * REPEATS;
-        if together && !pairs.is_empty() && steps <= MOST_STEPS {
+        if together && !pairs.is_empty() && steps <= MAX_STEPS {
             let choose = |counts: &dyn Fn(usize) -> bool| self.choose_two(&pairs, counts);
             all.push(self.expectation("two tests".to_owned(), pairs.len(), &choose));
         }

@@ -1,6 +1,6 @@
 //! Scores pairs: finds every pair of a collection whose sketches are similar enough.
 
-mod held_sets;
+mod indexed_sets;
 mod join;
 pub(crate) mod prefix;
 mod score_counts;
@@ -15,7 +15,7 @@ use lookalike_hamming::SelfJoinLimits;
 
 use crate::document_halves::DocumentHalves;
 
-pub(crate) use held_sets::HeldSets;
+pub(crate) use indexed_sets::IndexedSets;
 use join::FingerprintTable;
 use score_counts::CountingVisitor;
 pub use score_counts::{HalvedCounts, ScoreCounts};
@@ -57,7 +57,7 @@ pub(crate) fn most_hashes(sketch: Sketch) -> Option<u8> {
 #[must_use]
 pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let mut pairs = Vec::new();
-    each_scored_pair(sketches, least, SelfJoinLimits::default(), |pair| {
+    for_each_scored_pair(sketches, least, SelfJoinLimits::default(), |pair| {
         pairs.push(pair);
     });
     pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
@@ -68,7 +68,7 @@ pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredP
 ///
 /// Fingerprints are joined by [`lookalike_hamming::self_join`], each different one once; sets, signatures and hashes by their rarest elements. All
 /// joins keep to `limits`.
-pub fn each_scored_pair(
+pub fn for_each_scored_pair(
     sketches: &[Option<SketchValue>],
     least: f64,
     limits: SelfJoinLimits,

@@ -140,7 +140,7 @@ pub struct PairStratum {
 
 /// A drawn pair, as one line of the file of pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DrawnPair {
+pub struct SampledPair {
     /// The smaller id.
     pub a: String,
     /// The larger id.
@@ -166,7 +166,7 @@ pub struct SampledBand {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StratifiedSample {
     /// The pairs in random order, so that a person who stops early has judged pairs of all bands.
-    pub pairs: Vec<DrawnPair>,
+    pub pairs: Vec<SampledPair>,
     /// All bands, including empty ones.
     pub bands: Vec<SampledBand>,
 }
@@ -263,7 +263,7 @@ impl<'a> StratifiedSampler<'a> {
         }
         // Sorting by hash across all bands mixes them.
         all.sort_unstable_by_key(|(entry, _)| *entry);
-        let pair = |((_, a, b, score), stratum): (_, PairStratum)| DrawnPair {
+        let pair = |((_, a, b, score), stratum): (_, PairStratum)| SampledPair {
             a: self.ids[a as usize].clone(),
             b: self.ids[b as usize].clone(),
             score: f64::from_bits(score),

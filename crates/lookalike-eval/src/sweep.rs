@@ -30,7 +30,7 @@ use crate::score::{HalvedCounts, ScoredPair, SetMeasure, most_hashes, score, sco
 use columns::{SketchColumn, columns, expected_bytes};
 pub use documents::{SweptDocument, SweptDocuments};
 use features::{FeatureReader, FeatureScheme};
-use set_join::each_similar_pair;
+use set_join::for_each_similar_pair;
 pub use tally::SettingTally;
 
 /// The true pairs.
@@ -115,10 +115,10 @@ impl GroundTruth {
         match fits || scheme.needs_terms() {
             true => {
                 let column = columns(documents, &[scheme], limits)?.remove(0);
-                let join = limits.beside(&[&column]);
-                crate::score::each_scored_pair(&column, threshold, join, &mut add);
+                let join = limits.with_columns(&[&column]);
+                crate::score::for_each_scored_pair(&column, threshold, join, &mut add);
             }
-            false => each_similar_pair(documents, &scheme, threshold, limits, &mut add)?,
+            false => for_each_similar_pair(documents, &scheme, threshold, limits, &mut add)?,
         }
         limits.ensure(needed, || "the true pairs".to_owned())?;
         pairs.sort_unstable();
@@ -182,7 +182,7 @@ impl SweepLimits {
     }
 
     /// Returns the limits with `bytes` less memory.
-    fn without(self, bytes: u64) -> Self {
+    fn minus(self, bytes: u64) -> Self {
         Self {
             memory: self.memory.saturating_sub(bytes),
             ..self
@@ -190,11 +190,11 @@ impl SweepLimits {
     }
 
     /// Returns the limits of a join while these columns are held.
-    fn beside(self, columns: &[&SketchColumn]) -> SelfJoinLimits {
+    fn with_columns(self, columns: &[&SketchColumn]) -> SelfJoinLimits {
         let held = columns.iter().map(|column| columns::bytes(column)).sum();
         SelfJoinLimits::default()
             .threads(self.threads)
-            .scratch_bytes(usize::try_from(self.without(held).memory).unwrap_or(usize::MAX))
+            .scratch_bytes(usize::try_from(self.minus(held).memory).unwrap_or(usize::MAX))
     }
 }
 
@@ -476,7 +476,7 @@ fn cuts_of(setting: &SweepSetting, truth: &GroundTruth) -> Vec<f64> {
 }
 
 /// Returns the smallest score that counts.
-fn least_of(setting: &SweepSetting, truth: &GroundTruth) -> f64 {
+fn min_score(setting: &SweepSetting, truth: &GroundTruth) -> f64 {
     cuts_of(setting, truth).last().copied().unwrap_or(1.0)
 }
 
@@ -531,7 +531,7 @@ fn tally(
             tally.with_pairs(&found, &correct)
         }
         GroundTruth::Complete(pairs) => {
-            let least = least_of(setting, truth);
+            let least = min_score(setting, truth);
             let found = score_counts(sketches, least, join, allows, halves);
             // True pairs are few, so compute their scores instead of looking up each pair that is found.
             let mut correct = HalvedCounts::default();
@@ -598,7 +598,7 @@ pub fn sweep(
     };
     let mut rows = BTreeMap::new();
     let swept: Result<(), SweepError<Infallible>> =
-        each_tally(collection, settings, truth, limits, &mut |at, tally| {
+        for_each_tally(collection, settings, truth, limits, &mut |at, tally| {
             rows.insert(at, tally.row_of(&settings[at], truth));
             done(rows.len())
         });
@@ -614,7 +614,7 @@ pub fn sweep(
 ///
 /// # Errors
 /// [`SweepError`] if a reading fails, if sketches other than sets do not fit in memory, or if `visit` ends the work.
-pub fn each_tally<D: SweptDocuments>(
+pub fn for_each_tally<D: SweptDocuments>(
     documents: &D,
     settings: &[SweepSetting],
     truth: &GroundTruth,
@@ -634,7 +634,7 @@ pub fn each_tally<D: SweptDocuments>(
         documents,
         settings,
         truth,
-        limits: limits.without(truth.bytes() + 9 * documents.len() as u64),
+        limits: limits.minus(truth.bytes() + 9 * documents.len() as u64),
         visit,
     };
     // Settings that differ only in their measures or lengths share the sketches of one scheme.
@@ -721,7 +721,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         for (at, scheme) in schemes.iter().enumerate() {
             let join = self
                 .limits
-                .beside(&made.iter().flatten().collect::<Vec<_>>());
+                .with_columns(&made.iter().flatten().collect::<Vec<_>>());
             let Some(column) = made[at].take() else {
                 continue;
             };
@@ -772,9 +772,9 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
                 continue;
             }
             let (mut found, mut correct) = (HalvedCounts::default(), HalvedCounts::default());
-            let least = least_of(setting, self.truth);
+            let least = min_score(setting, self.truth);
             let length = |at: u32| self.lengths[at as usize];
-            each_similar_pair(self.documents, scheme, least, self.limits, |pair| {
+            for_each_similar_pair(self.documents, scheme, least, self.limits, |pair| {
                 if may_match(setting.lengths, length(pair.a), length(pair.b)) {
                     let half = self.halves.of_pair(pair.a, pair.b);
                     found.add(pair.score, 1, half);

@@ -11,7 +11,7 @@ use super::cost::CostConstants;
 use super::entropy::BitBalance;
 use super::index::TableIndex;
 use super::plan::{CostedDesign, PlanLimits, plan};
-use super::threads::on_each;
+use super::threads::map_parallel;
 use super::{Design, Layout, kernel};
 use buckets::QueryBuckets;
 use filter::{FilterShape, QueryFilter, half_budgets};
@@ -100,7 +100,7 @@ const BLOCK: usize = 1 << kernel::PAYLOAD_BITS;
 /// Number of codes that are searched together.
 const GROUP: usize = 256;
 /// Factor by which a design may be slower than the fastest to save memory.
-const SLOWER: f64 = 8.0;
+const MAX_SLOWDOWN: f64 = 8.0;
 
 impl<C: Code> BatchJoin<C> {
     /// Prepares the queries, which may be in any order and have duplicates.
@@ -159,7 +159,9 @@ impl<C: Code> BatchJoin<C> {
             false => Ok(QueryFilter::new(queries, &balance, half, budget, shape)),
         };
         let filters = if limits.threads > 1 {
-            on_each(shapes, made).into_iter().collect::<Result<_, _>>()
+            map_parallel(shapes, made)
+                .into_iter()
+                .collect::<Result<_, _>>()
         } else {
             shapes.into_iter().map(made).collect::<Result<_, _>>()
         };
@@ -242,7 +244,7 @@ fn plans(queries: u64, bits: u32, radius: u32, limits: &PlanLimits) -> Vec<Coste
 /// Returns the design with the least memory among those that are fast enough.
 fn least(plans: &[CostedDesign]) -> Option<&CostedDesign> {
     let fastest = plans.iter().map(|costed| costed.costs.query_ns);
-    let slowest = fastest.fold(f64::INFINITY, f64::min) * SLOWER;
+    let slowest = fastest.fold(f64::INFINITY, f64::min) * MAX_SLOWDOWN;
     let fast = plans
         .iter()
         .filter(|costed| costed.costs.query_ns <= slowest);

@@ -59,13 +59,13 @@ pub(super) struct CancellableSource<'a, S: ?Sized> {
 }
 
 /// Number of codes between two checks for cancellation.
-const LOOK: usize = 1 << 16;
+const CANCELLATION_INTERVAL: usize = 1 << 16;
 
 impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_, S> {
     fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()> {
         let mut is_cancelled = (self.is_cancelled)();
         self.source.replay(&mut |codes| {
-            for codes in codes.chunks(LOOK) {
+            for codes in codes.chunks(CANCELLATION_INTERVAL) {
                 is_cancelled = is_cancelled || (self.is_cancelled)();
                 // The source continues, as it cannot be stopped, but its codes are dropped.
                 if !is_cancelled {
@@ -91,7 +91,7 @@ pub enum BuildError {
     #[error(
         "{0} fingerprints agree in most bits that number the buckets; the maximum is 4294967295"
     )]
-    TooManyAlike(u64),
+    TooManyEqualAddresses(u64),
     /// The design is for codes of another width.
     #[error("the design is for {design}-bit codes, and these have {codes} bits")]
     OtherWidth {
@@ -196,7 +196,7 @@ impl PartDivision {
 }
 
 /// Maximum number of codes in a part.
-const MOST_IN_PART: usize = if cfg!(test) {
+const MAX_CODES_PER_PART: usize = if cfg!(test) {
     1 << 20
 } else {
     u32::MAX as usize
@@ -224,8 +224,12 @@ pub(super) fn buckets<C: Code>(
         return Err(BuildError::Changed);
     }
     // Positions in a part, and sizes of buckets, have 32 bits.
-    if let Some(&alike) = parts.counts.iter().find(|&&count| count > MOST_IN_PART) {
-        return Err(BuildError::TooManyAlike(alike as u64));
+    if let Some(&alike) = parts
+        .counts
+        .iter()
+        .find(|&&count| count > MAX_CODES_PER_PART)
+    {
+        return Err(BuildError::TooManyEqualAddresses(alike as u64));
     }
     let most = scratch_bytes / size_of::<C::Word>();
     let mut scratch = Vec::new();
@@ -351,7 +355,7 @@ impl<W: Word> PartRun<W> {
     }
 
     /// Passes the buckets on, and clears them.
-    fn hand_on(&mut self, sink: EntrySink<'_, W>) {
+    fn flush_to(&mut self, sink: EntrySink<'_, W>) {
         if !self.sizes.is_empty() {
             sink(&self.rests, &self.sizes);
             self.sizes.clear();
@@ -393,13 +397,13 @@ impl<W: Word> PartRuns<W> {
                     .map(|(run, parts)| scope.spawn(move || run.sort(parts, addressing, below)))
                     .collect();
                 // This thread passes on the round before, in order, while the others sort.
-                self.ready.iter_mut().for_each(|run| run.hand_on(sink));
+                self.ready.iter_mut().for_each(|run| run.flush_to(sink));
                 join_all(sorting);
             });
             // The parts sorted in this round are passed on in the next.
             std::mem::swap(&mut self.ready, &mut self.busy);
         }
-        self.ready.iter_mut().for_each(|run| run.hand_on(sink));
+        self.ready.iter_mut().for_each(|run| run.flush_to(sink));
     }
 }
 
@@ -412,7 +416,7 @@ struct PartSorter<W> {
 }
 
 /// Number of codes above which a bucket is sorted by itself.
-const FEW: usize = 24;
+const BUCKET_SORT_MIN: usize = 24;
 
 impl<W: Word> PartSorter<W> {
     /// Returns the stored bits of the distinct codes of each bucket of a part, and the number of codes in each.
@@ -422,7 +426,7 @@ impl<W: Word> PartSorter<W> {
         for &end in &self.sizes {
             let bucket = &mut self.sorted[start..end as usize];
             // Insertion sort follows, which is quadratic, and all codes may share one address.
-            if bucket.len() > FEW {
+            if bucket.len() > BUCKET_SORT_MIN {
                 bucket.sort_unstable();
             }
             start = end as usize;
@@ -525,9 +529,12 @@ mod tests {
     fn so_many_equal_codes_that_places_among_them_would_wrap_are_refused() {
         let design = Design::new(Family::budgets(&[1, 1]), 64, 3).expect("a design");
         let build = |codes: &[u64]| TableIndex::build(codes, &design, Layout::Dense);
-        let codes = vec![7; MOST_IN_PART + 1];
+        let codes = vec![7; MAX_CODES_PER_PART + 1];
         assert_eq!(build(&codes[1..]).expect("just enough").len(), 1);
         let refused = build(&codes);
-        assert!(matches!(refused, Err(BuildError::TooManyAlike(1_048_577))));
+        assert!(matches!(
+            refused,
+            Err(BuildError::TooManyEqualAddresses(1_048_577))
+        ));
     }
 }

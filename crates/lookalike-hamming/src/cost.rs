@@ -7,7 +7,7 @@ use super::design::Design;
 use super::family::choose;
 use super::kernel::DENSE_GROUP;
 use super::layout::{LINE_BYTES, Layout, TableGeometry, bucket_capacity, overflow};
-use super::table::MOST_TABLES;
+use super::table::MAX_TABLES;
 use super::table_key::TableKey;
 
 mod calibrate;
@@ -222,7 +222,7 @@ impl DesignCosts {
             return;
         }
         // Such designs are searched by the shorter loop (`index::single_probe`).
-        let single_probes = self.probes <= tables && tables <= MOST_TABLES as f64;
+        let single_probes = self.probes <= tables && tables <= MAX_TABLES as f64;
         let (table_ns, probe_ns) = match layout {
             Layout::Packed if single_probes => (constants.single_probe_ns, 0.0),
             Layout::CacheLineBuckets if single_probes => (constants.bucket_single_probe_ns, 0.0),

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// assert_eq!((design.tables().len(), design.prefix_range()), (2, (32, 32)));
 /// assert!(design.is_complete());
 /// // Four errors can be two in each half, which neither table sees.
-/// assert!(!design.tables().iter().any(|table| table.sees(0x3_0000_0003)));
+/// assert!(!design.tables().iter().any(|table| table.detects(0x3_0000_0003)));
 /// # Ok::<(), lookalike_hamming::NoSuchDesign>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,13 +179,13 @@ impl Design {
             .iter()
             .map(|table| i64::from(table.budget))
             .collect();
-        seen_by_some(&classes, self.radius, &mut left)
+        detected_by_some(&classes, self.radius, &mut left)
     }
 }
 
 /// Returns true if, for every way to distribute `errors` over the classes, some table keeps its budget; `left` is what the errors distributed so far
 /// have left of each budget.
-fn seen_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> bool {
+fn detected_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> bool {
     // A table that can take all remaining errors sees them wherever they fall.
     if left.iter().any(|&left| left >= i64::from(errors)) {
         return true;
@@ -207,7 +207,7 @@ fn seen_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> 
     (least..=errors.min(*size)).all(|here| {
         // Charged and then given back, so that one list serves the whole recursion.
         charge(here.into(), left);
-        let seen = seen_by_some(rest, errors - here, left);
+        let seen = detected_by_some(rest, errors - here, left);
         charge(-i64::from(here), left);
         seen
     })

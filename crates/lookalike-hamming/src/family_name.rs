@@ -48,7 +48,7 @@ struct NamedGroup {
 }
 
 /// Maximum of a number in a name: more groups than bits would have none to share.
-const MOST_GROUPS: u32 = 128;
+const MAX_GROUPS: u32 = 128;
 
 impl NamedGroup {
     fn parse(text: &str) -> Option<Self> {
@@ -73,7 +73,7 @@ impl NamedGroup {
 /// Parses a number that is written without leading zeros or signs.
 fn number(text: &str) -> Option<u32> {
     let number = text.parse().ok()?;
-    (u32::to_string(&number) == text && number <= MOST_GROUPS).then_some(number)
+    (u32::to_string(&number) == text && number <= MAX_GROUPS).then_some(number)
 }
 
 impl Family {
@@ -108,7 +108,7 @@ impl Family {
         let groups: Option<Vec<NamedGroup>> = name.split('+').map(NamedGroup::parse).collect();
         let groups = groups.ok_or_else(unknown)?;
         let count: u32 = groups.iter().map(|group| group.count).sum();
-        let is_usual = groups.iter().all(|group| group.blocks > 0) && count <= MOST_GROUPS;
+        let is_usual = groups.iter().all(|group| group.blocks > 0) && count <= MAX_GROUPS;
         if !is_usual || count == 0 {
             return Err(unknown());
         }

@@ -17,7 +17,7 @@
 //! | | | ids that are numbers: 8 n; ids that are texts: the end of each within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
 //! | | 24 | the end: zero (8); total number of fingerprints (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
-use super::file_error::{FileError, number, read_or_cut};
+use super::file_error::{FileError, number, read_or_truncated};
 use std::io::{Read, Write};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -26,12 +26,12 @@ const VERSION: u32 = 1;
 const HEADER: usize = 32;
 /// Number of words at which a chunk ends; the last chunk has fewer, and one of longer sketches may have more.
 const CHUNK: usize = 1 << 16;
-const LARGEST_CHUNK: u64 = 1 << 20;
+const MAX_CHUNK_BYTES: u64 = 1 << 20;
 /// Bytes of ids at which a chunk ends, and the maximum in a chunk.
 const CHUNK_TEXTS: usize = 8 << 20;
-const LARGEST_TEXTS: u64 = 1 << 27;
+const MAX_TEXT_BYTES: u64 = 1 << 27;
 /// The longest id: it fits in a chunk, whatever the chunk already holds.
-const LONGEST_ID: usize = LARGEST_TEXTS as usize - CHUNK_TEXTS;
+const MAX_ID_BYTES: usize = MAX_TEXT_BYTES as usize - CHUNK_TEXTS;
 
 /// Kind of the ids of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,7 +225,7 @@ impl<W: Write> FingerprintWriter<W> {
     /// Panics if the sketch has another number of words.
     pub fn push_sketch(&mut self, sketch: &[u64], id: &str) -> Result<(), FileError> {
         if self.id_kind == IdKind::Texts {
-            if id.len() > LONGEST_ID {
+            if id.len() > MAX_ID_BYTES {
                 return Err(FileError::LongId(id.len()));
             }
             self.texts.push_str(id);
@@ -338,9 +338,9 @@ impl<R: Read> FingerprintReader<R> {
     /// Returns [`FileError`] if it is not that of a fingerprint file of a known version.
     pub fn of_sketches(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
-        read_or_cut(&mut input, &mut header, 0)?;
+        read_or_truncated(&mut input, &mut header, 0)?;
         if header[..4] != MAGIC {
-            return Err(FileError::NotOurs {
+            return Err(FileError::WrongMagic {
                 expected: "fingerprint file",
                 magic: "LKFP",
             });
@@ -430,7 +430,7 @@ impl<R: Read> FingerprintReader<R> {
         let count = number(&self.bytes);
         // Bound the count before allocating memory for it, because its check comes at the end of the chunk.
         let words = self.sketch.words as u64;
-        if count > LARGEST_CHUNK || count * words > LARGEST_CHUNK {
+        if count > MAX_CHUNK_BYTES || count * words > MAX_CHUNK_BYTES {
             return Err(damaged("the chunk has an impossible size"));
         }
         // The end has one number instead, that of all fingerprints.
@@ -444,7 +444,7 @@ impl<R: Read> FingerprintReader<R> {
         let texts = if count > 0 && self.has_texts() {
             // The end of the last text is the length of all texts.
             let length = number(&self.bytes[self.bytes.len() - 8..]);
-            if length > LARGEST_TEXTS {
+            if length > MAX_TEXT_BYTES {
                 return Err(damaged("the ids of the chunk have an impossible size"));
             }
             length as usize
@@ -503,7 +503,7 @@ impl<R: Read> FingerprintReader<R> {
     fn read(&mut self, count: usize) -> Result<(), FileError> {
         let from = self.bytes.len();
         self.bytes.resize(from + count, 0);
-        read_or_cut(&mut self.input, &mut self.bytes[from..], self.offset)?;
+        read_or_truncated(&mut self.input, &mut self.bytes[from..], self.offset)?;
         self.offset += count as u64;
         Ok(())
     }

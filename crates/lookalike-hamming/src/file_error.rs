@@ -11,7 +11,7 @@ pub enum FileError {
     Io(#[from] io::Error),
     /// The first bytes are not those of this kind of file.
     #[error("not a {expected}: it does not begin with {magic:?}")]
-    NotOurs {
+    WrongMagic {
         /// The kind of file.
         expected: &'static str,
         /// First bytes of such a file.
@@ -55,7 +55,7 @@ pub enum FileError {
     },
     /// The file ends too early.
     #[error("cut off at byte {offset}")]
-    Cut {
+    Truncated {
         /// End of the file.
         offset: u64,
     },
@@ -80,8 +80,8 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(whole)
 }
 
-/// Fills `bytes`, or returns [`FileError::Cut`] if the file ends before.
-pub(super) fn read_or_cut(
+/// Fills `bytes`, or returns [`FileError::Truncated`] if the file ends before.
+pub(super) fn read_or_truncated(
     input: &mut impl Read,
     bytes: &mut [u8],
     offset: u64,
@@ -91,7 +91,7 @@ pub(super) fn read_or_cut(
     while filled < bytes.len() {
         match input.read(&mut bytes[filled..]) {
             Ok(0) => {
-                return Err(FileError::Cut {
+                return Err(FileError::Truncated {
                     offset: offset + filled as u64,
                 });
             }

@@ -1,9 +1,9 @@
 //! Length-limited canonical Huffman codes for a small alphabet, most significant bit first.
 
 /// Maximum bits of a code: a decoder looks codes up in a table of 2 to this power entries.
-pub(super) const LONGEST: u32 = 12;
+pub(super) const MAX_CODE_BITS: u32 = 12;
 
-/// Computes the lengths of an optimal prefix code with codes of at most [`LONGEST`] bits, by package-merge. Symbols that do not occur get length 0; a
+/// Computes the lengths of an optimal prefix code with codes of at most [`MAX_CODE_BITS`] bits, by package-merge. Symbols that do not occur get length 0; a
 /// lone symbol gets 1.
 pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
     let mut coins: Vec<(u64, Vec<usize>)> = (0..counts.len())
@@ -20,7 +20,7 @@ pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
     let mut packages = coins.clone();
     // Package-merge (Larmore, Hirschberg 1990), with a coin for each symbol and length: a code has as many bits
     // as its symbol has coins among the 2 n - 2 cheapest coins and packages.
-    for _ in 1..LONGEST {
+    for _ in 1..MAX_CODE_BITS {
         let pairs = packages.chunks_exact(2);
         let paired = pairs.map(|two| {
             (
@@ -64,10 +64,12 @@ fn canonical(lengths: &[u8]) -> Vec<(u32, u32)> {
 /// Returns true if the lengths are those of a prefix code.
 fn is_prefix_code(lengths: &[u8]) -> bool {
     let used = lengths.iter().filter(|&&length| length > 0);
-    let space = |&length: &u8| 1_u64 << (LONGEST - u32::from(length).min(LONGEST));
+    let space = |&length: &u8| 1_u64 << (MAX_CODE_BITS - u32::from(length).min(MAX_CODE_BITS));
     // Kraft's inequality, in units of the longest code.
-    lengths.iter().all(|&length| u32::from(length) <= LONGEST)
-        && used.map(space).sum::<u64>() <= 1 << LONGEST
+    lengths
+        .iter()
+        .all(|&length| u32::from(length) <= MAX_CODE_BITS)
+        && used.map(space).sum::<u64>() <= 1 << MAX_CODE_BITS
 }
 
 /// Codes for writing.
@@ -89,7 +91,7 @@ impl HuffmanEncoder {
     }
 }
 
-/// Decoder: a table from the next [`LONGEST`] bits to a symbol and its length.
+/// Decoder: a table from the next [`MAX_CODE_BITS`] bits to a symbol and its length.
 #[derive(Clone, Debug)]
 pub(super) struct HuffmanDecoder {
     table: Vec<(u8, u8)>,
@@ -101,12 +103,13 @@ impl HuffmanDecoder {
         if !is_prefix_code(lengths) {
             return None;
         }
-        let mut table = vec![(0, 0); 1 << LONGEST];
+        let mut table = vec![(0, 0); 1 << MAX_CODE_BITS];
         for (symbol, (code, length)) in canonical(lengths).into_iter().enumerate() {
             if length > 0 {
                 // All entries that begin with a code lead to its symbol, so one lookup decodes a symbol.
-                let first = (code << (LONGEST - length)) as usize;
-                table[first..first + (1 << (LONGEST - length))].fill((symbol as u8, length as u8));
+                let first = (code << (MAX_CODE_BITS - length)) as usize;
+                table[first..first + (1 << (MAX_CODE_BITS - length))]
+                    .fill((symbol as u8, length as u8));
             }
         }
         Some(Self { table })
@@ -114,7 +117,7 @@ impl HuffmanDecoder {
 
     /// Returns the symbol of the code that the bits begin with, and its length, which is 0 if there is none.
     pub(super) fn decode(&self, bits: u64) -> (u32, u32) {
-        let (symbol, length) = self.table[(bits >> (64 - LONGEST)) as usize];
+        let (symbol, length) = self.table[(bits >> (64 - MAX_CODE_BITS)) as usize];
         (symbol.into(), length.into())
     }
 }
@@ -141,7 +144,7 @@ mod tests {
         assert!(
             lengths
                 .iter()
-                .all(|&length| (1..=LONGEST as u8).contains(&length))
+                .all(|&length| (1..=MAX_CODE_BITS as u8).contains(&length))
         );
         assert!(is_prefix_code(&lengths));
     }

@@ -7,10 +7,10 @@ use super::build::{BuildError, CancellableSource, CodeSource};
 use super::code::{Code, Integer, Word};
 use super::design::Design;
 use super::layout::Layout;
-use super::table::{BucketTable, MOST_TABLES, PackedTable, ProbeTable, SingleProbeTable};
+use super::table::{BucketTable, MAX_TABLES, PackedTable, ProbeTable, SingleProbeTable};
 use super::{Effort, RadiusTooLarge};
 pub use builder::BuildLimits;
-pub(super) use builder::{Builder, MOST_PROBES};
+pub(super) use builder::{Builder, MAX_PROBES};
 use search::IndexSearch;
 use single_probe::Found;
 pub(super) use single_probe::SingleProbeSearch;
@@ -66,7 +66,7 @@ pub struct BucketLoads {
 }
 
 /// Number of queries that are searched as one list if tables are probed once each.
-const TOGETHER: usize = 64;
+const QUERIES_PER_LIST: usize = 64;
 
 impl<C: Code> TableIndex<C> {
     /// Builds the tables of `design` over `codes`, which may be in any order and have duplicates.
@@ -86,7 +86,7 @@ impl<C: Code> TableIndex<C> {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, BuildError> {
         // The sample depends on the pieces in which codes arrive, so it is taken without checks for cancellation in between.
-        let builder = Builder::look_at(codes, layout, BuildLimits::default())?;
+        let builder = Builder::analyze(codes, layout, BuildLimits::default())?;
         let source = &CancellableSource {
             source: codes,
             is_cancelled,
@@ -112,7 +112,7 @@ impl<C: Code> TableIndex<C> {
         layout: Layout,
         limits: BuildLimits,
     ) -> Result<Self, BuildError> {
-        let builder = Builder::look_at(source, layout, limits)?;
+        let builder = Builder::analyze(source, layout, limits)?;
         Self::built(&builder, design, layout)
     }
 
@@ -142,7 +142,7 @@ impl<C: Code> TableIndex<C> {
         len: usize,
     ) -> Self {
         // The shorter loop keeps the views of all tables on the stack, so their number is limited.
-        let few = (1..=MOST_TABLES).contains(&tables.len());
+        let few = (1..=MAX_TABLES).contains(&tables.len());
         Self {
             design,
             layout,
@@ -302,21 +302,25 @@ impl<C: Code> TableIndex<C> {
         radius: u32,
         visit: &mut dyn FnMut(usize, C, u32),
     ) -> Effort {
-        let mut words = [C::Word::ZERO; TOGETHER];
+        let mut words = [C::Word::ZERO; QUERIES_PER_LIST];
         let probes = (queries.len() * self.tables.len()) as u64;
         let mut candidates = 0;
-        for (number, chunk) in queries.chunks(TOGETHER).enumerate() {
+        for (number, chunk) in queries.chunks(QUERIES_PER_LIST).enumerate() {
             let words = &mut words[..chunk.len()];
             let all = words.iter_mut().zip(chunk);
             all.for_each(|(word, code)| *word = code.word());
             let found = &mut |query: usize, word, distance| {
-                visit(number * TOGETHER + query, C::from_word(word), distance);
+                visit(
+                    number * QUERIES_PER_LIST + query,
+                    C::from_word(word),
+                    distance,
+                );
             };
             let tables = &self.tables;
             candidates += match self.layout {
                 Layout::CacheLineBuckets => {
                     // On the stack, because a search allocates nothing.
-                    let mut views = [BucketTable::default(); MOST_TABLES];
+                    let mut views = [BucketTable::default(); MAX_TABLES];
                     let tables = gathered(
                         &mut views,
                         tables.iter().filter_map(ProbeTable::bucket_table),
@@ -325,7 +329,7 @@ impl<C: Code> TableIndex<C> {
                 }
                 // Dense tables do not get here, because they need another stage (`ProbeTable::has_single_probe`).
                 Layout::Packed | Layout::Dense => {
-                    let mut views = [PackedTable::default(); MOST_TABLES];
+                    let mut views = [PackedTable::default(); MAX_TABLES];
                     let tables = gathered(
                         &mut views,
                         tables.iter().filter_map(ProbeTable::packed_table),

@@ -11,7 +11,7 @@ pub(super) use dense::{BitWriter, Dense, GROUP as DENSE_GROUP, PADDING as DENSE_
 pub(super) use dispatch::{run, run_one_by_one};
 pub use level::{force_level, level_name};
 pub(super) use memory::{end_streaming, prefetch, prefetch_overflow, prefetch_run, stream_line};
-pub(super) use pages::{ask_huge_pages, claim_huge_pages, gather_huge_pages};
+pub(super) use pages::{advise_huge_pages, claim_huge_pages, gather_huge_pages};
 pub use pairs::ClosePairs;
 pub use permute::Permute;
 pub(super) use probe::LocateDense;
@@ -21,7 +21,7 @@ pub use probe_set::{BucketVisitor, CacheLine, EntryRange, ProbeLocations, ProbeS
 pub(super) use ranks::PADDING as RANK_PADDING;
 pub use ranks::{RankBytes, Ranks};
 pub use scan::{ScanLine, ScanPacked, ScanWords};
-pub(super) use scan::{ScanRun, each_hit};
+pub(super) use scan::{ScanRun, hit_positions};
 pub(super) use specialised::select_members;
 pub use vector::{Kernel, Vector};
 pub(super) use windows::{NearWindows, WINDOW};

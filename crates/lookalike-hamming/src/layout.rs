@@ -42,7 +42,7 @@ pub(super) const LINE_BYTES: usize = 64;
 /// Bytes of a line that hold entries; the others hold their number.
 pub(super) const LINE_ENTRY_BYTES: usize = 60;
 /// Maximum number of address bits of a table.
-const MOST_ADDRESS_BITS: u32 = 32;
+const MAX_ADDRESS_BITS: u32 = 32;
 
 /// Returns the bytes of an entry of which `address_bits` bits are implied by its bucket.
 pub(super) fn entry_bytes(code_bits: u32, address_bits: u32) -> usize {
@@ -78,7 +78,7 @@ impl TableGeometry {
         prefix_bits: u32,
         fingerprints: u64,
     ) -> Self {
-        let most = prefix_bits.min(MOST_ADDRESS_BITS).min(code_bits);
+        let most = prefix_bits.min(MAX_ADDRESS_BITS).min(code_bits);
         // There are at most 33, so all are tried.
         let all = (0..=most).map(|bits| Self::of(layout, code_bits, bits, fingerprints));
         // Each additional address bit makes buckets and entries shorter, but doubles the directory. The minimum is at about one entry per bucket for

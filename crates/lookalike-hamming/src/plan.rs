@@ -133,9 +133,9 @@ impl CostedDesign {
 }
 
 /// Number of tables above which designs are only considered if a limit allows them explicitly.
-const MOST_TABLES: u32 = 64;
+const MAX_TABLES: u32 = 64;
 /// Number of probes per query above which a design never beats a realistic scan.
-const MOST_PROBES: f64 = 1e7;
+const MAX_PROBES: f64 = 1e7;
 
 /// Returns all designs for `fingerprints` distinct codes of `bits` bits (32, 64 or 128) and distances up to `radius`, ordered by number of tables,
 /// then key length, then layout; the scan comes first.
@@ -150,8 +150,8 @@ pub fn plan(
     limits: &PlanLimits,
     constants: &CostConstants,
 ) -> Vec<CostedDesign> {
-    let most_tables = limits.tables.unwrap_or(MOST_TABLES);
-    let designs = designs(bits, radius, most_tables.max(MOST_TABLES));
+    let most_tables = limits.tables.unwrap_or(MAX_TABLES);
+    let designs = designs(bits, radius, most_tables.max(MAX_TABLES));
     plan_of(fingerprints, designs, limits, constants)
 }
 
@@ -169,7 +169,7 @@ pub fn plan_of(
             let is_scan = design.family() == &Family::Scan;
             let mut costed = CostedDesign::of(design.clone(), layout, fingerprints, constants);
             // A scan reads its only bucket whole, at the same cost in every layout.
-            if costed.costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
+            if costed.costs.probes > MAX_PROBES || (is_scan && layout != Layout::Packed) {
                 continue;
             }
             costed.fits = limits.allow(&design, &costed.costs, fingerprints);

@@ -13,7 +13,7 @@
 use super::code::{Code, Integer, Word};
 use super::family::low_mask;
 use super::scatter::ScatterBuffers;
-use super::threads::on_each;
+use super::threads::map_parallel;
 use bucket::{BucketDigit, BucketJoiner, cheapest_masks, varying_bits};
 use error_tolerant::TolerantTables;
 use std::ops::{ControlFlow, Range};
@@ -212,8 +212,10 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
     mut progress: Option<&mut SelfJoinProgress<'_>>,
     visitor: &impl Fn() -> V,
 ) {
-    let threads = limits.threads.clamp(1, (codes.len() / LEAST_SHARE).max(1));
-    if let Some(tables) = TolerantTables::worth_while(codes, radius, limits) {
+    let threads = limits
+        .threads
+        .clamp(1, (codes.len() / MIN_CODES_PER_THREAD).max(1));
+    if let Some(tables) = TolerantTables::if_worthwhile(codes, radius, limits) {
         let visitors = || (0..threads).map(|_| visitor()).collect();
         return tables.join(codes, is_cancelled, progress, &visitors);
     }
@@ -273,7 +275,7 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
 }
 
 /// Number of codes for which one more thread is worthwhile.
-const LEAST_SHARE: usize = 1 << 12;
+const MIN_CODES_PER_THREAD: usize = 1 << 12;
 /// Number of buckets that a thread takes at a time.
 const STRIDE: usize = 4;
 
@@ -319,11 +321,11 @@ impl<C: Code> JoinPass<'_, C> {
             .map(|at| self.codes.chunks(share).nth(at).unwrap_or_default())
             .collect();
         // Each thread counts and scatters its own share into its own list, so no two write to the same memory.
-        on_each(workers.iter_mut().zip(&shares), |(worker, share)| {
+        map_parallel(workers.iter_mut().zip(&shares), |(worker, share)| {
             self.count(share, &mut worker.counts)
         });
         for slice in self.slices(workers, scratch_bytes / size_of::<C::Word>()) {
-            on_each(workers.iter_mut().zip(&shares), |(worker, share)| {
+            map_parallel(workers.iter_mut().zip(&shares), |(worker, share)| {
                 self.scatter(share, &slice, worker)
             });
             self.join(workers, slice.len());
@@ -334,7 +336,7 @@ impl<C: Code> JoinPass<'_, C> {
         counts.clear();
         counts.resize(self.digit.buckets(), 0);
         self.digit
-            .each(share.iter().map(|code| code.word()), |bucket, _| {
+            .for_each(share.iter().map(|code| code.word()), |bucket, _| {
                 counts[bucket] += 1;
             });
     }
@@ -370,11 +372,11 @@ impl<C: Code> JoinPass<'_, C> {
         let words = share.iter().map(|code| code.word());
         // Usually all codes fit one slice, and none has to be tested.
         if slice.len() == self.digit.buckets() {
-            self.digit.each(words, |bucket, word| {
+            self.digit.for_each(words, |bucket, word| {
                 scatter.push(bucket, word, out);
             });
         } else {
-            self.digit.each(words, |bucket, word| {
+            self.digit.for_each(words, |bucket, word| {
                 if slice.contains(&bucket) {
                     scatter.push(bucket - slice.start, word, out);
                 }
@@ -398,7 +400,7 @@ impl<C: Code> JoinPass<'_, C> {
             parts.push((worker.words.as_slice(), worker.ends.as_slice()));
         }
         let parts = &parts;
-        on_each(&mut joiners, |joiner| {
+        map_parallel(&mut joiners, |joiner| {
             let mut segments = Vec::new();
             loop {
                 // Relaxed: the words were published when the threads that scattered them were joined.

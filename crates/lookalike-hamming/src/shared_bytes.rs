@@ -13,7 +13,7 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// huge pages before the first item is written. Random probes of an index that was read into such a buffer take about half the time.
 pub fn huge_page_buffer<T>(items: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(items);
-    super::kernel::ask_huge_pages(&mut room);
+    super::kernel::advise_huge_pages(&mut room);
     room
 }
 

@@ -87,10 +87,10 @@ fn head(scheme: Option<u64>, bits: u32) -> [u8; HEAD] {
 fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
     let Some(head) = bytes.first_chunk::<HEAD>() else {
         let offset = bytes.len() as u64;
-        return Err(FileError::Cut { offset });
+        return Err(FileError::Truncated { offset });
     };
     if head[..4] != MAGIC {
-        return Err(FileError::NotOurs {
+        return Err(FileError::WrongMagic {
             expected: "fingerprint index",
             magic: "LKIX",
         });

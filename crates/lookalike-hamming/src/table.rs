@@ -15,7 +15,7 @@ pub(super) use cache_line_buckets::overflow_unit;
 use dense::DenseStore;
 use packed::PackedStore;
 pub(super) use single_probe::{
-    AddressSplit, BucketTable, MOST_TABLES, PackedTable, SingleProbeTable,
+    AddressSplit, BucketTable, MAX_TABLES, PackedTable, SingleProbeTable,
 };
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ const PADDING: usize = 8;
 
 /// Calls `each` with the first bucket of every run of buckets in one unit, which is a power of two.
 #[inline(always)]
-fn each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
+fn for_each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
     // A shift, because a division costs as much as a probe.
     let shift = unit.trailing_zeros();
     let mut last = usize::MAX;

@@ -16,7 +16,7 @@ impl TableKey {
     }
 
     /// Returns true if the probes of this table find a code that differs in the bits of `errors`.
-    pub fn sees(&self, errors: u128) -> bool {
+    pub fn detects(&self, errors: u128) -> bool {
         (self.mask & errors).count_ones() <= self.budget
     }
 }

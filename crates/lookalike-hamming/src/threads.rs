@@ -12,7 +12,10 @@ use std::thread::ScopedJoinHandle;
 ///
 /// # Panics
 /// Panics if `work` does.
-pub fn on_each<I, R>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> R + Sync) -> Vec<R>
+pub fn map_parallel<I, R>(
+    items: impl IntoIterator<Item = I>,
+    work: impl Fn(I) -> R + Sync,
+) -> Vec<R>
 where
     I: Send,
     R: Send,
@@ -113,7 +116,7 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_the_items_and_each_but_the_first_has_a_thread_of_its_own() {
         for count in 0..6 {
-            let results = on_each(0..count, |item| (item, std::thread::current().id()));
+            let results = map_parallel(0..count, |item| (item, std::thread::current().id()));
             let items: Vec<usize> = results.iter().map(|&(item, _)| item).collect();
             assert_eq!(items, (0..count).collect::<Vec<_>>());
             let threads: std::collections::HashSet<_> = results.iter().map(|&(_, id)| id).collect();
@@ -129,7 +132,7 @@ mod tests {
     #[test]
     fn a_panic_on_any_thread_reaches_the_caller() {
         for bad in 0..3 {
-            let run = || on_each(0..3, |item| assert_ne!(item, bad, "item {bad}"));
+            let run = || map_parallel(0..3, |item| assert_ne!(item, bad, "item {bad}"));
             let panic = std::panic::catch_unwind(run).unwrap_err();
             let text = panic.downcast_ref::<String>().unwrap();
             assert!(text.contains(&format!("item {bad}")), "{text}");

@@ -58,7 +58,7 @@ pub(crate) async fn authenticate(
     } else {
         LogLevel::Debug
     };
-    if app.log.wants(level) {
+    if app.log.enabled(level) {
         let mut entry = LogEntry::new(level, "request")
             .with("operation", operation.name())
             .with("status", status.as_u16())
@@ -118,7 +118,7 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
             "send the request to localhost, or require keys",
         ));
     }
-    if host::is_of_other_page(request) {
+    if host::is_cross_site(request) {
         return Err(ProblemDetails::new(
             StatusCode::FORBIDDEN,
             "origin",
@@ -129,7 +129,7 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
     // Browsers send a preflight before any other operation with an effect, because its method or the type of its body is not simple.
     if operation == ApiOperation::Compact
         && body_format(request.headers()).is_err()
-        && !host::is_own_page(request)
+        && !host::is_same_origin(request)
     {
         return Err(ProblemDetails::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -17,12 +17,12 @@ pub(crate) struct RequestContent {
     pub(crate) source: ContentSource,
     /// Hash of its text, if it was sent; otherwise it is computed from the text or page.
     pub(crate) text_hash: Option<TextHash>,
-    pub(crate) place: ContentPlace,
+    pub(crate) place: ContentTraits,
 }
 
 /// Facts about a document, besides its content, that decide with which others it is compared.
 #[derive(Debug, Default)]
-pub(crate) struct ContentPlace {
+pub(crate) struct ContentTraits {
     /// Its id, if it has one.
     pub(crate) id: Option<String>,
     pub(crate) category: Option<String>,
@@ -54,10 +54,10 @@ impl RequestContent {
         Self {
             source,
             text_hash: None,
-            place: ContentPlace {
+            place: ContentTraits {
                 id,
                 url,
-                ..ContentPlace::default()
+                ..ContentTraits::default()
             },
         }
     }
@@ -71,7 +71,7 @@ impl RequestContent {
     }
 
     /// Returns the length of the text that a sketch was made from; 0 if the collection keeps no lengths.
-    pub(crate) fn told_length(&self, pairs: &PairRule) -> Result<u32, ProblemDetails> {
+    pub(crate) fn stated_length(&self, pairs: &PairRule) -> Result<u32, ProblemDetails> {
         match (pairs.length_share, self.place.length) {
             (None, _) => Ok(0),
             (Some(_), Some(length)) => Ok(length),
@@ -88,7 +88,7 @@ pub(crate) fn kept_length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
 }
 
-impl ContentPlace {
+impl ContentTraits {
     /// Returns the server of the document, as in jobs: the host of its id if that is a URL, otherwise of its URL.
     pub(crate) fn server(&self) -> Option<Cow<'_, str>> {
         let urls = [self.id.as_deref(), self.url.as_deref()];

@@ -110,7 +110,7 @@ impl OperationDoc {
         self
     }
 
-    fn takes<T: JsonSchema>(mut self, example: Value) -> Self {
+    fn with_body<T: JsonSchema>(mut self, example: Value) -> Self {
         self.body = Some(BodyDoc {
             schema: schema_of::<T>,
             is_batch: false,
@@ -119,8 +119,8 @@ impl OperationDoc {
         self
     }
 
-    fn takes_many<T: JsonSchema>(self, example: Value) -> Self {
-        let mut doc = self.takes::<T>(example);
+    fn with_batch_body<T: JsonSchema>(self, example: Value) -> Self {
+        let mut doc = self.with_body::<T>(example);
         doc.body.iter_mut().for_each(|body| body.is_batch = true);
         doc
     }
@@ -152,72 +152,72 @@ fn described(operation: ApiOperation) -> Option<OperationDoc> {
     let described = match operation {
         ApiOperation::Check => doc("Check whether contents were seen before: verdicts only.")
             .answers::<VerdictResponse>()
-            .takes_many::<ContentItem>(json!({"text": STORY}))
+            .with_batch_body::<ContentItem>(json!({"text": STORY}))
             .with::<ScopeOptions>()
             .packed(),
         ApiOperation::Query => doc("Check whether contents were seen before, with their neighbours.")
             .answers::<QueryResponse>()
-            .takes_many::<ContentItem>(json!({"text": STORY}))
+            .with_batch_body::<ContentItem>(json!({"text": STORY}))
             .with::<QueryOptions>(),
         ApiOperation::Insert => doc("Insert documents; each replaces any with its id.")
             .answers::<document::InsertResponse>()
-            .takes_many::<NewDocument>(json!({"id": "http://a.example/1", "text": STORY}))
+            .with_batch_body::<NewDocument>(json!({"id": "http://a.example/1", "text": STORY}))
             .with::<InsertOptions>()
             .packed(),
         ApiOperation::CheckAndInsert => doc("Give the verdict and insert, in one step.")
             .answers::<document::CheckAndInsertResponse>()
-            .takes_many::<NewDocument>(json!({"id": "http://a.example/2", "text": STORY}))
+            .with_batch_body::<NewDocument>(json!({"id": "http://a.example/2", "text": STORY}))
             .with::<CheckAndInsertOptions>()
             .packed(),
         ApiOperation::Delete => doc("Delete documents by id.")
             .answers::<document::DeleteResponse>()
-            .takes_many::<DocumentId>(json!({"id": "http://a.example/1"}))
+            .with_batch_body::<DocumentId>(json!({"id": "http://a.example/1"}))
             .packed(),
         ApiOperation::Get => doc("Get documents by id; in a batch, null for missing ones.")
             .answers::<document::GetResponse<'_>>()
-            .takes_many::<DocumentId>(json!({"id": "http://a.example/1"}))
+            .with_batch_body::<DocumentId>(json!({"id": "http://a.example/1"}))
             .with::<GetOptions>(),
         ApiOperation::Paragraphs => doc("Find the known paragraphs of a page, the same and similar ones, with their documents, and the known shares of the page.")
             .answers::<page::PageResponse>()
-            .takes_many::<PageItem>(json!({"text": format!("First things first.\n\n{STORY}")}))
+            .with_batch_body::<PageItem>(json!({"text": format!("First things first.\n\n{STORY}")}))
             .with::<PageOptions>(),
         ApiOperation::Rerank => doc("Order a list of documents by what is new in each.")
             .answers::<overlap::RankedResponse>()
-            .takes_many::<ChunkedItem>(json!([{"id": "http://a.example/1"}, {"text": STORY}]))
+            .with_batch_body::<ChunkedItem>(json!([{"id": "http://a.example/1"}, {"text": STORY}]))
             .with::<RerankOptions>(),
         ApiOperation::CopiesOf => doc("Find the documents that share chunks with a document, highest containment first: compares all texts that the collection keeps.")
             .answers::<overlap::CopiesResponse>()
-            .takes::<ChunkedItem>(json!({"text": STORY}))
+            .with_body::<ChunkedItem>(json!({"text": STORY}))
             .with::<CopiesOptions>(),
         ApiOperation::Export => doc("Export all documents of one moment, whole: one line of JSON each, as load takes them.")
             .answers_text("application/jsonl"),
         ApiOperation::Load => doc("Insert documents as an export has them, unchanged; each replaces any with its id.")
             .answers::<load::LoadResponse>()
-            .takes_many::<ExportedDocument>(json!({"id": "http://a.example/3", "fingerprint": "725f3cfd073d502a", "expires_ms": null}))
+            .with_batch_body::<ExportedDocument>(json!({"id": "http://a.example/3", "fingerprint": "725f3cfd073d502a", "expires_ms": null}))
             .with::<InsertOptions>(),
         ApiOperation::Expire => doc("Change the expiry of documents, by id.")
             .answers::<document::ExpireResponse>()
-            .takes_many::<ExpiringDocument>(json!({"id": "http://a.example/1", "ttl_seconds": 86_400})),
+            .with_batch_body::<ExpiringDocument>(json!({"id": "http://a.example/1", "ttl_seconds": 86_400})),
         ApiOperation::ListCollections => doc("List all collections.")
             .answers::<Vec<collection::CollectionResponse>>(),
         ApiOperation::CreateCollection => doc("Create a collection; 200 if it exists with the same settings.")
             .answers::<collection::CollectionResponse>()
-            .takes::<NewCollection>(json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}}))
+            .with_body::<NewCollection>(json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}}))
             .status(201)
             .or_status(200),
         ApiOperation::ShowCollection => doc("Show a collection and its settings.")
             .answers::<collection::CollectionResponse>(),
         ApiOperation::ChangeCollection => doc("Change the lifetime of documents that are inserted from now on.")
             .answers::<collection::CollectionResponse>()
-            .takes::<ChangedCollection>(json!({"ttl_seconds": 2_592_000})),
+            .with_body::<ChangedCollection>(json!({"ttl_seconds": 2_592_000})),
         ApiOperation::DropCollection => doc("Remove a collection and its documents.").status(204),
         ApiOperation::Compact => doc("Merge all documents into one run in the background: speeds up checks and reclaims space.")
             .answers::<collection::CollectionResponse>()
-            .takes::<EmptyObject>(json!({}))
+            .with_body::<EmptyObject>(json!({}))
             .status(202),
         ApiOperation::Resketch => doc("Sketch all documents anew under another scheme, table of terms, radius or number of equal places, in the background; 200 if the collection has these.")
             .answers::<collection::CollectionResponse>()
-            .takes::<ResketchedCollection>(json!({"radius": 6}))
+            .with_body::<ResketchedCollection>(json!({"radius": 6}))
             .status(202)
             .or_status(200),
         ApiOperation::CancelResketch => doc("Cancel the job that sketches documents anew, or forget why it failed: the collection stays as it was.")
@@ -225,7 +225,7 @@ fn described(operation: ApiOperation) -> Option<OperationDoc> {
             .status(202),
         ApiOperation::Snapshot => doc("Make a snapshot of all collections, in the snapshot directory of the service.")
             .answers::<snapshot::SnapshotResponse>()
-            .takes::<NewSnapshot>(json!({"name": "monday"}))
+            .with_body::<NewSnapshot>(json!({"name": "monday"}))
             .status(201),
         ApiOperation::Health => doc("The process answers.").answers::<status::HealthResponse>(),
         ApiOperation::Ready => doc("All collections are open and writable.")

@@ -81,13 +81,13 @@ impl EventLog {
     }
 
     /// Tells whether entries of a level are recorded.
-    pub fn wants(&self, level: LogLevel) -> bool {
+    pub fn enabled(&self, level: LogLevel) -> bool {
         level <= self.level
     }
 
     /// Records an entry.
     pub fn record(&self, entry: &LogEntry) {
-        if self.wants(entry.level) {
+        if self.enabled(entry.level) {
             (self.sink)(entry);
         }
     }

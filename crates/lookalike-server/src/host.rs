@@ -17,11 +17,11 @@ pub(crate) fn is_local(request: &Request<Body>) -> bool {
         .map(|authority| authority.as_str());
     // An absolute target overrides `Host` (RFC 9112 section 3.2.2), and HTTP/2 requests may have no `Host`: every name that is present must
     // be local.
-    named.chain(sent_to).all(is_name_of_here)
+    named.chain(sent_to).all(is_local_name)
 }
 
 /// Tells whether a name, with an optional port, is one of this machine.
-fn is_name_of_here(authority: &str) -> bool {
+fn is_local_name(authority: &str) -> bool {
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
@@ -37,7 +37,7 @@ fn is_name_of_here(authority: &str) -> bool {
 }
 
 /// Tells whether a page of this service sent the request. Browsers set the origin, and pages cannot change it.
-pub(crate) fn is_own_page(request: &Request<Body>) -> bool {
+pub(crate) fn is_same_origin(request: &Request<Body>) -> bool {
     let word = |name| request.headers().get(name)?.to_str().ok();
     let sent_to = request
         .uri()
@@ -55,7 +55,7 @@ pub(crate) fn is_own_page(request: &Request<Body>) -> bool {
 /// Tells whether a page of another site sent the request. Such a page cannot read the answer, but could cause work. Browsers report this
 /// (Fetch Metadata Request Headers, section 2.3); other programs do not send the header. Sites do not include ports, so other pages on this
 /// machine are treated as foreign too.
-pub(crate) fn is_of_other_page(request: &Request<Body>) -> bool {
+pub(crate) fn is_cross_site(request: &Request<Body>) -> bool {
     let site = request.headers().get("sec-fetch-site");
     site.is_some_and(|site| site == "cross-site" || site == "same-site")
 }
@@ -72,14 +72,14 @@ mod tests {
                 .header(HOST, "localhost:7280")
                 .header(ORIGIN, origin)
                 .body(Body::empty());
-            is_own_page(&request.expect("a request"))
+            is_same_origin(&request.expect("a request"))
         };
         assert!(request("http://localhost:7280") && request("https://localhost:7280"));
         for other in ["null", "http://localhost:8000", "http://evil.example", ""] {
             assert!(!request(other), "{other}");
         }
         let request = Request::builder().uri("/").header(HOST, "localhost:7280");
-        assert!(!is_own_page(
+        assert!(!is_same_origin(
             &request.body(Body::empty()).expect("a request")
         ));
     }
@@ -88,11 +88,11 @@ mod tests {
     fn pages_of_other_sites_made_the_service_work() {
         let request = |site: &str| {
             let request = Request::builder().header("Sec-Fetch-Site", site);
-            is_of_other_page(&request.body(Body::empty()).expect("a request"))
+            is_cross_site(&request.body(Body::empty()).expect("a request"))
         };
         assert!(request("cross-site") && request("same-site"));
         assert!(!request("same-origin") && !request("none"));
-        assert!(!is_of_other_page(&Request::new(Body::empty())));
+        assert!(!is_cross_site(&Request::new(Body::empty())));
     }
 
     #[test]

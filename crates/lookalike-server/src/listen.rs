@@ -161,11 +161,11 @@ struct ConnectionLimits {
 /// The slots of open connections.
 struct ConnectionSlots {
     most: ConnectionLimits,
-    taken: Mutex<TakenSlots>,
+    taken: Mutex<UsedSlots>,
 }
 
 #[derive(Default)]
-struct TakenSlots {
+struct UsedSlots {
     all: usize,
     by_peer: HashMap<PeerAddress, usize>,
 }
@@ -182,7 +182,7 @@ impl ConnectionSlots {
         Arc::new(Self { most, taken })
     }
 
-    fn taken(&self) -> MutexGuard<'_, TakenSlots> {
+    fn lock_slots(&self) -> MutexGuard<'_, UsedSlots> {
         lock(&self.taken)
     }
 
@@ -191,7 +191,7 @@ impl ConnectionSlots {
         self: &Arc<Self>,
         peer: PeerAddress,
     ) -> Result<ConnectionSlot, (&'static str, &'static str)> {
-        let mut taken = self.taken();
+        let mut taken = self.lock_slots();
         let of_peer = taken.by_peer.get(&peer).copied().unwrap_or_default();
         if taken.all >= self.most.all {
             return Err(("connections", "too many connections"));
@@ -213,7 +213,7 @@ impl ConnectionSlots {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.slots.taken();
+        let mut taken = self.slots.lock_slots();
         taken.all -= 1;
         if let Some(of_peer) = taken.by_peer.get_mut(&self.peer) {
             *of_peer -= 1;
@@ -260,12 +260,12 @@ impl ConnectionAcceptor {
                     // The connection stays in the queue, so the listener is ready again at once.
                     sleep(ACCEPT_BACKOFF).await;
                 }
-                Ok((stream, address)) => self.let_in(stream, PeerAddress::of(address)),
+                Ok((stream, address)) => self.accept_stream(stream, PeerAddress::of(address)),
             }
         }
     }
 
-    fn let_in(&mut self, stream: TcpStream, peer: PeerAddress) {
+    fn accept_stream(&mut self, stream: TcpStream, peer: PeerAddress) {
         // Take the slot before the TLS handshake, so that a client beyond its share causes no such work. Both limits are checked under one
         // lock: otherwise a slot counted for one limit would have to be returned when the other is exceeded.
         let slot = match self.slots.take(peer) {
@@ -345,11 +345,11 @@ impl ClientConnection {
                 request.extensions_mut().insert(ShedRequest);
             }
             async move {
-                let (request, rest) = UnreadBody::beside(request);
+                let (request, rest) = UnreadBody::split_body(request);
                 let response = router.oneshot(request).await;
                 let response = response.map_err(|never: Infallible| never)?;
                 if let Some(rest) = rest {
-                    rest.read_on(&response, most_rest);
+                    rest.drain_in_background(&response, most_rest);
                 }
                 // Its work ends here. If the client does not take the answer, the connection counts as idle.
                 drop(working);
@@ -419,7 +419,7 @@ struct UnreadBody {
 
 impl UnreadBody {
     /// Splits a request into one that reads the shared body, and that body unless it is empty.
-    fn beside(request: hyper::Request<Incoming>) -> (hyper::Request<Body>, Option<Self>) {
+    fn split_body(request: hyper::Request<Incoming>) -> (hyper::Request<Body>, Option<Self>) {
         if request.body().is_end_stream() {
             return (request.map(Body::new), None);
         }
@@ -436,7 +436,7 @@ impl UnreadBody {
     }
 
     /// If the request was answered before its body was read, reads the rest in the background.
-    fn read_on(self, response: &Response<Body>, most: usize) {
+    fn drain_in_background(self, response: &Response<Body>, most: usize) {
         let body = self.body().take();
         let Some(body) = body.filter(|body| !body.is_end_stream()) else {
             return;
@@ -599,7 +599,7 @@ mod tests {
         let other = slots.take(second);
         assert_eq!(code(peer("192.0.2.3:1")), Some("connections"));
         drop((held, other));
-        let taken = slots.taken();
+        let taken = slots.lock_slots();
         assert!(taken.all == 0 && taken.by_peer.is_empty());
     }
 

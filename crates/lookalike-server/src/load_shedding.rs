@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Divisor of the queue timeout that gives the target, the wait that is always tolerated: 20 ms for a timeout of one second.
 const TARGET_SHARE: u32 = 50;
 /// Minimum number of requests read in an interval, or waiting at once, to detect overload: a slow machine alone is not overloaded.
-const ENOUGH: u64 = 100;
+const MIN_REQUESTS: u64 = 100;
 
 /// Marks a request to be shed, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl LoadShedder {
         self.requests.fetch_add(1, Relaxed);
         // One thread judges. The others do not wait for it and use the result of the previous interval.
         if now >= self.end.load(Relaxed) && !self.judging.swap(true, Relaxed) {
-            self.judge(now);
+            self.end_interval(now);
             self.judging.store(false, Relaxed);
         }
         // A request that was read in time is not part of the queue.
@@ -84,7 +84,7 @@ impl LoadShedder {
     }
 
     /// Ends an interval, and decides how many requests to shed in the next.
-    fn judge(&self, now: u64) {
+    fn end_interval(&self, now: u64) {
         let interval = INTERVAL.as_micros() as u64;
         // A request that is counted between these two lines adds its wait to this interval and itself to the next. This is one of a hundred
         // or more.
@@ -97,7 +97,7 @@ impl LoadShedder {
         let excess = waits.saturating_sub(requests.saturating_mul(self.target));
         let queue = excess / interval;
         // Many requests waiting for a slow service are an overload too, even if few are read.
-        let stands = is_over && excess > 0 && requests.max(queue) >= ENOUGH;
+        let stands = is_over && excess > 0 && requests.max(queue) >= MIN_REQUESTS;
         // Two intervals in a row: a burst drains within one, a standing queue does not.
         let stood = self.stood.swap(stands, Relaxed);
         let beyond = if stands && stood { queue } else { 0 };
@@ -127,7 +127,7 @@ pub(crate) struct ArrivalClock {
 }
 
 /// Minimum size in bytes of a write that counts as a part of an answer: the frames by which HTTP/2 acknowledges others have at most 17.
-const LEAST_PART: usize = 1024;
+const MIN_PART_BYTES: usize = 1024;
 
 impl ArrivalClock {
     fn micros(&self) -> u64 {
@@ -145,7 +145,7 @@ impl ArrivalClock {
     }
 
     fn note_written(&self, written: &Poll<std::io::Result<usize>>) {
-        if matches!(written, Poll::Ready(Ok(bytes)) if *bytes >= LEAST_PART) {
+        if matches!(written, Poll::Ready(Ok(bytes)) if *bytes >= MIN_PART_BYTES) {
             self.taken.store(self.micros(), Relaxed);
         }
     }

@@ -146,7 +146,7 @@ impl ServiceMetrics {
         );
         for operation in ApiOperation::all() {
             let count = self.documents[operation as usize].load(Relaxed);
-            page.some(&[("operation", operation.name())], count);
+            page.nonzero(&[("operation", operation.name())], count);
         }
         page.family(
             "lookalike_verdicts_total",
@@ -234,7 +234,7 @@ impl ServiceMetrics {
                     status.to_string()
                 };
                 let labels = [("operation", operation.name()), ("status", &status)];
-                page.some(&labels, count.load(Relaxed));
+                page.nonzero(&labels, count.load(Relaxed));
             }
         }
         page.family(
@@ -398,7 +398,7 @@ impl MetricsText {
     }
 
     /// Writes a line unless the count is zero.
-    fn some(&mut self, labels: &[(&str, &str)], count: u64) {
+    fn nonzero(&mut self, labels: &[(&str, &str)], count: u64) {
         if count > 0 {
             self.line("", labels, count);
         }

@@ -11,12 +11,12 @@ use lookalike_store::StoredParagraph;
 use crate::problem::ProblemDetails;
 
 /// Maximum number of paragraphs of a page.
-pub(crate) const MOST_PARAGRAPHS: usize = 10_000;
+pub(crate) const MAX_PARAGRAPHS: usize = 10_000;
 
 /// Minimum number of distinct features of a paragraph with a fingerprint. If one of `n` features that count once is replaced, 64 acos(1 -
 /// 1/n) / pi of 64 bits change on average (Charikar 2002): 10 bits for eight features; 15 for four, which is more than a collection can
 /// tell from unrelated texts.
-const FEWEST_FEATURES: usize = 8;
+const MIN_FEATURES: usize = 8;
 
 /// A paragraph that has words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +55,9 @@ impl ParagraphHasher {
             if words.is_empty() {
                 continue;
             }
-            if found.len() == MOST_PARAGRAPHS {
+            if found.len() == MAX_PARAGRAPHS {
                 return Err(ProblemDetails::invalid(
-                    format!("the page has more than {MOST_PARAGRAPHS} paragraphs"),
+                    format!("the page has more than {MAX_PARAGRAPHS} paragraphs"),
                     "send it in parts, or use a collection that keeps no paragraphs",
                 ));
             }
@@ -67,7 +67,7 @@ impl ParagraphHasher {
                 .extend(words.iter().flat_map(|word| word.to_le_bytes()));
             // After the limit on paragraphs was checked, because extraction is expensive.
             let features = features.extract(paragraph);
-            let is_long = features.set.len() >= FEWEST_FEATURES;
+            let is_long = features.set.len() >= MIN_FEATURES;
             found.push(PageParagraph {
                 key: StoredParagraph {
                     hash: xxh3_64(&self.bytes, 0),
@@ -114,15 +114,15 @@ mod tests {
             let of_document = Simhash::of(&features.extract(&text));
             let of_paragraph = paragraphs(&text).expect("one")[0].key.fingerprint;
             // Features are runs of five words.
-            let is_long = count + 1 >= 5 + FEWEST_FEATURES;
+            let is_long = count + 1 >= 5 + MIN_FEATURES;
             assert_eq!(of_paragraph, of_document.filter(|_| is_long), "{count}");
         }
     }
 
     #[test]
     fn more_paragraphs_than_a_page_may_have_are_refused() {
-        let most = paragraphs(&"a\n\n".repeat(MOST_PARAGRAPHS));
-        assert_eq!(most.expect("as many").len(), MOST_PARAGRAPHS);
-        assert!(paragraphs(&"a\n\n".repeat(MOST_PARAGRAPHS + 1)).is_err());
+        let most = paragraphs(&"a\n\n".repeat(MAX_PARAGRAPHS));
+        assert_eq!(most.expect("as many").len(), MAX_PARAGRAPHS);
+        assert!(paragraphs(&"a\n\n".repeat(MAX_PARAGRAPHS + 1)).is_err());
     }
 }

@@ -99,7 +99,7 @@ impl MemoryBudget {
         }
     }
 
-    fn taken(&self) -> usize {
+    fn in_use(&self) -> usize {
         self.all - self.units.available_permits()
     }
 }
@@ -245,9 +245,9 @@ impl RequestMemory {
     }
 
     /// Returns the memory in use in bytes.
-    pub(crate) fn taken(&self) -> usize {
-        let bodies = [&self.small_bodies, &self.large_bodies].map(|bodies| bodies.budget.taken());
-        let work = [&self.small_work, &self.large_work].map(MemoryBudget::taken);
+    pub(crate) fn in_use(&self) -> usize {
+        let bodies = [&self.small_bodies, &self.large_bodies].map(|bodies| bodies.budget.in_use());
+        let work = [&self.small_work, &self.large_work].map(MemoryBudget::in_use);
         bodies.iter().chain(&work).sum::<usize>() * UNIT
     }
 }
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     const MIB: usize = 1 << 20;
-    const PATIENCE: Duration = Duration::from_millis(5);
+    const QUEUE_TIMEOUT: Duration = Duration::from_millis(5);
 
     fn client(number: u8) -> BodySender {
         BodySender::Address(Some(IpAddr::from([127, 0, 0, number])))
@@ -267,27 +267,27 @@ mod tests {
 
     #[tokio::test]
     async fn work_never_takes_more_than_there_is_and_small_work_has_its_own() {
-        let memory = RequestMemory::new(16 * MIB, MIB, PATIENCE);
+        let memory = RequestMemory::new(16 * MIB, MIB, QUEUE_TIMEOUT);
         let mut first = memory.work(6 * MIB).await.expect("there is enough");
-        assert_eq!(memory.taken(), 6 * MIB);
+        assert_eq!(memory.in_use(), 6 * MIB);
         let refused = memory.work(5 * MIB).await.expect_err("too much");
         assert_eq!((refused.status.as_u16(), refused.code), (503, "memory"));
         let small = memory.work(SMALL).await.expect("a part of its own");
         first.shrink_to(100);
-        assert_eq!(memory.taken(), SMALL + UNIT);
+        assert_eq!(memory.in_use(), SMALL + UNIT);
         drop((first, small));
         let all = memory.work(usize::MAX).await.expect("all, alone");
-        assert_eq!(memory.taken(), 10 * MIB);
+        assert_eq!(memory.in_use(), 10 * MIB);
         drop(all);
-        assert_eq!(memory.taken(), 0);
+        assert_eq!(memory.in_use(), 0);
     }
 
     #[tokio::test]
     async fn a_body_takes_what_came_and_a_client_no_more_than_half() {
-        let memory = RequestMemory::new(32 * MIB, 2 * MIB, PATIENCE);
+        let memory = RequestMemory::new(32 * MIB, 2 * MIB, QUEUE_TIMEOUT);
         let mut bodies: Vec<BodyPermit> =
             (0..100).map(|_| memory.body(client(1), 2 * MIB)).collect();
-        assert_eq!(memory.taken(), 0, "what is declared takes nothing");
+        assert_eq!(memory.in_use(), 0, "what is declared takes nothing");
         for body in &mut bodies[..4] {
             body.grow_to(MIB).await.expect("there is enough");
         }
@@ -298,13 +298,13 @@ mod tests {
         let mut small = memory.body(client(1), 1000);
         small.grow_to(1000).await.expect("a part of its own");
         drop((bodies, other, small));
-        assert_eq!(memory.taken(), 0);
+        assert_eq!(memory.in_use(), 0);
         assert!(memory.large_bodies.clients().is_empty());
     }
 
     #[tokio::test]
     async fn a_body_that_waits_in_vain_leaves_nothing_counted() {
-        let memory = RequestMemory::new(16 * MIB, 4 * MIB, PATIENCE);
+        let memory = RequestMemory::new(16 * MIB, 4 * MIB, QUEUE_TIMEOUT);
         let mut first = memory.body(client(1), 4 * MIB);
         first.grow_to(4 * MIB).await.expect("there is enough");
         let mut second = memory.body(client(2), 4 * MIB);
@@ -314,6 +314,6 @@ mod tests {
         );
         drop((first, second));
         assert!(memory.large_bodies.clients().is_empty());
-        assert_eq!(memory.taken(), 0);
+        assert_eq!(memory.in_use(), 0);
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::problem::ProblemDetails;
-use crate::request::ShownNearness;
+use crate::request::ShownRadius;
 use crate::sync::lock;
 
 /// Jobs by collection. A job that succeeded is dropped, because the collection shows its new scheme.
@@ -20,7 +20,7 @@ pub(crate) struct ResketchJobs(Mutex<BTreeMap<String, Arc<ResketchProgress>>>);
 #[derive(Debug)]
 pub(crate) struct ResketchProgress {
     scheme: SchemeId,
-    nearness: ShownNearness,
+    nearness: ShownRadius,
     documents: u64,
     done: AtomicU64,
     stage: Mutex<ResketchStage>,
@@ -64,7 +64,7 @@ pub(crate) struct ResketchInfo {
 }
 
 impl ResketchProgress {
-    pub(crate) fn new(scheme: SchemeId, nearness: ShownNearness, documents: u64) -> Self {
+    pub(crate) fn new(scheme: SchemeId, nearness: ShownRadius, documents: u64) -> Self {
         Self {
             scheme,
             nearness,
@@ -191,7 +191,7 @@ impl ResketchJobs {
     }
 
     /// Drops the failed job of a collection that was removed. A running job finds that out by itself.
-    pub(crate) fn forget_failure(&self, name: &str) {
+    pub(crate) fn discard_failure(&self, name: &str) {
         lock(&self.0).retain(|other, job| other != name || !job.has_failed());
     }
 
@@ -210,7 +210,7 @@ mod tests {
 
     fn begin(jobs: &ResketchJobs) -> Result<Arc<ResketchProgress>, ProblemDetails> {
         let scheme = StoredScheme::from(&default_scheme());
-        let nearness = ShownNearness::of(scheme.sketch_form(), 3);
+        let nearness = ShownRadius::of(scheme.sketch_form(), 3);
         jobs.begin("pages", ResketchProgress::new(scheme.id(), nearness, 9))
     }
 

@@ -3,7 +3,7 @@
 use lookalike::scheme::{ParseSchemeError, TokenHash};
 use lookalike::{Scheme, Sketch, Weight};
 use lookalike_corpus::HtmlText;
-use lookalike_store::{MOST_PLACES, SketchForm};
+use lookalike_store::{MAX_PLACES, SketchForm};
 
 use crate::problem::ProblemDetails;
 
@@ -20,7 +20,7 @@ pub(crate) enum UnusableScheme {
     Malformed(#[from] ParseSchemeError),
     /// The sketch has too many places.
     #[error(
-        "collections hold sketches of up to {MOST_PLACES} places, which {0} has not; `lookalike fingerprint` keeps such sketches in \
+        "collections hold sketches of up to {MAX_PLACES} places, which {0} has not; `lookalike fingerprint` keeps such sketches in \
          files, of which `lookalike join` and `cluster` find all near-duplicates"
     )]
     TooManyPlaces(Sketch),
@@ -57,7 +57,7 @@ fn check_sketch(scheme: &Scheme) -> Result<(), UnusableScheme> {
     match sketch {
         Sketch::Simhash | Sketch::Simhash32 | Sketch::Simhash128 => Ok(()),
         Sketch::MinHash { .. } | Sketch::SuperShingle { .. } => {
-            if SketchForm::from(sketch).places() > Some(MOST_PLACES) {
+            if SketchForm::from(sketch).places() > Some(MAX_PLACES) {
                 return Err(UnusableScheme::TooManyPlaces(sketch));
             }
             match scheme.weight {

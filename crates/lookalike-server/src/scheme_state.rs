@@ -17,7 +17,7 @@ const TERMS: &str = "terms";
 /// Name of the part with the learned lines.
 pub(crate) const BOILERPLATE: &str = "boilerplate";
 /// Maximum number of schemes whose state stays in memory.
-const MOST: usize = 16;
+const MAX_SCHEMES: usize = 16;
 
 /// The state that a scheme needs besides its text.
 #[derive(Debug, Default)]
@@ -152,7 +152,7 @@ pub(crate) struct SchemeStates(Mutex<Vec<(SchemeId, Arc<SchemeState>)>>);
 
 impl SchemeStates {
     /// Returns true if [`SchemeStates::of`] will neither read a file nor wait for another thread that does.
-    pub(crate) fn is_at_hand(&self, collection: &Collection) -> bool {
+    pub(crate) fn is_cached(&self, collection: &Collection) -> bool {
         !collection.has_scheme_parts()
             || self.0.try_lock().is_ok_and(|known| {
                 let id = collection.settings().scheme.id();
@@ -176,7 +176,7 @@ impl SchemeStates {
         }
         let state = Arc::new(SchemeState::read(&collection.scheme_parts()?)?);
         // Drop the oldest; collections that still use it will read it again.
-        if known.len() == MOST {
+        if known.len() == MAX_SCHEMES {
             known.remove(0);
         }
         known.push((id, Arc::clone(&state)));

@@ -24,7 +24,7 @@ use crate::scheme::parse_scheme;
 use crate::scheme_state::SchemeState;
 
 /// Maximum number of schemes whose extractors a worker keeps.
-const MOST: usize = 16;
+const MAX_SCHEMES: usize = 16;
 
 /// Number of minima in a signature.
 pub(crate) const MINIMA: usize = 128;
@@ -37,7 +37,7 @@ const HTML_PER_BYTE: usize = 14;
 /// of 12.
 const FIELDS_PER_BYTE: usize = 22;
 /// Size in bytes of texts and pages above which a worker frees the buffers that they filled.
-const KEPT: usize = 256 << 10;
+const MAX_RETAINED_BYTES: usize = 256 << 10;
 
 /// Returns the memory in bytes for each byte of a text or page while it is sketched under a scheme.
 pub(crate) fn scratch_per_byte(scheme: &StoredScheme) -> usize {
@@ -373,7 +373,7 @@ fn ready_key(
         text_hash: content.text_hash.filter(|_| settings.keep.text_hashes),
         traits: PairTraits {
             category: 0,
-            length: content.told_length(&settings.pairs)?,
+            length: content.stated_length(&settings.pairs)?,
         },
     })
 }
@@ -403,13 +403,13 @@ impl SketchCache {
     }
 
     /// Sets the state of the next collection's scheme.
-    pub(crate) fn rest_on(&mut self, state: Option<Arc<SchemeState>>) {
+    pub(crate) fn set_scheme_state(&mut self, state: Option<Arc<SchemeState>>) {
         self.state = state;
     }
 
     /// Frees the memory that a long text has taken.
-    pub(crate) fn tidy(&mut self) {
-        if self.longest > KEPT {
+    pub(crate) fn shrink(&mut self) {
+        if self.longest > MAX_RETAINED_BYTES {
             // Buffers keep the size of the longest text that they ever held, so for the sake of one long page in a thousand each worker
             // would keep a hundred megabytes. The extractors are dropped too, because they have buffers of their own.
             *self = Self::new(self.most);
@@ -553,7 +553,7 @@ impl SketchCache {
             None => {
                 let sketcher = SchemeSketcher::new(scheme, self.state.as_deref())?;
                 // Drop the oldest; it is created again when its scheme is next used.
-                if self.sketchers.len() == MOST {
+                if self.sketchers.len() == MAX_SCHEMES {
                     self.sketchers.remove(0);
                 }
                 self.sketchers.push((id, sketcher));
@@ -587,10 +587,10 @@ mod tests {
         let text = |bytes: usize| ContentSource::Text("word ".repeat(bytes / 5)).into();
         let sketch = |cache: &mut SketchCache, bytes| cache.key(&settings, &text(bytes));
         sketch(&mut cache, 1000).expect("a short one");
-        cache.tidy();
+        cache.shrink();
         assert_eq!(cache.sketchers.len(), 1, "it is used again");
-        sketch(&mut cache, 2 * KEPT).expect("a long one");
-        cache.tidy();
+        sketch(&mut cache, 2 * MAX_RETAINED_BYTES).expect("a long one");
+        cache.shrink();
         assert_eq!((cache.sketchers.len(), cache.longest), (0, 0));
         let refused = sketch(&mut cache, 4 << 20).expect_err("it is too long");
         assert_eq!(refused.status.as_u16(), 413);

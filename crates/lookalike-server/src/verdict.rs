@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use lookalike::{Scheme, Sketch};
 use lookalike_store::{
-    CollectionSettings, ContentKey, DocumentSketch, LARGEST_RADIUS, Neighbour, QueryResult, Verdict,
+    CollectionSettings, ContentKey, DocumentSketch, MAX_RADIUS, Neighbour, QueryResult, Verdict,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -141,7 +141,7 @@ fn rounded(score: f64) -> f64 {
 /// - c). Beyond 32 bits it is 0.
 fn score(distance: u32) -> f64 {
     /// Scores of all distances up to the largest radius.
-    static SCORES: LazyLock<[f64; LARGEST_RADIUS as usize + 1]> =
+    static SCORES: LazyLock<[f64; MAX_RADIUS as usize + 1]> =
         LazyLock::new(|| std::array::from_fn(|distance| resemblance(distance as u32, BITS)));
     // Computed once, because a batch may have a hundred thousand neighbours.
     let known = SCORES.get(distance as usize).copied();

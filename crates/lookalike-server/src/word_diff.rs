@@ -10,7 +10,7 @@ use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 /// Maximum number of words of both sides together that are aligned, in at most the square of this number of steps.
-const MOST: usize = 8000;
+const MAX_WORDS: usize = 8000;
 /// Maximum number of changes that are shown.
 const CHANGES: usize = 100;
 /// Maximum size in bytes of the texts of all changes.
@@ -41,7 +41,7 @@ pub(crate) struct WordChange {
 }
 
 /// Maximum memory of a difference in bytes.
-pub(crate) const LARGEST: usize = 2 * BYTES + CHANGES * 100;
+pub(crate) const MAX_DIFF_BYTES: usize = 2 * BYTES + CHANGES * 100;
 
 impl WordDiff {
     /// Compares the text of a neighbour with the text sent.
@@ -58,7 +58,7 @@ impl WordDiff {
         }
         let mut room = BYTES;
         // Myers takes O((N + M) D) steps; for entirely different texts, D is N + M.
-        if a.len() + b.len() > MOST {
+        if a.len() + b.len() > MAX_WORDS {
             diff.push(head, a, b, &mut room);
             return diff;
         }

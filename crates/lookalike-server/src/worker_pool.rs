@@ -260,7 +260,7 @@ impl PoolShared {
                 // After a panic the cache may be inconsistent, so replace it.
                 cache = SketchCache::new(self.text_memory);
             }
-            cache.tidy();
+            cache.shrink();
         }
     }
 

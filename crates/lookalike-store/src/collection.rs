@@ -12,7 +12,7 @@ use lookalike::SchemeId;
 
 use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::engine::{
-    CollectionEngine, CollectionStats, LARGEST_BATCH, RecoveryReport, WriteRequest,
+    CollectionEngine, CollectionStats, MAX_BATCH_BYTES, RecoveryReport, WriteRequest,
 };
 use crate::error::{Result, StoreError};
 use crate::fs::FileLock;
@@ -284,8 +284,8 @@ impl Collection {
             done,
         };
         let bytes = request.bytes();
-        if bytes > LARGEST_BATCH {
-            let limit = LARGEST_BATCH;
+        if bytes > MAX_BATCH_BYTES {
+            let limit = MAX_BATCH_BYTES;
             return (request.done)(Err(StoreError::BatchTooLarge { bytes, limit }));
         }
         let mut queue = lock(&self.shared.queue);
@@ -434,7 +434,7 @@ impl Collection {
         let mut background = lock(&self.shared.background);
         background.flush_error = None;
         self.shared.work.notify_all();
-        while self.shared.engine.wants_flush() > 0 {
+        while self.shared.engine.pending_flushes() > 0 {
             if self.shared.is_closed() {
                 return Err(self.shared.ended());
             }
@@ -491,7 +491,7 @@ impl Collection {
             Some(_) => Ok(()),
             None => self.shared.engine.close(),
         };
-        self.give_up_files();
+        self.release_files();
         closed
     }
 
@@ -499,7 +499,7 @@ impl Collection {
     pub(crate) fn abandon(&self) {
         self.end();
         self.shared.engine.end_writes("the collection was removed");
-        self.give_up_files();
+        self.release_files();
     }
 
     /// Returns true once the threads have been told to end.
@@ -514,7 +514,7 @@ impl Collection {
     }
 
     /// Waits until no thread creates files any more, and releases the lock of the store.
-    fn give_up_files(&self) {
+    fn release_files(&self) {
         // A merge that a caller of `compact` has started is cancelled by now.
         drop(lock(&self.shared.merging));
         lock(&self.store_lock).take();
@@ -581,7 +581,7 @@ impl CollectionShared {
             self.wait_for_others();
             // The lock of the queue is free here: requests that arrive during the sync form the next group.
             self.engine.commit(group);
-            if self.engine.wants_flush() > 0 {
+            if self.engine.pending_flushes() > 0 {
                 // A flush thread that has found no memtable to flush is waiting by the time this lock is free, so the notification is not
                 // lost between its check and its wait.
                 drop(lock(&self.background));
@@ -634,7 +634,8 @@ impl CollectionShared {
     fn wait_for_others(&self) {
         let mut background = lock(&self.background);
         // Waiting for flushes that fail would also hold up the deletes that can free space on a full disk.
-        while (self.engine.wants_flush() > MAX_FROZEN_MEMTABLES && background.flush_error.is_none()
+        while (self.engine.pending_flushes() > MAX_FROZEN_MEMTABLES
+            && background.flush_error.is_none()
             || self.engine.journal_len() > MAX_JOURNAL)
             && !self.is_closed()
         {
@@ -647,11 +648,11 @@ impl CollectionShared {
         self.repeat(
             || {
                 if self.engine.is_disk_full() {
-                    self.engine.probe_room();
+                    self.engine.probe_disk_space();
                 } else if self.engine.stopped().is_none() {
                     self.engine.end_expired_memory()?;
                 }
-                if self.engine.wants_flush() == 0 {
+                if self.engine.pending_flushes() == 0 {
                     return Ok(false);
                 }
                 self.engine.flush()
@@ -666,7 +667,7 @@ impl CollectionShared {
                 // A caller of `compact` merges as well: two merges at once could choose the same runs, and each would install its own copy
                 // of their documents.
                 let _alone = lock(&self.merging);
-                if self.compacting.load(Ordering::Acquire) && self.engine.wants_flush() == 0 {
+                if self.compacting.load(Ordering::Acquire) && self.engine.pending_flushes() == 0 {
                     // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
                     let compacted = self.engine.compact();
                     // Clear the flag even if the compaction failed, so that ordinary merges continue.

@@ -12,7 +12,7 @@ const RESERVE: &str = "RESERVE";
 const BYTES: usize = 64 << 10;
 
 /// Creates the file unless it exists. If the disk has no room for it, there is no reserve.
-pub(crate) fn keep(fs: &dyn FileSystem, folder: &Path) {
+pub(crate) fn reserve(fs: &dyn FileSystem, folder: &Path) {
     let names = fs.list(folder).unwrap_or_default();
     if names.iter().any(|name| name == RESERVE) {
         return;
@@ -24,12 +24,12 @@ pub(crate) fn keep(fs: &dyn FileSystem, folder: &Path) {
         file.sync()
     });
     if written.is_err() {
-        give(fs, folder);
+        release(fs, folder);
     }
 }
 
 /// Removes the file, so that its space can be used.
-pub(crate) fn give(fs: &dyn FileSystem, folder: &Path) {
+pub(crate) fn release(fs: &dyn FileSystem, folder: &Path) {
     // It may not exist.
     let _ = fs.remove(&folder.join(RESERVE));
 }

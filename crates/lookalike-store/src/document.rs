@@ -13,9 +13,9 @@ use crate::pair_rule::PairTraits;
 use crate::time::UnixMillis;
 
 /// Longest id in bytes.
-pub const LONGEST_ID: usize = 2048;
+pub const MAX_ID_BYTES: usize = 2048;
 /// Largest document in bytes, all parts together.
-pub const LARGEST_DOCUMENT: usize = 32 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 
 /// A collision-resistant hash of a text. Documents with equal hashes count as having equal texts, so all hashes of a collection must come
 /// from the same function: here the first 128 bits of BLAKE3.
@@ -116,7 +116,7 @@ impl From<u64> for StoredParagraph {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// Id chosen by the caller: 1 to [`LONGEST_ID`] bytes.
+    /// Id chosen by the caller: 1 to [`MAX_ID_BYTES`] bytes.
     pub id: String,
     /// Fingerprint by which collections of 64-bit fingerprints find the document; `None` for a text without features, which resembles
     /// nothing.
@@ -327,8 +327,8 @@ impl StoredDocument {
     pub(crate) fn check(&self) -> Result<()> {
         check_id(&self.id)?;
         let bytes = self.size();
-        if bytes > LARGEST_DOCUMENT {
-            let (id, most) = (&self.id, LARGEST_DOCUMENT);
+        if bytes > MAX_DOCUMENT_BYTES {
+            let (id, most) = (&self.id, MAX_DOCUMENT_BYTES);
             return Err(StoreError::Invalid(format!(
                 "document {id:?} has {bytes} bytes, more than the limit of {most}"
             )));
@@ -467,15 +467,15 @@ fn numbers<const BYTES: usize, T>(bytes: &[u8], number: impl Fn([u8; BYTES]) -> 
 /// Returns an error for an id that cannot be stored.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] if the id is empty or longer than [`LONGEST_ID`].
+/// [`StoreError::Invalid`] if the id is empty or longer than [`MAX_ID_BYTES`].
 pub fn check_id(id: &str) -> Result<()> {
     let wrong = match id.len() {
         0 => "the id is empty".to_owned(),
-        1..=LONGEST_ID => return Ok(()),
+        1..=MAX_ID_BYTES => return Ok(()),
         bytes => format!("the id has {bytes} bytes"),
     };
     Err(StoreError::Invalid(format!(
-        "{wrong}: ids have 1 to {LONGEST_ID} bytes"
+        "{wrong}: ids have 1 to {MAX_ID_BYTES} bytes"
     )))
 }
 

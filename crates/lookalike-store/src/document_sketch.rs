@@ -9,11 +9,11 @@ use lookalike::{Fingerprint, Sketch};
 use crate::codec::fixed;
 
 /// Largest radius of a collection of 64-bit fingerprints.
-pub const LARGEST_RADIUS: u32 = 16;
+pub const MAX_RADIUS: u32 = 16;
 /// Maximum number of places of a sketch.
-pub const MOST_PLACES: usize = 256;
+pub const MAX_PLACES: usize = 256;
 /// Maximum number of places in which neighbours may differ, as in lists of pairs.
-const MOST_APART: u32 = 128;
+const MAX_DIFFERING: u32 = 128;
 
 /// The form of the sketches of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,9 +91,9 @@ impl SketchForm {
     /// Returns the largest radius of a collection of such sketches.
     pub fn largest_radius(self) -> u32 {
         // At least one part, a place or a byte of a fingerprint, must be left in which neighbours agree.
-        let of_parts = |parts: usize| (parts.saturating_sub(1) as u32).min(MOST_APART);
+        let of_parts = |parts: usize| (parts.saturating_sub(1) as u32).min(MAX_DIFFERING);
         match self {
-            Self::Fingerprint => LARGEST_RADIUS,
+            Self::Fingerprint => MAX_RADIUS,
             Self::Bits(_) | Self::SuperShingles(_) | Self::Minima(_) => of_parts(self.parts()),
         }
     }

@@ -77,7 +77,7 @@ pub enum StoreError {
         known: u32,
     },
     /// The store is already open, in this process or another.
-    #[error("{}: {}", path.display(), told_of(holder))]
+    #[error("{}: {}", path.display(), lock_holder_message(holder))]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -200,7 +200,7 @@ impl StoreError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
                 path: path.to_owned(),
             },
-            _ if is_out_of_files(&cause) => Self::OutOfFiles {
+            _ if is_out_of_descriptors(&cause) => Self::OutOfFiles {
                 path: path.to_owned(),
             },
             _ => Self::Io {
@@ -246,7 +246,7 @@ impl StoreError {
 }
 
 /// Describes who has the store open, and the remedy.
-fn told_of(holder: &str) -> String {
+fn lock_holder_message(holder: &str) -> String {
     match holder == std::process::id().to_string() {
         // In containers every process may be number 1.
         true => format!(
@@ -257,7 +257,7 @@ fn told_of(holder: &str) -> String {
 }
 
 /// Tells whether the process or the system has reached its limit on open files.
-pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     // EMFILE and ENFILE have these numbers on all Unix systems.
     matches!(error.raw_os_error(), Some(24 | 23))
 }

@@ -73,11 +73,11 @@ mod view;
 
 pub use collection::{Collection, CollectionHealth};
 pub use document::{
-    ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, StoredParagraph,
-    TextHash, check_id,
+    ContentKey, MAX_DOCUMENT_BYTES, MAX_ID_BYTES, ParseTextHashError, StoredDocument,
+    StoredParagraph, TextHash, check_id,
 };
-pub use document_sketch::{DocumentSketch, LARGEST_RADIUS, MOST_PLACES, SketchForm};
-pub use engine::{CollectionStats, LARGEST_BATCH, RecoveryReport};
+pub use document_sketch::{DocumentSketch, MAX_PLACES, MAX_RADIUS, SketchForm};
+pub use engine::{CollectionStats, MAX_BATCH_BYTES, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{
     SalvageReport, SnapshotSummary, StoreInfo, info, info_on, restore, restore_on, salvage,

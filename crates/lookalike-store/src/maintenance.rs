@@ -14,8 +14,8 @@ use crate::file_copy::{copy_file, for_each_piece, link_or_copy};
 use crate::fs::{FileSystem, RealFs};
 use crate::manifest::{read_checked, replace_checked};
 use crate::store::{
-    LONGEST_NAME, SECOND_FOLDER, SNAPSHOT, Store, StoreCatalog, StoreId, StoreOptions, check_name,
-    collection_folder, is_file_name, lock_failed, lock_to_read, sync_parent,
+    MAX_NAME_BYTES, SECOND_FOLDER, SNAPSHOT, Store, StoreCatalog, StoreId, StoreOptions,
+    check_name, collection_folder, is_file_name, lock_failed, lock_to_read, sync_parent,
 };
 use crate::sync::lock;
 use crate::time::UnixMillis;
@@ -142,7 +142,8 @@ impl Store {
                 .map_err(StoreError::io(target, "making a snapshot"))?;
             match collection.engine().snapshot(&folder) {
                 // Its writes have ended because it was replaced or removed in the meantime, so try again.
-                Err(StoreError::Replaced | StoreError::Stopped(_)) if !self.holds(&collection) => {}
+                Err(StoreError::Replaced | StoreError::Stopped(_))
+                    if !self.is_current(&collection) => {}
                 made => return made.map(Some),
             }
         }
@@ -577,7 +578,7 @@ fn salvaged_names(below: &Path, folders: &[String]) -> Vec<(String, PathBuf)> {
         let name = if is_alone {
             first.to_owned()
         } else {
-            let kept = first.len().min(LONGEST_NAME - REBUILT.len());
+            let kept = first.len().min(MAX_NAME_BYTES - REBUILT.len());
             format!("{}{REBUILT}", &first[..kept])
         };
         Some((name, below.join(folder)))

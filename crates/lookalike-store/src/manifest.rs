@@ -23,7 +23,7 @@ const NEW: &str = "MANIFEST.new";
 const VERSION: u32 = 1;
 const WITH_MORE: u32 = 2;
 /// Largest number of a file or frame. Numbers count up from one, so no collection ever reaches it.
-pub(crate) const LARGEST_NUMBER: u64 = 1 << 62;
+pub(crate) const MAX_NUMBER: u64 = 1 << 62;
 
 /// The contents of a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,7 +207,7 @@ impl CollectionManifest {
         if !files.is_sorted_by(|a, b| a < b) || files.last() >= Some(&self.next_file) {
             return Some("the manifest names a file twice, or one that is yet to be made");
         }
-        if self.next_file.max(self.frame) > LARGEST_NUMBER {
+        if self.next_file.max(self.frame) > MAX_NUMBER {
             return Some("the manifest has a larger number than was ever given");
         }
         let is_wrong = self.settings().check().is_err();

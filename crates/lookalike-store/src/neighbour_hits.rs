@@ -99,7 +99,7 @@ impl NeighbourHits {
                 found: copy.found,
             }));
         }
-        let passed = self.pass_shown(hasher)?;
+        let passed = self.skip_shown(hasher)?;
         let limit = self.page.limit;
         let more = self.hits.len() > limit;
         self.hits.truncate(limit);
@@ -130,7 +130,7 @@ impl NeighbourHits {
     }
 
     /// Drops the hits that earlier pages have shown. Returns how many there are at the distance of the cursor.
-    fn pass_shown(&mut self, hasher: &IdHasher) -> Result<usize> {
+    fn skip_shown(&mut self, hasher: &IdHasher) -> Result<usize> {
         let Some(after) = self.page.after.filter(|after| after.passed > 0) else {
             return Ok(0);
         };

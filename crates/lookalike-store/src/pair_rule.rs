@@ -151,7 +151,7 @@ impl PairRule {
     }
 
     /// Returns the traits of a document that the rule needs; the others are 0.
-    pub(crate) fn kept(&self, traits: PairTraits) -> PairTraits {
+    pub(crate) fn relevant_traits(&self, traits: PairTraits) -> PairTraits {
         PairTraits {
             category: self.category.as_ref().map_or(0, |_| traits.category),
             length: self.length_share.map_or(0, |_| traits.length),

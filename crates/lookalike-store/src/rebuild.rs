@@ -25,7 +25,7 @@ const BATCH: usize = 256;
 /// Approximate maximum size of these documents in bytes; at least one is copied.
 const BATCH_BYTES: usize = 8 << 20;
 /// Maximum number of changes that are left to be copied while writes are blocked.
-const FEW_CHANGES: usize = 64;
+const MAX_CHANGES_WHILE_BLOCKED: usize = 64;
 /// Number of times that the journal is emptied before writes are blocked and the rest is copied, however large it is.
 const ROUNDS: usize = 32;
 
@@ -142,7 +142,7 @@ impl Store {
         collection.engine().replace(|| {
             rebuild.copy_changes(convert)?;
             may_replace()?;
-            rebuild.put_in_place().map_err(E::from)
+            rebuild.swap_in().map_err(E::from)
         })?;
         // Dropping `rebuild` ends the old collection and removes its files.
         Ok(RebuildReport {
@@ -164,7 +164,7 @@ impl<'s> Rebuild<'s> {
         let (spare, secrets, old_identity) = {
             let mut state = store.state();
             let named = state.catalog.collections.get(name);
-            let Some(&identity) = named.filter(|_| state.holds(old)) else {
+            let Some(&identity) = named.filter(|_| state.is_current(old)) else {
                 return Err(StoreError::NoCollection(name.to_owned()));
             };
             let spare = state.catalog.spare_folder_name(name);
@@ -228,7 +228,7 @@ impl<'s> Rebuild<'s> {
         visited?;
         self.copy(ids, convert)?;
         for _ in 0..ROUNDS {
-            if self.copy_changes(convert)? <= FEW_CHANGES {
+            if self.copy_changes(convert)? <= MAX_CHANGES_WHILE_BLOCKED {
                 break;
             }
         }
@@ -277,7 +277,7 @@ impl<'s> Rebuild<'s> {
     }
 
     /// Replaces the old collection by the new one. The caller holds the writer lock of the old one.
-    fn put_in_place(&mut self) -> Result<()> {
+    fn swap_in(&mut self) -> Result<()> {
         let (store, name, [old, new]) = (self.store, self.old.name(), self.identities);
         let time_to_live: Option<Duration> = self.old.settings().time_to_live;
         if self.new.settings().time_to_live != time_to_live {

@@ -14,7 +14,7 @@ use crate::fs::{FileSystem, read_exact, write_all};
 /// Extension of the files of parts.
 pub(crate) const KIND: &str = "part";
 /// Maximum length of a part's name in bytes.
-const LONGEST_NAME: usize = 32;
+const MAX_NAME_BYTES: usize = 32;
 
 /// A part of a collection's scheme: data that the text of the scheme only names. The store keeps its bytes unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) fn check_parts(parts: &[SchemePart]) -> Result<()> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
     for (at, part) in parts.iter().enumerate() {
         let name = &part.name;
-        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(allowed) {
+        if !(1..=MAX_NAME_BYTES).contains(&name.len()) || !name.bytes().all(allowed) {
             return Err(StoreError::Invalid(format!(
                 "{name:?} is not the name of a part of a scheme: use a-z and -"
             )));

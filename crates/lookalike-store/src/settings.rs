@@ -9,7 +9,7 @@ use lookalike::{ParagraphRule, Scheme, SchemeId, Sketch};
 use serde::{Deserialize, Serialize};
 
 use crate::document::StoredDocument;
-use crate::document_sketch::{MOST_PLACES, SketchForm};
+use crate::document_sketch::{MAX_PLACES, SketchForm};
 use crate::error::{Result, StoreError};
 use crate::pair_rule::PairRule;
 
@@ -98,7 +98,7 @@ impl StoredScheme {
 pub struct CollectionSettings {
     /// The scheme of the sketches.
     pub scheme: StoredScheme,
-    /// Largest distance of a query: 0 to [`crate::LARGEST_RADIUS`] bits for 64-bit fingerprints, or for other sketches the number of bits
+    /// Largest distance of a query: 0 to [`crate::MAX_RADIUS`] bits for 64-bit fingerprints, or for other sketches the number of bits
     /// or places that may differ, up to [`SketchForm::largest_radius`]. Answers within it are complete.
     pub radius: u32,
     /// Lifetime of documents that are inserted without an expiry; `None` means forever.
@@ -281,9 +281,9 @@ impl CollectionSettings {
     pub(crate) fn check(&self) -> Result<()> {
         self.scheme.sketch().map_err(StoreError::BadSketch)?;
         let (radius, form) = (self.radius, self.sketch_form());
-        if let Some(places) = form.places().filter(|&places| places > MOST_PLACES) {
+        if let Some(places) = form.places().filter(|&places| places > MAX_PLACES) {
             return Err(StoreError::Invalid(format!(
-                "sketches of {places} places are too long: collections take up to {MOST_PLACES}"
+                "sketches of {places} places are too long: collections take up to {MAX_PLACES}"
             )));
         }
         let most = form.largest_radius();
@@ -319,6 +319,6 @@ impl CollectionSettings {
         if !self.keep.texts {
             document.text = None;
         }
-        document.traits = self.pairs.kept(document.traits);
+        document.traits = self.pairs.relevant_traits(document.traits);
     }
 }

@@ -163,7 +163,7 @@ pub(crate) struct StoreState {
 
 impl StoreState {
     /// Tells whether a collection is still the current one of its name.
-    pub(crate) fn holds(&self, collection: &Arc<Collection>) -> bool {
+    pub(crate) fn is_current(&self, collection: &Arc<Collection>) -> bool {
         let current = self.collections.get(collection.name());
         current.is_some_and(|opened| {
             opened
@@ -179,7 +179,7 @@ impl StoreState {
 }
 
 /// Longest name of a collection.
-pub(crate) const LONGEST_NAME: usize = 64;
+pub(crate) const MAX_NAME_BYTES: usize = 64;
 /// Suffix of the second folder of a collection, which no name can end in. Each rebuild moves a collection from one of its two folders to
 /// the other.
 pub(crate) const SECOND_FOLDER: &str = "~";
@@ -210,7 +210,7 @@ pub(crate) fn sync_parent(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
 pub fn is_name(text: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(allowed)
+    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 /// Returns an error unless `name` is a valid name of a collection.
@@ -412,7 +412,7 @@ impl Store {
             let opened = open_collection(&fs, &below, name, identity, options.tuning, &lock);
             collections.insert(name.clone(), opened);
         }
-        disk_reserve::keep(&*fs, folder);
+        disk_reserve::reserve(&*fs, folder);
         Ok(Self {
             fs,
             folder: folder.to_owned(),
@@ -578,8 +578,8 @@ impl Store {
     }
 
     /// Tells whether a collection is still the current one of its name: false once it was removed or rebuilt.
-    pub fn holds(&self, collection: &Arc<Collection>) -> bool {
-        self.state().holds(collection)
+    pub fn is_current(&self, collection: &Arc<Collection>) -> bool {
+        self.state().is_current(collection)
     }
 
     /// Returns all collections by name, with the error of each that could not be opened.
@@ -596,20 +596,20 @@ impl Store {
     /// [`StoreError::NoCollection`], and failures of the medium: the collection is then either removed as a whole or unchanged.
     /// [`StoreError::Stopped`] if this is only decided at the next start: the collection refuses writes until then.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
-        let (collection, folder) = self.give_up_name(name)?;
+        let (collection, folder) = self.unregister(name)?;
         // Other collections stay usable meanwhile: this one may have many files, and its threads may have to end first.
         if let Some(Ok(collection)) = collection {
             // Without the lock of the store: joining three threads may take as long as a sync.
             collection.abandon();
         }
         let removed = self.remove_files(&folder);
-        disk_reserve::keep(&*self.fs, &self.folder);
+        disk_reserve::reserve(&*self.fs, &self.folder);
         removed
     }
 
     /// Removes a collection from the catalog before its first file is removed, so that no start opens half a collection. Returns the
     /// collection, if it was open or failed to open, and the name of its folder.
-    fn give_up_name(&self, name: &str) -> Result<(Option<Result<Arc<Collection>>>, String)> {
+    fn unregister(&self, name: &str) -> Result<(Option<Result<Arc<Collection>>>, String)> {
         let mut state = self.state();
         let Some(&identity) = state.catalog.collections.get(name) else {
             return Err(StoreError::NoCollection(name.chars().take(100).collect()));
@@ -621,7 +621,7 @@ impl Store {
         catalog.removing.insert(folder.clone(), identity);
         let mut replaced = self.replace_catalog(&mut state, catalog.clone());
         if replaced.as_ref().is_err_and(ReplaceError::is_disk_full) {
-            disk_reserve::give(&*self.fs, &self.folder);
+            disk_reserve::release(&*self.fs, &self.folder);
             replaced = self.replace_catalog(&mut state, catalog);
         }
         let collection = match (&replaced, state.collections.get(name)) {

@@ -73,7 +73,7 @@ pub enum Chunking {
 /// Size and step of chunks that are runs of parts: lines, fields, words or characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunChunking {
-    /// Parts in a chunk, from 1 to [`RunChunking::MOST`].
+    /// Parts in a chunk, from 1 to [`RunChunking::MAX_PARTS`].
     pub length: u16,
     /// True if a chunk begins at every part, false if where the last one ended.
     pub sliding: bool,
@@ -81,7 +81,7 @@ pub struct RunChunking {
 
 impl RunChunking {
     /// The longest run.
-    pub const MOST: u16 = 1000;
+    pub const MAX_PARTS: u16 = 1000;
 }
 
 /// Width of a fingerprint.
@@ -207,7 +207,7 @@ impl Chunker {
         for part in ChunkPart::ALL {
             self.parts[part as usize].clear();
             if self.chunkings.iter().any(|c| c.part() == Some(part)) {
-                self.look_for(part, text, seen);
+                self.find_parts(part, text, seen);
             }
         }
         for (at, &chunking) in self.chunkings.iter().enumerate() {
@@ -261,7 +261,7 @@ impl Chunker {
     }
 
     /// Finds the parts of a kind; `seen` is the text without ignorable characters.
-    fn look_for(&mut self, part: ChunkPart, text: &str, seen: &str) {
+    fn find_parts(&mut self, part: ChunkPart, text: &str, seen: &str) {
         match part {
             ChunkPart::Line => self.look_for_lines(seen),
             ChunkPart::Field => {
@@ -276,11 +276,11 @@ impl Chunker {
                     token_hash::extend(words, batch.bytes(), batch.bounds(), 0);
                 });
             }
-            ChunkPart::Character => self.look_for_characters(text),
+            ChunkPart::Character => self.find_characters(text),
         }
     }
 
-    fn look_for_characters(&mut self, text: &str) {
+    fn find_characters(&mut self, text: &str) {
         let Self {
             segmenter,
             parts,

@@ -79,7 +79,7 @@ pub fn resemblance_of(shared: usize, len_a: usize, len_b: usize) -> f64 {
 pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
     // o / (a + b - o) = t, solved for o.
     let guess = threshold / (1.0 + threshold) * (len_a + len_b) as f64;
-    least(guess, len_a.min(len_b), |shared| {
+    smallest_reaching(guess, len_a.min(len_b), |shared| {
         resemblance_of(shared, len_a, len_b) >= threshold
     })
 }
@@ -100,14 +100,14 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
 #[must_use]
 pub fn prefix_len(len: usize, threshold: f64) -> usize {
     let shares = |shared: usize| len > 0 && shared as f64 / len as f64 >= threshold;
-    let shared_least = least(threshold * len as f64, len, shares);
+    let shared_least = smallest_reaching(threshold * len as f64, len, shares);
     // A set at the threshold shares o of its `len` features, so any len - o + 1 of them include a shared one.
     (len + 1 - shared_least).min(len)
 }
 
 /// Returns the smallest number up to `max` for which the monotone `reaches` holds, or `max + 1` if there is none. The guess is off by at most one
 /// from rounding, so the loops take at most one step.
-fn least(guess: f64, max: usize, reaches: impl Fn(usize) -> bool) -> usize {
+fn smallest_reaching(guess: f64, max: usize, reaches: impl Fn(usize) -> bool) -> usize {
     // A guess of NaN becomes 0, and one that is too large becomes `max`. The comparison decides, not the formula: the guess may be off by one in
     // either direction, and a join by prefixes would lose that pair.
     let mut number = (guess.ceil() as usize).min(max);

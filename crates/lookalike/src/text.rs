@@ -36,7 +36,7 @@ use std::borrow::Cow;
 use crate::kernel::CpuLevel;
 use crate::kernel::tokenise::{self, TokeniserRules};
 #[cfg(feature = "languages")]
-use crate::language::{nouns::WordPlace, words::WordListFilter};
+use crate::language::{nouns::WordPosition, words::WordListFilter};
 use crate::scheme::{Case, Folding, Mask, Normalization, Scheme, Segmentation};
 pub(crate) use batch::WordBatch;
 pub(crate) use chars::CharBatch;
@@ -178,14 +178,14 @@ impl Segmenter {
 
     /// Calls `visit` with each word of [`Segmenter::plain_batches`], its line, and the dictionary that cut it.
     #[cfg(feature = "languages")]
-    pub(crate) fn words_by_run(&mut self, text: &str, mut visit: impl FnMut(&str, WordPlace)) {
+    pub(crate) fn words_by_run(&mut self, text: &str, mut visit: impl FnMut(&str, WordPosition)) {
         self.masked(text, |segmenter, text| {
             let lines = text.split(is_line_end).enumerate();
             for (line, text) in lines {
                 let pieces = text.split(|c| u8::try_from(c).is_ok_and(|byte| is_space(&byte)));
                 for piece in pieces {
                     segmenter.reader.words_by_run(piece, |word, dictionary| {
-                        visit(word, WordPlace { line, dictionary });
+                        visit(word, WordPosition { line, dictionary });
                     });
                 }
             }

@@ -41,7 +41,7 @@ def read_archives(
         raise FileNotFoundError("there are no files: " + ", ".join(map(str, given)))
     # A task has one core, and shares the memory of its machine with others.
     told = words({"threads": 1, "memory": "512M", **options})
-    found = cluster.run(_one_in_each_partition(session, files), "read_archives", told, schema=_SCHEMA)
+    found = cluster.run(_one_per_partition(session, files), "read_archives", told, schema=_SCHEMA)
     return found if losses else found.where("reason is null").drop("reason", "count")
 
 
@@ -52,7 +52,7 @@ class _File(NamedTuple):
     is_found: bool
 
 
-def _one_in_each_partition(session: SparkSession, files: list[_File]) -> DataFrame:
+def _one_per_partition(session: SparkSession, files: list[_File]) -> DataFrame:
     rows = [(number, *file) for number, file in enumerate(files)]
     numbered = session.createDataFrame(rows, "number long, path string, is_found boolean")
     # By ranges of numbers: by hashes of names, a third of the partitions would have no file and others several.

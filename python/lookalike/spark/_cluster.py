@@ -20,13 +20,13 @@ from lookalike._errors import BadInput, LookalikeError
 from lookalike.spark import _task
 from lookalike.spark._types import DataFrame, SparkSession
 
-__all__ = ["Cluster", "told_by_task"]
+__all__ = ["Cluster", "data_error_of_task"]
 
 #: Setting for the maximum number of rows in an Arrow batch.
-_ROWS_OF_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_MAX_ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 #: Minimum number of rows in a batch, because each batch has a cost of its own.
-_LEAST_ROWS = 100
+_MIN_ROWS = 100
 
 #: Folder that contains the package.
 _ROOT = Path(lookalike.__file__).resolve().parent.parent
@@ -120,9 +120,9 @@ class Cluster:
     @contextlib.contextmanager
     def batches(self, rows: int) -> Iterator[None]:
         """Limit Arrow batches in the session to at most this many rows in the meantime. A smaller setting of the session stays."""
-        name, rows = self._name(), max(_LEAST_ROWS, rows)
+        name, rows = self._name(), max(_MIN_ROWS, rows)
         with self._lock:
-            calls, own = self._limited.get(name) or (0, self._rows_of_a_batch())
+            calls, own = self._limited.get(name) or (0, self._max_rows_per_batch())
             self._limited[name] = (calls + 1, own)
             if own is not None and not 0 < own <= rows:
                 self._limit_batches(rows)
@@ -136,9 +136,9 @@ class Cluster:
                 elif own is not None:
                     self._limit_batches(own)
 
-    def _rows_of_a_batch(self) -> int | None:
+    def _max_rows_per_batch(self) -> int | None:
         """Return the session's setting: None if the engine has no such setting; 0 or less means no limit."""
-        told = self.session.conf.get(_ROWS_OF_A_BATCH, None) or ""
+        told = self.session.conf.get(_MAX_ROWS_SETTING, None) or ""
         return int(told) if told.removeprefix("-").isdecimal() else None
 
     def _limit_batches(self, rows: int) -> None:
@@ -146,7 +146,7 @@ class Cluster:
 
         # Some services do not allow changes of settings: a job then takes longer, with the same result.
         with contextlib.suppress(PySparkException):
-            self.session.conf.set(_ROWS_OF_A_BATCH, str(rows))
+            self.session.conf.set(_MAX_ROWS_SETTING, str(rows))
 
     def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str) -> DataFrame:
         """Return the result of a function of ``lookalike.spark._kernels`` on the Arrow batches of each partition of ``frame``."""
@@ -178,7 +178,7 @@ def _last_line(told: str) -> str:
     return lines[-1] if lines else told
 
 
-def told_by_task(error: Exception) -> BadInput | None:
+def data_error_of_task(error: Exception) -> BadInput | None:
     """Return the kernel's error inside the error of a failed task, if it is about the data."""
     for line in str(error).splitlines():
         for name in ("lookalike.BadInput: ", "lookalike._errors.BadInput: "):

@@ -11,9 +11,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lookalike._errors import BadInput, LookalikeError
-from lookalike.spark._dedup import NOT_HERE, DedupJob, bytes_of, columns_of, ensure_partitions, kernel_of
+from lookalike.spark._dedup import UNSUPPORTED_OPTIONS, DedupJob, bytes_of, columns_of, ensure_partitions, kernel_of
 from lookalike.spark._documents import DocumentColumns, ensure_distinct_names
-from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_delimited, is_finished, numbered_ids, or_kept, read_files, with_urls
+from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_delimited, is_finished, numbered_ids, path_of_kept, read_files, with_urls
 from lookalike.spark._types import DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob
 
@@ -128,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
     """Refuse invalid options before Spark starts."""
-    for name, reason in NOT_HERE.items():
+    for name, reason in UNSUPPORTED_OPTIONS.items():
         if options.get(name) is not None:
             told = "Spark reads and writes the files" if reason.startswith("it is for files") else reason
             raise ValueError(f"--{name.replace('_', '-')} is no option here: {told}")
@@ -146,14 +146,14 @@ def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
 def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, Any]) -> int:
     folder = asked.output.rstrip("/")
     _ensure_free(session, folder, asked.overwrite)
-    _ensure_apart(folder, asked)
+    _ensure_outside_inputs(folder, asked)
     # By default the folder of stages is below the results, because all machines must see it, too.
     work_dir = (asked.work_dir or f"{folder}/work").rstrip("/")
     columns = columns_of(kernel_of(options), options, text=asked.text, id=asked.id, position=asked.position)
     rows = _read(session, asked.inputs, asked.format, asked, work_dir, columns)
     against = None
     if asked.against is not None:
-        paths = [or_kept(session, path) for path in asked.against]
+        paths = [path_of_kept(session, path) for path in asked.against]
         # Results are Parquet, whatever format the inputs have.
         kind = asked.format if paths == asked.against else None
         try:
@@ -225,7 +225,7 @@ def _numbered(rows: SparkRows, asked: argparse.Namespace, paths: list[str], work
     return numbered_ids(rows, asked.id, paths, work_dir, discards_others=asked.overwrite)
 
 
-def _ensure_apart(folder: str, asked: argparse.Namespace) -> None:
+def _ensure_outside_inputs(folder: str, asked: argparse.Namespace) -> None:
     """Refuse to replace inputs, and to write into a folder of inputs, where files would be taken for documents the next time.
 
     Results that are only compared with are not written again, and inputs would be removed before they are read.

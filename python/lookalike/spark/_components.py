@@ -16,17 +16,17 @@ from lookalike.spark._documents import checksum_of_rows
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
-__all__ = ["EDGES_OF_A_TASK", "component_stage", "components", "connected", "measured_edges"]
+__all__ = ["EDGES_PER_TASK", "component_stage", "components", "connected", "measured_edges"]
 
 #: Maximum number of edges that a single task handles alone: about 200 MB, in seconds.
-EDGES_OF_A_TASK = 1_000_000
+EDGES_PER_TASK = 1_000_000
 
 #: Maximum number of star rounds, far beyond the logarithm of any number of nodes.
-_MOST_ROUNDS = 100
+_MAX_ROUNDS = 100
 
 
 def components(
-    edges: DataFrame, *, work_dir: str | os.PathLike[str] | None = None, edges_of_a_task: int = EDGES_OF_A_TASK
+    edges: DataFrame, *, work_dir: str | os.PathLike[str] | None = None, edges_of_a_task: int = EDGES_PER_TASK
 ) -> DataFrame:
     """Find the connected components of a graph: a row for each node, with ``node`` and ``component``, the smallest node of its component.
 
@@ -52,7 +52,7 @@ def components(
 
 
 def component_stage(
-    work: WorkDir, cluster: Cluster, edges: Stage, *, node: str = "long", most: int = EDGES_OF_A_TASK
+    work: WorkDir, cluster: Cluster, edges: Stage, *, node: str = "long", most: int = EDGES_PER_TASK
 ) -> Stage:
     """Return the stage ``components`` with a row for each node: ``node``, and ``component``, the smallest node that it is connected with.
 
@@ -62,7 +62,7 @@ def component_stage(
 
     def stars() -> Stage:
         now, number = edges, 0
-        while now["rows"] > most and number < _MOST_ROUNDS:
+        while now["rows"] > most and number < _MAX_ROUNDS:
             number += 1
             before = now
 

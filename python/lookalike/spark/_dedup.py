@@ -16,16 +16,16 @@ from lookalike._errors import BadInput
 from lookalike._options import words as to_words
 from lookalike._progress import observer
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._components import EDGES_OF_A_TASK, component_stage, measured_edges
+from lookalike.spark._components import EDGES_PER_TASK, component_stage, measured_edges
 from lookalike.spark._documents import DocumentColumns, checksum_of_rows
 from lookalike.spark._result import SparkDedupResult
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import OtherJob, Stage, WorkDir, aggregates
 
-__all__ = ["NOT_HERE", "DedupJob", "bytes_of", "columns_of", "dedup", "ensure_partitions", "kernel_of"]
+__all__ = ["UNSUPPORTED_OPTIONS", "DedupJob", "bytes_of", "columns_of", "dedup", "ensure_partitions", "kernel_of"]
 
 #: Options that concern files or a single machine, and what to use instead.
-NOT_HERE = {
+UNSUPPORTED_OPTIONS = {
     **dict.fromkeys(
         (
             "format delimiter no_header no_quotes convert convert_limit pdf_limit follow_links skip_unreadable boilerplate boilerplate_share "
@@ -43,17 +43,17 @@ NOT_HERE = {
 }
 
 #: Approximate number of rows in a partition of packed rows: a task holds some tens of bytes for each.
-_ROWS_OF_A_TASK = 4_000_000
+_ROWS_PER_TASK = 4_000_000
 #: Approximate number of texts in a partition to be settled; see also `memory`.
-_TEXTS_OF_A_TASK = 20_000
+_TEXTS_PER_TASK = 20_000
 #: Maximum number of rows that are broadcast to every machine instead of shuffling all texts: about 50 MB.
 _ROWS_FOR_ALL = 500_000
 #: Approximate size of a batch of texts in bytes. In larger ones, vectors are copied as they grow, and exceed all caches.
-_BYTES_OF_A_BATCH = 4 << 20
+_BYTES_PER_BATCH = 4 << 20
 #: Approximate number of documents whose features are counted, and the number of tasks that do it: a sample is enough.
 _COUNTED, _COUNTING_TASKS = 40_000, 2
 #: Approximate number of keys of a document, for a method without levels.
-_KEYS_OF_A_DOCUMENT = 25
+_KEYS_PER_DOCUMENT = 25
 
 
 def dedup(
@@ -129,7 +129,7 @@ def ensure_partitions(partitions: Any) -> None:
 
 def kernel_of(told: dict[str, Any]) -> _lookalike.DedupKernel:
     """Return the kernel with these options of `lookalike dedup`, which must have a meaning on a cluster."""
-    for name, reason in NOT_HERE.items():
+    for name, reason in UNSUPPORTED_OPTIONS.items():
         if told.get(name) is not None:
             raise TypeError(f"{name} is no option here: {reason}")
     return _lookalike.DedupKernel(["dedup", "-", "--output=-", *to_words({**told, "pairs": told.get("pairs") or "deciding"})])
@@ -168,7 +168,7 @@ class DedupJob:
         partitions: int | None = None,
         memory: str | int | None = None,
         group_limit: int | None = 32,
-        edges_of_a_task: int = EDGES_OF_A_TASK,
+        edges_of_a_task: int = EDGES_PER_TASK,
     ) -> None:
         self.kernel = kernel_of(told)
         if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
@@ -218,9 +218,9 @@ class DedupJob:
             clear()
 
     def _run(self, cluster: Cluster, work_dir: str | os.PathLike[str] | None, call: Any) -> SparkDedupResult:
-        return _Stages(self, cluster, WorkDir(cluster, work_dir, self._told()), call).result()
+        return _Stages(self, cluster, WorkDir(cluster, work_dir, self._identity()), call).result()
 
-    def _told(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         """Return the settings that distinguish this job from others, in terms of the user."""
         return {
             "kind": "dedup",
@@ -264,7 +264,7 @@ class _Stages:
         sample = self._sample()
         if not sample["sampled"]:
             return self._decided(sample)
-        with self.cluster.batches(_BYTES_OF_A_BATCH * sample["sampled"] // sample["bytes"]):
+        with self.cluster.batches(_BYTES_PER_BATCH * sample["sampled"] // sample["bytes"]):
             return self._decided(sample)
 
     def _decided(self, sample: Stage) -> SparkDedupResult:
@@ -357,7 +357,7 @@ class _Stages:
         """Return the approximate number of keys."""
         if not self.job.kernel.finds_near:
             return 0
-        of_a_document = float(_KEYS_OF_A_DOCUMENT)
+        of_a_document = float(_KEYS_PER_DOCUMENT)
         if sample["sampled"]:
             # A prefix of each set, whose length follows from the threshold.
             of_a_document = 1 + (1 - self.job.threshold) * sample["features"] / sample["sampled"]
@@ -367,7 +367,7 @@ class _Stages:
         """Make all classes and edges, packed by bucket."""
         from pyspark.sql import functions as F
 
-        count = self._partitions(self._keys(sample) + 2 * sample["documents"], _ROWS_OF_A_TASK)
+        count = self._partitions(self._keys(sample) + 2 * sample["documents"], _ROWS_PER_TASK)
         # Many buckets for each partition: buckets are hashed to partitions, and with few of them some tasks would have twice the work.
         buckets = max(64, 16 * count)
 
@@ -437,7 +437,7 @@ class _Stages:
         from pyspark.sql import functions as F
 
         def make() -> DataFrame:
-            count = self._partitions(groups["edge_count"], _ROWS_OF_A_TASK)
+            count = self._partitions(groups["edge_count"], _ROWS_PER_TASK)
             packed = groups.rows.where(F.col("edges").isNotNull()).select("bucket", "edges")
             return self.cluster.run(packed.repartition(count, "bucket"), "promising", self.job.words, schema="x long, y long")
 
@@ -456,7 +456,7 @@ class _Stages:
             if components is not None:
                 placed = "bucket int, classes binary, components binary"
                 packed = packed.unionByName(self.cluster.run(components.rows, "pack_components", groups["buckets"], schema=placed))
-            count = self._partitions(groups["documents"], _ROWS_OF_A_TASK)
+            count = self._partitions(groups["documents"], _ROWS_PER_TASK)
             return self.cluster.run(packed.repartition(count, "bucket"), "members", self.job.words, schema=schema)
 
         return self.work.stage("members", schema, make, aggregates(texts=F.count(F.when(F.expr(_IS_MEMBER), 1))))
@@ -486,7 +486,7 @@ class _Stages:
                 texts = self._in_components(members).withColumn("copies", F.array().cast("array<string>"))
                 own = copies.where("component is not null").select("component", "order", "id", "against", "copies", "are_against")
                 both = texts.unionByName(own, allowMissingColumns=True)
-                count = self._partitions(members["texts"], _TEXTS_OF_A_TASK)
+                count = self._partitions(members["texts"], _TEXTS_PER_TASK)
                 # By component alone: a component is decided by a single task, whatever its size.
                 both = both.repartition(count, "component")
                 settled = self.cluster.run(both, "settle", job.words, job.memory, schema=schema)
@@ -520,7 +520,7 @@ class _Stages:
         schema = "x string, x_against boolean, y string, y_against boolean, similarity double"
 
         def similar() -> DataFrame:
-            count = self._partitions(members["texts"], _TEXTS_OF_A_TASK)
+            count = self._partitions(members["texts"], _TEXTS_PER_TASK)
             whole = self._in_components(members).repartition(count, "component")
             return self.cluster.run(whole, "verified_pairs", job.words, schema=schema)
 

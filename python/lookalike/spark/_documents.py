@@ -64,7 +64,7 @@ def _is_integer(kind: str) -> bool:
     return kind in ("tinyint", "smallint", "int", "bigint")
 
 
-def _are_alike(one: str, other: str) -> bool:
+def _are_compatible(one: str, other: str) -> bool:
     """Return true if one column can hold the values of both types without changing any: integers of all sizes, but not decimals of two
     scales."""
     return (
@@ -201,7 +201,7 @@ class DocumentColumns:
             if name is None:
                 continue
             own, other = _kind(data, name), _kind(against, name)
-            if not _are_alike(own, other):
+            if not _are_compatible(own, other):
                 raise TypeError(f'against: {asked} reads {other} there and {own} in the data (column "{name}"): cast one of them')
 
     def told(self, frame: DataFrame) -> dict[str, Any]:

@@ -17,7 +17,7 @@ __all__ = ["fingerprint", "join"]
 #: Maximum number of queries that are sent to every task: 8 MB.
 _SHIPPED = 1_000_000
 #: Approximate number of entries of a table in one partition.
-_ENTRIES_OF_A_TASK = 2_000_000
+_ENTRIES_PER_TASK = 2_000_000
 
 
 def fingerprint(
@@ -104,7 +104,7 @@ def join(
         blocks = fn.explode(fn.array(*(_block(number, distance) for number in range(distance + 1)))).alias("block")
         cut = sides[0].unionByName(sides[1]).select("code", "is_query", blocks).select("code", "is_query", "block.*")
         # By the queries, from which a task makes tables; the other side only passes by.
-        least = -(-queries["rows"] * (distance + 1) // _ENTRIES_OF_A_TASK)
+        least = -(-queries["rows"] * (distance + 1) // _ENTRIES_PER_TASK)
         parts = cut.repartition(partitions or max(least, cluster.shuffle_partitions()), "block", "bits")
         return cluster.run(parts, "near_in_blocks", distance, schema=schema)
 

@@ -39,6 +39,6 @@ def register(session: SparkSession, *, scheme: Scheme | None = None) -> list[str
             function = by_column(_task.in_task(cluster.roots, lookalike.__version__, kernel, arguments), kind)
         else:
             # Spark before 4.1 has no functions on Arrow columns, so this one processes a row at a time.
-            function = F.udf(_task.in_task(cluster.roots, lookalike.__version__, "of_one", (kernel, arguments)), kind)
+            function = F.udf(_task.in_task(cluster.roots, lookalike.__version__, "on_one_row", (kernel, arguments)), kind)
         session.udf.register(name, function)
     return list(_FUNCTIONS)

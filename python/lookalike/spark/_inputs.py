@@ -15,7 +15,7 @@ from lookalike.spark._documents import id_column, text_by_default
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
-__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_delimited", "is_finished", "numbered_ids", "or_kept", "read_files", "with_urls"]
+__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_delimited", "is_finished", "numbered_ids", "path_of_kept", "read_files", "with_urls"]
 
 #: Formats by the end of a name.
 FORMATS = {
@@ -118,7 +118,7 @@ def _ensure_readable(paths: list[str]) -> None:
 
 def _has_subfolders(session: SparkSession, paths: list[str]) -> bool:
     """Return true if files are in subfolders of the named folders. Spark only reads these if told to, or if they are partitions."""
-    (flat, _), (deep, are_known) = _told(session, paths, is_deep=False), _told(session, paths)
+    (flat, _), (deep, are_known) = _list_files(session, paths, is_deep=False), _list_files(session, paths)
     known = {path for path, *_ in flat} if are_known else set()
     below = [path for path, *_ in deep if path not in known] if are_known else []
     for path in below:
@@ -146,7 +146,7 @@ def is_delimited(path: str) -> bool:
     return FORMATS.get(_ending(path)) == "csv"
 
 
-def or_kept(session: SparkSession, path: str) -> str:
+def path_of_kept(session: SparkSession, path: str) -> str:
     """Return the path unchanged, or for a folder with complete results the path of the documents kept."""
     folder = path.rstrip("/")
     return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
@@ -300,7 +300,7 @@ def _written(
 ) -> DataFrame:
     """Write rows as a stage in a folder of their own, and read them from there."""
     cluster = Cluster(session)
-    files, are_known = _told(session, paths)
+    files, are_known = _list_files(session, paths)
     job = {"kind": "rows", "version": _lookalike.__version__, "columns": rows.schema.simpleString(), "files": files, "id": id}
     if discards_others and not are_known:
         # It is unknown whether the files have changed since.
@@ -315,7 +315,7 @@ def _written(
     return work.stage("rows", rows.schema, lambda: rows).rows
 
 
-def _told(session: SparkSession, paths: list[str], *, is_deep: bool = True) -> tuple[list[Any], bool]:
+def _list_files(session: SparkSession, paths: list[str], *, is_deep: bool = True) -> tuple[list[Any], bool]:
     """Return the files for paths and patterns, including those in subfolders, with sizes and times. The second value is false if Spark
     cannot list them."""
     from pyspark.errors import PySparkException

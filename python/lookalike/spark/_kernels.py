@@ -26,7 +26,7 @@ __all__ = [
     "near_in_blocks",
     "near_queries",
     "numbered",
-    "of_one",
+    "on_one_row",
     "pack",
     "pack_components",
     "probe",
@@ -474,7 +474,7 @@ def sql_extract(pages: pa.Array) -> pa.Array:
     return pa.array(lookalike.extract(_strings(pages), threads=1)).cast(pa.string())
 
 
-def of_one(*given: Any) -> Any:
+def on_one_row(*given: Any) -> Any:
     """Apply a function of columns to a single row, given its values, and last its name and arguments."""
     *values, name, arguments = given
     # With an explicit `pa.string()`, because a column of one null would have the type null.

@@ -17,7 +17,7 @@ from lookalike import _lookalike
 from lookalike._errors import BadInput
 from lookalike._options import words as to_words
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._dedup import NOT_HERE
+from lookalike.spark._dedup import UNSUPPORTED_OPTIONS
 from lookalike.spark._documents import DocumentColumns, checksum_of_rows
 from lookalike.spark._types import Column, DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates
@@ -51,7 +51,7 @@ def overlap(
     ``lookalike overlap``: ``min_containment=0.5``, ``copies="apart"``, ``bits=32``. There is a row for every two documents with equal
     text; with ``copies="apart"`` the smallest id stands for all.
     """
-    for name, reason in {**NOT_HERE, **_NOT_OF_PAIRS}.items():
+    for name, reason in {**UNSUPPORTED_OPTIONS, **_NOT_OF_PAIRS}.items():
         if options.get(name) is not None:
             raise TypeError(f"{name} is no option here: {reason}")
     if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):

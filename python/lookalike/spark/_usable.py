@@ -43,13 +43,13 @@ class UsableValues:
             self._missing += missing
             return
         try:
-            counts = self._judged(values)
+            counts = self._check_values(values)
         except BadInput as error:
             # No value can be used, which is an error in that job; in other partitions some may be usable.
             counts = {"keep_missing": missing, "keep_unusable": len(values) - missing, "keep_unusable_first": _example(str(error))}
         self._missing += counts["keep_missing"]
         self._unusable += counts["keep_unusable"]
-        first = _without_place(counts["keep_unusable_first"])
+        first = _without_record_number(counts["keep_unusable_first"])
         # The smallest one, not the first, so that it does not depend on the order.
         self._first = min(filter(None, (self._first, first)), default=None)
 
@@ -57,7 +57,7 @@ class UsableValues:
         """Return the counts as columns of one row."""
         return {"keep_missing": [self._missing], "keep_unusable": [self._unusable], "keep_unusable_first": [self._first]}
 
-    def _judged(self, values: pa.Array) -> dict[str, Any]:
+    def _check_values(self, values: pa.Array) -> dict[str, Any]:
         number = len(values)
         rows = pa.record_batch({"id": pa.array(map(str, range(number)), pa.string()), "text": pa.array(["x"] * number), "value": values})
         columns = {"text": ["text"], "id": "id", "order": "value", "category": None, "site": False, "html": False, "page": None, "fields": []}
@@ -75,6 +75,6 @@ def _example(told: str) -> str | None:
     return rest.split(": max: and min:")[0].split(": newest: takes")[0] if found else None
 
 
-def _without_place(first: str | None) -> str | None:
+def _without_record_number(first: str | None) -> str | None:
     """Return the message without the number of the record, which only counts within a batch."""
     return first.partition(": ")[2] if first and first.startswith("documents, record") else first

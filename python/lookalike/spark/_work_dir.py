@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lookalike._errors import LookalikeError
-from lookalike.spark._cluster import Cluster, told_by_task
+from lookalike.spark._cluster import Cluster, data_error_of_task
 from lookalike.spark._documents import checksum_of_rows
 from lookalike.spark._types import Column, DataFrame
 
@@ -199,7 +199,7 @@ class WorkDir:
         try:
             told = work()
         except Exception as error:  # Spark 3.5 passes Java errors on when it writes.
-            bad = told_by_task(error)
+            bad = data_error_of_task(error)
             if bad is None:
                 raise
             raise bad from error

@@ -9,13 +9,13 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 use xxhash_rust::xxh3::xxh3_64;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DParameter};
 
-use crate::archive::format::{ArchivedBlock, ArchivedKind, ArchivedRecord, LONGEST_IN_BLOCK};
+use crate::archive::format::{ArchivedBlock, ArchivedKind, ArchivedRecord, MAX_RECORD_IN_BLOCK};
 use crate::archive::settings::ArchiveSettings;
-use crate::observer::{JobObserver, ensure_wanted};
+use crate::observer::{JobObserver, check_cancelled};
 
 /// Bytes of a compressor's tables at the highest level, except those for long-distance matches, which take half as many bytes as it compresses.
 const COMPRESSOR_BYTES: u64 = 96 << 20;
@@ -29,12 +29,14 @@ const WINDOW_LOG: u32 = 26;
 /// Returns the bytes that one thread takes to compress: the tables, a block of at most `ordinary` bytes or one longer record, and the block's prefix
 /// and compressed form.
 pub(super) fn thread_bytes(records: &[ArchivedRecord], ordinary: u64) -> u64 {
-    let fits = |record: &&ArchivedRecord| record.length <= LONGEST_IN_BLOCK;
+    let fits = |record: &&ArchivedRecord| record.length <= MAX_RECORD_IN_BLOCK;
     let lengths = records.iter().filter(fits).map(|record| record.length);
     let block = lengths.max().unwrap_or(0).max(ordinary);
     let kept = |pair: &&[ArchivedRecord]| pair[1].kind == ArchivedKind::Copy;
     let survivors = records.windows(2).filter(kept).map(|pair| pair[0].length);
-    let prefix = survivors.filter(|&length| length <= LONGEST_IN_BLOCK).max();
+    let prefix = survivors
+        .filter(|&length| length <= MAX_RECORD_IN_BLOCK)
+        .max();
     COMPRESSOR_BYTES + 4 * block + 2 * prefix.unwrap_or(0)
 }
 
@@ -143,7 +145,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         let before = self.block.prefix.as_ref().map(|prefix| prefix.record);
         // A block with a prefix holds copies of that survivor only; otherwise readers would unpack the prefix for records that do not need it.
         let is_other = before.is_some() && before != self.survivor.earlier();
-        if !fits || is_other || self.is_late_cluster() {
+        if !fits || is_other || self.belongs_in_next_block() {
             self.end_block(record.kind == ArchivedKind::Copy)?;
         }
         if self.block.bytes.is_empty() {
@@ -152,7 +154,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
                 _ => None,
             };
         }
-        if record.kind == ArchivedKind::Kept && record.length <= LONGEST_IN_BLOCK {
+        if record.kind == ArchivedKind::Kept && record.length <= MAX_RECORD_IN_BLOCK {
             let start = self.block.bytes.len();
             self.survivor = ClusterSurvivor::Here {
                 record: self.at as u32,
@@ -171,7 +173,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
 
     /// Tells whether the next record is a survivor whose cluster does not fit the current block and would need no more blocks if it started in the
     /// next one.
-    fn is_late_cluster(&self) -> bool {
+    fn belongs_in_next_block(&self) -> bool {
         let (survivor, rest) = match self.records[self.at..].split_first() {
             Some((first, rest)) if first.kind == ArchivedKind::Kept => (first, rest),
             _ => return false,
@@ -212,10 +214,10 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
 
     /// Compresses the waiting blocks, each on its own thread, and writes them in order.
     fn compress_waiting(&mut self) -> io::Result<()> {
-        ensure_wanted(self.settings.observer)?;
+        check_cancelled(self.settings.observer)?;
         let waiting = std::mem::take(&mut self.waiting);
         let level = self.settings.archive.level.number();
-        let packed = on_each(&waiting, |block| compress(block, level));
+        let packed = map_parallel(&waiting, |block| compress(block, level));
         for (block, packed) in waiting.iter().zip(packed) {
             let packed = packed?;
             self.out.write_all(&packed)?;
@@ -241,7 +243,7 @@ impl<W: Write> Write for RecordBlocks<'_, W> {
         if self.left == 0 {
             self.begin_record()?;
         }
-        let is_long = self.records[self.at].length > LONGEST_IN_BLOCK;
+        let is_long = self.records[self.at].length > MAX_RECORD_IN_BLOCK;
         let room = match is_long {
             true => self.room(),
             false => u64::MAX,

@@ -30,7 +30,7 @@ use crate::observer::JobStage;
 use crate::skipped::SkippedRow;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 use crate::spill::table_column::TableColumn;
-use crate::spill::table_memory::most_mapped;
+use crate::spill::table_memory::max_mapped;
 
 /// Maximum bytes of a piece that goes through the arranger's memory. Longer pieces, and all but the first piece of a record, go to disk.
 const SHORT: usize = 1 << 19;
@@ -166,7 +166,7 @@ impl RecordIntake<'_> {
         self.lengths[piece.source as usize] += piece.bytes.len() as u64;
         let place = self.place.filter(|_| piece.record.is_some());
         let Some(place) = place else {
-            return self.take_between(piece);
+            return self.add_gap(piece);
         };
         let record = &mut self.records[place as usize];
         self.hash.update(piece.bytes);
@@ -176,7 +176,7 @@ impl RecordIntake<'_> {
     }
 
     /// Takes bytes that belong to no document, and joins them to the part before if they directly follow it.
-    fn take_between(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
+    fn add_gap(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
         let source = self.numbers[piece.source as usize];
         let follows = |last: &&mut ArchivedRecord| {
             last.source == source && last.offset + last.length == piece.offset
@@ -240,7 +240,7 @@ impl DedupJob<'_> {
         };
         let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
         let numbers = source_numbers(self.inputs);
-        let intake = self.take_in(&plan, &numbers)?;
+        let intake = self.start_second_pass(&plan, &numbers)?;
         // Check before compressing: decisions about other records than these would put wrong ones together.
         self.refuse_changed(&intake, &plan.records)?;
         let mut directory = ArchiveDirectory {
@@ -274,7 +274,7 @@ impl DedupJob<'_> {
             // Reading the archive back makes the directory pass the checks of every reader.
             archive: CollectionArchive::open(path)?.info(),
             counts: InputCounts {
-                tables_on_disk: most_mapped(self.folder),
+                tables_on_disk: max_mapped(self.folder),
                 ..plan.counts
             },
             skipped: plan.skipped,
@@ -282,7 +282,7 @@ impl DedupJob<'_> {
     }
 
     /// Reads the sources for the second time.
-    fn take_in<'i>(
+    fn start_second_pass<'i>(
         &'i self,
         plan: &'i ArchivePlan,
         numbers: &'i [u32],

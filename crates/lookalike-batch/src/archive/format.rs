@@ -20,7 +20,7 @@
 //!           length (u64), lower half of XXH3-64 (u32); length of the id (u32); the ids
 //! ```
 //!
-//! The contents of all blocks form one stream, and the records are its parts, in order. A record of at most [`LONGEST_IN_BLOCK`] bytes lies in one
+//! The contents of all blocks form one stream, and the records are its parts, in order. A record of at most [`MAX_RECORD_IN_BLOCK`] bytes lies in one
 //! block. The prefix of a block is a kept record in a block without a prefix, and every record of the block is a copy of it, so reading a record
 //! takes at most two blocks. Bytes between documents are blank lines, byte order marks, and what could not be read as a document. The records of a
 //! source cover every byte of it.
@@ -39,7 +39,7 @@ pub(crate) const END_MAGIC: [u8; 8] = *b"LKARCEND";
 pub(crate) const TRAILER_BYTES: u64 = 48;
 
 /// Maximum bytes of a record that lies in one block: the size of the largest block.
-pub(crate) const LONGEST_IN_BLOCK: u64 = 32 << 20;
+pub(crate) const MAX_RECORD_IN_BLOCK: u64 = 32 << 20;
 
 /// A directory has at most this many times its compressed bytes plus [`SMALL_DIRECTORY`], since hashes of records do not compress.
 pub(crate) const DIRECTORY_RATIO: u64 = 512;
@@ -268,7 +268,7 @@ impl ArchiveDirectory {
     fn positions(&self, end: u64) -> Result<ArchivePositions, &'static str> {
         const LONG: &str = "lengths are too large";
         // Readers allocate memory by these lengths.
-        let sizes_fit = |block: &ArchivedBlock| (1..=LONGEST_IN_BLOCK).contains(&block.length);
+        let sizes_fit = |block: &ArchivedBlock| (1..=MAX_RECORD_IN_BLOCK).contains(&block.length);
         if !self.blocks.iter().all(sizes_fit) {
             return Err("a block has no size of one");
         }
@@ -290,7 +290,7 @@ impl ArchiveDirectory {
             }
             let is_split = record.length > 0
                 && positions.block_of(start) != positions.block_of(start + record.length - 1);
-            if is_split && record.length <= LONGEST_IN_BLOCK {
+            if is_split && record.length <= MAX_RECORD_IN_BLOCK {
                 return Err("a record is cut that fits a block");
             }
         }
@@ -309,7 +309,7 @@ impl ArchiveDirectory {
                 .get(prefix as usize)
                 .ok_or("a prefix is no record")?;
             let fits = record.kind == ArchivedKind::Kept
-                && (1..=LONGEST_IN_BLOCK).contains(&record.length);
+                && (1..=MAX_RECORD_IN_BLOCK).contains(&record.length);
             // The prefix lies in an earlier block without a prefix, so reading a record takes at most two blocks, and prefixes cannot form a loop.
             let place = fits.then(|| positions.block_of(positions.records[prefix as usize]));
             if !place.is_some_and(|place| place < number && self.blocks[place].prefix.is_none()) {

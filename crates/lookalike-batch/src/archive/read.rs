@@ -21,8 +21,8 @@ use crate::archive::format::{
 };
 use crate::error::BatchError;
 use crate::locks::lock;
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
-use crate::parallel::on_threads;
+use crate::observer::{JobObserver, JobStage, check_cancelled};
+use crate::parallel::run_on_threads;
 use crate::settings::JobLimits;
 
 /// Maximum number of files open at once while sources are written.
@@ -105,7 +105,7 @@ impl CollectionArchive {
         let end = end.ok_or_else(|| damaged("the end of the file", "it is cut off"))?;
         let mut trailer = [0; TRAILER_BYTES as usize];
         file.read_exact_at(&mut trailer, end).map_err(&unreadable)?;
-        let place = DirectoryPlace::read(&trailer, end)
+        let place = DirectoryLocation::read(&trailer, end)
             .map_err(|reason| damaged("the end of the file", reason))?;
         // It ends where the trailer starts, so it is no longer than the file.
         let mut packed = vec![0; place.packed as usize];
@@ -257,7 +257,7 @@ impl CollectionArchive {
         let work = || -> Result<(), BatchError> {
             let mut cache = PrefixCache::default();
             while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                ensure_wanted(observer).map_err(BatchError::temporary(&self.path))?;
+                check_cancelled(observer).map_err(BatchError::temporary(&self.path))?;
                 let result = self.visit_run(run.clone(), &mut cache, sink);
                 // This leaves no work for the other threads.
                 result.inspect_err(|_| next.store(runs.len(), Ordering::Relaxed))?;
@@ -266,7 +266,7 @@ impl CollectionArchive {
             }
             Ok(())
         };
-        on_threads(threads, work).map(drop)
+        run_on_threads(threads, work).map(drop)
     }
 
     /// Returns the number of threads that fit in memory.
@@ -450,14 +450,14 @@ fn check_header(
 }
 
 /// Location of the directory, as the trailer gives it.
-struct DirectoryPlace {
+struct DirectoryLocation {
     offset: u64,
     packed: u64,
     length: u64,
     hash: u64,
 }
 
-impl DirectoryPlace {
+impl DirectoryLocation {
     /// Reads the trailer of a file, which begins at `end`.
     fn read(trailer: &[u8; TRAILER_BYTES as usize], end: u64) -> Result<Self, &'static str> {
         if trailer[40..] != END_MAGIC {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::archive::format::LONGEST_IN_BLOCK;
+use crate::archive::format::MAX_RECORD_IN_BLOCK;
 use crate::setting_words::ParseSettingError;
 
 /// Compression settings of an archive. They do not affect what it restores.
@@ -59,7 +59,7 @@ impl ArchiveBlockSize {
     /// The smallest block size.
     pub const MIN: Self = Self(64 << 10);
     /// The largest block size, and the default.
-    pub const MAX: Self = Self(LONGEST_IN_BLOCK);
+    pub const MAX: Self = Self(MAX_RECORD_IN_BLOCK);
 
     /// Returns the size in bytes.
     pub fn bytes(self) -> u64 {

@@ -12,7 +12,7 @@ use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier};
 
 /// Maximum number of members that a group in one block may have to be examined one by one. In larger groups all members are connected, and their
 /// survivors are listed.
-pub(crate) const CROWD: usize = 32;
+pub(crate) const MAX_PAIRWISE_GROUP: usize = 32;
 
 /// A group of texts or of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub(crate) struct BlockFacts {
     /// The most similar survivor of earlier blocks, by place in the block.
     pub(crate) earlier: Vec<Option<VerifiedMatch>>,
     /// Sets of ranks that may resemble each other.
-    pub(crate) sets: PlaceSets,
+    pub(crate) sets: PlaceUnionFind,
     /// Groups that are crowded in the block: any two of their members may resemble each other.
     pub(crate) crowded: Vec<BlockGroup>,
 }
@@ -45,9 +45,9 @@ pub(crate) struct BlockComponents {
 ///
 /// Memory: 2 bytes per place, however many pairs are united.
 #[derive(Clone, Default)]
-pub(crate) struct PlaceSets(Vec<u16>);
+pub(crate) struct PlaceUnionFind(Vec<u16>);
 
-impl PlaceSets {
+impl PlaceUnionFind {
     /// Creates `places` places, each in a set of its own.
     pub(crate) fn new(places: usize) -> Self {
         Self((0..places as u16).collect())
@@ -112,7 +112,7 @@ impl BlockComponents {
         Self::of_sets(sets)
     }
 
-    fn of_sets(mut sets: PlaceSets) -> Self {
+    fn of_sets(mut sets: PlaceUnionFind) -> Self {
         let count = sets.0.len();
         let roots: Vec<u16> = (0..count as u16).map(|place| sets.root(place)).collect();
         // A counting sort by root, which is the first place of the component.
@@ -182,7 +182,7 @@ impl BlockMembers<'_> {
             let all = within(members, &self.ranks);
             // `EarlierInComponent` makes the same test for the same range: members that are not visited here are listed
             // there.
-            match all.len() > CROWD {
+            match all.len() > MAX_PAIRWISE_GROUP {
                 true => self.crowded.borrow_mut().push(group),
                 false => {
                     let wanted = all.iter().copied().filter(|rank| wanted.contains(rank));
@@ -194,7 +194,12 @@ impl BlockMembers<'_> {
 }
 
 impl CandidateMembers for BlockMembers<'_> {
-    fn each(&self, membership: GroupMembership, wanted: &Range<u32>, mut visit: impl FnMut(u32)) {
+    fn for_each(
+        &self,
+        membership: GroupMembership,
+        wanted: &Range<u32>,
+        mut visit: impl FnMut(u32),
+    ) {
         let group = BlockGroup {
             group: membership.group,
             is_of_pages: false,
@@ -202,7 +207,7 @@ impl CandidateMembers for BlockMembers<'_> {
         self.visit(self.groups, group, membership, wanted, &mut visit);
     }
 
-    fn each_by_page(
+    fn for_each_by_page(
         &self,
         membership: GroupMembership,
         wanted: &Range<u32>,
@@ -217,7 +222,7 @@ impl CandidateMembers for BlockMembers<'_> {
         }
     }
 
-    fn leaves_out_weak(&self) -> bool {
+    fn excludes_weak(&self) -> bool {
         true
     }
 }
@@ -312,7 +317,7 @@ impl EarlierInComponent<'_, '_> {
         for (part, members) in groups.partners(membership).into_iter().enumerate() {
             let all = within(members, &self.ranks);
             // These were visited one by one when edges were computed, so all relevant ones are in the component of the rank.
-            if all.len() <= CROWD {
+            if all.len() <= MAX_PAIRWISE_GROUP {
                 let survivors = all.iter().copied().filter(|&rank| self.survivors.has(rank));
                 survivors
                     .filter(|rank| wanted.contains(rank))
@@ -328,7 +333,7 @@ impl EarlierInComponent<'_, '_> {
 }
 
 impl CandidateMembers for EarlierInComponent<'_, '_> {
-    fn each(&self, membership: GroupMembership, wanted: &Range<u32>, visit: impl FnMut(u32)) {
+    fn for_each(&self, membership: GroupMembership, wanted: &Range<u32>, visit: impl FnMut(u32)) {
         let group = BlockGroup {
             group: membership.group,
             is_of_pages: false,
@@ -336,7 +341,7 @@ impl CandidateMembers for EarlierInComponent<'_, '_> {
         self.visit(self.survivors.groups, group, membership, wanted, visit);
     }
 
-    fn each_by_page(
+    fn for_each_by_page(
         &self,
         membership: GroupMembership,
         wanted: &Range<u32>,
@@ -351,7 +356,7 @@ impl CandidateMembers for EarlierInComponent<'_, '_> {
         }
     }
 
-    fn leaves_out_weak(&self) -> bool {
+    fn excludes_weak(&self) -> bool {
         true
     }
 }
@@ -371,7 +376,7 @@ mod tests {
         ) {
             let (some, others) = edges.split_at(edges.len() / 2);
             let [mut sets, more] = [some, others].map(|edges| {
-                let mut sets = PlaceSets::new(60);
+                let mut sets = PlaceUnionFind::new(60);
                 edges.iter().for_each(|&[x, y]| sets.unite(x, y));
                 sets
             });

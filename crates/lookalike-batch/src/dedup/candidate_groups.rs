@@ -20,7 +20,7 @@ use bytemuck::zeroed_vec;
 
 use crate::dedup::group_file::{GroupFile, GroupMembers};
 use crate::locks::{into_inner, lock};
-use crate::parallel::{FEW, copy_lists, in_ranges, on_items, share_length};
+use crate::parallel::{PARALLEL_MIN, copy_lists, in_ranges, map_parallel_limited, share_length};
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts};
 use crate::spill::prefetch::prefetch;
 use crate::spill::table_column::TableColumn;
@@ -180,7 +180,7 @@ impl ListStarts {
     /// Sorts each of the lists, with `threads` threads.
     fn sort_lists(&self, all: &mut [u32], threads: usize) {
         let lists = self.len() - 1;
-        let threads = if all.len() < FEW { 1 } else { threads };
+        let threads = if all.len() < PARALLEL_MIN { 1 } else { threads };
         let share = share_length(lists, threads);
         let mut rest = all;
         let parts = (0..lists).step_by(share).map(|first| {
@@ -189,7 +189,7 @@ impl ListStarts {
             let own = rest.split_off_mut(..length);
             (first..last, own.expect("lists lie one after another"))
         });
-        on_items(parts, threads, |(lists, own)| {
+        map_parallel_limited(parts, threads, |(lists, own)| {
             let start = self.get(lists.start);
             for list in lists {
                 own[self.get(list) - start..self.get(list + 1) - start].sort_unstable();
@@ -272,7 +272,7 @@ fn starts(parts: Vec<GroupPartition>, threads: usize) -> Vec<u64> {
         shares.push((ends, before, part));
         (rest, before) = (more, before + members);
     }
-    on_items(shares.into_iter(), threads, |(ends, before, part)| {
+    map_parallel_limited(shares.into_iter(), threads, |(ends, before, part)| {
         let mut end = before;
         for (own, &size) in ends.iter_mut().zip(&part.sizes) {
             end += u64::from(size);
@@ -316,12 +316,12 @@ impl CandidateGroups {
     /// Computes `lists` from `members`, with `threads` threads if no member is weak.
     pub(crate) fn invert(&mut self, ranks: usize, threads: usize) {
         // Ranks are in no order, so each step misses the cache: prefetching this many steps ahead hides a memory access.
-        const AHEAD: usize = 24;
+        const PREFETCH_DISTANCE: usize = 24;
         let left: TableColumn<AtomicU32> = TableColumn::zeroed(ranks);
         let relaxed = Ordering::Relaxed;
         in_ranges(self.members.len(), threads, |range| {
             for i in range {
-                if let Some(&later) = self.members.get(i + AHEAD) {
+                if let Some(&later) = self.members.get(i + PREFETCH_DISTANCE) {
                     prefetch(&left, later as usize);
                 }
                 left[self.members[i] as usize].fetch_add(1, relaxed);
@@ -333,7 +333,7 @@ impl CandidateGroups {
         in_ranges(self.len(), threads, |range| {
             for group in range.rev() {
                 for i in self.starts[group] as usize..self.starts[group + 1] as usize {
-                    if let Some(earlier) = i.checked_sub(AHEAD) {
+                    if let Some(earlier) = i.checked_sub(PREFETCH_DISTANCE) {
                         prefetch(&left, self.members[earlier] as usize);
                     }
                     let rank = self.members[i] as usize;

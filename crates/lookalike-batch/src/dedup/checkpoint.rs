@@ -27,7 +27,7 @@ use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::hashing_stream::{HashingStream, damaged, save_hashed, write_words};
 use crate::dedup::id_table::IdTable;
-use crate::dedup::just_below::JustBelow;
+use crate::dedup::just_below::BelowThresholdCounts;
 use crate::dedup::number_column::{
     ExpectedNumber, read_numbers, read_similarities, write_column, write_similarities,
 };
@@ -39,7 +39,7 @@ const MAGIC: [u8; 8] = *b"LOOKDEC2";
 
 /// All data needed to write the results.
 pub(crate) struct DecisionCheckpoint {
-    pub(crate) head: CheckpointHead,
+    pub(crate) head: CheckpointHeader,
     pub(crate) documents: DocumentTable,
     pub(crate) by_id: TableColumn<u32>,
     pub(crate) outcomes: DecisionTable,
@@ -51,13 +51,13 @@ pub(crate) struct DecisionCheckpoint {
 
 /// The small part of a checkpoint, stored as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub(crate) struct CheckpointHead {
+pub(crate) struct CheckpointHeader {
     pub(crate) settings: String,
     pub(crate) input: String,
     pub(crate) counts: InputCounts,
     pub(crate) decisions: DecisionCounts,
     pub(crate) comparisons: ComparisonCounts,
-    pub(crate) just_below: JustBelow,
+    pub(crate) just_below: BelowThresholdCounts,
     pub(crate) skipped: Vec<SkippedRow>,
     /// Copies of files of which nothing was read.
     pub(crate) copied: CopiedFiles,
@@ -160,7 +160,7 @@ mod tests {
             documents.lengths.push(length);
         }
         documents.against = 1;
-        let head = CheckpointHead {
+        let head = CheckpointHeader {
             settings: "s".into(),
             input: "i".into(),
             counts: InputCounts {
@@ -169,7 +169,7 @@ mod tests {
             },
             decisions: DecisionCounts::default(),
             comparisons: ComparisonCounts::default(),
-            just_below: JustBelow::default(),
+            just_below: BelowThresholdCounts::default(),
             skipped: vec![SkippedRow {
                 loss: crate::LossExtent::Records,
                 kind: "bomb".into(),

@@ -7,7 +7,7 @@ use lookalike_corpus::SkippedPart;
 use serde::Serialize;
 
 use crate::dedup::candidate_groups::KeySink;
-use crate::dedup::collection::addition::{AddedDocuments, KeptFacts, StagedAddition};
+use crate::dedup::collection::addition::{AddedDocuments, AdditionFacts, StagedAddition};
 use crate::dedup::collection::directory::CollectionWriter;
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::manifest::settings_of;
@@ -18,15 +18,15 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::{DedupMemory, expected_text};
-use crate::dedup::run::may_be_mended;
+use crate::dedup::run::is_recoverable;
 use crate::dedup::scan::{ScanPlan, ScannedCollection};
-use crate::dedup::scan_log::ScanLogPlace;
+use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::summary::{input_counts, skipped};
 use crate::error::BatchError;
 use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobStage;
 use crate::skipped::SkippedRow;
-use crate::spill::table_memory::most_mapped;
+use crate::spill::table_memory::max_mapped;
 
 /// Summary of an addition to a collection.
 #[derive(Clone, Debug, Serialize)]
@@ -59,7 +59,7 @@ impl DedupJob<'_> {
     }
 
     /// Builds a new collection as [`DedupJob::collect`] does. While it reads, it writes checkpoints to the directory of the collection: if
-    /// `resume` is true, it continues from those of an interrupted job, see [`CollectionWriter::is_begun`]. It removes them at the end.
+    /// `resume` is true, it continues from those of an interrupted job, see [`CollectionWriter::has_unfinished_build`]. It removes them at the end.
     ///
     /// # Errors
     /// As [`DedupJob::collect`]; [`CollectionError::Exists`] if the collection exists, and [`CollectionError::OtherBuild`] if the job to resume
@@ -80,12 +80,12 @@ impl DedupJob<'_> {
         };
         match resume {
             true => log.ensure_same(&identity).map_err(other_build)?,
-            false => log.forget(),
+            false => log.discard(),
         }
-        let built = self.collect_with(self.is_worth_a_log(&log).then_some(&log));
+        let built = self.collect_with(self.is_log_worthwhile(&log).then_some(&log));
         match &built {
-            Err(error) if may_be_mended(error) => {}
-            _ => log.forget(),
+            Err(error) if is_recoverable(error) => {}
+            _ => log.discard(),
         }
         built.map_err(|error| match error {
             BatchError::ResumedInput { name } => {
@@ -95,7 +95,7 @@ impl DedupJob<'_> {
         })
     }
 
-    fn collect_with(&self, log: Option<&ScanLogPlace>) -> Result<CollectionSummary, BatchError> {
+    fn collect_with(&self, log: Option<&ScanLogSettings>) -> Result<CollectionSummary, BatchError> {
         let writer = self.addition.expect("the caller names a collection");
         self.check()?;
         self.ensure_documents_fit()?;
@@ -125,7 +125,7 @@ impl DedupJob<'_> {
         Ok(CollectionSummary {
             added,
             counts: InputCounts {
-                tables_on_disk: most_mapped(self.folder),
+                tables_on_disk: max_mapped(self.folder),
                 ..input_counts(&scanned, self.inputs, 0, &self.options, 0)
             },
             skipped: skipped(self.inputs, &scanned, none),
@@ -167,12 +167,12 @@ impl DedupJob<'_> {
     }
 
     /// Adds the keys of the new classes, and puts the neighbourhood of the new documents before them. Returns the facts that an addition needs.
-    pub(crate) fn meet_collection(
+    pub(crate) fn add_neighbourhood(
         &self,
         scanned: &mut ScannedCollection,
         keys: &KeySink,
         budget: &DedupMemory,
-    ) -> Result<Option<KeptFacts>, BatchError> {
+    ) -> Result<Option<AdditionFacts>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         // Keys of old and new documents are equal only if prefixes use the same order of features.
         let levels = match self.collection {
@@ -182,7 +182,7 @@ impl DedupJob<'_> {
         self.push_keys(scanned, &levels, keys).map_err(&temporary)?;
         let kept = match self.addition {
             None => None,
-            Some(_) => Some(KeptFacts {
+            Some(_) => Some(AdditionFacts {
                 facts: scanned.documents.ranking_facts(),
                 keys: keys
                     .copied(self.folder, budget.keys() / 2)

@@ -7,21 +7,21 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::dedup::counts::{DecisionCounts, InputCounts};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
-use crate::dedup::decision_log::DecisionLogPlace;
+use crate::dedup::decision_log::DecisionLogSettings;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::group_windows::{ClassGroups, GroupError};
 use crate::dedup::job::DedupJob;
-use crate::dedup::just_below::{BelowMargin, JustBelow};
+use crate::dedup::just_below::{BelowThresholdCounts, MarginBins};
 use crate::dedup::margin_search::{MarginSearch, last_sampled};
 use crate::dedup::memory_budget::{DedupMemory, with_keys};
-use crate::dedup::pair_log::{PairLog, PairLogPlace};
+use crate::dedup::pair_log::{PairLog, PairLogSettings};
 use crate::dedup::pairs::{PairJoin, PairSpool, class_copies};
 use crate::dedup::preparation::PreparedJob;
-use crate::dedup::scan_log::ScanLogPlace;
+use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::summary::{input_counts, skipped};
 use crate::dedup::survivors::{ClassDecisions, SettledRanks, SettlingResources, settle_stored};
 use crate::error::BatchError;
-use crate::observer::{JobStage, ensure_wanted};
+use crate::observer::{JobStage, check_cancelled};
 use crate::parallel::{in_ranges, inverse};
 use crate::settings::{Method, PairList};
 use crate::spill::table_column::TableColumn;
@@ -31,17 +31,17 @@ const JOINED_RANKS: usize = 1024;
 
 /// Places of the logs that a job writes while it reads and compares.
 pub(crate) struct JobLogs {
-    pub(crate) scan: ScanLogPlace,
-    pub(crate) decisions: DecisionLogPlace,
-    pub(crate) pairs: PairLogPlace,
+    pub(crate) scan: ScanLogSettings,
+    pub(crate) decisions: DecisionLogSettings,
+    pub(crate) pairs: PairLogSettings,
 }
 
 impl JobLogs {
     /// Removes the logs, when their results have been saved or cannot be resumed.
-    pub(crate) fn forget(&self) {
-        self.scan.forget();
-        self.decisions.forget();
-        self.pairs.forget();
+    pub(crate) fn discard(&self) {
+        self.scan.discard();
+        self.decisions.discard();
+        self.pairs.discard();
     }
 }
 
@@ -82,7 +82,7 @@ impl DedupJob<'_> {
 
     pub(super) fn counts(&self, prepared: &PreparedJob) -> InputCounts {
         InputCounts {
-            stop_features: prepared.groups.by_text.left_out(),
+            stop_features: prepared.groups.by_text.excluded_groups(),
             ..input_counts(
                 &prepared.scanned,
                 self.inputs,
@@ -97,7 +97,7 @@ impl DedupJob<'_> {
     fn settle_logged(
         &self,
         prepared: &mut PreparedJob,
-        log: Option<&DecisionLogPlace>,
+        log: Option<&DecisionLogSettings>,
     ) -> Result<ClassDecisions, BatchError> {
         let (fixed, threads) = (prepared.ranking.fixed, self.limits.workers());
         let mut settled = SettledRanks::fixed(fixed, prepared.ranking.classes.len());
@@ -161,7 +161,9 @@ impl DedupJob<'_> {
             prepared.budget.release_groups();
         }
         prepared.rank_of = inverse(&prepared.ranking.classes, threads);
-        let just_below = self.just_below(&prepared, &decisions).map_err(&temporary)?;
+        let just_below = self
+            .find_below_threshold(&prepared, &decisions)
+            .map_err(&temporary)?;
         let pairs = match wants_all {
             true => Some(self.join(&mut prepared, logs.map(|logs| &logs.pairs))?),
             false => None,
@@ -212,14 +214,14 @@ impl DedupJob<'_> {
     }
 
     /// Searches for kept texts just below the threshold. Returns an empty result if only copies are searched for.
-    fn just_below(
+    fn find_below_threshold(
         &self,
         prepared: &PreparedJob,
         decisions: &DecisionTable,
-    ) -> io::Result<JustBelow> {
-        let margin = BelowMargin::below(self.settings.threshold);
+    ) -> io::Result<BelowThresholdCounts> {
+        let margin = MarginBins::below(self.settings.threshold);
         if self.settings.method == Method::Copies {
-            return Ok(JustBelow::new(margin, 0, 0));
+            return Ok(BelowThresholdCounts::new(margin, 0, 0));
         }
         let scanned = &prepared.scanned;
         let hashes = &scanned.classes.high_hashes;
@@ -236,7 +238,7 @@ impl DedupJob<'_> {
             },
             threads: self.limits.workers(),
             memory: prepared.budget.for_margin(),
-            advance: &|| ensure_wanted(self.observer),
+            advance: &|| check_cancelled(self.observer),
         };
         search.run(margin)
     }
@@ -245,7 +247,7 @@ impl DedupJob<'_> {
     pub(super) fn join(
         &self,
         prepared: &mut PreparedJob,
-        log: Option<&PairLogPlace>,
+        log: Option<&PairLogSettings>,
     ) -> Result<PairSpool, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         // If windows of groups take all the memory that is left, pairs get their part of it.

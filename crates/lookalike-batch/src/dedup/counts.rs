@@ -157,7 +157,7 @@ pub struct LargestCluster {
 }
 
 /// Minimum number of removed documents for an alert about a dominant cluster.
-const FEW_REMOVED: u64 = 20;
+const MIN_REMOVED: u64 = 20;
 
 impl DecisionCounts {
     /// Returns the largest cluster if it has more than half of the removed documents, as when a template is taken for the text.
@@ -165,7 +165,7 @@ impl DecisionCounts {
     pub fn dominant_cluster(&self) -> Option<&LargestCluster> {
         let removed = self.removed_exact + self.removed_near;
         let largest = self.largest_cluster.as_ref();
-        largest.filter(|largest| largest.removed >= FEW_REMOVED && 2 * largest.removed > removed)
+        largest.filter(|largest| largest.removed >= MIN_REMOVED && 2 * largest.removed > removed)
     }
 
     pub(crate) fn new(

@@ -6,12 +6,12 @@
 use std::fmt;
 use std::io;
 
-use crate::dedup::collection::addition::KeptFacts;
+use crate::dedup::collection::addition::AdditionFacts;
 use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::dedup::decision::ClusterTable;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::document_decision::DocumentDecision;
-use crate::dedup::just_below::JustBelow;
+use crate::dedup::just_below::BelowThresholdCounts;
 use crate::dedup::pairs::{DocumentPair, PairSpool};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::scan::ScannedCollection;
@@ -36,14 +36,14 @@ pub struct DedupDecisions {
     pub(crate) skipped: Vec<SkippedRow>,
     pub(crate) threshold: f64,
     /// Kept documents whose resemblance to another kept one is just below the threshold.
-    pub(crate) just_below: JustBelow,
+    pub(crate) just_below: BelowThresholdCounts,
     /// All pairs, if the settings request them.
     pub(crate) pairs: Option<PairSpool>,
     /// True if the method computes fingerprints, which the classes then have.
     pub(crate) fingerprints: bool,
     pub(crate) threads: usize,
     /// Facts about the documents that are added to a collection, if the job adds any.
-    pub(crate) kept_facts: Option<KeptFacts>,
+    pub(crate) kept_facts: Option<AdditionFacts>,
 }
 
 /// A kept document and those removed for it, by their numbers.
@@ -136,7 +136,7 @@ impl DedupDecisions {
     /// # Errors
     /// Errors of a temporary file, or of `visit`.
     pub fn pairs(&self, mut visit: impl FnMut(DedupPair) -> io::Result<()>) -> io::Result<()> {
-        self.each_pair(|pair| {
+        self.for_each_pair(|pair| {
             visit(DedupPair {
                 a: pair.a,
                 b: pair.b,
@@ -171,12 +171,12 @@ impl DedupDecisions {
         BelowThreshold::new(&self.just_below, self.threshold, &self.scanned.documents)
     }
 
-    pub(crate) fn each_pair(
+    pub(crate) fn for_each_pair(
         &self,
         visit: impl FnMut(DocumentPair) -> io::Result<()>,
     ) -> io::Result<()> {
         match &self.pairs {
-            Some(pairs) => pairs.each(&self.ranking.by_id, visit),
+            Some(pairs) => pairs.for_each(&self.ranking.by_id, visit),
             None => self
                 .deciding_pairs()
                 .into_iter()

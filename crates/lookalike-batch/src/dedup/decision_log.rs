@@ -34,7 +34,7 @@ use crate::spill::table_column::TableColumn;
 const MAGIC: [u8; 8] = *b"LOOKCMP2";
 
 /// The path of a log, the hash of its job, and the number of bytes of feature sets that are compared between two segments.
-pub(crate) struct DecisionLogPlace {
+pub(crate) struct DecisionLogSettings {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
     pub(crate) segment_bytes: u64,
@@ -46,12 +46,12 @@ pub(crate) struct DecisionLog {
     file: Option<HashedFile>,
     segment_bytes: u64,
     /// Counts of what the log contains.
-    noted: NotedRanks,
+    noted: LoggedRanks,
 }
 
 /// Counts of what a log contains.
 #[derive(Default)]
-struct NotedRanks {
+struct LoggedRanks {
     near: usize,
     visible: usize,
     refused: usize,
@@ -66,7 +66,7 @@ struct HashedFile {
     whole: u64,
 }
 
-impl DecisionLogPlace {
+impl DecisionLogSettings {
     /// Opens the log and adds its decisions to `settled`. Begins a new log if there is none of the same job. `order` is a hash
     /// of the texts in the order of ranks.
     ///
@@ -83,17 +83,17 @@ impl DecisionLogPlace {
         Ok(DecisionLog {
             file: Some(file),
             segment_bytes: self.segment_bytes,
-            noted: NotedRanks::of(settled),
+            noted: LoggedRanks::of(settled),
         })
     }
 
     /// Removes the log, when its results have been saved or cannot be resumed.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn discard(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-impl NotedRanks {
+impl LoggedRanks {
     fn of(settled: &SettledRanks) -> Self {
         let (_, near, visible) = settled.decisions.columns();
         Self {
@@ -113,7 +113,7 @@ impl DecisionLog {
             return;
         }
         let added = segment(settled, &self.noted).and_then(|segment| file.add(segment));
-        self.noted = NotedRanks::of(settled);
+        self.noted = LoggedRanks::of(settled);
         if added.is_err() {
             // The job continues without the log. Truncate the incomplete segment; if that fails, a resumed job ignores it.
             let _ = file.file.set_len(file.whole);
@@ -123,7 +123,7 @@ impl DecisionLog {
 }
 
 /// Returns the bytes of a segment without its checksum.
-fn segment(settled: &SettledRanks, noted: &NotedRanks) -> io::Result<Vec<u8>> {
+fn segment(settled: &SettledRanks, noted: &LoggedRanks) -> io::Result<Vec<u8>> {
     let (kept, near, visible) = settled.decisions.columns();
     let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
     let refused = &settled.refused[noted.refused..];
@@ -256,7 +256,7 @@ mod tests {
     }
 
     /// Settles more ranks: every third joins the one before it, and every ninth has a resemblance of visible texts.
-    fn go_on(settled: &mut SettledRanks, to: usize) {
+    fn settle_more(settled: &mut SettledRanks, to: usize) {
         for rank in settled.count..to {
             if rank % 3 == 0 {
                 let visible = (rank % 9 == 0).then_some(0.5);
@@ -278,8 +278,8 @@ mod tests {
         documents(a) == documents(b) && counts(a) == counts(b) && a.refused == b.refused
     }
 
-    fn place(folder: &TempDir, job: u64, segment_bytes: u64) -> DecisionLogPlace {
-        DecisionLogPlace {
+    fn place(folder: &TempDir, job: u64, segment_bytes: u64) -> DecisionLogSettings {
+        DecisionLogSettings {
             path: folder.path().join("compared.bin"),
             job,
             segment_bytes,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     /// Returns the ranks that are in a log.
-    fn told(place: &DecisionLogPlace, order: u64) -> (DecisionLog, SettledRanks) {
+    fn told(place: &DecisionLogSettings, order: u64) -> (DecisionLog, SettledRanks) {
         let mut settled = begun();
         (place.open(order, &mut settled).unwrap(), settled)
     }
@@ -303,7 +303,7 @@ mod tests {
         };
         let mut states = vec![state(&settled)];
         for to in [10, 13, 31, 40] {
-            go_on(&mut settled, to);
+            settle_more(&mut settled, to);
             log.note(&settled);
             states.push(state(&settled));
             // Too little work for another segment.
@@ -325,7 +325,7 @@ mod tests {
                 let (mut log, mut found) = told(&place, 9);
                 assert!(same(&found, &expected), "{at}");
                 // New segments are appended after the old ones.
-                go_on(&mut found, RANKS);
+                settle_more(&mut found, RANKS);
                 log.note(&found);
                 assert!(same(&told(&place, 9).1, &found), "{at}");
             }
@@ -337,13 +337,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = place(&folder, 5, 100);
         let (mut log, mut settled) = told(&place, 9);
-        go_on(&mut settled, 10);
+        settle_more(&mut settled, 10);
         log.note(&settled);
         let noted = settled.clone();
         let full = OpenOptions::new().write(true).open("/dev/full");
         log.file.as_mut().unwrap().file = full.unwrap();
         for to in [20, 30] {
-            go_on(&mut settled, to);
+            settle_more(&mut settled, to);
             log.note(&settled);
         }
         assert!(same(&told(&place, 9).1, &noted));
@@ -355,11 +355,11 @@ mod tests {
         let [own, other] = [5, 6].map(|job| place(&folder, job, 1));
         for (place, order) in [(&other, 9), (&own, 8)] {
             let (mut log, mut settled) = told(&own, 9);
-            go_on(&mut settled, 20);
+            settle_more(&mut settled, 20);
             log.note(&settled);
             assert!(same(&told(place, order).1, &begun()));
         }
-        own.forget();
+        own.discard();
         assert!(!own.path.exists());
     }
 

@@ -13,7 +13,7 @@ use crate::dedup::length_column::LengthColumn;
 use crate::dedup::pages::PageColumns;
 use crate::kernel::survivor_order::ordered_bits;
 use crate::parallel::column;
-use crate::spill::feature_sets::SetPlace;
+use crate::spill::feature_sets::SetPosition;
 use crate::spill::table_column::TableColumn;
 
 /// Columns of the document table, by position in the input.
@@ -93,11 +93,11 @@ impl DocumentTable {
 
     /// Returns the id that a document was read with, which other documents may have too.
     pub(crate) fn given_id(&self, document: u32) -> &str {
-        self.ids.given(document as usize)
+        self.ids.original_id(document as usize)
     }
 
     /// Drops the columns that only ranking and deciding use.
-    pub(crate) fn forget_classes(&mut self) {
+    pub(crate) fn drop_classes(&mut self) {
         self.classes = TableColumn::new();
         self.record_hashes = TableColumn::new();
         self.values = TableColumn::new();
@@ -170,7 +170,7 @@ impl DocumentTable {
     }
 
     /// Puts documents of a collection, which are only compared with, before all others.
-    pub(crate) fn put_before(&mut self, mut stored: Self) {
+    pub(crate) fn prepend(&mut self, mut stored: Self) {
         stored.ids.append(&self.ids);
         if !stored.value_rests.is_empty() || !self.value_rests.is_empty() {
             // Both must have the column or neither, or the values that follow would be shifted.
@@ -289,7 +289,7 @@ pub(crate) struct TextClasses {
     /// Upper halves of `hashes`: all that is used after ranking, except for visible texts and collections.
     pub(crate) high_hashes: TableColumn<u64>,
     /// Place of the feature set.
-    pub(crate) places: TableColumn<SetPlace>,
+    pub(crate) places: TableColumn<SetPosition>,
     /// Number of distinct features; 0 for texts without features, which resemble no other.
     pub(crate) sizes: TableColumn<u32>,
     /// Simhash fingerprints, if the method needs them; 0 if the size is 0.
@@ -310,13 +310,13 @@ impl TextClasses {
     }
 
     /// Sets the values of a class; threads finish classes in any order.
-    pub(crate) fn set(&mut self, class: ClassId, hash: u128, place: SetPlace, size: u32) {
+    pub(crate) fn set(&mut self, class: ClassId, hash: u128, place: SetPosition, size: u32) {
         put(&mut self.hashes, class, hash);
         self.set_features(class, place, size);
     }
 
     /// Sets the values of a class, as [`TextClasses::set`] does, except its hash, which is set later.
-    pub(crate) fn set_features(&mut self, class: ClassId, place: SetPlace, size: u32) {
+    pub(crate) fn set_features(&mut self, class: ClassId, place: SetPosition, size: u32) {
         put(&mut self.places, class, place);
         put(&mut self.sizes, class, size);
     }

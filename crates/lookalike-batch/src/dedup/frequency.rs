@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lookalike_hamming::huge_page_buffer;
 
 use crate::kernel::checked_bytes::{CheckedBytesError, TableKind};
-use crate::parallel::{in_ranges, on_items, share_length};
+use crate::parallel::{in_ranges, map_parallel_limited, share_length};
 use crate::spill::prefetch::prefetch;
 
 /// Approximate counts of the documents that have each feature. They can be merged, and shared between threads.
@@ -83,13 +83,13 @@ const LEVELS: TableKind = TableKind {
 };
 
 /// Maximum of a counter: the rest of the 32 bits is a margin for threads that add at the same time.
-const FULL: u32 = u32::MAX - (1 << 20);
+const MAX_COUNT: u32 = u32::MAX - (1 << 20);
 
 /// Number of counters that are prefetched ahead.
-const AHEAD: usize = 16;
+const PREFETCH_DISTANCE: usize = 16;
 
 /// Minimum number of counters, as a power of two: their levels fit into a second-level cache beside other data.
-const LEAST_BITS: u32 = 17;
+const MIN_BITS: u32 = 17;
 
 #[inline]
 fn cell_of(feature: u64, cells: usize) -> usize {
@@ -103,7 +103,7 @@ impl CounterPlan {
         // `wanted` is rounded up and `most` down to a power of two, because some bits of a feature select the counter.
         let wanted = 64 - self.wanted.saturating_sub(1).leading_zeros();
         let most = 63 - self.most.max(1).leading_zeros();
-        wanted.min(most).clamp(LEAST_BITS, 32)
+        wanted.min(most).clamp(MIN_BITS, 32)
     }
 
     /// Returns the number of bytes of the counters and their levels.
@@ -141,15 +141,15 @@ impl FeatureFrequency {
         let cells = self.cells.len();
         features
             .iter()
-            .take(AHEAD)
+            .take(PREFETCH_DISTANCE)
             .for_each(|&it| prefetch(&self.cells, cell_of(it, cells)));
         for (at, &feature) in features.iter().enumerate() {
-            if let Some(&later) = features.get(at + AHEAD) {
+            if let Some(&later) = features.get(at + PREFETCH_DISTANCE) {
                 prefetch(&self.cells, cell_of(later, cells));
             }
             let cell = &self.cells[cell_of(feature, cells)];
             // Full counters are not written, so that threads do not contend for features that all documents have.
-            if cell.load(Ordering::Relaxed) < FULL {
+            if cell.load(Ordering::Relaxed) < MAX_COUNT {
                 cell.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -159,7 +159,7 @@ impl FeatureFrequency {
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.cells.iter_mut().zip(other.counts()) {
             let mine = mine.get_mut();
-            *mine = (*mine).saturating_add(theirs).min(FULL);
+            *mine = (*mine).saturating_add(theirs).min(MAX_COUNT);
         }
     }
 
@@ -175,7 +175,7 @@ impl FeatureFrequency {
     /// [`CheckedBytesError`] if the bytes are something else, truncated or changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
         let (counts, rest) = COUNTS.open(bytes)?.as_chunks();
-        if counts.len() != 1 << LEAST_BITS || !rest.is_empty() {
+        if counts.len() != 1 << MIN_BITS || !rest.is_empty() {
             return Err(COUNTS.damaged());
         }
         let counts = counts.iter().map(|&count| u32::from_le_bytes(count));
@@ -191,7 +191,7 @@ impl FeatureFrequency {
     }
 
     fn counts(&self) -> impl Iterator<Item = u32> {
-        let count = |cell: &AtomicU32| cell.load(Ordering::Relaxed).min(FULL);
+        let count = |cell: &AtomicU32| cell.load(Ordering::Relaxed).min(MAX_COUNT);
         self.cells.iter().map(count)
     }
 
@@ -203,7 +203,7 @@ impl FeatureFrequency {
     /// Fixes the levels as [`FeatureFrequency::levels`] does, with `threads` threads.
     pub(crate) fn levels_by(&self, threads: usize) -> FrequencyLevels {
         let cells = self.cells.len();
-        let count = |cell: usize| self.cells[cell].load(Ordering::Relaxed).min(FULL);
+        let count = |cell: usize| self.cells[cell].load(Ordering::Relaxed).min(MAX_COUNT);
         let mean = |most: u32| {
             let totals = in_ranges(cells, threads, |range| -> u64 {
                 range.map(|cell| u64::from(count(cell).min(most))).sum()
@@ -211,13 +211,13 @@ impl FeatureFrequency {
             (totals.into_iter().sum::<u64>() / cells as u64) as u32
         };
         // Very large counts do not contribute to the mean in full.
-        let most = mean(FULL).saturating_mul(8).max(LINEAR);
+        let most = mean(MAX_COUNT).saturating_mul(8).max(LINEAR);
         let rare = mean(most).max(1);
         let mut levels: Vec<u8> = huge_page_buffer(cells);
         levels.resize(cells, 0);
         let length = share_length(cells, threads);
         let parts = levels.chunks_mut(length).enumerate();
-        on_items(parts, threads, |(number, part)| {
+        map_parallel_limited(parts, threads, |(number, part)| {
             for (cell, own) in (number * length..).zip(part) {
                 let count = count(cell);
                 *own = if count <= rare { 0 } else { level(count) };
@@ -259,7 +259,7 @@ impl FrequencyLevels {
     /// [`CheckedBytesError`] if the bytes are something else, truncated or changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
         let cells = LEVELS.open(bytes)?;
-        match cells.len().is_power_of_two() && cells.len() >= 1 << LEAST_BITS {
+        match cells.len().is_power_of_two() && cells.len() >= 1 << MIN_BITS {
             true => Ok(Self {
                 cells: cells.to_vec(),
             }),
@@ -291,13 +291,15 @@ impl FrequencyLevels {
         prefix.clear();
         common.clear();
         // The branch on a level is unpredictable, so the next counters must be prefetched before it.
-        set.iter().take(AHEAD).for_each(|&it| self.prefetch(it));
+        set.iter()
+            .take(PREFETCH_DISTANCE)
+            .for_each(|&it| self.prefetch(it));
         for (at, &feature) in set.iter().enumerate() {
             // Sets are ascending, so rare features are already in the order for prefixes.
             if prefix.len() == length {
                 return;
             }
-            if let Some(&later) = set.get(at + AHEAD) {
+            if let Some(&later) = set.get(at + PREFETCH_DISTANCE) {
                 self.prefetch(later);
             }
             match self.of(feature) {
@@ -318,7 +320,7 @@ impl FrequencyLevels {
 
 #[cfg(test)]
 mod tests {
-    use lookalike_hamming::threads::on_each;
+    use lookalike_hamming::threads::map_parallel;
     use proptest::prelude::*;
 
     use super::*;
@@ -372,7 +374,7 @@ mod tests {
             let mut frequency = FeatureFrequency::with_counters(plan);
             let parts = sets.chunks(sets.len().div_ceil(threads).max(1));
             let apart: Vec<_> = parts.clone().map(|_| FeatureFrequency::with_counters(plan)).collect();
-            on_each(parts.zip(&apart), |(part, own)| {
+            map_parallel(parts.zip(&apart), |(part, own)| {
                 let frequency = if merged { own } else { &frequency };
                 part.iter().for_each(|set| frequency.add(set));
             });
@@ -423,13 +425,18 @@ mod tests {
             frequency.add(&[7]);
             frequency
         };
-        let (few, many) = (FULL / 2, FULL - 1);
-        for (first, second) in [(few, many), (many, few), (many, many), (FULL, FULL + 3)] {
+        let (few, many) = (MAX_COUNT / 2, MAX_COUNT - 1);
+        for (first, second) in [
+            (few, many),
+            (many, few),
+            (many, many),
+            (MAX_COUNT, MAX_COUNT + 3),
+        ] {
             let mut merged = with(first);
             merged.merge(&with(second));
-            assert_eq!(counts(&merged)[7], FULL, "{first} and {second}");
+            assert_eq!(counts(&merged)[7], MAX_COUNT, "{first} and {second}");
         }
-        assert_eq!(counts(&with(FULL))[7], FULL);
+        assert_eq!(counts(&with(MAX_COUNT))[7], MAX_COUNT);
         let mut merged = with(few);
         merged.merge(&with(few - 3));
         assert_eq!(counts(&merged)[7], 2 * few - 1);
@@ -439,7 +446,7 @@ mod tests {
     fn levels_grow_with_counts() {
         let counts = (0..100_000)
             .chain((17..32).map(|bits| 1 << bits))
-            .chain([FULL]);
+            .chain([MAX_COUNT]);
         assert!(counts.map(level).is_sorted());
         assert!((0..=LINEAR).all(|count| u32::from(level(count)) == count));
         for doublings in 1..25 {
@@ -498,7 +505,7 @@ mod tests {
             };
             FeatureFrequency::with_counters(plan).cells.len()
         };
-        assert_eq!(cells(0, 0), 1 << LEAST_BITS);
+        assert_eq!(cells(0, 0), 1 << MIN_BITS);
         assert_eq!(cells(1 << 20, u64::MAX), 1 << 20);
         assert_eq!(cells((1 << 20) + 1, u64::MAX), 1 << 21);
         assert_eq!(cells(u64::MAX, 3 << 19), 1 << 20);

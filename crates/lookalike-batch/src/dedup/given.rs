@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lookalike_corpus::{
     BadRecord, DocumentBatch, HtmlText, InputError, InputOptions, Inputs, Parser, Record,
-    RecordPlace, SkippedPart,
+    RecordPosition, SkippedPart,
 };
 
 use crate::dedup::candidate_groups::KeySink;
@@ -29,11 +29,11 @@ const SOURCES: [&str; 2] = ["against", "documents"];
 ///
 /// ```
 /// use lookalike_batch::{DocumentDedup, JobSettings};
-/// use lookalike_corpus::GivenDocument;
+/// use lookalike_corpus::InMemoryDocument;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let texts = ["a rose is a rose is a rose", "something else", "A rose is a rose is a rose!"];
-/// let batch: Vec<_> = texts.map(GivenDocument::of_text).into();
+/// let batch: Vec<_> = texts.map(InMemoryDocument::of_text).into();
 ///
 /// let folder = tempfile::tempdir()?;
 /// let settings = JobSettings::default().threshold(0.9);
@@ -175,7 +175,7 @@ impl<'a> DocumentDedup<'a> {
 fn numbered<B, E, I>(
     batches: I,
     source: u32,
-) -> impl Iterator<Item = Result<GivenChunk<B>, BatchError>>
+) -> impl Iterator<Item = Result<PositionedBatch<B>, BatchError>>
 where
     B: DocumentBatch,
     E: std::error::Error + Send + Sync + 'static,
@@ -184,7 +184,7 @@ where
     let mut first = 0;
     batches.into_iter().map(move |batch| {
         let batch = batch.map_err(|error| BatchError::Given(Box::new(error)))?;
-        let chunk = GivenChunk {
+        let chunk = PositionedBatch {
             source,
             first,
             batch,
@@ -195,14 +195,14 @@ where
 }
 
 /// A batch with its position.
-struct GivenChunk<B> {
+struct PositionedBatch<B> {
     source: u32,
     /// Number of its first document in the source.
     first: u64,
     batch: B,
 }
 
-impl<B: DocumentBatch> InputChunk for GivenChunk<B> {
+impl<B: DocumentBatch> InputChunk for PositionedBatch<B> {
     fn held_bytes(&self) -> usize {
         self.batch.bytes()
     }
@@ -219,7 +219,7 @@ impl<B: DocumentBatch> InputChunk for GivenChunk<B> {
                 let source = self.source;
                 longest = LongestDocument {
                     bytes,
-                    place: Some(RecordPlace { source, record }),
+                    place: Some(RecordPosition { source, record }),
                 };
             }
             record += 1;
@@ -228,7 +228,7 @@ impl<B: DocumentBatch> InputChunk for GivenChunk<B> {
     }
 }
 
-impl<B: DocumentBatch> ScanChunk for GivenChunk<B> {
+impl<B: DocumentBatch> ScanChunk for PositionedBatch<B> {
     fn skips(&self) -> &[SkippedPart] {
         &[]
     }
@@ -254,7 +254,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use lookalike_corpus::{GivenDocument, OrderField, OrderKey};
+    use lookalike_corpus::{InMemoryDocument, OrderField, OrderKey};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -290,7 +290,7 @@ mod tests {
         prop::collection::vec(row, 1..40)
     }
 
-    fn given(row: &Row) -> GivenDocument<'static> {
+    fn given(row: &Row) -> InMemoryDocument<'static> {
         let by_score: OrderField = "max:score".parse().unwrap();
         let order_key = match row.score.map(|score| score.to_string()) {
             // A number borrows nothing, unlike a text.
@@ -300,12 +300,12 @@ mod tests {
             },
             None => OrderKey::Missing,
         };
-        GivenDocument {
+        InMemoryDocument {
             id: Some(row.id.clone().into()),
             text: row.text.clone().map(Into::into),
             order_key,
             category: row.group.clone().map(Into::into),
-            ..GivenDocument::default()
+            ..InMemoryDocument::default()
         }
     }
 
@@ -374,7 +374,7 @@ mod tests {
             let options = InputOptions::default().order_field(field).category(category);
             let expected = of_files(&settings, &options, [old, new]);
 
-            let batches = |rows: &[Row]| -> Vec<Result<Vec<GivenDocument<'static>>, Infallible>> {
+            let batches = |rows: &[Row]| -> Vec<Result<Vec<InMemoryDocument<'static>>, Infallible>> {
                 rows.chunks(size).map(|rows| Ok(rows.iter().map(given).collect())).collect()
             };
             let folder = tempfile::tempdir().unwrap();
@@ -402,7 +402,7 @@ mod tests {
     ) -> Result<DedupDecisions, BatchError> {
         let batch: Vec<_> = texts
             .iter()
-            .map(|text| GivenDocument::of_text(*text))
+            .map(|text| InMemoryDocument::of_text(*text))
             .collect();
         job.decide([batch])
     }
@@ -445,9 +445,9 @@ mod tests {
     #[test]
     fn html_is_reduced_to_what_a_reader_sees() {
         let folder = tempfile::tempdir().unwrap();
-        let page = |text: &'static str| GivenDocument {
+        let page = |text: &'static str| InMemoryDocument {
             is_html: true,
-            ..GivenDocument::of_text(text)
+            ..InMemoryDocument::of_text(text)
         };
         let batch = vec![
             page("<p>a rose is a rose</p>"),
@@ -467,7 +467,7 @@ mod tests {
             };
             let job = DocumentDedup::new(folder.path()).limits(limits);
             let batches = [
-                Ok(vec![GivenDocument::of_text("a")]),
+                Ok(vec![InMemoryDocument::of_text("a")]),
                 Err(io::Error::other("column gone")),
             ];
             let error = job.try_decide([], batches).err().unwrap();
@@ -486,7 +486,7 @@ mod tests {
             let job = job.limits(JobLimits::default().threads(threads));
             let batches = (0..3).map(|number| match number {
                 2 => panic!("column gone"),
-                _ => vec![GivenDocument::of_text("a b c")],
+                _ => vec![InMemoryDocument::of_text("a b c")],
             });
             let decided = AssertUnwindSafe(|| job.decide(batches).map(drop));
             let panic = std::panic::catch_unwind(decided).unwrap_err();
@@ -547,7 +547,7 @@ mod tests {
     #[test]
     fn documents_in_memory_were_called_files() {
         let folder = tempfile::tempdir().unwrap();
-        let batch = vec![GivenDocument::default()];
+        let batch = vec![InMemoryDocument::default()];
         let decided = DocumentDedup::new(folder.path()).decide([batch]);
         let refused = decided.err().unwrap().to_string();
         assert!(
@@ -600,9 +600,9 @@ mod tests {
     fn the_order_of_keep_rules_is_that_of_the_callers_values() {
         let folder = tempfile::tempdir().unwrap();
         let by_date: OrderField = "newest:date".parse().unwrap();
-        let dated = |json: &'static str| GivenDocument {
+        let dated = |json: &'static str| InMemoryDocument {
             order_key: OrderKey::parse(&by_date, json),
-            ..GivenDocument::of_text("same")
+            ..InMemoryDocument::of_text("same")
         };
         let batch = vec![
             dated("\"2024-01-01\""),

@@ -58,7 +58,7 @@ impl GroupFile {
     }
 
     /// Calls `visit` with the groups of a partition.
-    pub(crate) fn each(
+    pub(crate) fn for_each(
         &self,
         part: usize,
         mut visit: impl FnMut(GroupMembers<'_>) -> io::Result<()>,
@@ -98,7 +98,7 @@ impl GroupFile {
         let mut members = Vec::new();
         for part in 0..PARTS {
             let mut writer = changed.writer(part);
-            self.each(part, |group| {
+            self.for_each(part, |group| {
                 members.clear();
                 members.extend_from_slice(group.ranks);
                 let strong = change(&mut members);
@@ -176,13 +176,13 @@ mod tests {
                 writer.finish().unwrap();
             }
             let mut found = Vec::new();
-            file.each(7, |group| {
+            file.for_each(7, |group| {
                 found.push((group.ranks.to_vec(), group.strong));
                 Ok(())
             }).unwrap();
             let expected: Vec<_> = groups.into_iter().map(|ranks| (ranks.clone(), ranks.len() / 2)).collect();
             prop_assert_eq!(found, expected);
-            file.each(8, |_| panic!("nothing is there")).unwrap();
+            file.for_each(8, |_| panic!("nothing is there")).unwrap();
         }
     }
 }

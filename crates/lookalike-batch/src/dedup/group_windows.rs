@@ -178,7 +178,7 @@ impl StoredGroups {
     }
 
     /// Returns the number of groups that were left out because they have too many members.
-    pub(crate) fn left_out(&self) -> u64 {
+    pub(crate) fn excluded_groups(&self) -> u64 {
         match self {
             Self::InMemory(groups) => groups.left_out,
             Self::OnDisk(file) => file.left_out,
@@ -186,14 +186,14 @@ impl StoredGroups {
     }
 
     /// Calls `visit` with all groups, in any order.
-    pub(crate) fn each(&self, mut visit: impl FnMut(GroupMembers<'_>)) -> io::Result<()> {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(GroupMembers<'_>)) -> io::Result<()> {
         match self {
             Self::InMemory(groups) => {
                 (0..groups.len() as u32).for_each(|group| visit(groups.get(group)));
                 Ok(())
             }
             Self::OnDisk(file) => (0..PARTS).try_for_each(|part| {
-                file.each(part, |group| {
+                file.for_each(part, |group| {
                     visit(group);
                     Ok(())
                 })
@@ -253,7 +253,7 @@ impl StoredGroups {
             return Ok(groups.ranks_in_groups(threads));
         }
         let mut bits = TableColumn::<u64>::zeroed(ranks.div_ceil(64));
-        self.each(|group| {
+        self.for_each(|group| {
             for &rank in group.ranks {
                 bits[rank as usize / 64] |= 1 << (rank % 64);
             }
@@ -289,7 +289,7 @@ impl WindowPlan<'_> {
             self.threads,
             || (),
             |(), part| {
-                file.each(part, |group| {
+                file.for_each(part, |group| {
                     self.add_costs(group, &costs);
                     Ok(())
                 })
@@ -325,7 +325,7 @@ impl WindowPlan<'_> {
         }
         let earlier: usize = [strong, weak]
             .iter()
-            .map(|half| self.wanted(half).count())
+            .map(|half| self.candidates_before_window(half).count())
             .sum();
         if earlier > 0 {
             add(step(*first), GROUP + POSTING * earlier as u64);
@@ -347,7 +347,7 @@ impl WindowPlan<'_> {
             || (),
             |(), part| {
                 let mut found = GroupPartition::default();
-                file.each(part, |group| {
+                file.for_each(part, |group| {
                     self.take(group, end, &mut found);
                     Ok(())
                 })?;
@@ -372,10 +372,10 @@ impl WindowPlan<'_> {
         }
         let members = found.members();
         let first = members.len();
-        members.extend(self.wanted(halves[0]));
+        members.extend(self.candidates_before_window(halves[0]));
         members.extend_from_slice(within[0]);
         let strong = members.len() - first;
-        members.extend(self.wanted(halves[1]));
+        members.extend(self.candidates_before_window(halves[1]));
         members.extend_from_slice(within[1]);
         // A rank that is weak in any group is processed in another way, even if no other member is left.
         match members.len() - first > 1 || !within[1].is_empty() {
@@ -392,7 +392,10 @@ impl WindowPlan<'_> {
     }
 
     /// Returns the members before the window that are needed as candidates.
-    fn wanted<'m>(&self, members: &'m [u32]) -> impl Iterator<Item = u32> + use<'m, '_> {
+    fn candidates_before_window<'m>(
+        &self,
+        members: &'m [u32],
+    ) -> impl Iterator<Item = u32> + use<'m, '_> {
         let earlier = members.iter().copied();
         let earlier = earlier.take_while(|&rank| rank < self.ranks.start);
         earlier.filter(|&rank| (self.is_wanted)(rank))
@@ -411,7 +414,7 @@ mod tests {
     fn all(groups: &StoredGroups) -> Vec<(Vec<u32>, usize)> {
         let mut all = Vec::new();
         groups
-            .each(|group| all.push((group.ranks.to_vec(), group.strong)))
+            .for_each(|group| all.push((group.ranks.to_vec(), group.strong)))
             .unwrap();
         all.sort();
         all
@@ -447,7 +450,7 @@ mod tests {
             let postings: usize = all(&expected).iter().map(|(members, _)| members.len()).sum();
             prop_assert_eq!(stored.is_on_disk(), (8 * (postings + all(&expected).len())) as u64 > memory);
             prop_assert_eq!(all(&stored), all(&expected));
-            prop_assert_eq!(stored.left_out(), expected.left_out());
+            prop_assert_eq!(stored.excluded_groups(), expected.excluded_groups());
             let counted = |groups: &StoredGroups| groups.ranks_in_groups(ranks.len(), threads).unwrap();
             prop_assert_eq!(counted(&stored), counted(&expected));
             let [stored, expected] = [stored, expected].map(|mut groups| match bound {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
 
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::error::BatchError;
-use crate::parallel::{column, in_ranges, on_items, share_length};
+use crate::parallel::{column, in_ranges, map_parallel_limited, share_length};
 use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::settings::RepeatedIds;
 use crate::spill::table_column::TableColumn;
@@ -89,7 +89,7 @@ fn sorted_by_id(
     let sort = IdSort {
         documents,
         classes,
-        most_gathered: MOST_GATHERED,
+        most_gathered: MAX_GATHERED,
         has_repeats: AtomicBool::new(false),
     };
     let order = sort.all(threads);
@@ -97,13 +97,13 @@ fn sorted_by_id(
 }
 
 /// Maximum number of documents whose ids are copied and compared.
-const MOST_GATHERED: usize = 2048;
+const MAX_GATHERED: usize = 2048;
 
 /// Maximum number of bytes of these ids.
-const MOST_GATHERED_BYTES: usize = 1 << 18;
+const MAX_GATHERED_BYTES: usize = 1 << 18;
 
 /// Maximum number of levels of keys, because each takes a stack frame. Ids that need more were made for that purpose, and are compared.
-const MOST_LEVELS: usize = 64;
+const MAX_LEVELS: usize = 64;
 
 /// Number of bytes of a key.
 const KEY: usize = 8;
@@ -123,8 +123,8 @@ impl IdSort<'_> {
             KeyedNumber::new(0, document as u32)
         });
         let (old, new) = order.split_at_mut(self.documents.against);
-        self.sort(old, 0, MOST_LEVELS, threads);
-        self.sort(new, 0, MOST_LEVELS, threads);
+        self.sort(old, 0, MAX_LEVELS, threads);
+        self.sort(new, 0, MAX_LEVELS, threads);
         column(order.len(), threads, |place| order[place].number)
     }
 
@@ -139,18 +139,18 @@ impl IdSort<'_> {
             (a.key(), a.number).cmp(&(b.key(), b.number))
         });
         let (pieces, large) = pieces(run, share_length(run.len(), threads), threads);
-        on_items(pieces.into_iter(), threads, |piece| {
+        map_parallel_limited(pieces.into_iter(), threads, |piece| {
             for run in piece.chunk_by_mut(|a, b| a.key() == b.key()) {
-                self.sort_behind_key(run, common, levels, 1);
+                self.sort_after_key(run, common, levels, 1);
             }
         });
         for run in large {
-            self.sort_behind_key(run, common, levels, threads);
+            self.sort_after_key(run, common, levels, threads);
         }
     }
 
     /// Sorts documents whose ids share `common` bytes and the key after them.
-    fn sort_behind_key(
+    fn sort_after_key(
         &self,
         run: &mut [KeyedNumber],
         common: usize,
@@ -182,7 +182,7 @@ impl IdSort<'_> {
         let (mut bytes, mut ids) = (Vec::new(), Vec::with_capacity(run.len()));
         for (document, id) in run.iter().zip(self.ids(run)) {
             let start = bytes.len();
-            if start + id.len() > common + MOST_GATHERED_BYTES {
+            if start + id.len() > common + MAX_GATHERED_BYTES {
                 return false;
             }
             bytes.extend_from_slice(&id[common..]);
@@ -238,7 +238,7 @@ impl IdSort<'_> {
     /// Sets the key of each document to the eight bytes of its id after `common`.
     fn set_keys(&self, run: &mut [KeyedNumber], common: usize, threads: usize) {
         let length = share_length(run.len(), threads);
-        on_items(run.chunks_mut(length), threads, |part| {
+        map_parallel_limited(run.chunks_mut(length), threads, |part| {
             let part = Cell::from_mut(part).as_slice_of_cells();
             let documents = part.iter().map(|place| place.get().number as usize);
             let ids = self.documents.ids().raw_of(documents);
@@ -340,7 +340,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::dedup::class_id::ClassId;
-    use crate::parallel::FEW;
+    use crate::parallel::PARALLEL_MIN;
 
     /// Creates documents with these ids, classes and lengths.
     pub(in super::super) fn table(rows: &[(&str, usize, u64)]) -> (DocumentTable, TextClasses) {
@@ -396,7 +396,7 @@ pub(super) mod tests {
         fn documents_are_sorted_by_id_then_content_then_place(
             rows in prop::collection::vec(("(http://a/|page-0000000){0,3}[ab\\x00é]{0,10}", 0..4_usize, 0..3_u64), 0..60),
             against in 0..10_usize,
-            most_gathered in prop::sample::select(vec![1, 2, 5, MOST_GATHERED]),
+            most_gathered in prop::sample::select(vec![1, 2, 5, MAX_GATHERED]),
         ) {
             let (documents, classes) = table_of(&rows, against);
             let expected = compared(&rows, &documents, &classes);
@@ -430,10 +430,10 @@ pub(super) mod tests {
 
         #[test]
         fn addresses_are_sorted_on_any_number_of_threads(
-            count in FEW..2 * FEW,
+            count in PARALLEL_MIN..2 * PARALLEL_MIN,
             sites in prop_oneof![Just(1), Just(3), Just(997)],
             pages in prop_oneof![Just(1), Just(50), Just(1 << 40)],
-            against in 0..FEW,
+            against in 0..PARALLEL_MIN,
             threads in 1..6_usize,
         ) {
             let mixed = |at: usize| (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
@@ -453,7 +453,7 @@ pub(super) mod tests {
     /// Each level of keys separates one id from the others.
     #[test]
     fn ids_that_are_made_to_take_a_level_each_are_sorted() {
-        let rows: Vec<(String, usize, u64)> = (0..3 * MOST_LEVELS)
+        let rows: Vec<(String, usize, u64)> = (0..3 * MAX_LEVELS)
             .rev()
             .map(|at| ("x".repeat(KEY * at), 0, 0))
             .collect();

@@ -84,7 +84,7 @@ impl IdTable {
     }
 
     /// Returns the id that a document was read with.
-    pub(crate) fn given(&self, document: usize) -> &str {
+    pub(crate) fn original_id(&self, document: usize) -> &str {
         text(self.raw_given(document))
     }
 
@@ -105,7 +105,7 @@ impl IdTable {
     pub(crate) fn append(&mut self, others: &Self) {
         let before = self.count as u32;
         self.bytes.reserve(others.bytes.len());
-        (0..others.count).for_each(|document| self.push(others.given(document)));
+        (0..others.count).for_each(|document| self.push(others.original_id(document)));
         let renamed = others.renamed.iter();
         let renamed = renamed.map(|(document, id)| (before + document, id.clone()));
         self.renamed.extend(renamed);
@@ -210,7 +210,7 @@ mod tests {
                 others.rename(0, &format!("{first}#2"));
             }
             let all = |table: &IdTable| -> Vec<String> { (0..table.count).map(|document| table.get(document).to_owned()).collect() };
-            let came: Vec<&str> = (0..given.len()).map(|document| table.given(document)).collect();
+            let came: Vec<&str> = (0..given.len()).map(|document| table.original_id(document)).collect();
             prop_assert_eq!(came, given);
             prop_assert_eq!(all(&table), names.clone());
             for start in 0..=names.len() {
@@ -231,7 +231,7 @@ mod tests {
             for document in 0..names.len() {
                 let turned_at = names.len() - 1 - document;
                 prop_assert_eq!(turned.get(turned_at), table.get(document));
-                prop_assert_eq!(turned.given(turned_at), table.given(document));
+                prop_assert_eq!(turned.original_id(turned_at), table.original_id(document));
             }
         }
 

@@ -12,7 +12,7 @@ use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::error::BatchError;
-use crate::observer::{JobObserver, NoProgress, ensure_wanted};
+use crate::observer::{JobObserver, NoProgress, check_cancelled};
 use crate::settings::{JobLimits, JobSettings, PairScope};
 use crate::settings_error::{SettingConflict, SettingsError};
 use crate::spill::table_memory::{self, TableShare};
@@ -131,7 +131,7 @@ impl<'a> DedupJob<'a> {
     /// Sets a file outside the results where [`DedupJob::dedup`] saves its decisions for
     /// [`SavedDecisions::open`](crate::SavedDecisions::open).
     #[must_use]
-    pub fn leave_decisions(self, path: &'a Path) -> Self {
+    pub fn save_decisions_to(self, path: &'a Path) -> Self {
         Self {
             decisions: Some(path),
             ..self
@@ -169,7 +169,7 @@ impl DedupJob<'_> {
     pub(crate) fn check(&self) -> Result<(), BatchError> {
         self.settings.check()?;
         // Documents that a caller passes in bring their categories with them.
-        if self.options.category.is_none() && !self.inputs.are_given() {
+        if self.options.category.is_none() && !self.inputs.are_in_memory() {
             self.refuse_scope()?;
         }
         self.check_collections()
@@ -188,7 +188,7 @@ impl DedupJob<'_> {
     /// Reports progress to the observer. Returns an error if it has cancelled the job, or if tables could not be written to disk.
     pub(super) fn advance(&self, done: u64) -> io::Result<()> {
         self.observer.progress(done);
-        ensure_wanted(self.observer)?;
+        check_cancelled(self.observer)?;
         table_memory::check(self.folder)
     }
 }

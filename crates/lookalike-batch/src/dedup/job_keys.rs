@@ -9,7 +9,7 @@ use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
 use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder};
 use crate::observer::JobStage;
-use crate::parallel::on_threads;
+use crate::parallel::run_on_threads;
 use crate::settings::{JobSettings, Method, PairScope};
 
 impl DedupJob<'_> {
@@ -55,7 +55,7 @@ impl DedupJob<'_> {
                 self.advance(segment as u64 + 1)?;
             }
         };
-        on_threads(self.limits.workers(), work).map(drop)
+        run_on_threads(self.limits.workers(), work).map(drop)
     }
 }
 

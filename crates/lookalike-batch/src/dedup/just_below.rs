@@ -10,17 +10,17 @@ pub(crate) const BINS: usize = 20;
 /// Maximum number of bins of the same width below the threshold.
 const BINS_BELOW: usize = 10;
 /// Maximum number of pairs that are named.
-const NAMED: usize = 10;
+const MAX_NAMED_PAIRS: usize = 10;
 
 /// Margin below the threshold, in bins with a twentieth of the width of the range above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct BelowMargin {
+pub(crate) struct MarginBins {
     threshold: f64,
     width: f64,
     bins: usize,
 }
 
-impl BelowMargin {
+impl MarginBins {
     /// Creates the margin below a threshold.
     pub(crate) fn below(threshold: f64) -> Self {
         // At a threshold of 1 the bins would have no width.
@@ -65,8 +65,8 @@ impl ClosePair {
 
 /// Counts of kept texts whose most similar kept text is just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct JustBelow {
-    /// Number of kept texts in each bin of [`BelowMargin`].
+pub(crate) struct BelowThresholdCounts {
+    /// Number of kept texts in each bin of [`MarginBins`].
     pub(crate) kept: Vec<u64>,
     /// The most similar pairs, in descending order of similarity.
     pub(crate) closest: Vec<ClosePair>,
@@ -75,8 +75,8 @@ pub(crate) struct JustBelow {
     pub(crate) texts: u64,
 }
 
-impl JustBelow {
-    pub(crate) fn new(margin: BelowMargin, sampled: u64, texts: u64) -> Self {
+impl BelowThresholdCounts {
+    pub(crate) fn new(margin: MarginBins, sampled: u64, texts: u64) -> Self {
         Self {
             kept: vec![0; margin.bins],
             closest: Vec::new(),
@@ -93,7 +93,7 @@ impl JustBelow {
     }
 
     /// Counts a kept text of the sample, with the rank of the most similar one before it.
-    pub(crate) fn add(&mut self, margin: BelowMargin, a: u32, b: u32, similarity: f64) {
+    pub(crate) fn add(&mut self, margin: MarginBins, a: u32, b: u32, similarity: f64) {
         let Some(bin) = margin.bin(similarity) else {
             return;
         };
@@ -102,7 +102,7 @@ impl JustBelow {
         // Similarities are not negative, so their bits have the same order.
         let place = self.closest.partition_point(|pair| pair.bits >= bits);
         self.closest.insert(place, ClosePair { a, b, bits });
-        self.closest.truncate(NAMED);
+        self.closest.truncate(MAX_NAMED_PAIRS);
     }
 
     /// Converts the ranks to documents; `document` returns the one that represents a rank.
@@ -126,8 +126,8 @@ mod tests {
             threshold in 0.3..0.99_f64,
             similarities in prop::collection::vec(0.0..1.0_f64, 0..60),
         ) {
-            let margin = BelowMargin::below(threshold);
-            let mut below = JustBelow::new(margin, 60, 60);
+            let margin = MarginBins::below(threshold);
+            let mut below = BelowThresholdCounts::new(margin, 60, 60);
             let similarities: Vec<f64> = similarities.iter().map(|part| part * threshold).collect();
             for (at, &similarity) in (0..).zip(&similarities) {
                 below.add(margin, at, at, similarity);
@@ -140,35 +140,35 @@ mod tests {
                 prop_assert_eq!(count as usize, within.iter().filter(|&&s| distance(s) as usize == down).count());
             }
             let named: Vec<f64> = below.closest.iter().map(ClosePair::similarity).collect();
-            within.truncate(NAMED);
+            within.truncate(MAX_NAMED_PAIRS);
             prop_assert_eq!(named, within);
         }
     }
 
     #[test]
     fn a_sample_stands_for_all() {
-        let margin = BelowMargin::below(0.8);
-        let mut below = JustBelow::new(margin, 400, 1000);
+        let margin = MarginBins::below(0.8);
+        let mut below = BelowThresholdCounts::new(margin, 400, 1000);
         (0..7).for_each(|at| below.add(margin, at, at, 0.795));
         assert_eq!(below.estimated()[9], 18, "17.5");
-        assert_eq!(JustBelow::new(margin, 0, 0).estimated(), [0; 10]);
+        assert_eq!(BelowThresholdCounts::new(margin, 0, 0).estimated(), [0; 10]);
     }
 
     #[test]
     fn the_margin_is_ten_bins_where_there_is_room() {
         for (threshold, from) in [(0.8, 0.7), (0.5, 0.25), (0.95, 0.925), (1.0, 0.9995)] {
-            let margin = BelowMargin::below(threshold);
+            let margin = MarginBins::below(threshold);
             assert!((margin.from() - from).abs() < 1e-9, "{threshold}");
             assert_eq!(margin.bins, BINS_BELOW);
         }
-        assert!(BelowMargin::below(0.1).from() >= 0.0);
-        assert_eq!(BelowMargin::below(0.01).bins, 0, "nothing fits below");
+        assert!(MarginBins::below(0.1).from() >= 0.0);
+        assert_eq!(MarginBins::below(0.01).bins, 0, "nothing fits below");
     }
 
     #[test]
     fn the_closest_are_named_and_all_are_counted() {
-        let margin = BelowMargin::below(0.8);
-        let mut below = JustBelow::new(margin, 60, 60);
+        let margin = MarginBins::below(0.8);
+        let mut below = BelowThresholdCounts::new(margin, 60, 60);
         for at in 0..30_u32 {
             below.add(margin, at, at + 100, 0.799 - f64::from(at) * 0.004);
         }

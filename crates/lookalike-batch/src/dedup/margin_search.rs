@@ -19,9 +19,9 @@ use lookalike::resemblance::prefix_len;
 
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FeatureFrequency;
-use crate::dedup::just_below::{BelowMargin, JustBelow};
+use crate::dedup::just_below::{BelowThresholdCounts, MarginBins};
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
-use crate::parallel::{in_ranges, on_items, on_threads};
+use crate::parallel::{in_ranges, map_parallel_limited, run_on_threads};
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::prefetch::prefetch;
 use crate::spill::table_column::TableColumn;
@@ -99,7 +99,7 @@ struct TextSample {
 
 impl TextSample {
     #[inline]
-    fn may_have(&self, feature: u64) -> bool {
+    fn may_contain(&self, feature: u64) -> bool {
         let word = (feature as usize / 64) & (self.filter.len() - 1);
         self.filter[word] >> (feature % 64) & 1 == 1
     }
@@ -123,13 +123,13 @@ impl TextSample {
     /// Fills the table with the prefixes for resemblances of at least `from`.
     fn index(&mut self, from: f64, threads: usize) {
         let frequency = FeatureFrequency::new();
-        on_items(self.texts.chunks(SHARE), threads, |texts| {
+        map_parallel_limited(self.texts.chunks(SHARE), threads, |texts| {
             texts.iter().for_each(|text| frequency.add(self.set(text)));
         });
         // Counted in the sample only: any order of features is correct, and this one needs no other table.
         let levels = frequency.levels_by(threads);
         let of_texts = self.texts.chunks(SHARE).enumerate();
-        let entries = on_items(of_texts, threads, |(share, texts)| {
+        let entries = map_parallel_limited(of_texts, threads, |(share, texts)| {
             let mut entries = Vec::new();
             let (mut prefix, mut common) = (Vec::new(), Vec::new());
             for (number, text) in (share * SHARE..).zip(texts) {
@@ -170,14 +170,14 @@ fn outside(size: usize, from: f64) -> usize {
 
 impl MarginSearch<'_> {
     /// Searches for the most similar kept text before each text of the sample, and counts those in the margin.
-    pub(crate) fn run(&self, margin: BelowMargin) -> io::Result<JustBelow> {
+    pub(crate) fn run(&self, margin: MarginBins) -> io::Result<BelowThresholdCounts> {
         let from = margin.from();
         let SampledRanks { ranks, kept } = self.sampled_ranks();
-        let mut just_below = JustBelow::new(margin, ranks.len() as u64, kept);
+        let mut just_below = BelowThresholdCounts::new(margin, ranks.len() as u64, kept);
         let mut rest = &ranks[..];
         while !rest.is_empty() {
             // In the order of ranks, because equally similar pairs are named in that order.
-            let (part, later) = rest.split_at(self.fitting(rest));
+            let (part, later) = rest.split_at(self.fit_count(rest));
             rest = later;
             let mut sample = self.sample(part, from)?;
             sample.index(from, self.threads);
@@ -195,7 +195,7 @@ impl MarginSearch<'_> {
     }
 
     /// Returns the number of ranks, from the first, whose sets fit in the memory together; at least one.
-    fn fitting(&self, ranks: &[u32]) -> usize {
+    fn fit_count(&self, ranks: &[u32]) -> usize {
         let mut bytes = 0;
         let fitting = ranks.iter().take_while(|&&rank| {
             bytes += self.verifier.sizes[rank as usize] as usize * FEATURE_BYTES;
@@ -210,13 +210,13 @@ impl MarginSearch<'_> {
 
     /// Returns the number of kept texts in a range of ranks that are not fixed, and the texts with the smallest hashes: hash and rank, in any order.
     /// `largest` is an upper bound of the hashes in the sample, which decreases as ranges are processed.
-    fn least_hashes(&self, range: Range<usize>, largest: &AtomicU64) -> (u64, Vec<(u64, u32)>) {
-        const AHEAD: u32 = 16;
+    fn smallest_hashes(&self, range: Range<usize>, largest: &AtomicU64) -> (u64, Vec<(u64, u32)>) {
+        const PREFETCH_DISTANCE: u32 = 16;
         let classes = self.verifier.classes;
         let (start, end) = (self.fixed + range.start, self.fixed + range.end);
         let (mut kept, mut least) = (0, BinaryHeap::new());
         for rank in start as u32..end as u32 {
-            if let Some(&later) = classes.get((rank + AHEAD) as usize) {
+            if let Some(&later) = classes.get((rank + PREFETCH_DISTANCE) as usize) {
                 prefetch(self.hashes, later as usize);
             }
             if !self.is_kept(rank) {
@@ -249,7 +249,7 @@ impl MarginSearch<'_> {
         let count = sizes.len() - self.fixed;
         let (mut kept, mut least) = (0, Vec::new());
         let largest = AtomicU64::new(self.last_sampled);
-        let of_range = |range| self.least_hashes(range, &largest);
+        let of_range = |range| self.smallest_hashes(range, &largest);
         for (number, found) in in_ranges(count, self.threads, of_range) {
             kept += number;
             least.extend(found);
@@ -318,7 +318,7 @@ impl MarginSearch<'_> {
                 sets.walk(segment, &mut buffer, |class, set| worker.visit(class, set))?;
             }
         };
-        let all = on_threads(self.threads, work)?;
+        let all = run_on_threads(self.threads, work)?;
         let best = |number: usize| {
             let rank = sample.texts[number].rank;
             let found = all.iter().filter_map(|found| found[number]);
@@ -366,7 +366,10 @@ impl<'a> MarginWorker<'a> {
         if !self.search.is_kept(rank) {
             return Ok(());
         }
-        for &feature in set.iter().filter(|&&feature| self.sample.may_have(feature)) {
+        for &feature in set
+            .iter()
+            .filter(|&&feature| self.sample.may_contain(feature))
+        {
             for number in self.sample.texts_with(feature) {
                 let count = &mut self.counts[usize::from(number)];
                 if *count == 0 {
@@ -415,13 +418,18 @@ mod tests {
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
     /// The definition: for each kept rank, the most similar kept one before it that shares a feature with it, if it is in the margin.
-    fn slow(collection: &TestCollection, decisions: &DecisionTable, fixed: usize) -> JustBelow {
-        let margin = BelowMargin::below(collection.threshold);
+    fn slow(
+        collection: &TestCollection,
+        decisions: &DecisionTable,
+        fixed: usize,
+    ) -> BelowThresholdCounts {
+        let margin = MarginBins::below(collection.threshold);
         let is_kept = |&rank: &u32| decisions.is_kept(rank as usize);
         let kept: Vec<u32> = (fixed as u32..decisions.len() as u32)
             .filter(is_kept)
             .collect();
-        let mut just_below = JustBelow::new(margin, kept.len() as u64, kept.len() as u64);
+        let mut just_below =
+            BelowThresholdCounts::new(margin, kept.len() as u64, kept.len() as u64);
         for rank in kept {
             let similar = |earlier| {
                 let found = collection.similar_from(rank, earlier, margin.from());
@@ -462,7 +470,7 @@ mod tests {
                 memory,
                 advance: &|| Ok(()),
             };
-            let found = search.run(BelowMargin::below(threshold)).unwrap();
+            let found = search.run(MarginBins::below(threshold)).unwrap();
             prop_assert_eq!(found, slow(&collection, &decisions, fixed));
         }
     }
@@ -495,7 +503,7 @@ mod tests {
                 memory: if threads == 3 { 400_000 } else { u64::MAX },
                 advance: &|| Ok(()),
             };
-            search.run(BelowMargin::below(0.85)).unwrap()
+            search.run(MarginBins::below(0.85)).unwrap()
         };
         let found = run(1, u64::MAX);
         assert_eq!((found.sampled, found.texts), (SAMPLED as u64, count));

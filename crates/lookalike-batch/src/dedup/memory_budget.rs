@@ -90,7 +90,7 @@ impl DedupMemory {
         self.limit.saturating_sub(self.fixed)
     }
 
-    fn left(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         let tables = self.tables.min(self.table_share().all());
         self.all().saturating_sub(self.used + tables)
     }
@@ -122,23 +122,23 @@ impl DedupMemory {
 
     /// Returns the number of bytes of feature sets that stay in memory, for each of `kinds` kinds.
     pub(crate) fn sets(&self, kinds: usize) -> u64 {
-        self.left() / 2 / kinds as u64
+        self.remaining() / 2 / kinds as u64
     }
 
     /// Returns the number of bytes of candidate keys, or of pairs, that stay in memory.
     pub(crate) fn keys(&self) -> u64 {
-        self.left() / KEYS_SHARE
+        self.remaining() / KEYS_SHARE
     }
 
     /// Returns the number of bytes for records that are being ordered for the results, late in the job.
     pub(crate) fn records(&self) -> u64 {
-        self.left() / 3
+        self.remaining() / 3
     }
 
     /// Returns the memory for feature sets, beside tables, while records are read.
     pub(crate) fn reading(&self) -> ReadingBudget {
         ReadingBudget {
-            left: self.left().saturating_sub(self.keys()),
+            left: self.remaining().saturating_sub(self.keys()),
             tables: self.table_share().all(),
             fixed: self.fixed,
             used: self.used,
@@ -148,23 +148,23 @@ impl DedupMemory {
     /// Returns the number of bytes for the search just below the threshold, after groups were freed.
     pub(crate) fn for_margin(&self) -> u64 {
         // A half, because the memory freed by groups is fragmented. With less than a few MiB, the search would read all feature sets many times.
-        (self.left() / 2).max(4 * MIB)
+        (self.remaining() / 2).max(4 * MIB)
     }
 
     /// Returns the number of bytes left for groups.
     pub(crate) fn for_groups(&self) -> u64 {
-        self.left()
+        self.remaining()
     }
 
     /// Returns the error for groups that need more than is left.
     pub(crate) fn refuse_groups(&self, needed: u64) -> BatchError {
         let others = self.used + needed;
         // Either all tables are in memory too, or they take their share, which grows with the limit.
-        let with_files = TableShareSizes::least_beside(others);
+        let with_files = TableShareSizes::min_memory_beside(others);
         BatchError::Memory {
             what: "the index of shared features",
             needed,
-            left: self.left(),
+            left: self.remaining(),
             least: self.fixed + with_files.min(others + self.tables),
         }
     }
@@ -192,7 +192,7 @@ impl DedupMemory {
             return Ok(groups);
         };
         let needed = all.bytes() + settling_bytes(all, threads);
-        if needed > self.left() / share.of {
+        if needed > self.remaining() / share.of {
             return groups.into_file(share.folder);
         }
         self.used += needed;
@@ -228,20 +228,20 @@ impl ReadingBudget {
     ///
     /// # Errors
     /// Returns an error if the lists, which stay in memory, do not fit beside the share of tables.
-    pub(crate) fn left_by(&self, tables: u64, lists: u64) -> Result<u64, BatchError> {
+    pub(crate) fn remaining_after(&self, tables: u64, lists: u64) -> Result<u64, BatchError> {
         let beside_tables = self.left.saturating_sub(self.tables);
         match lists > beside_tables {
             true => Err(BatchError::Memory {
                 what: "the list of what could not be read",
                 needed: lists,
                 left: beside_tables,
-                least: self.least_for(lists),
+                least: self.min_memory_for_lists(lists),
             }),
             false => Ok(self.left.saturating_sub(tables.min(self.tables) + lists)),
         }
     }
 
-    fn least_for(&self, lists: u64) -> u64 {
+    fn min_memory_for_lists(&self, lists: u64) -> u64 {
         // The shares of the memory besides the fixed part, in total and without those of keys and of tables.
         const ALL: u64 = KEYS_SHARE * TableShareSizes::PARTS;
         const BESIDE: u64 = KEYS_SHARE * TableShareSizes::LEFT - TableShareSizes::PARTS;
@@ -338,12 +338,12 @@ mod tests {
             used in 0..1_u64 << 30,
         ) {
             let reading = budget(limit, 0, used).reading();
-            match reading.left_by(tables, lists) {
+            match reading.remaining_after(tables, lists) {
                 Ok(left) => prop_assert!(left + lists <= reading.left),
                 Err(BatchError::Memory { least, needed, .. }) => {
                     prop_assert_eq!(needed, lists);
                     prop_assert!(least > limit);
-                    prop_assert!(budget(least, 0, used).reading().left_by(tables, lists).is_ok());
+                    prop_assert!(budget(least, 0, used).reading().remaining_after(tables, lists).is_ok());
                 }
                 Err(error) => panic!("{error}"),
             }

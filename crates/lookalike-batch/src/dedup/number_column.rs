@@ -25,13 +25,13 @@ pub(crate) enum ExpectedNumber {
 }
 
 /// The next position in a column.
-struct ColumnPlace {
+struct ColumnPosition {
     expected: ExpectedNumber,
     position: u64,
     next: u64,
 }
 
-impl ColumnPlace {
+impl ColumnPosition {
     fn first(expected: ExpectedNumber) -> Self {
         Self {
             expected,
@@ -90,7 +90,7 @@ pub(crate) fn write_numbers(
     numbers: impl Iterator<Item = u64>,
     expected: ExpectedNumber,
 ) -> io::Result<()> {
-    let mut place = ColumnPlace::first(expected);
+    let mut place = ColumnPosition::first(expected);
     let mut numbers = numbers.peekable();
     let mut block = Vec::new();
     while numbers.peek().is_some() {
@@ -110,7 +110,7 @@ pub(crate) fn write_column(
 ) -> io::Result<()> {
     let starts = (0..numbers.len()).step_by(BLOCK).collect();
     let block_from = |start: usize| -> io::Result<Vec<u8>> {
-        let mut place = ColumnPlace {
+        let mut place = ColumnPosition {
             expected,
             position: start as u64,
             next: start
@@ -132,7 +132,7 @@ pub(crate) fn write_column(
 }
 
 /// Appends numbers, each as its difference from the expected one.
-fn put_block(block: &mut Vec<u8>, place: &mut ColumnPlace, numbers: impl Iterator<Item = u64>) {
+fn put_block(block: &mut Vec<u8>, place: &mut ColumnPosition, numbers: impl Iterator<Item = u64>) {
     for number in numbers {
         put_varint(block, zigzag(number.wrapping_sub(place.expected())));
         place.pass(number);
@@ -150,7 +150,7 @@ pub(crate) fn read_numbers<T: TryFrom<u64>>(
     count: u64,
     expected: ExpectedNumber,
 ) -> io::Result<TableColumn<T>> {
-    let mut place = ColumnPlace::first(expected);
+    let mut place = ColumnPosition::first(expected);
     let mut numbers = TableColumn::new();
     while place.position < count {
         let length = file.word()?;

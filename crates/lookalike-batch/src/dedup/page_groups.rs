@@ -8,7 +8,7 @@
 //! - or their visible texts reach the threshold: keys for a prefix of these;
 //! - or they have the same headline and title, and their visible texts reach the floor: keys for a longer prefix;
 //! - or they are in different frames, with the same headline or both mostly main text. Pages that have most of a core of features
-//! share too many with each other for that, so they are weak under the key of their headline, and the others are strong.
+//!   share too many with each other for that, so they are weak under the key of their headline, and the others are strong.
 //!
 //! Of two pages that reach a resemblance, the smaller one has a shorter prefix that must contain a shared feature, because a larger
 //! share of its features must be common: it is weak under the rest of its prefix.
@@ -24,7 +24,9 @@ use lookalike_corpus::PageIdentity;
 use crate::dedup::candidate_groups::{GroupResources, KeySink, KeyWriter};
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels, RankedFeature};
 use crate::dedup::group_windows::StoredGroups;
-use crate::dedup::pages::{ComparedPage, FLOOR, FRAMES_SHARE, PageVerifier, is_mostly_main};
+use crate::dedup::pages::{
+    ComparedPage, FRAMES_SHARE, MIN_VISIBLE_RESEMBLANCE, PageVerifier, is_mostly_main,
+};
 use crate::dedup::verify::Verifier;
 use crate::spill::table_column::TableColumn;
 
@@ -95,7 +97,7 @@ impl PageFamilies {
             parents: (0..ranks).collect(),
         };
         let mut is_member = TableColumn::<bool>::zeroed(ranks as usize);
-        by_text.each(|group| {
+        by_text.for_each(|group| {
             if group.ranks.len() <= bound {
                 return;
             }
@@ -251,9 +253,9 @@ impl PageKeys<'_, '_> {
             let identity = self
                 .identity(rank)
                 .filter(|page| page.has_headline_of(*page));
-            if let Some(identity) = identity.filter(|_| threshold > FLOOR) {
+            if let Some(identity) = identity.filter(|_| threshold > MIN_VISIBLE_RESEMBLANCE) {
                 let salt = key_of(PageKeyKind::Title, family, identity.to_bits());
-                self.push_prefix(rank, &levels, FLOOR, salt)?;
+                self.push_prefix(rank, &levels, MIN_VISIBLE_RESEMBLANCE, salt)?;
             }
         }
         Ok(())
@@ -313,7 +315,7 @@ impl PageKeys<'_, '_> {
         {
             let core = match pages.len() > bound {
                 // Comparing few pages in pairs costs less than learning a core.
-                true => self.core(pages)?,
+                true => self.core_features(pages)?,
                 false => Vec::new(),
             };
             for &KeyedPage { key, rank } in pages {
@@ -326,7 +328,7 @@ impl PageKeys<'_, '_> {
     }
 
     /// Returns the features that most of a sample of these pages have. Rarer features would be missing more often than they help.
-    fn core(&mut self, pages: &[KeyedPage]) -> io::Result<Vec<u64>> {
+    fn core_features(&mut self, pages: &[KeyedPage]) -> io::Result<Vec<u64>> {
         let sample = pages.len().min(CORE_SAMPLE);
         let mut counts: HashMap<u64, usize> = HashMap::new();
         for at in 0..sample {
@@ -359,7 +361,7 @@ mod tests {
     use crate::dedup::pages::{PageColumns, PagePair};
     use crate::dedup::pairs::EarlierMembers;
     use crate::dedup::survivors::{
-        ClassDecisions, LittlePlan, SettledRanks, settle, settle_in_little,
+        ClassDecisions, LowMemoryPlan, SettledRanks, settle, settle_low_memory,
     };
     use crate::dedup::testing::{TestCollection, in_memory, stored};
     use crate::dedup::verify::{CandidateMembers, VerifyScratch};
@@ -477,11 +479,11 @@ mod tests {
         }
 
         /// Settles with groups of texts, or of pages, that are on disk.
-        fn settled_from_disk(
+        fn settle_from_disk(
             &self,
             [by_text, by_page]: [bool; 2],
             fixed: usize,
-            plan: LittlePlan,
+            plan: LowMemoryPlan,
         ) -> ClassDecisions {
             let folder = self.collection.folder.path();
             let placed = |groups: StoredGroups, is_on_disk| match is_on_disk {
@@ -494,7 +496,7 @@ mod tests {
                 by_page: pages.map(|groups| placed(groups, by_page)),
             };
             let settled = SettledRanks::fixed(fixed, self.pages.len());
-            settle_in_little(&self.verifier(), &groups, &settled, fixed, plan)
+            settle_low_memory(&self.verifier(), &groups, &settled, fixed, plan)
         }
 
         /// Returns all pairs, and the number of candidates visited for them.
@@ -502,7 +504,7 @@ mod tests {
             let verifier = self.verifier();
             let ranks = self.pages.len();
             let (mut found, visits) = (Vec::new(), Cell::new(0));
-            let counted = |than| CountedMembers {
+            let counted = |than| CountingMembers {
                 members: EarlierMembers::new(&verifier, than),
                 visits: &visits,
             };
@@ -545,38 +547,38 @@ mod tests {
     }
 
     /// Counts the members that are visited.
-    struct CountedMembers<'c, M> {
+    struct CountingMembers<'c, M> {
         members: M,
         visits: &'c Cell<u64>,
     }
 
-    impl<M: CandidateMembers> CandidateMembers for CountedMembers<'_, M> {
-        fn each(
+    impl<M: CandidateMembers> CandidateMembers for CountingMembers<'_, M> {
+        fn for_each(
             &self,
             membership: GroupMembership,
             within: &Range<u32>,
             mut visit: impl FnMut(u32),
         ) {
-            self.members.each(membership, within, |rank| {
+            self.members.for_each(membership, within, |rank| {
                 self.visits.set(self.visits.get() + 1);
                 visit(rank);
             });
         }
 
-        fn each_by_page(
+        fn for_each_by_page(
             &self,
             membership: GroupMembership,
             within: &Range<u32>,
             mut visit: impl FnMut(u32),
         ) {
-            self.members.each_by_page(membership, within, |rank| {
+            self.members.for_each_by_page(membership, within, |rank| {
                 self.visits.set(self.visits.get() + 1);
                 visit(rank);
             });
         }
 
-        fn leaves_out_weak(&self) -> bool {
-            self.members.leaves_out_weak()
+        fn excludes_weak(&self) -> bool {
+            self.members.excludes_weak()
         }
     }
 
@@ -650,10 +652,10 @@ mod tests {
             let fixed = fixed.min(pages.len());
             let mut collection = TestPages::new(pages, threshold, knows_texts);
             collection.group_pages(bound);
-            let plan = LittlePlan { threads, ranks, more };
-            let in_memory = collection.settled_from_disk([false, false], fixed, plan);
+            let plan = LowMemoryPlan { threads, ranks, more };
+            let in_memory = collection.settle_from_disk([false, false], fixed, plan);
             for places in [[true, false], [false, true], [true, true]] {
-                let found = collection.settled_from_disk(places, fixed, plan);
+                let found = collection.settle_from_disk(places, fixed, plan);
                 prop_assert!(found.decisions.documents().eq(in_memory.decisions.documents()));
                 prop_assert_eq!(found.comparisons, in_memory.comparisons);
                 prop_assert_eq!(found.kept_as_pages, in_memory.kept_as_pages);

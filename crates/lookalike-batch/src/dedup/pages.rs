@@ -23,11 +23,11 @@ use lookalike_corpus::{Fallback, PageIdentity, Record};
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::class_id::{ClassId, put};
-use crate::spill::feature_sets::{SetPlace, SetStore};
+use crate::spill::feature_sets::{SetPosition, SetStore};
 use crate::spill::table_column::TableColumn;
 
 /// Minimum resemblance of the visible texts of two pages with the same headline in the same kind of frame.
-pub(crate) const FLOOR: f64 = 0.5;
+pub(crate) const MIN_VISIBLE_RESEMBLANCE: f64 = 0.5;
 
 /// Maximum share of common features, among the visible ones outside the main text, of two pages in different frames.
 pub(crate) const FRAMES_SHARE: f64 = 0.1;
@@ -56,8 +56,8 @@ impl PageCounts {
         self.pages += u64::from(of_page);
         match record.fallback {
             Fallback::None => {}
-            Fallback::Few => self.little_content += 1,
-            Fallback::Apart => self.apart_from_headline += 1,
+            Fallback::TooShort => self.little_content += 1,
+            Fallback::FarFromHeadline => self.apart_from_headline += 1,
             Fallback::Template => self.template += 1,
         }
     }
@@ -71,7 +71,7 @@ impl PageCounts {
 
     /// Returns the number of pages of which more than the main content was compared.
     #[must_use]
-    pub fn fallen_back(&self) -> u64 {
+    pub fn fallbacks(&self) -> u64 {
         self.little_content + self.apart_from_headline + self.template
     }
 }
@@ -82,7 +82,7 @@ pub(crate) struct PageColumns {
     /// Bits of [`PageIdentity`]; 0 if the class is not a page.
     identities: TableColumn<u64>,
     /// Place and size of the features of the visible text; size 0 if they are those of the text.
-    places: TableColumn<SetPlace>,
+    places: TableColumn<SetPosition>,
     sizes: TableColumn<u32>,
 }
 
@@ -91,7 +91,7 @@ impl PageColumns {
         &mut self,
         class: ClassId,
         identity: PageIdentity,
-        set: Option<(SetPlace, u32)>,
+        set: Option<(SetPosition, u32)>,
     ) {
         put(&mut self.identities, class, identity.to_bits());
         let (place, size) = set.unwrap_or_default();
@@ -100,7 +100,10 @@ impl PageColumns {
     }
 
     /// Returns the identity of a class that is a page, and the features of its visible text if they are not those of the text.
-    pub(crate) fn of_class(&self, class: usize) -> Option<(PageIdentity, Option<(SetPlace, u32)>)> {
+    pub(crate) fn of_class(
+        &self,
+        class: usize,
+    ) -> Option<(PageIdentity, Option<(SetPosition, u32)>)> {
         let identity = PageIdentity::from_bits(self.identities.get(class).copied().unwrap_or(0))?;
         let set = (self.places[class], self.sizes[class]);
         Some((identity, (set.1 > 0).then_some(set)))
@@ -257,7 +260,7 @@ impl PagePair {
         }
         let is_page_and_text = self.identities.contains(&None);
         match is_page_and_text || self.is_mostly_main() {
-            true => shared_needed(a, b, FLOOR.min(self.threshold)),
+            true => shared_needed(a, b, MIN_VISIBLE_RESEMBLANCE.min(self.threshold)),
             false => shared_needed(a, b, self.threshold),
         }
     }
@@ -266,7 +269,7 @@ impl PagePair {
     pub(crate) fn accepts(&self, shared_visible: usize) -> bool {
         let [a, b] = self.visible;
         let reaches = |least: f64| shared_visible >= shared_needed(a, b, least);
-        let floor = FLOOR.min(self.threshold);
+        let floor = MIN_VISIBLE_RESEMBLANCE.min(self.threshold);
         let [Some(first), Some(second)] = self.identities else {
             return reaches(floor);
         };
@@ -286,7 +289,7 @@ impl PagePair {
             return reaches(self.threshold) || in_other_frames && reaches(floor);
         }
         reaches(self.threshold)
-            && (first.may_be_about_the_same_as(second)
+            && (first.may_share_subject(second)
                 || shared_rest >= shared_needed(rest_a, rest_b, self.threshold))
     }
 }
@@ -385,7 +388,7 @@ mod tests {
             if pair.accepts(shared) {
                 let resemblance = resemblance_of(shared, pair.visible[0], pair.visible[1]);
                 proptest::prop_assert!(shared >= pair.needed());
-                proptest::prop_assert!(resemblance >= FLOOR || pair.has_one_headline());
+                proptest::prop_assert!(resemblance >= MIN_VISIBLE_RESEMBLANCE || pair.has_one_headline());
             }
         }
     }

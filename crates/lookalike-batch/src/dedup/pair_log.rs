@@ -35,7 +35,7 @@ const MAGIC: [u8; 8] = *b"LOOKPAR1";
 const HEAD: u64 = 16;
 
 /// Maximum number of pairs in an entry, which bounds the memory of a thread for a stride with very many.
-const MOST_PAIRS: usize = 1 << 13;
+const MAX_ENTRY_PAIRS: usize = 1 << 13;
 
 /// Time after which entries are passed to the system, so that a killed job does not lose them.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ const FLUSH_AFTER: Duration = Duration::from_secs(1);
 pub(crate) type PairRecord = [u32; 6];
 
 /// The path of a log, and the hash of its job.
-pub(crate) struct PairLogPlace {
+pub(crate) struct PairLogSettings {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
 }
@@ -75,9 +75,9 @@ pub(crate) struct StridePairs<'l> {
 }
 
 /// An entry without its pairs and checksum: number of the stride, its first rank, its end, number of pairs.
-type EntryHead = [u64; 4];
+type EntryHeader = [u64; 4];
 
-impl PairLogPlace {
+impl PairLogSettings {
     /// Opens the log for `ranks` ranks, whose texts have the hash `order` in their order, and passes all pairs of ended strides to `visit`.
     /// Begins a new log if there is none of this job.
     ///
@@ -90,7 +90,7 @@ impl PairLogPlace {
         visit: impl FnMut(PairRecord) -> io::Result<()>,
     ) -> io::Result<PairLog> {
         let seed = self.job ^ order.rotate_left(32);
-        let mut kept = KeptStrides {
+        let mut kept = LoggedStrides {
             seed,
             done: vec![0; ranks.div_ceil(64)],
             ranks: ranks as u64,
@@ -119,20 +119,20 @@ impl PairLogPlace {
     }
 
     /// Removes the log, when its results have been saved or cannot be resumed.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn discard(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 /// Strides that a log contains.
-struct KeptStrides {
+struct LoggedStrides {
     seed: u64,
     done: Vec<u64>,
     ranks: u64,
     last_stride: u64,
 }
 
-impl KeptStrides {
+impl LoggedStrides {
     /// Passes the pairs of all ended strides to `visit`. Returns the length of the intact part, 0 if it is not a log of this job.
     fn replay(
         &mut self,
@@ -150,7 +150,7 @@ impl KeptStrides {
         let (mut whole, mut entry) = (HEAD, Vec::new());
         // Stop at the first damaged entry: entries after it were written later.
         while let Ok([stride, from, to, pairs]) = self.read_entry(&mut log, &mut entry) {
-            let start = whole + size_of::<EntryHead>() as u64;
+            let start = whole + size_of::<EntryHeader>() as u64;
             whole += entry.len() as u64 + 8;
             self.last_stride = self.last_stride.max(stride);
             if from == to {
@@ -163,27 +163,27 @@ impl KeptStrides {
                 file.read_exact_at(&mut bytes, place.start)?;
                 visit_all(&bytes, &mut visit)?;
             }
-            visit_all(&entry[size_of::<EntryHead>()..], &mut visit)?;
+            visit_all(&entry[size_of::<EntryHeader>()..], &mut visit)?;
             (from..to).for_each(|rank| self.done[rank as usize / 64] |= 1 << (rank % 64));
         }
         Ok(whole)
     }
 
     /// Reads an entry without its checksum, which must be right.
-    fn read_entry(&self, log: &mut impl Read, entry: &mut Vec<u8>) -> io::Result<EntryHead> {
-        let mut head: EntryHead = [0; 4];
+    fn read_entry(&self, log: &mut impl Read, entry: &mut Vec<u8>) -> io::Result<EntryHeader> {
+        let mut head: EntryHeader = [0; 4];
         log.read_exact(bytemuck::cast_slice_mut(&mut head))?;
         let [_, from, to, pairs] = head;
-        if pairs > MOST_PAIRS as u64 || from > to || to > self.ranks {
+        if pairs > MAX_ENTRY_PAIRS as u64 || from > to || to > self.ranks {
             return Err(damaged());
         }
         entry.clear();
         entry.extend_from_slice(bytemuck::cast_slice(&head));
         entry.resize(
-            size_of::<EntryHead>() + pairs as usize * size_of::<PairRecord>(),
+            size_of::<EntryHeader>() + pairs as usize * size_of::<PairRecord>(),
             0,
         );
-        log.read_exact(&mut entry[size_of::<EntryHead>()..])?;
+        log.read_exact(&mut entry[size_of::<EntryHeader>()..])?;
         let mut sum = [0; 8];
         log.read_exact(&mut sum)?;
         match u64::from_le_bytes(sum) == xxh3_64_with_seed(entry, self.seed) {
@@ -240,7 +240,7 @@ impl PairLog {
         }
     }
 
-    fn add(&self, head: EntryHead, pairs: &[PairRecord]) {
+    fn add(&self, head: EntryHeader, pairs: &[PairRecord]) {
         let mut entry = Vec::with_capacity(size_of_val(&head) + size_of_val(pairs) + 8);
         entry.extend_from_slice(bytemuck::cast_slice(&head));
         entry.extend_from_slice(bytemuck::cast_slice(pairs));
@@ -268,9 +268,9 @@ impl PairLogFile {
 
 impl StridePairs<'_> {
     pub(crate) fn push(&mut self, pair: PairRecord) {
-        if self.pairs.len() == MOST_PAIRS {
+        if self.pairs.len() == MAX_ENTRY_PAIRS {
             self.log
-                .add([self.stride, 0, 0, MOST_PAIRS as u64], &self.pairs);
+                .add([self.stride, 0, 0, MAX_ENTRY_PAIRS as u64], &self.pairs);
             self.pairs.clear();
         }
         self.pairs.push(pair);
@@ -299,7 +299,7 @@ mod tests {
         (0..count as u32).map(move |number| [start, number, 0, 0, 0, 0])
     }
 
-    fn reopened(place: &PairLogPlace, order: u64) -> (PairLog, Vec<PairRecord>) {
+    fn reopened(place: &PairLogSettings, order: u64) -> (PairLog, Vec<PairRecord>) {
         let mut found = Vec::new();
         let log = place.open(order, RANKS, |pair| {
             found.push(pair);
@@ -309,7 +309,7 @@ mod tests {
         (log.unwrap(), found)
     }
 
-    fn written(place: &PairLogPlace, strides: &[(Range<u32>, usize)]) {
+    fn written(place: &PairLogSettings, strides: &[(Range<u32>, usize)]) {
         let (log, _) = reopened(place, 1);
         for (ranks, count) in strides {
             let mut stride = log.stride(ranks.clone());
@@ -318,8 +318,8 @@ mod tests {
         }
     }
 
-    fn place(folder: &tempfile::TempDir) -> PairLogPlace {
-        PairLogPlace {
+    fn place(folder: &tempfile::TempDir) -> PairLogSettings {
+        PairLogSettings {
             path: folder.path().join("found.bin"),
             job: 7,
         }
@@ -333,7 +333,9 @@ mod tests {
         assert!(found.is_empty() && !log.is_resumed());
         // Two strides at once, whose entries alternate, each with more pairs than fit in an entry.
         let [mut ended, mut killed] = [0..32, 32..64].map(|ranks| log.stride(ranks));
-        for (a, b) in pairs_of(&(0..32), 3 * MOST_PAIRS).zip(pairs_of(&(32..64), 3 * MOST_PAIRS)) {
+        for (a, b) in
+            pairs_of(&(0..32), 3 * MAX_ENTRY_PAIRS).zip(pairs_of(&(32..64), 3 * MAX_ENTRY_PAIRS))
+        {
             ended.push(a);
             killed.push(b);
         }
@@ -341,7 +343,11 @@ mod tests {
         drop(killed);
         drop(log);
         let (log, found) = reopened(&place, 1);
-        assert!(found.into_iter().eq(pairs_of(&(0..32), 3 * MOST_PAIRS)));
+        assert!(
+            found
+                .into_iter()
+                .eq(pairs_of(&(0..32), 3 * MAX_ENTRY_PAIRS))
+        );
         assert_eq!(log.first_unfinished(), 32);
         assert!(log.unfinished(0..40).into_iter().flatten().eq(32..40));
         // The resumed job repeats the stride under another number.
@@ -350,7 +356,7 @@ mod tests {
         again.end();
         drop(log);
         let (log, found) = reopened(&place, 1);
-        assert_eq!(found.len(), 3 * MOST_PAIRS + 1);
+        assert_eq!(found.len(), 3 * MAX_ENTRY_PAIRS + 1);
         assert_eq!(log.first_unfinished(), 64);
     }
 
@@ -389,7 +395,7 @@ mod tests {
             // Only the strides before the damage.
             let mut end = HEAD as usize;
             let whole = strides.iter().take_while(|(_, count)| {
-                end += size_of::<EntryHead>() + count * size_of::<PairRecord>() + 8;
+                end += size_of::<EntryHeader>() + count * size_of::<PairRecord>() + 8;
                 at >= end
             });
             let whole = whole.count();

@@ -13,7 +13,7 @@ use lookalike::{DocumentFields, FeatureExtractor, Scheme};
 
 use crate::setting_words::ParseSettingError;
 use crate::settings_error::SettingsError;
-use crate::spill::feature_sets::{SetPlace, SetStore};
+use crate::spill::feature_sets::{SetPosition, SetStore};
 use crate::spill::table_column::TableColumn;
 
 /// A further test. For example, `coverage:stops:5:0.478` requires that the smaller set of runs of five function words covers at least
@@ -120,7 +120,7 @@ impl TestOutcome {
 /// Memory: 12 bytes per class, and the sets up to a budget; see [`SetStore`].
 pub(crate) struct TestSets {
     pub(crate) sets: SetStore,
-    places: TableColumn<SetPlace>,
+    places: TableColumn<SetPosition>,
     sizes: TableColumn<u32>,
 }
 
@@ -133,7 +133,7 @@ impl TestSets {
         }
     }
 
-    pub(crate) fn set(&mut self, class: usize, place: SetPlace, size: u32) {
+    pub(crate) fn set(&mut self, class: usize, place: SetPosition, size: u32) {
         if self.places.len() <= class {
             self.places.resize(class + 1, 0);
             self.sizes.resize(class + 1, 0);
@@ -143,7 +143,7 @@ impl TestSets {
     }
 
     /// Returns the place and size of the set of a class.
-    pub(crate) fn set_of(&self, class: usize) -> (SetPlace, u32) {
+    pub(crate) fn set_of(&self, class: usize) -> (SetPosition, u32) {
         (self.places[class], self.sizes[class])
     }
 

@@ -14,11 +14,11 @@ use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::hashing_stream::damaged;
-use crate::dedup::pair_log::{PairLog, PairLogPlace, PairRecord, StridePairs};
+use crate::dedup::pair_log::{PairLog, PairLogSettings, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
 use crate::locks::lock;
-use crate::parallel::on_threads;
+use crate::parallel::run_on_threads;
 use crate::settings::PairScope;
 use crate::spill::list_table::ListTable;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
@@ -71,7 +71,7 @@ impl PairSpool {
     /// Adds the pairs in a log, for `ranks` ranks whose texts have the hash `order`, and returns the log.
     pub(crate) fn restored(
         &self,
-        log: &PairLogPlace,
+        log: &PairLogSettings,
         order: u64,
         ranks: usize,
     ) -> io::Result<PairLog> {
@@ -96,7 +96,7 @@ impl PairSpool {
     }
 
     /// Calls `visit` with all pairs, sorted by both ids, and keeps them.
-    pub(crate) fn each(
+    pub(crate) fn for_each(
         &self,
         by_id: &[u32],
         mut visit: impl FnMut(DocumentPair) -> io::Result<()>,
@@ -229,7 +229,7 @@ impl PairJoin<'_> {
                 (self.advance)(*done)?;
             }
         };
-        on_threads(self.threads, work).map(drop)
+        run_on_threads(self.threads, work).map(drop)
     }
 }
 
@@ -264,7 +264,7 @@ impl PairStride<'_> {
             writer.push(pair)
         };
         if join.scope.allows(true) {
-            copies_of_one_text(copies, against, ranks.clone(), |a, b, similarity| {
+            push_exact_copies(copies, against, ranks.clone(), |a, b, similarity| {
                 put(pair_record(a, b, similarity, None))
             })?;
         }
@@ -292,7 +292,7 @@ impl PairStride<'_> {
 }
 
 /// Adds the pairs of documents in each class, with similarity 1.
-fn copies_of_one_text(
+fn push_exact_copies(
     copies: &ListTable<u32>,
     against: u32,
     ranks: Range<u32>,
@@ -350,11 +350,11 @@ impl<'g> EarlierMembers<'g> {
 }
 
 impl CandidateMembers for EarlierMembers<'_> {
-    fn each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
+    fn for_each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
         self.partners(self.groups, membership, within, visit);
     }
 
-    fn each_by_page(
+    fn for_each_by_page(
         &self,
         membership: GroupMembership,
         within: &Range<u32>,
@@ -365,7 +365,7 @@ impl CandidateMembers for EarlierMembers<'_> {
         }
     }
 
-    fn leaves_out_weak(&self) -> bool {
+    fn excludes_weak(&self) -> bool {
         true
     }
 }
@@ -453,7 +453,7 @@ mod tests {
                 true => collection.groups_on_disk(),
                 false => collection.groups_in_memory(),
             };
-            let find = |log: Option<&PairLogPlace>, threads| {
+            let find = |log: Option<&PairLogSettings>, threads| {
                 let mut memory = 0;
                 loop {
                     let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
@@ -480,7 +480,7 @@ mod tests {
                 None => find(None, threads),
                 Some(cut) => {
                     // A job that was killed, and one that resumes it.
-                    let log = PairLogPlace { path: collection.folder.path().join("found.bin"), job: 1 };
+                    let log = PairLogSettings { path: collection.folder.path().join("found.bin"), job: 1 };
                     drop(find(Some(&log), threads));
                     let bytes = std::fs::read(&log.path).unwrap();
                     std::fs::write(&log.path, &bytes[..cut.index(bytes.len() + 1)]).unwrap();
@@ -489,7 +489,7 @@ mod tests {
             };
 
             let mut found = Vec::new();
-            spool.each(&ranking.by_id, |pair| {
+            spool.for_each(&ranking.by_id, |pair| {
                 found.push((pair.a, pair.b, pair.similarity));
                 Ok(())
             }).unwrap();

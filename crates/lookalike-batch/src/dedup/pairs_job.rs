@@ -5,21 +5,21 @@ use std::path::Path;
 
 use crate::dedup::counts::InputCounts;
 use crate::dedup::job::DedupJob;
-use crate::dedup::pair_log::PairLogPlace;
+use crate::dedup::pair_log::PairLogSettings;
 use crate::dedup::pairs::PairSpool;
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::dedup::preparation::PreparedJob;
 use crate::dedup::result_lines::write_pair;
-use crate::dedup::run::may_be_mended;
-use crate::dedup::scan_log::ScanLogPlace;
+use crate::dedup::run::is_recoverable;
+use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::summary::skipped;
 use crate::error::{BatchError, OUTPUT};
 use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobStage;
 use crate::settings::PairList;
 use crate::skipped::SkippedRow;
-use crate::spill::table_memory::most_mapped;
-use crate::unfinished::{FOUND, JobFolder, SCANNED, folder_beside};
+use crate::spill::table_memory::max_mapped;
+use crate::unfinished::{FOUND, JobFolder, SCANNED, sibling_folder};
 
 /// Name of the log of the input until one of its segments is complete.
 const BEGUN: &str = "scanned.part";
@@ -41,8 +41,8 @@ pub struct PairsSummary {
 
 /// Places of the logs that a search for pairs writes while it reads and compares.
 struct PairsLogs {
-    scan: ScanLogPlace,
-    pairs: PairLogPlace,
+    scan: ScanLogSettings,
+    pairs: PairLogSettings,
 }
 
 impl DedupJob<'_> {
@@ -63,8 +63,8 @@ impl DedupJob<'_> {
         let _tables = all.open_tables();
         let found = all.find_pairs(logs.as_ref());
         let found = found.inspect_err(|error| {
-            if let Some(logs) = logs.as_ref().filter(|_| !may_be_mended(error)) {
-                logs.forget();
+            if let Some(logs) = logs.as_ref().filter(|_| !is_recoverable(error)) {
+                logs.discard();
             }
         });
         let (prepared, spool) = found.map_err(|error| match (error, self.pairs_checkpoint) {
@@ -83,7 +83,7 @@ impl DedupJob<'_> {
             .then_some(&scanned.classes);
         let names = self.paragraphs.map(ParagraphRecords::names);
         let mut pairs = 0;
-        let written = spool.each(&prepared.ranking.by_id, |pair| {
+        let written = spool.for_each(&prepared.ranking.by_id, |pair| {
             pairs += 1;
             write_pair(out, &scanned.documents, fingerprints, names, pair)
         });
@@ -91,7 +91,7 @@ impl DedupJob<'_> {
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new(OUTPUT)))?;
         let counts = InputCounts {
-            tables_on_disk: most_mapped(self.folder),
+            tables_on_disk: max_mapped(self.folder),
             ..self.counts(&prepared)
         };
         Ok(PairsSummary {
@@ -127,12 +127,12 @@ impl DedupJob<'_> {
             folder: folder.to_owned(),
             reason,
         })?;
-        let pairs = PairLogPlace {
+        let pairs = PairLogSettings {
             path: folder.join(FOUND),
             job: scan.job,
         };
         let logs = PairsLogs { scan, pairs };
-        Ok(self.is_worth_a_log(&logs.scan).then_some(logs))
+        Ok(self.is_log_worthwhile(&logs.scan).then_some(logs))
     }
 }
 
@@ -143,7 +143,7 @@ impl JobFolder {
     /// # Errors
     /// [`BatchError`]: the folder cannot be created, another job is using it, or it has other contents.
     pub fn of_pairs(output: &Path, resume: bool) -> Result<Self, BatchError> {
-        let path = folder_beside(output, ".pairing");
+        let path = sibling_folder(output, ".pairing");
         // The log of the input comes first, because it vouches for the others.
         let files = [SCANNED, BEGUN, FOUND];
         Self::enter("search for pairs", &path, &files, resume)
@@ -151,8 +151,8 @@ impl JobFolder {
 }
 
 impl PairsLogs {
-    fn forget(&self) {
-        self.scan.forget();
-        self.pairs.forget();
+    fn discard(&self) {
+        self.scan.discard();
+        self.pairs.discard();
     }
 }

@@ -21,7 +21,7 @@ use crate::skipped::SkippedRow;
 
 /// Separator between the parts of an id. An id of a document may contain it too, because the last two parts do not.
 // It is below all printable characters, so that "a" and its paragraphs come before "ab".
-const BETWEEN: char = '\u{1}';
+const ID_SEPARATOR: char = '\u{1}';
 
 /// The job of dividing documents: its input and its rule.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl SplitChunk {
             }
             let line = ParagraphLine {
                 // Zeros before the position make the order of the text that of the numbers.
-                id: &format!("{document}{BETWEEN}{position:08}"),
+                id: &format!("{document}{ID_SEPARATOR}{position:08}"),
                 document: &document,
                 text: paragraph,
             };
@@ -159,7 +159,7 @@ impl SplitChunk {
 }
 
 fn document_key(id: &str, hash: u128) -> String {
-    format!("{id}{BETWEEN}{hash:032x}")
+    format!("{id}{ID_SEPARATOR}{hash:032x}")
 }
 
 impl<'a> ParagraphSplit<'a> {
@@ -295,8 +295,8 @@ impl DocumentNames {
     /// Returns the document and position of a record.
     pub(crate) fn place<'a>(&'a self, id: &'a str) -> io::Result<ParagraphPlace<'a>> {
         let place = || {
-            let (key, position) = id.rsplit_once(BETWEEN)?;
-            let (document, _) = key.rsplit_once(BETWEEN)?;
+            let (key, position) = id.rsplit_once(ID_SEPARATOR)?;
+            let (document, _) = key.rsplit_once(ID_SEPARATOR)?;
             let document = self.0.get(key).map_or(document, String::as_str);
             let position = position.parse().ok()?;
             Some(ParagraphPlace { document, position })

@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 use lookalike_corpus::ReadError;
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupResources, KeySink};
-use crate::dedup::collection::addition::KeptFacts;
+use crate::dedup::collection::addition::AdditionFacts;
 use crate::dedup::group_windows::{ClassGroups, StoredGroups};
 use crate::dedup::id_order::IdOrder;
 use crate::dedup::job::DedupJob;
@@ -16,18 +16,18 @@ use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
-use crate::dedup::scan_log::ScanLogPlace;
+use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::summary::skipped;
 use crate::dedup::verify::Verifier;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::SketchPlan;
-use crate::observer::{JobStage, ensure_wanted};
+use crate::observer::{JobStage, check_cancelled};
 use crate::parallel::{column, inverse};
 use crate::settings::Method;
 use crate::settings_error::{SettingConflict, SettingsError};
-use crate::spill::feature_sets::SetPlace;
+use crate::spill::feature_sets::SetPosition;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
 
@@ -47,12 +47,12 @@ pub(crate) struct PreparedJob {
     no_groups: CandidateGroups,
     /// Memory that is left beside all that.
     pub(super) budget: DedupMemory,
-    pub(super) kept_facts: Option<KeptFacts>,
+    pub(super) kept_facts: Option<AdditionFacts>,
 }
 
 /// Columns of the class table in the order of ranks.
 pub(super) struct ClassColumns {
-    pub(super) places: TableColumn<SetPlace>,
+    pub(super) places: TableColumn<SetPosition>,
     pub(super) sizes: TableColumn<u32>,
     pub(super) fingerprints: TableColumn<u64>,
     pub(super) high_fingerprints: TableColumn<u64>,
@@ -65,7 +65,7 @@ pub(super) struct ClassColumns {
 
 impl DedupJob<'_> {
     /// Reads all inputs and groups candidates.
-    pub(crate) fn prepare(&self, log: Option<&ScanLogPlace>) -> Result<PreparedJob, BatchError> {
+    pub(crate) fn prepare(&self, log: Option<&ScanLogSettings>) -> Result<PreparedJob, BatchError> {
         self.ensure_documents_fit()?;
         self.prepare_scan(expected_text(self.inputs), |plan, keys| {
             self.scan_steady(plan, keys, log)
@@ -97,7 +97,7 @@ impl DedupJob<'_> {
             return Err(SettingsError::from(conflict).into());
         }
         let kept_facts = match meets_collection {
-            true => self.meet_collection(&mut scanned, &sink, &budget)?,
+            true => self.add_neighbourhood(&mut scanned, &sink, &budget)?,
             false => None,
         };
         self.observer.stage(JobStage::Rank, 0);
@@ -228,7 +228,7 @@ impl DedupJob<'_> {
                 threads,
                 memory: budget.for_groups().saturating_sub(columns) / 2,
                 most_members: None,
-                advance: &|_| ensure_wanted(self.observer),
+                advance: &|_| check_cancelled(self.observer),
             },
         };
         let verifier = self.verifier(prepared);
@@ -267,7 +267,7 @@ impl DedupJob<'_> {
         &self,
         plan: &ScanPlan<'_>,
         keys_budget: u64,
-        log: Option<&ScanLogPlace>,
+        log: Option<&ScanLogSettings>,
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
         let mut changed = String::new();
         for attempt in 0..MAX_SCANS {
@@ -282,7 +282,7 @@ impl DedupJob<'_> {
                 .stage(JobStage::Scan, self.inputs.total_bytes());
             let chunks = self.inputs.chunks(plan.options);
             let scanned = scan(plan, chunks, &sink, log.transpose()?, self.observer)?;
-            match self.inputs.lose_changed(&scanned.records) {
+            match self.inputs.mark_changed_lost(&scanned.records) {
                 None => return Ok((scanned, sink)),
                 Some(source) => changed = source.name().into_owned(),
             }

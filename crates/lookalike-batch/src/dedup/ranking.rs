@@ -115,7 +115,7 @@ impl SurvivorOrder<'_> {
             })
         };
         let mut order;
-        if let Some(least) = self.least_of_narrow_keys(best, threads) {
+        if let Some(least) = self.smallest_narrow_key(best, threads) {
             // Lengths are often equal. With the rank of the id in the key, all keys differ and no other data is accessed.
             order = keyed(&|document| {
                 let first = self.first_key(document) - least;
@@ -140,7 +140,7 @@ impl SurvivorOrder<'_> {
     }
 
     /// Returns the smallest first key of these documents, if there is a single rule and the range of its keys is narrow.
-    fn least_of_narrow_keys(&self, best: &[u32], threads: usize) -> Option<u64> {
+    fn smallest_narrow_key(&self, best: &[u32], threads: usize) -> Option<u64> {
         if self.keep.rules().len() > 1 {
             return None;
         }
@@ -194,7 +194,7 @@ mod tests {
     use crate::dedup::documents::TextClasses;
     use crate::dedup::id_order::tests::table;
     use crate::error::BatchError;
-    use crate::parallel::FEW;
+    use crate::parallel::PARALLEL_MIN;
     use crate::settings::RepeatedIds;
 
     impl DocumentRanking {
@@ -285,10 +285,10 @@ mod tests {
 
         #[test]
         fn any_number_of_threads_ranks_like_one(
-            count in FEW..2 * FEW,
-            classes in 1..2 * FEW,
+            count in PARALLEL_MIN..2 * PARALLEL_MIN,
+            classes in 1..2 * PARALLEL_MIN,
             different_ids in prop_oneof![Just(100), Just(1_000_000)],
-            against in 0..FEW,
+            against in 0..PARALLEL_MIN,
             is_sorted in any::<bool>(),
             threads in 2..9_usize,
         ) {

@@ -62,7 +62,7 @@ pub(super) struct RoutedLines {
 
 impl RecordRouter<'_> {
     /// Returns the index, [`KEPT`] or [`REMOVED`], for a document.
-    pub(super) fn way(&self, document: usize) -> usize {
+    pub(super) fn destination(&self, document: usize) -> usize {
         match self.outcomes.is_kept(document) {
             true => KEPT,
             false => REMOVED,
@@ -101,7 +101,7 @@ impl RecordRouter<'_> {
         line: &[u8],
         lines: &mut RoutedLines,
     ) -> Result<(), BatchError> {
-        let way = self.way(document);
+        let way = self.destination(document);
         lines.counts[way] += line.len() as u64 + 1;
         lines.end = document + 1;
         let is_shown = self.shown.binary_search(&(document as u32)).is_ok();

@@ -15,11 +15,12 @@ use crate::dedup::decision::ClusterTable;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::job::DedupJob;
-use crate::dedup::just_below::{BINS, BelowMargin, ClosePair};
+use crate::dedup::just_below::{BINS, ClosePair, MarginBins};
 use crate::dedup::summary::DedupSummary;
 use crate::error::BatchError;
 use crate::report::{
-    BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow, SkipRow,
+    BelowThresholdRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow,
+    SkipRow,
 };
 use crate::spill::table_column::TableColumn;
 
@@ -31,8 +32,8 @@ const TEXT_BYTES: usize = 20_000;
 pub(crate) const RECORD_BYTES: usize = 256 << 10;
 
 /// A document for the report: its record, once it has been met.
-enum MetDocument {
-    NotYet,
+enum ReportDocument {
+    Pending,
     Line(Vec<u8>),
     File(Source),
 }
@@ -42,7 +43,7 @@ pub(crate) struct ReportExamples {
     /// Clusters, and the member of each that is shown next to its survivor.
     shown: Vec<(usize, u32)>,
     below: Vec<ClosePair>,
-    wanted: BTreeMap<u32, MetDocument>,
+    wanted: BTreeMap<u32, ReportDocument>,
 }
 
 impl ReportExamples {
@@ -60,8 +61,8 @@ impl ReportExamples {
             wanted: BTreeMap::new(),
         };
         for pair in &examples.below {
-            examples.wanted.insert(pair.a, MetDocument::NotYet);
-            examples.wanted.insert(pair.b, MetDocument::NotYet);
+            examples.wanted.insert(pair.a, ReportDocument::Pending);
+            examples.wanted.insert(pair.b, ReportDocument::Pending);
         }
         for cluster in largest {
             let (survivor, members) = clusters.get(cluster);
@@ -72,37 +73,37 @@ impl ReportExamples {
                 .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
             let member = *least.expect("a cluster has members");
             examples.shown.push((cluster, member));
-            examples.wanted.insert(survivor, MetDocument::NotYet);
-            examples.wanted.insert(member, MetDocument::NotYet);
+            examples.wanted.insert(survivor, ReportDocument::Pending);
+            examples.wanted.insert(member, ReportDocument::Pending);
         }
         examples
     }
 
     /// Returns true if a document is needed for the report.
-    pub(crate) fn wants(&self, document: u32) -> bool {
+    pub(crate) fn needs_document(&self, document: u32) -> bool {
         self.wanted.contains_key(&document)
     }
 
     /// Returns the documents needed for the report, ascending.
-    pub(crate) fn all_wanted(&self) -> Vec<u32> {
+    pub(crate) fn needed_documents(&self) -> Vec<u32> {
         self.wanted.keys().copied().collect()
     }
 
     /// Keeps a record if the report needs it.
-    pub(crate) fn meet_line(&mut self, document: u32, bytes: &[u8]) {
+    pub(crate) fn collect_line(&mut self, document: u32, bytes: &[u8]) {
         if let Some(met) = self.wanted.get_mut(&document)
             && bytes.len() <= RECORD_BYTES
         {
-            *met = MetDocument::Line(bytes.to_vec());
+            *met = ReportDocument::Line(bytes.to_vec());
         }
     }
 
     /// Keeps a file if the report needs it.
-    pub(crate) fn meet_file(&mut self, document: u32, source: &Source) {
+    pub(crate) fn collect_file(&mut self, document: u32, source: &Source) {
         if let Some(met) = self.wanted.get_mut(&document)
             && source.bytes <= RECORD_BYTES as u64
         {
-            *met = MetDocument::File(source.clone());
+            *met = ReportDocument::File(source.clone());
         }
     }
 
@@ -134,7 +135,7 @@ impl ReportExamples {
             similarity_exact: verdicts.head.decisions.removed_exact,
             below: just_below.estimated(),
             below_sampled: [just_below.sampled, just_below.texts],
-            below_from: BelowMargin::below(threshold).from(),
+            below_from: MarginBins::below(threshold).from(),
             closest: below
                 .iter()
                 .map(|pair| closest(verdicts, pair, &texts))
@@ -159,14 +160,14 @@ impl ReportExamples {
         let mut documents = Vec::new();
         for (document, met) in self.wanted {
             match met {
-                MetDocument::NotYet => {}
-                MetDocument::Line(bytes) => {
+                ReportDocument::Pending => {}
+                ReportDocument::Line(bytes) => {
                     file.write_all(&bytes)
                         .and_then(|()| file.write_all(b"\n"))
                         .map_err(&failed)?;
                     documents.push(document);
                 }
-                MetDocument::File(source) => {
+                ReportDocument::File(source) => {
                     let found = extract(
                         &Inputs {
                             sources: vec![source],
@@ -257,9 +258,9 @@ fn closest(
     verdicts: &DecisionCheckpoint,
     pair: &ClosePair,
     texts: &BTreeMap<u32, DocumentTexts>,
-) -> BelowRow {
+) -> BelowThresholdRow {
     let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
-    BelowRow {
+    BelowThresholdRow {
         a_id: id(pair.b),
         b_id: id(pair.a),
         similarity: pair.similarity(),
@@ -494,7 +495,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary, names: &[Stri
             removed_same_main_text: decisions.removed_same_main_text,
             kept_as_pages: decisions.kept_as_pages,
             pages: counts.html.map_or(0, |html| html.pages),
-            fallen_back: counts.html.map_or(0, |html| html.fallen_back()),
+            fallen_back: counts.html.map_or(0, |html| html.fallbacks()),
             too_long: counts.too_long,
             homoglyphs: counts.homoglyphs,
             input_bytes: counts.input_bytes - counts.against_bytes,

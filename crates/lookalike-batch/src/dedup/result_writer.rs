@@ -130,7 +130,7 @@ impl ResultWriter<'_> {
             true => Some(self.arranger(&inputs)?),
             false => None,
         };
-        let shown = examples.all_wanted();
+        let shown = examples.needed_documents();
         let router = RecordRouter {
             numbers: DocumentNumbers::new(self.verdicts, self.job.against_sources),
             outcomes: &self.verdicts.outcomes,
@@ -211,7 +211,7 @@ impl ResultWriter<'_> {
         intake: &mut RecordIntake<'_>,
     ) -> Result<(), BatchError> {
         let router = intake.router;
-        let way = router.way(document);
+        let way = router.destination(document);
         let file = &mut intake.files[way];
         file.bytes += bytes.len() as u64;
         let done = match router.arranger {
@@ -233,7 +233,7 @@ impl ResultWriter<'_> {
             RoutedRecords::Long(chunk) => self.take_long(&chunk, intake),
             RoutedRecords::Lines(lines) => {
                 for (document, line) in lines.shown {
-                    intake.examples.meet_line(document, &line);
+                    intake.examples.collect_line(document, &line);
                 }
                 for way in [KEPT, REMOVED] {
                     let file = &mut intake.files[way];
@@ -264,7 +264,7 @@ impl ResultWriter<'_> {
             return Ok(());
         };
         self.job.observer.progress(document as u64);
-        let way = intake.router.way(document);
+        let way = intake.router.destination(document);
         self.copy(source, document, intake)
             .map_err(BatchError::result(&intake.router.paths[way]))
     }
@@ -277,12 +277,12 @@ impl ResultWriter<'_> {
             tree,
             ..
         } = *intake;
-        let way = router.way(document);
+        let way = router.destination(document);
         let file = &mut intake.files[way];
         let folder = self.place.path(file.name);
         file.bytes += tree.copy(inputs, source, &folder, self.options.transfer)?;
         let found = &inputs.sources[source as usize];
-        intake.examples.meet_file(document as u32, found);
+        intake.examples.collect_file(document as u32, found);
         let to = Path::new(file.name).join(tree.path(source));
         let line = serde_json::to_vec(&FileLine {
             id: self.verdicts.documents.id(document),
@@ -307,10 +307,10 @@ impl ResultWriter<'_> {
             if document.is_multiple_of(4096) {
                 self.job.observer.progress(document as u64);
             }
-            if intake.examples.wants(document as u32) {
-                intake.examples.meet_line(document as u32, &row.line());
+            if intake.examples.needs_document(document as u32) {
+                intake.examples.collect_line(document as u32, &row.line());
             }
-            Some(router.way(document))
+            Some(router.destination(document))
         };
         let [kept, removed] = paths;
         let source_name = || inputs.sources[source as usize].name().into_owned();
@@ -350,7 +350,7 @@ impl ResultWriter<'_> {
             whole.push(file);
         }
         // Both together: tables get the columns of both files, which are known now that all lines have been written.
-        AtomicFile::commit_together(whole).map_err(BatchError::result(&self.place.path("kept")))
+        AtomicFile::commit_all(whole).map_err(BatchError::result(&self.place.path("kept")))
     }
 
     fn open(&self, has_lines: bool, inputs: &Inputs) -> Result<[RecordFile; 2], BatchError> {

@@ -26,33 +26,33 @@ use lookalike_hamming::threads::join_all;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contents::{self, CONTENTS};
-use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
+use crate::dedup::checkpoint::{CheckpointHeader, DecisionCheckpoint};
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::comparison::JobLogs;
 use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
-use crate::dedup::decision_log::DecisionLogPlace;
+use crate::dedup::decision_log::DecisionLogSettings;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::expected_text;
-use crate::dedup::pair_log::PairLogPlace;
+use crate::dedup::pair_log::PairLogSettings;
 use crate::dedup::result_lines::{write_in_pieces, write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
     table_name,
 };
 use crate::dedup::scan::ScannedCollection;
-use crate::dedup::scan_log::ScanLogPlace;
+use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::BatchError;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED};
 use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
-use crate::spill::table_memory::most_mapped;
+use crate::spill::table_memory::max_mapped;
 use crate::unfinished::{FOUND, SCANNED, save};
 
 /// Number of clusters in a summary.
-const LARGEST: usize = 5;
+const SUMMARY_CLUSTERS: usize = 5;
 
 /// File with the decisions, until the job ends.
 const DECIDED: &str = "decided.bin";
@@ -129,19 +129,19 @@ impl DedupJob<'_> {
         let logs = self.log_places(&place, &identity);
         let (verdicts, resumed) = match old {
             Some(verdicts) => {
-                let CheckpointHead {
+                let CheckpointHeader {
                     skipped, counts, ..
                 } = &verdicts.head;
                 self.settings.losses.check(skipped, counts.documents)?;
                 (verdicts, true)
             }
             None => self
-                .judge(&place, options, identity, &checkpoint, logs.as_ref())
+                .decide_and_save(&place, options, identity, &checkpoint, logs.as_ref())
                 .inspect_err(|error| {
-                    if let Some(logs) = logs.as_ref().filter(|_| !may_be_mended(error)) {
-                        logs.forget();
+                    if let Some(logs) = logs.as_ref().filter(|_| !is_recoverable(error)) {
+                        logs.discard();
                     }
-                    place.forget_undecided();
+                    place.discard_undecided();
                 })?,
         };
         let writer = ResultWriter {
@@ -152,7 +152,7 @@ impl DedupJob<'_> {
         };
         let report = std::thread::scope(|scope| {
             // The checkpoint has all that is in the logs. Remove them in the background, because removing large files takes the system some time.
-            let forgetting = logs.iter().map(|logs| scope.spawn(|| logs.forget()));
+            let forgetting = logs.iter().map(|logs| scope.spawn(|| logs.discard()));
             let forgetting = forgetting.collect();
             let report = writer.write();
             join_all(forgetting);
@@ -213,7 +213,7 @@ impl DedupJob<'_> {
             let line = SkippedLine::of_record(self.inputs, bad);
             write_line(out, &line.with_file(is_file.and_then(of_source)))?;
         }
-        let mut files = copies.passed_over();
+        let mut files = copies.skipped_copies();
         for skip in &self.inputs.skips {
             let file = skip.file.as_ref().and_then(|_| files.next());
             let line = SkippedLine::of_part(skip).with_file(file.flatten());
@@ -290,7 +290,7 @@ impl DedupJob<'_> {
     }
 
     /// Decides, writes the results that need texts or feature sets, and saves the decisions.
-    fn judge(
+    fn decide_and_save(
         &self,
         place: &OutputDir<'_>,
         options: &OutputOptions,
@@ -334,13 +334,13 @@ impl DedupJob<'_> {
     fn log_places(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<JobLogs> {
         let job = format!("{}\n{}", identity.settings, identity.input);
         let scan = self.scan_log_place(place.state(SCANNED), &job);
-        let decisions = DecisionLogPlace {
+        let decisions = DecisionLogSettings {
             path: place.state(COMPARED),
             job: scan.job,
             segment_bytes: self.checkpoint_bytes,
         };
         let is_there = decisions.path.exists();
-        let pairs = PairLogPlace {
+        let pairs = PairLogSettings {
             path: place.state(FOUND),
             job: scan.job,
         };
@@ -349,13 +349,13 @@ impl DedupJob<'_> {
             decisions,
             pairs,
         };
-        (self.is_worth_a_log(&logs.scan) || is_there).then_some(logs)
+        (self.is_log_worthwhile(&logs.scan) || is_there).then_some(logs)
     }
 
     /// Returns the log of the input of a job that is identified by the text `job`.
-    pub(super) fn scan_log_place(&self, path: PathBuf, job: &str) -> ScanLogPlace {
+    pub(super) fn scan_log_place(&self, path: PathBuf, job: &str) -> ScanLogSettings {
         let threads = self.limits.workers() as u64;
-        ScanLogPlace {
+        ScanLogSettings {
             path,
             job: xxh3_64(job.as_bytes()),
             description: String::new(),
@@ -368,7 +368,7 @@ impl DedupJob<'_> {
         &self,
         path: PathBuf,
         input: String,
-    ) -> (ScanLogPlace, JobIdentity) {
+    ) -> (ScanLogSettings, JobIdentity) {
         let identity = JobIdentity {
             settings: format!("{} {}", self.settings.canonical(), self.options.canonical()),
             input,
@@ -380,7 +380,7 @@ impl DedupJob<'_> {
     }
 
     /// Returns true if there is enough to read for a log.
-    pub(super) fn is_worth_a_log(&self, log: &ScanLogPlace) -> bool {
+    pub(super) fn is_log_worthwhile(&self, log: &ScanLogSettings) -> bool {
         // A log that an earlier run left is always continued, even if this number of threads would not write one.
         expected_text(self.inputs) > log.segment_bytes || log.path.exists()
     }
@@ -401,7 +401,7 @@ impl DedupJob<'_> {
             comparisons,
             ..
         } = decided;
-        let head = CheckpointHead {
+        let head = CheckpointHeader {
             settings: identity.settings,
             input: identity.input,
             counts,
@@ -418,7 +418,7 @@ impl DedupJob<'_> {
             .collect();
         let (by_id, records) = (ranking.by_id, scanned.records);
         let mut documents = scanned.documents;
-        documents.forget_classes();
+        documents.drop_classes();
         DecisionCheckpoint {
             head,
             documents,
@@ -442,7 +442,7 @@ impl DedupJob<'_> {
         let head = verdicts.head;
         let simhash = settings.method.has_fingerprints();
         let mut largest = report.largest.clone();
-        largest.truncate(LARGEST);
+        largest.truncate(SUMMARY_CLUSTERS);
         let mut summary = DedupSummary {
             program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),
@@ -464,7 +464,7 @@ impl DedupJob<'_> {
             verified: settings.threshold > 0.0,
             recall: self.settings.stated_recall()?,
             counts: InputCounts {
-                tables_on_disk: most_mapped(self.folder),
+                tables_on_disk: max_mapped(self.folder),
                 ..head.counts
             },
             decisions: head.decisions,
@@ -493,7 +493,7 @@ impl DedupJob<'_> {
             sync_file_system(place.folder).map_err(BatchError::result(place.folder))?;
         }
         if let Some(path) = self.decisions {
-            leave(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
+            hard_link_or_copy(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
         }
         // Before `run.json`, which reports the addition: once that exists, the next command publishes it, whatever happened to the collection.
         // If this process ends in between, `--resume` finds the addition made.
@@ -506,7 +506,7 @@ impl DedupJob<'_> {
 }
 
 /// Returns true if a job that failed with this error may be resumed after a remedy: more room on a disk or in memory, or the original inputs.
-pub(super) fn may_be_mended(error: &BatchError) -> bool {
+pub(super) fn is_recoverable(error: &BatchError) -> bool {
     matches!(
         error,
         BatchError::File { .. }
@@ -521,7 +521,7 @@ pub(super) fn may_be_mended(error: &BatchError) -> bool {
 }
 
 /// Gives a file a second name, or copies it if that is impossible.
-fn leave(file: &Path, path: &Path) -> io::Result<()> {
+fn hard_link_or_copy(file: &Path, path: &Path) -> io::Result<()> {
     // A job that was killed after this may have made the link already, and copying onto it would empty the file.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -542,7 +542,7 @@ fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()>
     let classes = decided.fingerprints.then_some(&decided.scanned.classes);
     let write = |out: &mut dyn Write, pair| write_pair(out, documents, classes, None, pair);
     if decided.pairs.is_some() {
-        return decided.each_pair(|pair| write(out, pair));
+        return decided.for_each_pair(|pair| write(out, pair));
     }
     let pairs = decided.deciding_pairs();
     write_in_pieces(out, pairs.len(), decided.threads, |out, at| {
@@ -558,9 +558,9 @@ mod tests {
     fn a_full_disk_under_the_collection_lost_what_was_read() {
         let full = || io::Error::from(io::ErrorKind::StorageFull);
         let error = CollectionError::unwritable(Path::new("seen"))(full());
-        assert!(may_be_mended(&error.into()));
+        assert!(is_recoverable(&error.into()));
         let error = CollectionError::damaged(Path::new("seen"), "no checksum");
-        assert!(!may_be_mended(&error.into()));
+        assert!(!is_recoverable(&error.into()));
     }
 
     #[test]
@@ -569,7 +569,7 @@ mod tests {
         let (decided, left) = (folder.path().join("decided"), folder.path().join("left"));
         std::fs::write(&decided, "all of them").unwrap();
         for _ in 0..2 {
-            leave(&decided, &left).unwrap();
+            hard_link_or_copy(&decided, &left).unwrap();
             assert_eq!(std::fs::read(&decided).unwrap(), b"all of them");
             assert_eq!(std::fs::read(&left).unwrap(), b"all of them");
         }

@@ -10,7 +10,7 @@ use crate::dedup::decided::DedupCluster;
 use crate::dedup::decision::ClusterTable;
 use crate::dedup::document_decision::DocumentDecision;
 
-/// Decisions saved by [`DedupJob::leave_decisions`](crate::DedupJob::leave_decisions).
+/// Decisions saved by [`DedupJob::save_decisions_to`](crate::DedupJob::leave_decisions).
 ///
 /// Documents are numbered as in [`DedupDecisions`](crate::DedupDecisions).
 pub struct SavedDecisions {
@@ -112,7 +112,7 @@ mod tests {
         let decided = job.decide().unwrap();
 
         let (out, left) = (folder.path().join("out"), folder.path().join("left"));
-        let job = job.leave_decisions(&left);
+        let job = job.save_decisions_to(&left);
         let summary = job.dedup(&out, &OutputOptions::default()).unwrap();
         let saved = SavedDecisions::open(&left).unwrap();
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::{
     BadRecord, BufferPool, InputOptions, Inputs, OrderKey, OrderNumber, Parser, Record,
-    RecordChunk, RecordPlace, SkippedPart, TextState,
+    RecordChunk, RecordPosition, SkippedPart, TextState,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -30,7 +30,7 @@ use crate::error::BatchError;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
 use crate::kernel::placed_text::{PlacedText, category_hash};
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, ensure_wanted};
+use crate::observer::{JobObserver, check_cancelled};
 use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
 use crate::settings::{KeepRule, Method, PairScope};
 use crate::skipped::SkippedInput;
@@ -182,11 +182,11 @@ struct ScannedChunk {
 struct ScanWorker<'a> {
     shared: &'a ScanShared<'a>,
     parser: Parser<'a>,
-    tools: ScanTools<'a>,
+    tools: ScanContext<'a>,
 }
 
 /// Tools with which a thread computes everything that is stored of a text.
-struct ScanTools<'a> {
+struct ScanContext<'a> {
     extractor: FeatureExtractor,
     sketches: ClassSketcher,
     keys: ScanKeys<'a>,
@@ -200,7 +200,7 @@ struct ScanTools<'a> {
 
 impl<'a> ScanWorker<'a> {
     fn new(shared: &'a ScanShared<'a>) -> Self {
-        let tools = ScanTools {
+        let tools = ScanContext {
             extractor: shared.plan.sketch.extractor(),
             sketches: ClassSketcher::new(shared.plan.sketch),
             keys: ScanKeys {
@@ -269,7 +269,7 @@ impl<'a> ScanWorker<'a> {
 fn add_record(
     shared: &ScanShared<'_>,
     record: &Record<'_>,
-    tools: &mut ScanTools<'_>,
+    tools: &mut ScanContext<'_>,
     batch: &mut ScanBatch,
 ) -> io::Result<()> {
     let text = &*record.text;
@@ -348,7 +348,7 @@ impl ScanBatch {
     }
 }
 
-impl ScanTools<'_> {
+impl ScanContext<'_> {
     /// Computes and stores the features and the sketch of a new text.
     fn add_class(
         &mut self,
@@ -538,13 +538,13 @@ impl<'a> ScanCollector<'a> {
     }
 
     /// Reports progress to the observer. Returns an error if it has cancelled the job.
-    fn tell(&self, observer: &dyn JobObserver) -> Result<(), BatchError> {
+    fn report_progress(&self, observer: &dyn JobObserver) -> Result<(), BatchError> {
         observer.progress(self.read_bytes);
-        ensure_wanted(observer).map_err(BatchError::temporary(self.plan.folder))
+        check_cancelled(observer).map_err(BatchError::temporary(self.plan.folder))
     }
 
     /// Reduces the feature sets in memory to make room for tables. Returns an error if that and files are not enough.
-    fn keep_within_memory(&mut self, batch: &ScanBatch) -> Result<(), BatchError> {
+    fn spill_to_fit(&mut self, batch: &ScanBatch) -> Result<(), BatchError> {
         let reasons = batch.bad.iter().map(|bad| bad.reason.len());
         let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
         self.list_bytes += reasons.map(skip_bytes).sum::<u64>();
@@ -560,7 +560,7 @@ impl<'a> ScanCollector<'a> {
         let rows = (documents.len() + batch.rows.len()) as u64;
         let texts = (classes.len() + batch.classes.len()) as u64;
         let tables = tables + later_bytes(rows, texts);
-        let left = self.plan.reading.left_by(tables, self.list_bytes)?;
+        let left = self.plan.reading.remaining_after(tables, self.list_bytes)?;
         let share = left / (1 + test_sets.len() as u64);
         // Feature sets of visible texts, if there are any, take a third of the share.
         let (mut own, pages) = (share, share / 3);
@@ -582,10 +582,10 @@ impl<'a> ScanCollector<'a> {
     }
 
     /// Continues without a log that could not be written. Returns false if some sets are only in the log.
-    fn leave_log(&mut self) -> bool {
+    fn stop_logging(&mut self) -> bool {
         let mut is_whole = true;
         for sets in self.scanned.set_stores() {
-            is_whole &= sets.leave_log();
+            is_whole &= sets.stop_logging();
         }
         is_whole
     }
@@ -597,7 +597,7 @@ impl<'a> ScanCollector<'a> {
         if self.scanned.documents.len() + batch.rows.len() > self.most_documents {
             return Err(BatchError::TooMany);
         }
-        self.keep_within_memory(&batch)?;
+        self.spill_to_fit(&batch)?;
         let ScannedCollection {
             documents,
             classes,
@@ -726,11 +726,11 @@ where
         // Replay the complete log before any worker starts, so that classes get the numbers that they had.
         while let Some((mut batch, sets)) = log.replay().map_err(&failed)? {
             let chunk = chunks.next().transpose()?;
-            take_over(plan, chunk.as_ref(), &mut batch)?;
+            complete_from_chunk(plan, chunk.as_ref(), &mut batch)?;
             shared.restore(&batch, &mut writer).map_err(&failed)?;
             collector.append(batch, Some(sets))?;
             collector.scanned.is_resumed = true;
-            collector.tell(observer)?;
+            collector.report_progress(observer)?;
         }
         writer.finish().map_err(&failed)?;
     }
@@ -754,7 +754,7 @@ where
             if too_many.load(Ordering::Relaxed) {
                 return Err(BatchError::TooMany);
             }
-            collector.tell(observer)
+            collector.report_progress(observer)
         },
     )?;
     end_log(&mut log, &mut collector)?;
@@ -771,9 +771,9 @@ where
 /// is kept for a resumed job.
 fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> Result<(), BatchError> {
     match log.take().map_or(Ok(()), ScanLog::finish) {
-        Err(unfinished) if !collector.leave_log() => Err(unfinished.into()),
+        Err(unfinished) if !collector.stop_logging() => Err(unfinished.into()),
         Err(unfinished) => {
-            unfinished.forget();
+            unfinished.discard();
             Ok(())
         }
         Ok(()) => Ok(()),
@@ -781,7 +781,7 @@ fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> Resu
 }
 
 /// Completes a batch of a log with data from its chunk, whose bytes must be those that the batch was made of.
-fn take_over<C: ScanChunk>(
+fn complete_from_chunk<C: ScanChunk>(
     plan: &ScanPlan<'_>,
     chunk: Option<&C>,
     batch: &mut ScanBatch,
@@ -790,7 +790,7 @@ fn take_over<C: ScanChunk>(
     let Some(chunk) = same else {
         let place = chunk.and_then(|chunk| chunk.longest_document().place);
         let row = batch.rows.last().map(|row| row.source);
-        let source = place.map(|place: RecordPlace| place.source).or(row);
+        let source = place.map(|place: RecordPosition| place.source).or(row);
         let source = plan.inputs.sources.get(source.unwrap_or(0) as usize);
         return Err(BatchError::ResumedInput {
             name: source.map_or_else(String::new, |source| source.name().into_owned()),

@@ -53,7 +53,7 @@ pub(super) struct SetColumns {
 
 impl SetColumns {
     /// Returns the offsets with `bytes` added.
-    pub(super) fn behind(mut self, bytes: u64) -> Self {
+    pub(super) fn shifted_by(mut self, bytes: u64) -> Self {
         let of_tests = self.test_words.iter_mut();
         for offset in of_tests.chain([&mut self.words, &mut self.page_words]) {
             *offset += bytes;

@@ -60,7 +60,7 @@ impl<C: InputChunk> InputChunk for SegmentChunk<C> {
         self.chunk.longest_document()
     }
 
-    fn waits_for_all(&self) -> bool {
+    fn needs_all_earlier(&self) -> bool {
         self.begins_segment
     }
 }
@@ -85,7 +85,7 @@ impl<C: InputChunk> SegmentChunk<C> {
 }
 
 /// The path of a log, the hash of its job, and the number of bytes of chunks in a segment.
-pub(crate) struct ScanLogPlace {
+pub(crate) struct ScanLogSettings {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
     /// Settings and input, for a later job that must say how it differs; empty if they are stored in another file.
@@ -96,7 +96,7 @@ pub(crate) struct ScanLogPlace {
 /// A log that is replayed and then extended; see the module's header.
 pub(crate) struct ScanLog {
     /// Batches of complete segments, until all are replayed.
-    kept: Option<KeptBatches>,
+    kept: Option<SavedBatches>,
     writer: LogWriter,
     segment_bytes: u64,
     /// Number of chunks whose batches are in the log.
@@ -108,7 +108,7 @@ pub(crate) struct ScanLog {
 }
 
 /// Batches of complete segments, which are read once.
-struct KeptBatches {
+struct SavedBatches {
     file: HashingStream<BufReader<File>>,
     chunks: u64,
 }
@@ -143,12 +143,12 @@ pub(crate) struct UnfinishedLog {
 }
 
 /// The head of a log, which identifies its job.
-struct LogHead {
+struct ScanLogHeader {
     job: u64,
     description: Vec<u8>,
 }
 
-impl LogHead {
+impl ScanLogHeader {
     fn read(file: &mut HashingStream<impl Read>) -> io::Result<Self> {
         if file.word()? != u64::from_le_bytes(MAGIC) {
             return Err(damaged());
@@ -170,7 +170,7 @@ struct FoundSegments {
     hash: Xxh3,
 }
 
-impl ScanLogPlace {
+impl ScanLogSettings {
     /// Opens the log if there is one of this job and `may_go_on` is true; otherwise begins a new one.
     ///
     /// # Errors
@@ -207,12 +207,12 @@ impl ScanLogPlace {
     /// Returns the description in the existing log, or `None` if it cannot be read.
     fn found_description(&self) -> Option<Vec<u8>> {
         let mut file = HashingStream::new(BufReader::new(File::open(&self.path).ok()?));
-        let head = LogHead::read(&mut file).ok()?;
+        let head = ScanLogHeader::read(&mut file).ok()?;
         Some(head.description)
     }
 
     /// Removes the log, when its results have been saved or cannot be resumed.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn discard(&self) {
         for path in [&self.path, &unnamed(&self.path)] {
             let _ = std::fs::remove_file(path);
         }
@@ -269,7 +269,7 @@ impl ScanLog {
             self.send(LogEntry::SegmentEnd(self.chunks));
         }
         // Its kind and its checksum precede it.
-        let sets = batch.sets.clone().behind(self.end + 16);
+        let sets = batch.sets.clone().shifted_by(self.end + 16);
         self.send(LogEntry::Batch(batch));
         self.chunks += 1;
         sets
@@ -302,7 +302,7 @@ impl ScanLog {
 
 impl UnfinishedLog {
     /// Removes the log, when the job continues and needs the space.
-    pub(crate) fn forget(self) {
+    pub(crate) fn discard(self) {
         let _ = std::fs::remove_file(self.path);
     }
 }
@@ -364,7 +364,7 @@ impl Drop for LogWriter {
 }
 
 impl LogFile {
-    fn begin(place: &ScanLogPlace) -> io::Result<Self> {
+    fn begin(place: &ScanLogSettings) -> io::Result<Self> {
         let path = &place.path;
         if path.exists() {
             std::fs::remove_file(path)?;
@@ -386,7 +386,7 @@ impl LogFile {
     }
 
     /// Returns the batches of a log of the same job, and the log truncated after them, or `None` if no segment is complete.
-    fn resume(path: &Path, job: u64) -> io::Result<Option<(KeptBatches, Self)>> {
+    fn resume(path: &Path, job: u64) -> io::Result<Option<(SavedBatches, Self)>> {
         if !path.exists() {
             return Ok(None);
         }
@@ -396,11 +396,11 @@ impl LogFile {
         let mut file = OpenOptions::new().write(true).open(path)?;
         file.set_len(found.length)?;
         file.seek(SeekFrom::End(0))?;
-        let mut kept = KeptBatches {
+        let mut kept = SavedBatches {
             file: HashingStream::new(BufReader::new(File::open(path)?)),
             chunks: found.chunks,
         };
-        LogHead::read(&mut kept.file)?;
+        ScanLogHeader::read(&mut kept.file)?;
         let log = Self {
             file: BufWriter::new(file),
             hash: found.hash,
@@ -457,7 +457,7 @@ impl FoundSegments {
     /// Reads a log up to the last end of a segment with a correct checksum. Returns `None` if it is of another job or has no such end.
     fn read(path: &Path, job: u64) -> Option<Self> {
         let mut file = HashingStream::new(BufReader::new(File::open(path).ok()?));
-        if LogHead::read(&mut file).ok()?.job != job {
+        if ScanLogHeader::read(&mut file).ok()?.job != job {
             return None;
         }
         let (mut found, mut chunks) = (None, 0);
@@ -528,8 +528,8 @@ mod tests {
         }
     }
 
-    fn place(folder: &Path) -> ScanLogPlace {
-        ScanLogPlace {
+    fn place(folder: &Path) -> ScanLogSettings {
+        ScanLogSettings {
             path: folder.join("scanned.bin"),
             job: JOB,
             description: "seven".to_owned(),
@@ -538,7 +538,7 @@ mod tests {
     }
 
     /// Replays a log and returns the bytes of its batches. Then appends `more`, unless that is empty.
-    fn replayed(place: &ScanLogPlace, more: &[u64]) -> Vec<Vec<u8>> {
+    fn replayed(place: &ScanLogSettings, more: &[u64]) -> Vec<Vec<u8>> {
         let mut log = place.open(true).unwrap();
         let mut batches = Vec::new();
         while let Some((batch, _)) = log.replay().unwrap() {
@@ -580,7 +580,7 @@ mod tests {
         );
         assert_eq!(replayed(&place, &[6, 7, 8]), expected(1..6));
         assert_eq!(replayed(&place, &[]), expected(1..9));
-        let other = ScanLogPlace {
+        let other = ScanLogSettings {
             job: JOB + 1,
             path: place.path.clone(),
             description: String::new(),
@@ -621,7 +621,7 @@ mod tests {
     }
 
     /// Returns a log of complete segments that continues on a full disk.
-    fn full_disk(place: &ScanLogPlace) -> LogFile {
+    fn full_disk(place: &ScanLogSettings) -> LogFile {
         let (_, mut log) = LogFile::resume(&place.path, JOB).unwrap().unwrap();
         let full = OpenOptions::new().write(true).open("/dev/full");
         log.file = BufWriter::new(full.unwrap());
@@ -643,7 +643,7 @@ mod tests {
         assert_eq!(unfinished.error.kind(), io::ErrorKind::StorageFull);
         assert_eq!(replayed(&place, &[6]), expected(1..6));
         assert_eq!(replayed(&place, &[]), expected(1..7));
-        unfinished.forget();
+        unfinished.discard();
         assert_eq!(replayed(&place, &[]), expected([]));
     }
 

@@ -151,7 +151,7 @@ impl SeenTexts {
 
 #[cfg(test)]
 mod tests {
-    use lookalike_hamming::threads::on_each;
+    use lookalike_hamming::threads::map_parallel;
     use proptest::prelude::*;
 
     use super::*;
@@ -161,7 +161,7 @@ mod tests {
         let seen = SeenTexts::new();
         let classes = 2 * SharedHashes::BLOCK + 5;
         let hash = |class: usize| (class as u128 + 1).wrapping_mul(u128::MAX / 1_000_003);
-        on_each(0..3, |thread| {
+        map_parallel(0..3, |thread| {
             // Every text occurs twice, in different threads.
             for text in (0..classes).filter(|class| class % 3 != thread) {
                 seen.class(hash(text)).unwrap();

@@ -51,7 +51,7 @@ impl<'a> SkippedFiles<'a> {
             gone: BTreeSet::new(),
             lost: Vec::new(),
         };
-        files.copy_passed_over()?;
+        files.copy_skipped()?;
         for source in sources {
             let tree = &files.tree;
             let copy = tree.copy(inputs, source, &files.folder, transfer);
@@ -62,7 +62,7 @@ impl<'a> SkippedFiles<'a> {
         Ok(files)
     }
 
-    fn copy_passed_over(&mut self) -> Result<(), BatchError> {
+    fn copy_skipped(&mut self) -> Result<(), BatchError> {
         let files = self.tree.skipped();
         let files: Vec<_> = files
             .map(|(from, to)| (from.to_owned(), to.to_owned()))
@@ -111,7 +111,7 @@ impl<'a> SkippedFiles<'a> {
     }
 
     /// Returns the paths of the copies of skipped files, in the order of [`Inputs::skips`].
-    pub(super) fn passed_over(&self) -> impl Iterator<Item = Option<String>> {
+    pub(super) fn skipped_copies(&self) -> impl Iterator<Item = Option<String>> {
         self.tree.skipped().map(|(_, to)| self.named(to))
     }
 
@@ -160,7 +160,7 @@ mod tests {
                 [0, 1].map(|source| named(files.of_source(source))),
                 [None, Some("b.txt".into())]
             );
-            let passed_over: Vec<_> = files.passed_over().map(named).collect();
+            let passed_over: Vec<_> = files.skipped_copies().map(named).collect();
             assert_eq!(passed_over, [None, Some("d.png".into())]);
             // The loss of a source is reported elsewhere.
             let [lost] = &files.lost[..] else {

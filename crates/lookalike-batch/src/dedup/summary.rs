@@ -10,7 +10,7 @@ use crate::dedup::counts::{
     CollectionUse, ComparisonCounts, DecisionCounts, InputCounts, WrittenBytes,
 };
 use crate::dedup::documents::DocumentTable;
-use crate::dedup::just_below::{BelowMargin, ClosePair, JustBelow};
+use crate::dedup::just_below::{BelowThresholdCounts, ClosePair, MarginBins};
 use crate::dedup::scan::ScannedCollection;
 use crate::observer::MeasuredCost;
 use crate::report::ClusterRow;
@@ -98,7 +98,7 @@ pub struct BelowThreshold {
     /// Number of kept texts of the sample in each bin; bins have equal width.
     pub kept: Vec<u64>,
     /// The most similar of these pairs, in descending order of similarity.
-    pub closest: Vec<BelowPair>,
+    pub closest: Vec<BelowThresholdPair>,
     /// Number of kept texts in the sample, which is chosen by their hashes. The most similar text before each was searched among all kept texts.
     pub sampled: u64,
     /// Number of kept texts, except those that are only compared with.
@@ -106,21 +106,25 @@ pub struct BelowThreshold {
 }
 
 impl BelowThreshold {
-    pub(crate) fn new(just_below: &JustBelow, threshold: f64, documents: &DocumentTable) -> Self {
-        let JustBelow {
+    pub(crate) fn new(
+        just_below: &BelowThresholdCounts,
+        threshold: f64,
+        documents: &DocumentTable,
+    ) -> Self {
+        let BelowThresholdCounts {
             kept,
             closest,
             sampled,
             texts,
         } = just_below;
         let id = |document: u32| documents.id(document as usize).to_owned();
-        let pair = |pair: &ClosePair| BelowPair {
+        let pair = |pair: &ClosePair| BelowThresholdPair {
             a: id(pair.a),
             b: id(pair.b),
             similarity: pair.similarity(),
         };
         Self {
-            from: BelowMargin::below(threshold).from(),
+            from: MarginBins::below(threshold).from(),
             kept: kept.clone(),
             closest: closest.iter().map(pair).collect(),
             sampled: *sampled,
@@ -132,7 +136,7 @@ impl BelowThreshold {
 /// Two kept documents whose resemblance is just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct BelowPair {
+pub struct BelowThresholdPair {
     /// The less preferred document.
     pub a: String,
     /// The more preferred document.

@@ -11,9 +11,9 @@
 //!
 //! With groups on disk, blocks are processed one after another within each window of groups; see [`group_windows`](crate::dedup::group_windows).
 
+mod barrier;
 mod block_team;
 mod group_survivors;
-mod meeting;
 mod settled_ranks;
 #[cfg(test)]
 mod tests;
@@ -22,13 +22,13 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-use lookalike_hamming::threads::{join_all, on_each};
+use lookalike_hamming::threads::{join_all, map_parallel};
 
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::verify::{Verifier, VerifyScratch};
+use barrier::BarrierGuard;
 use block_team::{BlockPlan, BlockTeam, next_stride, shifted};
 use group_survivors::{EarlierSurvivors, Survivors};
-use meeting::Leaving;
 
 pub(crate) use group_survivors::settling_bytes;
 pub(crate) use settled_ranks::{ClassDecisions, SettledRanks};
@@ -144,15 +144,15 @@ fn settle_window(
             .iter_mut()
             .map(|scratch| scope.spawn(move || team.work(scratch)))
             .collect();
-        let _leaving = Leaving(&team.meeting);
+        let _leaving = BarrierGuard(&team.barrier);
         let settled = team.settle(settled, end, own, advance);
-        team.dismiss();
+        team.stop_workers();
         join_all(workers);
         settled
     })?;
     let survivors = team.into_survivors();
     let ranks = range.fixed.max(range.ranks.start) as u32..end as u32;
-    look_for_refused(verifier, &survivors, ranks, &mut scratches)?;
+    record_refused_survivors(verifier, &survivors, ranks, &mut scratches)?;
     settled.refused_as_weak.extend(
         scratches
             .into_iter()
@@ -163,7 +163,7 @@ fn settle_window(
 
 /// Records the survivors whose main text resembles that of an earlier one, if both are weak members of a group. Such pairs are
 /// not compared while survivors are chosen, because they are not near-duplicates as pages.
-fn look_for_refused(
+fn record_refused_survivors(
     verifier: &Verifier<'_>,
     survivors: &Survivors<'_>,
     ranks: Range<u32>,
@@ -172,7 +172,7 @@ fn look_for_refused(
     if verifier.page_groups.is_none() {
         return Ok(());
     }
-    by_strides(ranks, scratches, |stride, scratch| {
+    for_each_stride(ranks, scratches, |stride, scratch| {
         let is_weak = |&rank: &u32| survivors.by_text.has(rank) && verifier.groups.is_weak(rank);
         for rank in stride.filter(is_weak) {
             let earlier = |last_only| {
@@ -192,13 +192,13 @@ fn look_for_refused(
 }
 
 /// Runs `stride_work` on all ranks in a range, on all threads.
-fn by_strides(
+fn for_each_stride(
     ranks: Range<u32>,
     scratches: &mut [VerifyScratch],
     stride_work: impl Fn(Range<u32>, &mut VerifyScratch) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let next = AtomicUsize::new(0);
-    let worked = on_each(scratches, |scratch| -> io::Result<()> {
+    let worked = map_parallel(scratches, |scratch| -> io::Result<()> {
         while let Some(stride) = next_stride(&next, ranks.len()) {
             stride_work(shifted(stride, ranks.start), scratch)?;
         }
@@ -209,12 +209,12 @@ fn by_strides(
 
 /// Settles as [`settle_stored`] does, in blocks of the given size and in little more memory than the smallest windows need.
 #[cfg(test)]
-pub(crate) fn settle_in_little(
+pub(crate) fn settle_low_memory(
     verifier: &Verifier<'_>,
     groups: &ClassGroups,
     settled: &SettledRanks,
     fixed: usize,
-    plan: LittlePlan,
+    plan: LowMemoryPlan,
 ) -> ClassDecisions {
     let mut memory = 0;
     loop {
@@ -247,10 +247,10 @@ pub(crate) fn settle_in_little(
     }
 }
 
-/// Number of threads, ranks in a block, and additional bytes of memory for [`settle_in_little`].
+/// Number of threads, ranks in a block, and additional bytes of memory for [`settle_low_memory`].
 #[cfg(test)]
 #[derive(Clone, Copy)]
-pub(crate) struct LittlePlan {
+pub(crate) struct LowMemoryPlan {
     pub(crate) threads: usize,
     pub(crate) ranks: usize,
     pub(crate) more: u64,

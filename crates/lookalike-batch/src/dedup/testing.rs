@@ -13,7 +13,7 @@ use super::group_windows::{ClassGroups, StoredGroups};
 use super::verify::Verifier;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
-use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
+use crate::spill::feature_sets::{SetPosition, SetStore, header, place};
 
 /// Feature sets by rank, stored and grouped as in a job.
 pub(crate) struct TestCollection {
@@ -21,7 +21,7 @@ pub(crate) struct TestCollection {
     store: SetStore,
     groups: CandidateGroups,
     classes: Vec<u32>,
-    places: Vec<SetPlace>,
+    places: Vec<SetPosition>,
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
     rule: CandidateRule,
@@ -155,7 +155,7 @@ pub(crate) fn in_memory(groups: StoredGroups) -> CandidateGroups {
 }
 
 /// Stores the sets in segments of five, of which the first are in memory and the rest in a file.
-pub(crate) fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<SetPlace>) {
+pub(crate) fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<SetPosition>) {
     const PER_SEGMENT: usize = 5;
     let mut store = SetStore::new(2000);
     let mut places = Vec::new();

@@ -17,7 +17,7 @@ use crate::dedup::pair_test::{LoadedTest, TestBuffers};
 use crate::dedup::visit_counts::VisitCounts;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
-use crate::spill::feature_sets::{SetPlace, SetStore};
+use crate::spill::feature_sets::{SetPosition, SetStore};
 
 /// Data of the classes for verification, by rank.
 pub(crate) struct Verifier<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct Verifier<'a> {
     /// Class of each rank.
     pub(crate) classes: &'a [u32],
     /// Place of the set of each rank.
-    pub(crate) places: &'a [SetPlace],
+    pub(crate) places: &'a [SetPosition],
     /// Number of features of each rank.
     pub(crate) sizes: &'a [u32],
     /// Fingerprints by rank, for [`CandidateRule::Distance`].
@@ -56,10 +56,10 @@ pub(crate) struct Verifier<'a> {
 /// The members of groups that are candidates.
 pub(crate) trait CandidateMembers {
     /// Visits the members of a group of [`Verifier::groups`] with ranks in a range.
-    fn each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32));
+    fn for_each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32));
 
     /// Visits the members of a group of [`Verifier::page_groups`] with ranks in a range.
-    fn each_by_page(
+    fn for_each_by_page(
         &self,
         membership: GroupMembership,
         within: &Range<u32>,
@@ -67,7 +67,7 @@ pub(crate) trait CandidateMembers {
     );
 
     /// Returns true if weak members of groups are left out, so that a candidate may share more groups than were visited.
-    fn leaves_out_weak(&self) -> bool;
+    fn excludes_weak(&self) -> bool;
 }
 
 /// Working memory of one thread: two sets, or four with further tests; 640 KiB for counts; and 12 bytes for each of up to [`PROPOSED`] candidates,
@@ -517,7 +517,7 @@ impl<'a> Verifier<'a> {
         while !queue.is_empty() {
             let x = queue.ranks.start;
             let members = members(x);
-            let is_weak = members.leaves_out_weak() && self.groups.is_weak(x);
+            let is_weak = members.excludes_weak() && self.groups.is_weak(x);
             let visitor = MemberVisitor {
                 verifier: self,
                 x,
@@ -639,12 +639,12 @@ impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
     /// of the range, the first one last.
     fn count(&self, within: &Range<u32>, counts: &mut VisitCounts) -> Option<[Range<u32>; 2]> {
         for membership in self.verifier.groups.of(self.x) {
-            self.members.each(membership, within, |y| counts.add(y));
+            self.members.for_each(membership, within, |y| counts.add(y));
         }
         if let Some(page_groups) = self.verifier.page_groups.filter(|_| self.is_weak) {
             for membership in page_groups.of(self.x) {
                 let count = |y| counts.add(y);
-                self.members.each_by_page(membership, within, count);
+                self.members.for_each_by_page(membership, within, count);
             }
         }
         if !counts.is_full() {

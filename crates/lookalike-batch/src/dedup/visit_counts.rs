@@ -19,14 +19,14 @@ pub(crate) struct VisitCounts {
 const FIRST_SLOTS: usize = 1 << 10;
 
 /// Number of slots in the largest table; a power of two.
-const MOST_SLOTS: usize = 1 << 16;
+const MAX_SLOTS: usize = 1 << 16;
 
 /// 2^32 divided by the golden ratio, so that successive ranks are far apart.
 const SPREAD: u32 = 0x9E37_79B9;
 
 impl Default for VisitCounts {
     fn default() -> Self {
-        Self::with_slots(FIRST_SLOTS, MOST_SLOTS)
+        Self::with_slots(FIRST_SLOTS, MAX_SLOTS)
     }
 }
 

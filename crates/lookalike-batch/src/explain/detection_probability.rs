@@ -67,7 +67,7 @@ impl JobSettings {
             (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
                 // A super-shingle agrees if all its minima do, each with a probability equal to the resemblance.
                 let agreeing = resemblance.powi(i32::from(rows));
-                Some(at_least(self.least_equal(), groups.into(), agreeing))
+                Some(at_least(self.min_equal(), groups.into(), agreeing))
             }
             _ => None,
         })

@@ -169,7 +169,7 @@ fn shared_keys(
 }
 
 /// Returns the method's finding about the pair. The caller sets `found`.
-pub(super) fn finding(
+pub(super) fn explain_method(
     a: &Features<'_>,
     b: &Features<'_>,
     resemblance: f64,
@@ -180,7 +180,7 @@ pub(super) fn finding(
     let keys = shared_keys(a, b, settings)?;
     let distance = fingerprints(a, b, settings).map(|both| (both.distance, both.bits));
     let within = distance.is_some_and(|(distance, _)| distance <= settings.distance);
-    let least = settings.least_equal();
+    let least = settings.min_equal();
     let apart = || match distance {
         Some((distance, bits)) => format!(
             "{distance} of {bits} bits differ, {} may",
@@ -265,7 +265,7 @@ fn chance(
         (Method::Henzinger, Sketch::SuperShingle { groups, rows }) => {
             // A super-shingle agrees if all its minima do, each with a probability equal to the resemblance; groups are independent.
             let agreeing = resemblance.powi(rows.into());
-            let chance = at_least(settings.least_equal(), groups.into(), agreeing);
+            let chance = at_least(settings.min_equal(), groups.into(), agreeing);
             match by_distance {
                 true => {
                     let (near, words) = apart();
@@ -278,7 +278,7 @@ fn chance(
         (Method::ModP, Sketch::ModP { modulus }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);
             let chance = at_least(
-                settings.least_equal(),
+                settings.min_equal(),
                 shared as u32,
                 1.0 / f64::from(modulus),
             );
@@ -289,7 +289,7 @@ fn chance(
             // A bucket agrees if it gets none of the features that only one text has.
             let different = a.set.len() + b.set.len() - 2 * shared;
             let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);
-            let chance = at_least(settings.least_equal(), buckets.into(), clean);
+            let chance = at_least(settings.min_equal(), buckets.into(), clean);
             (
                 Some(chance),
                 format!("with {different} different features, buckets taken as independent"),

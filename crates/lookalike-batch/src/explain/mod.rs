@@ -215,7 +215,7 @@ pub fn explain(
         .map(|test| TestOutcome::new(test, scheme, sides))
         .collect();
     let near_duplicates = resemble && !pages_differ && tests.iter().all(|test| test.passes);
-    let mut found = methods::finding(&own, &other, similarity, [a.site, b.site], settings)?;
+    let mut found = methods::explain_method(&own, &other, similarity, [a.site, b.site], settings)?;
     found.found =
         // Every job finds equal texts before its method proposes pairs.
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;

@@ -15,7 +15,7 @@ use crate::boilerplate::BoilerplateCounts;
 use crate::document_memory::DocumentUse;
 use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{
-    ArchiveScratch, CodeWriter, FileBegin, FingerprintName, SizedFingerprint, SketchShape,
+    ArchiveScratch, AtomicFileCreator, CodeWriter, FingerprintName, SizedFingerprint, SketchShape,
     SketchWriter, write_code, write_sketch,
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -197,11 +197,11 @@ impl RecordWorker for FingerprintWorker {
 
 /// Returns the maximum bytes of records in a chunk such that its sketches, of `words` words each, take little more memory than a usual chunk, however
 /// short its records are.
-fn most_of_chunk(words: usize) -> usize {
+fn max_chunk_bytes(words: usize) -> usize {
     const SKETCHES: usize = 2 << 20;
     /// Minimum bytes of a record in JSON, which stores each byte of a sketch in two digits.
-    const SHORTEST: usize = 16;
-    (SKETCHES * SHORTEST / (2 * size_of::<u64>() * words)).max(1)
+    const MIN_RECORD_BYTES: usize = 16;
+    (SKETCHES * MIN_RECORD_BYTES / (2 * size_of::<u64>() * words)).max(1)
 }
 
 impl<'a> FingerprintJob<'a> {
@@ -233,7 +233,7 @@ impl<'a> FingerprintJob<'a> {
     pub fn write_file(
         &self,
         path: &Path,
-        begin: FileBegin,
+        begin: AtomicFileCreator,
         scratch: ArchiveScratch<'_>,
     ) -> Result<FingerprintSummary, BatchError> {
         let maker = SketchMaker::new(&self.scheme)?;
@@ -274,7 +274,7 @@ impl<'a> FingerprintJob<'a> {
         };
         let (mut without_features, mut text_bytes) = (0, 0);
         let mut scan = self.scan.clone();
-        let most = most_of_chunk(maker.words());
+        let most = max_chunk_bytes(maker.words());
         scan.options.chunk_bytes = scan.options.chunk_bytes.min(most);
         let read = scan.run(
             DocumentUse::Features(&self.scheme),

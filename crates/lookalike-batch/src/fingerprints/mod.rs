@@ -16,6 +16,6 @@ pub use settings_error::FingerprintSettingsError;
 pub use sketch_values::{SketchValues, SketchValuesSummary};
 
 /// Largest distance of a join, in bits.
-pub const LARGEST_DISTANCE: u32 = 16;
+pub const MAX_DISTANCE: u32 = 16;
 /// Default distance within which fingerprints are joined, in bits.
 pub(crate) const DEFAULT_DISTANCE: u32 = 3;

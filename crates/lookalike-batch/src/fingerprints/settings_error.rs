@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lookalike::scheme::Sketch;
 
-use super::sketches::least_equal::LeastEqualError;
+use super::sketches::min_equal::MinEqualError;
 
 /// Reason why fingerprints cannot be written, indexed, joined or clustered under the settings.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum FingerprintSettingsError {
     },
     /// The number of equal places does not suit the sketches.
     #[error(transparent)]
-    Equal(#[from] LeastEqualError),
+    Equal(#[from] MinEqualError),
     /// The sketch cannot be stored in files.
     #[error(
         "{0} cannot be stored in files: use simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N"

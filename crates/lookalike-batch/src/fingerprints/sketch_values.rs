@@ -17,17 +17,17 @@ use super::sketches::{SketchReading, is_sketch_index, open_sketches_unchecked, s
 use super::with_word::with_word;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, check_cancelled};
 
 /// Bytes of a file that are read at once.
 const CHUNK: u64 = 4 << 20;
 
 /// Receiver of documents: gets the name and the sketch of each.
-type VisitValue<'v> = dyn FnMut(FingerprintName<'_>, SketchValue) + 'v;
+type ValueVisitor<'v> = dyn FnMut(FingerprintName<'_>, SketchValue) + 'v;
 
 /// Files and indexes with sketches of one kind and, if they name it, of one scheme.
 pub struct SketchValues<'a> {
-    /// The files and indexes. Each is opened once before it is read, so none may be standard input: see [`FingerprintSource::copied_to`].
+    /// The files and indexes. Each is opened once before it is read, so none may be standard input: see [`FingerprintSource::copy_stdin_to`].
     pub sources: &'a [FingerprintSource],
     /// Policy for lines that cannot be read.
     pub losses: LossPolicy,
@@ -52,16 +52,19 @@ impl SketchValues<'_> {
     ///
     /// # Errors
     /// [`BatchError`] if a file cannot be read, or if kinds or schemes differ.
-    pub fn each(&self, visit: &mut VisitValue<'_>) -> Result<SketchValuesSummary, BatchError> {
+    pub fn for_each(
+        &self,
+        visit: &mut ValueVisitor<'_>,
+    ) -> Result<SketchValuesSummary, BatchError> {
         let kind = self.kind()?;
         self.observer
             .stage(JobStage::Queries, stored_bytes(self.sources));
         let (scheme, files) = match kind {
-            Some(SketchKind::Places(_)) => self.each_of_places(visit)?,
+            Some(SketchKind::Places(_)) => self.for_each_value_of_places(visit)?,
             Some(SketchKind::Fingerprints(bits)) => {
-                with_word!(bits, W => self.each_code::<W>(visit)?)
+                with_word!(bits, W => self.for_each_code::<W>(visit)?)
             }
-            None => self.each_code::<u64>(visit)?,
+            None => self.for_each_code::<u64>(visit)?,
         };
         Ok(SketchValuesSummary {
             kind,
@@ -78,12 +81,15 @@ impl SketchValues<'_> {
         Ok(common.get())
     }
 
-    fn each_of_places(&self, visit: &mut VisitValue<'_>) -> Result<ReadFiles, BatchError> {
+    fn for_each_value_of_places(
+        &self,
+        visit: &mut ValueVisitor<'_>,
+    ) -> Result<ReadFiles, BatchError> {
         let mut reading = SketchReading::new(self.observer, self.losses);
-        let files = reading.each(self.sources, &mut |reading, _, rows| {
+        let files = reading.for_each(self.sources, &mut |reading, _, rows| {
             // The shape is known as soon as there is a sketch.
             if let Some(shape) = reading.shape() {
-                for (name, words) in rows.each(shape) {
+                for (name, words) in rows.for_each(shape) {
                     visit(FingerprintName::Text(name), value(shape, words));
                 }
             }
@@ -92,13 +98,16 @@ impl SketchValues<'_> {
         Ok((reading.scheme(), files))
     }
 
-    fn each_code<W: Word>(&self, visit: &mut VisitValue<'_>) -> Result<ReadFiles, BatchError> {
+    fn for_each_code<W: Word>(
+        &self,
+        visit: &mut ValueVisitor<'_>,
+    ) -> Result<ReadFiles, BatchError> {
         let is_index = |source: &FingerprintSource| index::is_index(source.path());
         let (indexes, files): (Vec<_>, Vec<_>) = self.sources.iter().cloned().partition(is_index);
         let mut codes = CodeFiles::open(&files, self.losses.is_strict())?;
         let (counter, mut chunk) = (codes.bytes_read(), FingerprintFile::<W>::default());
         while codes.read_chunk(&mut chunk, CHUNK)? {
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             for (at, &code) in chunk.codes.iter().enumerate() {
                 visit(chunk.ids.name(at, code), bits(code));
             }
@@ -109,8 +118,8 @@ impl SketchValues<'_> {
             scheme.agree(name, Some(id), ensure_equal_schemes)?;
         }
         for source in &indexes {
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-            let own = each_indexed::<W>(source, visit)?;
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
+            let own = for_each_indexed::<W>(source, visit)?;
             scheme.agree(source.name(), own, ensure_equal_schemes)?;
         }
         let files = codes.summaries();
@@ -157,9 +166,9 @@ fn shape_of_rows(source: &FingerprintSource) -> Option<SketchShape> {
 }
 
 /// Visits the fingerprints of an index, each under all of its ids. Returns the scheme, if the index names one.
-fn each_indexed<W: Word>(
+fn for_each_indexed<W: Word>(
     source: &FingerprintSource,
-    visit: &mut VisitValue<'_>,
+    visit: &mut ValueVisitor<'_>,
 ) -> Result<Option<SchemeId>, BatchError> {
     let file = index::open::<W>(source.path(), false)?;
     let (mut ids, mut read) = (Vec::new(), Ok(()));
@@ -171,7 +180,7 @@ fn each_indexed<W: Word>(
         ids.clear();
         read = file.ids(code, &mut ids);
         match (ids.is_empty(), &read) {
-            (true, Ok(())) => visit(FingerprintName::itself(code), bits(code)),
+            (true, Ok(())) => visit(FingerprintName::from_code(code), bits(code)),
             _ => ids
                 .iter()
                 .for_each(|id| visit(FingerprintName::Text(id), bits(code))),
@@ -207,7 +216,7 @@ mod tests {
             observer: &NoProgress,
         };
         let mut all = Vec::new();
-        values.each(&mut |name, value| {
+        values.for_each(&mut |name, value| {
             let name = match name {
                 FingerprintName::Fingerprint(code) => code.to_string(),
                 FingerprintName::Number(number) => number.to_string(),

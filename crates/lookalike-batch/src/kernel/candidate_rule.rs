@@ -24,7 +24,7 @@ impl CandidateRule {
             Method::AllPairs | Method::Copies => Self::Prefix,
             Method::Simhash => Self::Distance(settings.distance),
             Method::Henzinger => Self::SharedWithin(
-                settings.least_equal(),
+                settings.min_equal(),
                 settings.distance,
                 settings.distance_for,
             ),
@@ -33,12 +33,12 @@ impl CandidateRule {
             | Method::ModP
             | Method::Winnow
             | Method::IMatch
-            | Method::Buckets => Self::Shared(settings.least_equal()),
+            | Method::Buckets => Self::Shared(settings.min_equal()),
         }
     }
 
     /// Returns the minimum number of groups that a candidate shares; `None` for prefixes, where the number depends on the sizes of the sets.
-    pub(crate) fn least_shared(self) -> Option<u32> {
+    pub(crate) fn min_shared_groups(self) -> Option<u32> {
         match self {
             Self::Prefix => None,
             Self::Shared(least) | Self::SharedWithin(least, ..) => Some(least),
@@ -53,7 +53,7 @@ impl CandidateRule {
         shared_groups: u64,
         threshold: f64,
     ) -> bool {
-        if self.is_hopeless(sizes, shared_groups, threshold) {
+        if self.is_ruled_out(sizes, shared_groups, threshold) {
             return false;
         }
         let [size_x, size_y] = sizes;
@@ -62,7 +62,7 @@ impl CandidateRule {
         if needed > size_x.min(size_y) {
             return false;
         }
-        match self.least_shared() {
+        match self.min_shared_groups() {
             Some(least) => shared_groups >= u64::from(least),
             None => self.can_share(sizes, shared_groups, needed, threshold),
         }
@@ -70,7 +70,7 @@ impl CandidateRule {
 
     /// Returns false only if the sizes of two feature sets and the number of groups that they share rule out a resemblance of `least`,
     /// which is below the threshold. Like [`CandidateRule::is_promising`], for the pairs that a search for candidates at the threshold meets.
-    pub(crate) fn may_reach(
+    pub(crate) fn may_reach_similarity(
         self,
         least: f64,
         sizes: [usize; 2],
@@ -99,7 +99,7 @@ impl CandidateRule {
 
     /// Tests roughly before the exact test: three multiplications, with a margin of one feature on each side for
     /// rounding, so that it rejects nothing that the exact test would accept.
-    fn is_hopeless(self, sizes: [usize; 2], shared_groups: u64, threshold: f64) -> bool {
+    fn is_ruled_out(self, sizes: [usize; 2], shared_groups: u64, threshold: f64) -> bool {
         let [size_x, size_y] = sizes;
         let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
         // Overlap of a resemblance t: |A ∩ B| >= t / (1 + t) * (|A| + |B|).

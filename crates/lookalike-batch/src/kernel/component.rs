@@ -14,7 +14,7 @@ use crate::dedup::verify::{Verifier, VerifyScratch};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{KeySalt, PrefixFinder};
 use crate::settings::JobSettings;
-use crate::spill::feature_sets::{SetAppender, SetPlace, SetStore};
+use crate::spill::feature_sets::{SetAppender, SetPosition, SetStore};
 
 /// Number of members that are compared with earlier ones in one step.
 const STRIDE: usize = 32;
@@ -47,7 +47,7 @@ pub(crate) struct ComponentBuilder<'a> {
     settings: &'a JobSettings,
     sets: SetsInMemory,
     tests: Vec<(SetsInMemory, TestSets)>,
-    places: Vec<SetPlace>,
+    places: Vec<SetPosition>,
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
     high_fingerprints: Vec<u64>,
@@ -136,7 +136,7 @@ impl<'a> ComponentBuilder<'a> {
             categories,
             ..
         } = self;
-        sets.store().each(|member, set| {
+        sets.store().for_each(|member, set| {
             let category = categories.get(member as usize);
             let salt = KeySalt::new(settings.scope, category.copied().unwrap_or(0));
             let prefix = finder.prefix(set, settings.threshold, levels).iter();
@@ -147,7 +147,7 @@ impl<'a> ComponentBuilder<'a> {
 
     fn frequency(&self) -> io::Result<FeatureFrequency> {
         let frequency = FeatureFrequency::new();
-        self.sets.store().each(|_, set| {
+        self.sets.store().for_each(|_, set| {
             frequency.add(set);
             Ok(())
         })?;
@@ -186,7 +186,7 @@ pub(crate) struct Component<'a> {
     sets: SetStore,
     tests: Vec<TestSets>,
     numbers: Vec<u32>,
-    places: Vec<SetPlace>,
+    places: Vec<SetPosition>,
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
     high_fingerprints: Vec<u64>,

@@ -16,11 +16,11 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::kernel::dedup_kernel::{DedupKernel, KeyPlan};
 use crate::kernel::error::KernelError;
 use crate::kernel::packed_rows::{
-    ClassRow, LEAST_KEY_BYTES, NodeComponent, PackedBuckets, append_component, append_edge,
-    append_id, append_key, each_component, each_edge, each_id, each_key, node_of, place_of_edge,
-    place_of_node,
+    ClassRow, MIN_KEY_ROW_BYTES, NodeComponent, PackedBuckets, append_component, append_edge,
+    append_id, append_key, for_each_edge, for_each_id, for_each_key, for_each_node_component,
+    node_of, place_of_edge, place_of_node,
 };
-use crate::kernel::work_edges::{MetKeys, WorkEdge};
+use crate::kernel::work_edges::{RepeatedKeyFilter, WorkEdge};
 use crate::kernel::worker::{KernelDocument, KernelWorker};
 
 /// Packed rows of each kind for one bucket. Some kinds may be empty.
@@ -113,7 +113,7 @@ impl DocumentPacker {
     }
 
     /// Returns the number of packed bytes that have not been taken.
-    pub fn held(&self) -> usize {
+    pub fn pending_bytes(&self) -> usize {
         self.held
     }
 
@@ -212,21 +212,21 @@ impl DedupKernel {
         if self.needs_fingerprints() {
             let mut keys = Vec::new();
             for part in parts {
-                each_key(part, true, |key| keys.push(key))?;
+                for_each_key(part, true, |key| keys.push(key))?;
             }
             self.fingerprint_edges(keys, visit);
             return Ok(());
         }
         // Read the rows twice: most keys occur only once, and those are never stored.
         let bytes: usize = parts.clone().map(<[u8]>::len).sum();
-        let mut met = MetKeys::new(bytes / LEAST_KEY_BYTES);
+        let mut met = RepeatedKeyFilter::new(bytes / MIN_KEY_ROW_BYTES);
         for part in parts.clone() {
-            each_key(part, false, |key| met.add(key.class.key))?;
+            for_each_key(part, false, |key| met.add(key.class.key))?;
         }
         let mut keys = Vec::new();
         for part in parts {
-            each_key(part, false, |key| {
-                if met.may_stand_twice(key.class.key) {
+            for_each_key(part, false, |key| {
+                if met.may_repeat(key.class.key) {
                     keys.push(key.class);
                 }
             })?;
@@ -246,7 +246,7 @@ impl DedupKernel {
     ) -> Result<(), KernelError> {
         let mut edges = Vec::new();
         for part in parts {
-            each_edge(part, |edge| edges.push(edge))?;
+            for_each_edge(part, |edge| edges.push(edge))?;
         }
         add_up(&mut edges);
         for edge in edges.into_iter().filter(|edge| self.is_promising(edge)) {
@@ -268,11 +268,11 @@ impl DedupKernel {
     ) -> Result<(), KernelError> {
         let mut rows = Vec::new();
         for part in classes {
-            ClassRow::each(part, |row| rows.push(row))?;
+            ClassRow::for_each(part, |row| rows.push(row))?;
         }
         let mut nodes = hashbrown::HashMap::new();
         for part in components {
-            each_component(part, |row| {
+            for_each_node_component(part, |row| {
                 nodes.insert(row.node, row.component);
             })?;
         }
@@ -292,7 +292,7 @@ impl DedupKernel {
 fn texts_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<u64, KernelError> {
     let mut hashes = Vec::new();
     for part in parts {
-        ClassRow::each(part, |row| hashes.push(row.hash))?;
+        ClassRow::for_each(part, |row| hashes.push(row.hash))?;
     }
     hashes.sort_unstable();
     hashes.dedup();
@@ -303,7 +303,7 @@ fn texts_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<u64, KernelErro
 fn ids_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<(u64, u64), KernelError> {
     let mut ids = Vec::new();
     for part in parts {
-        each_id(part, |id| ids.push(id))?;
+        for_each_id(part, |id| ids.push(id))?;
     }
     ids.sort_unstable();
     let again = ids.chunk_by(|a, b| a == b).filter(|ids| ids.len() > 1);

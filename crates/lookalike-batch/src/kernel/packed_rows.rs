@@ -24,7 +24,7 @@ const KEY_BYTES: usize = 6;
 const NODE_BYTES: usize = 6;
 
 /// Number of bytes of the shortest row of a key.
-pub(crate) const LEAST_KEY_BYTES: usize = KEY_BYTES + NODE_BYTES + 1;
+pub(crate) const MIN_KEY_ROW_BYTES: usize = KEY_BYTES + NODE_BYTES + 1;
 
 /// Appends a number, 7 bits per byte, the lowest first; all bytes except the last have their high bit set.
 fn append_small(mut value: u64, out: &mut Vec<u8>) {
@@ -136,7 +136,7 @@ impl<'a> RowReader<'a> {
 }
 
 /// Calls `visit` with each row of packed bytes.
-fn each<'a, T>(
+fn for_each<'a, T>(
     rows: &'static str,
     bytes: &'a [u8],
     read: impl Fn(&mut RowReader<'a>) -> Result<T, KernelError>,
@@ -166,7 +166,7 @@ impl<'a> ClassRow<'a> {
         out.extend(self.order);
     }
 
-    pub(crate) fn each(bytes: &'a [u8], visit: impl FnMut(Self)) -> Result<(), KernelError> {
+    pub(crate) fn for_each(bytes: &'a [u8], visit: impl FnMut(Self)) -> Result<(), KernelError> {
         let rows = "classes";
         let read = |reader: &mut RowReader<'a>| {
             let hash = u128::from_le_bytes(reader.array()?);
@@ -178,7 +178,7 @@ impl<'a> ClassRow<'a> {
             let id = id.ok_or(KernelError::CutOff { rows })?;
             Ok(Self { hash, order, id })
         };
-        each(rows, bytes, read, visit)
+        for_each(rows, bytes, read, visit)
     }
 }
 
@@ -186,9 +186,9 @@ pub(crate) fn append_id(hash: u128, out: &mut Vec<u8>) {
     out.extend(hash.to_le_bytes());
 }
 
-pub(crate) fn each_id(bytes: &[u8], visit: impl FnMut(u128)) -> Result<(), KernelError> {
+pub(crate) fn for_each_id(bytes: &[u8], visit: impl FnMut(u128)) -> Result<(), KernelError> {
     let read = |reader: &mut RowReader<'_>| Ok(u128::from_le_bytes(reader.array()?));
-    each("ids", bytes, read, visit)
+    for_each("ids", bytes, read, visit)
 }
 
 pub(crate) fn append_key(key: &FingerprintKey, with_fingerprint: bool, out: &mut Vec<u8>) {
@@ -202,7 +202,7 @@ pub(crate) fn append_key(key: &FingerprintKey, with_fingerprint: bool, out: &mut
     }
 }
 
-pub(crate) fn each_key(
+pub(crate) fn for_each_key(
     bytes: &[u8],
     with_fingerprint: bool,
     visit: impl FnMut(FingerprintKey),
@@ -221,7 +221,7 @@ pub(crate) fn each_key(
         };
         Ok(FingerprintKey { class, fingerprint })
     };
-    each("keys", bytes, read, visit)
+    for_each("keys", bytes, read, visit)
 }
 
 pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
@@ -235,7 +235,7 @@ pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
     append_small(if is_chain { 0 } else { edge.shared as u64 }, out);
 }
 
-pub(crate) fn each_edge(bytes: &[u8], visit: impl FnMut(WorkEdge)) -> Result<(), KernelError> {
+pub(crate) fn for_each_edge(bytes: &[u8], visit: impl FnMut(WorkEdge)) -> Result<(), KernelError> {
     let read = |reader: &mut RowReader<'_>| {
         Ok(WorkEdge {
             x: reader.node()?,
@@ -248,7 +248,7 @@ pub(crate) fn each_edge(bytes: &[u8], visit: impl FnMut(WorkEdge)) -> Result<(),
             },
         })
     };
-    each("edges", bytes, read, visit)
+    for_each("edges", bytes, read, visit)
 }
 
 /// A node of a graph and its component.
@@ -265,7 +265,7 @@ pub(crate) fn append_component(row: NodeComponent, out: &mut Vec<u8>) {
     out.extend(row.component.to_le_bytes());
 }
 
-pub(crate) fn each_component(
+pub(crate) fn for_each_node_component(
     bytes: &[u8],
     visit: impl FnMut(NodeComponent),
 ) -> Result<(), KernelError> {
@@ -275,7 +275,7 @@ pub(crate) fn each_component(
             component: i64::from_le_bytes(reader.array()?),
         })
     };
-    each("components", bytes, read, visit)
+    for_each("components", bytes, read, visit)
 }
 
 #[cfg(test)]
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     /// Reads truncated rows.
-    type ReadCut = fn(&[u8]) -> Result<(), KernelError>;
+    type ReadTruncated = fn(&[u8]) -> Result<(), KernelError>;
 
     proptest! {
         #[test]
@@ -312,23 +312,23 @@ mod tests {
                 append_component(component, &mut packed[3]);
             }
             let mut classes = Vec::new();
-            ClassRow::each(&packed[0], |row| classes.push(row)).unwrap();
+            ClassRow::for_each(&packed[0], |row| classes.push(row)).unwrap();
             prop_assert_eq!(classes, [class, class]);
             let mut keys = Vec::new();
-            each_key(&packed[1], true, |row| keys.push(row)).unwrap();
+            for_each_key(&packed[1], true, |row| keys.push(row)).unwrap();
             prop_assert_eq!(keys, [of_class, of_class]);
             let mut edges = Vec::new();
-            each_edge(&packed[2], |row| edges.push(row)).unwrap();
+            for_each_edge(&packed[2], |row| edges.push(row)).unwrap();
             prop_assert_eq!(edges, [edge, edge]);
             let mut components = Vec::new();
-            each_component(&packed[3], |row| components.push(row)).unwrap();
+            for_each_node_component(&packed[3], |row| components.push(row)).unwrap();
             prop_assert_eq!(components, [component, component]);
 
-            let reads: [ReadCut; 4] = [
-                |cut| ClassRow::each(cut, |_| ()),
-                |cut| each_key(cut, true, |_| ()),
-                |cut| each_edge(cut, |_| ()),
-                |cut| each_component(cut, |_| ()),
+            let reads: [ReadTruncated; 4] = [
+                |cut| ClassRow::for_each(cut, |_| ()),
+                |cut| for_each_key(cut, true, |_| ()),
+                |cut| for_each_edge(cut, |_| ()),
+                |cut| for_each_node_component(cut, |_| ()),
             ];
             for (rows, read) in packed.iter().zip(reads) {
                 for length in (1..rows.len()).filter(|length| *length != rows.len() / 2) {

@@ -9,7 +9,7 @@ use crate::settings::{KeepRule, KeepRules};
 
 /// Properties of a document that determine its place in the order of survivors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WantedDocument<'a> {
+pub(crate) struct SurvivorPreference<'a> {
     pub(crate) id: &'a str,
     /// Bytes of its text.
     pub(crate) length: u64,
@@ -22,7 +22,7 @@ pub(crate) struct WantedDocument<'a> {
 }
 
 /// Appends the place of a document in the order of survivors.
-pub(crate) fn append_order(keep: &KeepRules, document: WantedDocument<'_>, out: &mut Vec<u8>) {
+pub(crate) fn append_order(keep: &KeepRules, document: SurvivorPreference<'_>, out: &mut Vec<u8>) {
     // Zero for documents that are only compared with: they come first and are never removed.
     out.push(u8::from(!document.is_against));
     for rule in keep.rules() {
@@ -164,7 +164,7 @@ mod tests {
             let (keep, against): (KeepRules, _) = (keep.parse().unwrap(), against.min(rows.len()));
             let mut keyed: Vec<(Vec<u8>, usize)> = rows.iter().enumerate().map(|(at, row)| {
                 let mut order = Vec::new();
-                append_order(&keep, WantedDocument {
+                append_order(&keep, SurvivorPreference {
                     id: &row.id,
                     length: row.length,
                     position: at as i64 - 7,

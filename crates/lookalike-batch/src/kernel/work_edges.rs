@@ -103,7 +103,10 @@ impl EdgeRule {
         }
         let is_compatible = |a: i32, b: i32| is_compatible(a as usize, b as usize, self.threshold);
         // A single shared group suffices for such a method, so no count is needed.
-        let needs_no_count = self.rule.least_shared().is_some_and(|least| least <= 1);
+        let needs_no_count = self
+            .rule
+            .min_shared_groups()
+            .is_some_and(|least| least <= 1);
         let is_large = self.group_limit.is_some_and(|limit| group.len() > limit);
         if is_large || needs_no_count && self.group_limit.is_some() {
             // In this order, two compatible members are neighbours or have only compatible ones between them.
@@ -120,18 +123,18 @@ impl EdgeRule {
 
 /// Drops nearly all keys that occur only once. Most keys do, and they need not be sorted.
 fn drop_lone(keys: &mut Vec<ClassKey>) {
-    let mut met = MetKeys::new(keys.len());
+    let mut met = RepeatedKeyFilter::new(keys.len());
     keys.iter().for_each(|key| met.add(key.key));
-    keys.retain(|key| met.may_stand_twice(key.key));
+    keys.retain(|key| met.may_repeat(key.key));
 }
 
 /// Two bits for each cell, which is chosen by some bits of a key: whether any key was added to it, and whether a second one was.
-pub(crate) struct MetKeys {
+pub(crate) struct RepeatedKeyFilter {
     once: Vec<u64>,
     again: Vec<u64>,
 }
 
-impl MetKeys {
+impl RepeatedKeyFilter {
     /// Creates enough cells for `keys` keys that at most an eighth of the keys that occur once share a cell with another.
     pub(crate) fn new(keys: usize) -> Self {
         let words = (keys / 8).next_power_of_two();
@@ -154,7 +157,7 @@ impl MetKeys {
     }
 
     /// Returns false only for a key that was added once.
-    pub(crate) fn may_stand_twice(&self, key: u64) -> bool {
+    pub(crate) fn may_repeat(&self, key: u64) -> bool {
         let (word, bit) = self.place(key);
         self.again[word] & bit != 0
     }

@@ -10,7 +10,7 @@ use crate::kernel::component::{Component, ComponentBuilder, MemberFacts};
 use crate::kernel::dedup_kernel::{DedupKernel, KeyPlan};
 use crate::kernel::error::KernelError;
 use crate::kernel::placed_text::PlacedText;
-use crate::kernel::survivor_order::{WantedDocument, append_order};
+use crate::kernel::survivor_order::{SurvivorPreference, append_order};
 use crate::kernel::work_edges::{ClassKey, FingerprintKey};
 use crate::settings::Method;
 
@@ -182,7 +182,7 @@ impl KernelWorker {
     fn scanned(&self, document: &KernelDocument<'_>, placed: &PlacedText<'_>) -> ScannedDocument {
         let job = self.kernel.settings();
         let mut order = Vec::with_capacity(24 + document.id.len());
-        let wanted = WantedDocument {
+        let wanted = SurvivorPreference {
             id: document.id,
             length: placed.text.len() as u64,
             position: document.position,

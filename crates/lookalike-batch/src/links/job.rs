@@ -16,7 +16,7 @@ use crate::observer::JobStage;
 use crate::record_scan::{ChunkSum, RecordScan, RecordWorker};
 use crate::skipped::{SkippedRow, SkippedRows};
 use crate::spill::frame_sort::{FrameSort, SortedFrames};
-use crate::spill::table_memory::{TableShare, TableShareSizes, check, most_mapped};
+use crate::spill::table_memory::{TableShare, TableShareSizes, check, max_mapped};
 
 /// Job that adds link fields to pages, with the source of the links.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync> RecordWorker for RecordMap
 }
 
 /// Checksums of the chunks, from the first reading.
-type FirstSums = Option<Vec<ChunkSum>>;
+type FirstPassSums = Option<Vec<ChunkSum>>;
 
 /// Findings of the first reading about a record.
 struct PageSeen {
@@ -172,7 +172,7 @@ impl<'a> LinkInversion<'a> {
         let links = self.links(&table, &mut sums, &mut summary, &mut rows)?;
         // The sort was budgeted next to the table; the merge that follows may use the memory of both.
         drop(table);
-        summary.tables_on_disk = most_mapped(self.folder);
+        summary.tables_on_disk = max_mapped(self.folder);
         summary.skipped = rows.finish();
         self.pages.losses.check(&summary.skipped, summary.pages)?;
         self.write_pages(links, &mut sums, &mut summary, out)?;
@@ -191,32 +191,32 @@ impl<'a> LinkInversion<'a> {
     }
 
     /// Returns the bytes left for the address table and the sort.
-    fn left(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         self.pages.limits.memory.saturating_sub(self.fixed())
     }
 
     fn ensure_links_fit(&self) -> Result<(), BatchError> {
         /// Minimum memory for sorting links, in addition to the table.
-        const LEAST: u64 = 2 << 20;
-        match self.left() >= LEAST {
+        const MIN_MEMORY: u64 = 2 << 20;
+        match self.remaining() >= MIN_MEMORY {
             true => Ok(()),
             false => Err(BatchError::Memory {
                 what: "sorting links",
-                needed: LEAST,
-                left: self.left(),
-                least: self.fixed() + LEAST,
+                needed: MIN_MEMORY,
+                left: self.remaining(),
+                least: self.fixed() + MIN_MEMORY,
             }),
         }
     }
 
     /// Returns the share of the memory that the address table may take.
     fn table_share(&self) -> TableShareSizes {
-        TableShareSizes::of(self.left())
+        TableShareSizes::of(self.remaining())
     }
 
     fn addresses(
         &self,
-        sums: &mut FirstSums,
+        sums: &mut FirstPassSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
     ) -> Result<AddressTable, BatchError> {
@@ -241,7 +241,7 @@ impl<'a> LinkInversion<'a> {
             }
             check(self.folder).map_err(BatchError::temporary(self.folder))
         };
-        let fields = self.each_record(&self.pages, &visit, sums, rows, collect)?;
+        let fields = self.for_each_record(&self.pages, &visit, sums, rows, collect)?;
         fields.check(self.pages.inputs, &self.pages.options)?;
         table.sort();
         Ok(table)
@@ -250,7 +250,7 @@ impl<'a> LinkInversion<'a> {
     fn links(
         &self,
         table: &AddressTable,
-        sums: &mut FirstSums,
+        sums: &mut FirstPassSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
     ) -> Result<SortedLinks, BatchError> {
@@ -265,7 +265,7 @@ impl<'a> LinkInversion<'a> {
         let temporary = BatchError::temporary(self.folder);
         // While its buffers grow, a sort takes half as much again as its budget, and chunks of links wait to be sorted.
         let of_table = table.bytes().min(self.table_share().all());
-        let budget = self.left().saturating_sub(of_table) / 3;
+        let budget = self.remaining().saturating_sub(of_table) / 3;
         let has_repeats = table.has_repeats();
         let mut single = FrameSort::new(budget >> u32::from(has_repeats), self.folder);
         // The same amount again is for sorting the fields made from these links.
@@ -274,7 +274,7 @@ impl<'a> LinkInversion<'a> {
         self.pages
             .observer
             .stage(JobStage::Links, source.inputs.total_bytes());
-        self.each_record(
+        self.for_each_record(
             source,
             &visit,
             sums,
@@ -341,7 +341,7 @@ impl<'a> LinkInversion<'a> {
             to_pages,
             ..
         } = &mut found;
-        let wrong = page::each_link(record, format, &address, self.window, &mut |link| {
+        let wrong = page::for_each_link(record, format, &address, self.window, &mut |link| {
             *links += 1;
             let target = address_hash(&link.address);
             if let Some(to) = table.find(target) {
@@ -364,7 +364,7 @@ impl<'a> LinkInversion<'a> {
     fn write_pages(
         &self,
         mut links: SortedLinks,
-        sums: &mut FirstSums,
+        sums: &mut FirstPassSums,
         summary: &mut LinksSummary,
         out: &mut dyn Write,
     ) -> Result<(), BatchError> {
@@ -393,7 +393,7 @@ impl<'a> LinkInversion<'a> {
             Ok(())
         };
         let rows = &mut SkippedRows::default();
-        self.each_record(&self.pages, &visit, sums, rows, |lines: Vec<_>, _| {
+        self.for_each_record(&self.pages, &visit, sums, rows, |lines: Vec<_>, _| {
             lines.into_iter().try_for_each(&mut write)
         })?;
         Ok(())
@@ -401,11 +401,11 @@ impl<'a> LinkInversion<'a> {
 
     /// Visits every record of a source and passes what `visit` returns to `collect`, chunk by chunk, with the number of input bytes up to the end of
     /// the chunk. Fails if the source has changed since the first reading.
-    fn each_record<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync>(
+    fn for_each_record<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync>(
         &self,
         source: &RecordScan<'_>,
         visit: &V,
-        sums: &mut FirstSums,
+        sums: &mut FirstPassSums,
         rows: &mut SkippedRows,
         collect: impl FnMut(Vec<T>, u64) -> Result<(), BatchError>,
     ) -> Result<FieldTally, BatchError> {

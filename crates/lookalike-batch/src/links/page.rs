@@ -151,7 +151,7 @@ pub(super) fn address(record: &Record<'_>, format: Format) -> Option<String> {
 }
 
 /// Passes the links of a page to other pages to `show`. Returns a message if the link fields are invalid.
-pub(super) fn each_link(
+pub(super) fn for_each_link(
     record: &Record<'_>,
     format: Format,
     address: &str,

@@ -92,7 +92,7 @@ pub(super) fn server_aliases(
             let first = classes[fit.number as usize].members[0].0;
             evidence(&collection.servers.addresses, first, server)
         };
-        let mut fitting = firsts.fitting(&pages);
+        let mut fitting = firsts.fitting_lists(&pages);
         fitting.retain(|fit| fit.shared >= least as usize);
         let by_pages = !fitting.is_empty();
         // If all addresses are known and none is common, the server is not an alias: a mirror has the same pages too.

@@ -15,7 +15,7 @@ const MAPPED: usize = 40;
 /// Maximum number of rows of each table on the page.
 const LISTED: usize = 500;
 /// Maximum number of servers or URLs that the page names for a page set or class of aliases.
-const NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Rows of servers that the page shows.
 pub(crate) struct ServerMap {
@@ -202,7 +202,7 @@ fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
         .core
         .iter()
         .chain(approximate)
-        .take(NAMED)
+        .take(MAX_NAMED)
         .map(String::as_str)
         .collect();
     MirrorRow {
@@ -229,15 +229,15 @@ fn alias_row(alias: &NameAlias) -> AliasRow {
                 AddressEvidence::Same => "server, same address",
                 AddressEvidence::Unknown => "server",
             },
-            names: servers.iter().take(NAMED).cloned().collect(),
-            unnamed: servers.len().saturating_sub(NAMED) as u64,
+            names: servers.iter().take(MAX_NAMED).cloned().collect(),
+            unnamed: servers.len().saturating_sub(MAX_NAMED) as u64,
             shared: shared.iter().copied().min().unwrap_or_default(),
             of: pages[0],
         },
         NameAlias::Url { urls, .. } => AliasRow {
             kind: "URL",
-            names: urls.iter().take(NAMED).cloned().collect(),
-            unnamed: urls.len().saturating_sub(NAMED) as u64,
+            names: urls.iter().take(MAX_NAMED).cloned().collect(),
+            unnamed: urls.len().saturating_sub(MAX_NAMED) as u64,
             shared: 1,
             of: urls.len() as u64,
         },

@@ -134,7 +134,7 @@ impl OverlapJob<'_> {
         };
         let mut prepared = self
             .prepare(true, Some(kept))
-            .inspect_err(|_| place.forget_undecided())?;
+            .inspect_err(|_| place.discard_undecided())?;
         let resumed = prepared.resumed;
         let places = DocumentPlaces::new(&prepared.collection, &self.settings.server);
         let (levels, best) = self.pairs(&mut prepared, &places, &place, options)?;

@@ -27,7 +27,7 @@ use std::path::Path;
 use bytemuck::cast_slice;
 use serde::{Deserialize, Serialize};
 
-use super::read::{DocumentSites, ReadOut, ReadPlan};
+use super::read::{DocumentSites, OverlapInput, ReadPlan};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::hashing_stream::{HashingStream, damaged, save_hashed, write_words};
@@ -53,7 +53,7 @@ pub(crate) struct OverlapCheckpoint<'a> {
 
 /// The small part of the file, stored as JSON.
 #[derive(Serialize, Deserialize)]
-struct OverlapHead {
+struct OverlapHeader {
     settings: String,
     input: String,
     tally: ScanTally,
@@ -66,7 +66,7 @@ struct OverlapHead {
 
 impl OverlapCheckpoint<'_> {
     /// Writes what was read to the final path, atomically.
-    pub(crate) fn save(&self, read: &ReadOut) -> io::Result<()> {
+    pub(crate) fn save(&self, read: &OverlapInput) -> io::Result<()> {
         save_hashed(self.path, MAGIC, &self.head(read), |out| {
             write_columns(out, read)?;
             let mut buffer = Vec::new();
@@ -81,8 +81,8 @@ impl OverlapCheckpoint<'_> {
         })
     }
 
-    fn head(&self, read: &ReadOut) -> OverlapHead {
-        OverlapHead {
+    fn head(&self, read: &OverlapInput) -> OverlapHeader {
+        OverlapHeader {
             settings: self.identity.settings.clone(),
             input: self.identity.input.clone(),
             tally: read.tally,
@@ -96,7 +96,7 @@ impl OverlapCheckpoint<'_> {
 
     /// Loads what an earlier run of the same job read. Returns `None` if there is no file, if it belongs to another job, or if it is damaged;
     /// everything is then read again.
-    pub(crate) fn load(&self, plan: &ReadPlan<'_>) -> Option<ReadOut> {
+    pub(crate) fn load(&self, plan: &ReadPlan<'_>) -> Option<OverlapInput> {
         let file = std::fs::File::open(self.path).ok()?;
         self.read(
             HashingStream::new(io::BufReader::with_capacity(1 << 18, file)),
@@ -105,13 +105,17 @@ impl OverlapCheckpoint<'_> {
         .ok()
     }
 
-    fn read(&self, mut file: HashingStream<impl Read>, plan: &ReadPlan<'_>) -> io::Result<ReadOut> {
-        let head: OverlapHead = file.head(MAGIC)?;
+    fn read(
+        &self,
+        mut file: HashingStream<impl Read>,
+        plan: &ReadPlan<'_>,
+    ) -> io::Result<OverlapInput> {
+        let head: OverlapHeader = file.head(MAGIC)?;
         // Check this before reading the columns, which may be gigabytes.
         if head.settings != self.identity.settings || head.input != self.identity.input {
             return Err(damaged());
         }
-        let mut read = ReadOut::new(plan);
+        let mut read = OverlapInput::new(plan);
         let chunkings = read_columns(&mut file, &mut read)?;
         if chunkings != read.chunks.len() as u64 {
             return Err(damaged());
@@ -178,7 +182,7 @@ fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<
     }
 }
 
-fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
+fn write_columns(out: &mut impl Write, read: &OverlapInput) -> io::Result<()> {
     let documents = &read.documents;
     let ids = documents.ids().encoded();
     let (urls, url_ends, servers) = read.sites.columns();
@@ -205,7 +209,7 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
 }
 
 /// Reads all columns into `read` and returns the number of chunkings.
-fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::Result<u64> {
+fn read_columns(file: &mut HashingStream<impl Read>, read: &mut OverlapInput) -> io::Result<u64> {
     let [id_bytes, documents, url_bytes, sites, classes, chunkings] = file.words()?;
     let ids =
         IdTable::decoded(file.table_column(id_bytes)?, documents as usize).ok_or_else(damaged)?;

@@ -186,7 +186,7 @@ impl CoarseEngine<'_> {
     fn needed(&self, a: u32, b: u32) -> u32 {
         self.min_shared
             // At least one: a pair with enough shared chunks was counted somewhere (see `defer`), so pairs that were never counted are out.
-            .saturating_sub(self.deferral.most(a, b))
+            .saturating_sub(self.deferral.max_addition(a, b))
             .max(1)
     }
 
@@ -359,7 +359,7 @@ impl CoarseEngine<'_> {
             while take < rest.len() && (take == 0 || bytes < self.budget / 2) {
                 for unit in [rest[take].a, rest[take].b] {
                     if !std::mem::replace(&mut wanted[unit as usize], true) {
-                        bytes += 4 * u64::from(self.deferral.held_by(unit));
+                        bytes += 4 * u64::from(self.deferral.common_chunk_count(unit));
                     }
                 }
                 take += 1;

@@ -5,7 +5,7 @@
 
 use lookalike_corpus::host;
 
-use super::read::{DocumentSites, ReadOut};
+use super::read::{DocumentSites, OverlapInput};
 use super::settings::OverlapUnit;
 use super::units::{ExactSets, ServerTable, UnitPlacement};
 use crate::dedup::documents::DocumentTable;
@@ -68,7 +68,7 @@ impl UnitView<'_> {
 impl OverlapDocuments {
     /// Puts what was read in the order of ids, on `threads` threads.
     pub(crate) fn new(
-        read: &mut ReadOut,
+        read: &mut OverlapInput,
         repeated: RepeatedIds,
         threads: usize,
     ) -> Result<Self, BatchError> {
@@ -77,7 +77,7 @@ impl OverlapDocuments {
         let order = IdOrder::new(&mut documents, &classes, repeated, threads)?;
         let documents = documents.in_order(&order.by_id);
         let mut sites = std::mem::take(&mut read.sites);
-        sites.put_in_order(&order.by_id);
+        sites.reorder(&order.by_id);
         let servers = ServerTable::new(&mut sites);
         Ok(Self {
             exact: ExactSets::new(&documents.classes, classes.len()),
@@ -121,7 +121,7 @@ impl OverlapDocuments {
     }
 
     /// Returns the number of documents with the same text and URL as another.
-    pub(crate) fn pages_again(&self) -> u64 {
+    pub(crate) fn repeated_pages(&self) -> u64 {
         let mut again = 0;
         for set in self.exact.repeated() {
             let members = self.exact.members(set);

@@ -26,16 +26,16 @@ const PIECE: usize = if cfg!(test) { 3 } else { 1 << 13 };
 const PIECES: usize = 4;
 
 /// Number of lists by which memory is prefetched ahead.
-const AHEAD: usize = 16;
+const PREFETCH_DISTANCE: usize = 16;
 
 /// Lists of shared chunks, with each unit's places after itself in them.
 pub(crate) struct SharedLists<'a> {
     /// Units of all lists, ascending in each, and [`END`] after each list.
     members: Vec<u32>,
     /// Places in lists that belong to one chunk.
-    single: UnitPlaces,
+    single: UnitPositions,
     /// Places in lists that belong to several chunks.
-    several: UnitPlaces,
+    several: UnitPositions,
     /// Number of chunks of each list in `several`.
     weights: Vec<u32>,
     deferral: &'a Deferral,
@@ -50,7 +50,7 @@ pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -
     if words >= u64::from(END) {
         return u64::MAX;
     }
-    let held: u64 = deferral.held().map(u64::from).sum();
+    let held: u64 = deferral.common_chunk_counts().map(u64::from).sum();
     let lists: u64 = postings.histogram.values().sum();
     let units = postings.sizes.len() as u64;
     let rows = (threads * PIECES * PIECE * size_of::<SharedCount>()) as u64;
@@ -78,8 +78,8 @@ impl<'a> SharedLists<'a> {
         let common = (!deferral.is_empty())
             .then(|| CommonChunks::new(postings, deferral, |_| true))
             .transpose()?;
-        let (single, _) = UnitPlaces::new(&members, &single, units);
-        let (several, weights) = UnitPlaces::new(&members, &several, units);
+        let (single, _) = UnitPositions::new(&members, &single, units);
+        let (several, weights) = UnitPositions::new(&members, &several, units);
         Ok(Self {
             members,
             single,
@@ -196,7 +196,7 @@ impl<'a> SharedLists<'a> {
         counter: &mut UnitCounter,
         show: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
-        let met = self.meet(unit, counter);
+        let met = self.count_shared(unit, counter);
         let UnitCounter {
             counts,
             met: others,
@@ -207,7 +207,7 @@ impl<'a> SharedLists<'a> {
             let other = others[at];
             let count = &mut counts[other as usize];
             // Drop pairs that cannot reach the threshold even with all deferred chunks, without looking at these.
-            match *count + self.deferral.most(unit, other) >= self.min_shared {
+            match *count + self.deferral.max_addition(unit, other) >= self.min_shared {
                 true => {
                     others[kept] = other;
                     kept += 1;
@@ -222,7 +222,7 @@ impl<'a> SharedLists<'a> {
         if let Some(common) = common {
             counter.mark(common.of(unit));
         }
-        let shown = self.show_kept(unit, kept, counter, show);
+        let shown = self.emit_first(unit, kept, counter, show);
         if let Some(common) = common {
             counter.unmark(common.of(unit));
         }
@@ -230,7 +230,7 @@ impl<'a> SharedLists<'a> {
     }
 
     /// Calls `show` for the first `kept` units met that reach the threshold.
-    fn show_kept(
+    fn emit_first(
         &self,
         unit: u32,
         kept: usize,
@@ -255,19 +255,19 @@ impl<'a> SharedLists<'a> {
     }
 
     /// Counts the chunks that later units share with `unit`. Returns the number of units met.
-    fn meet(&self, unit: u32, counter: &mut UnitCounter) -> usize {
+    fn count_shared(&self, unit: u32, counter: &mut UnitCounter) -> usize {
         let single = self.single.of(unit);
         let places = &self.single.places[single];
         let mut met = 0;
         for (number, &place) in places.iter().enumerate() {
-            self.ask(places, number);
+            self.prefetch_list(places, number);
             met = counter.add(&self.members[place as usize..], 1, met);
         }
         let several = self.several.of(unit);
         let weights = &self.weights[several.clone()];
         let places = &self.several.places[several];
         for (number, (&place, &weight)) in places.iter().zip(weights).enumerate() {
-            self.ask(places, number);
+            self.prefetch_list(places, number);
             met = counter.add(&self.members[place as usize..], weight, met);
         }
         met
@@ -275,21 +275,21 @@ impl<'a> SharedLists<'a> {
 
     /// Prefetches the memory of a list that is read later.
     #[inline]
-    fn ask(&self, places: &[u32], number: usize) {
-        if let Some(&later) = places.get(number + AHEAD) {
+    fn prefetch_list(&self, places: &[u32], number: usize) {
+        if let Some(&later) = places.get(number + PREFETCH_DISTANCE) {
             prefetch(&self.members, later as usize);
         }
     }
 }
 
 /// For each unit, the places after itself in the lists where other units follow it.
-struct UnitPlaces {
+struct UnitPositions {
     places: Vec<u32>,
     /// Start of each unit's places, plus the end of the last.
     starts: Vec<u64>,
 }
 
-impl UnitPlaces {
+impl UnitPositions {
     /// Returns the places in these lists and, if any list weighs more than one, the weight for each place.
     fn new(members: &[u32], lists: &[InternedList], units: usize) -> (Self, Vec<u32>) {
         // No unit follows the last one of a list, so it needs no place.

@@ -19,9 +19,9 @@ use super::postings::{PostingLists, Postings};
 use crate::spill::table_column::TableColumn;
 
 /// Number of counted pairs a record below which deferral does not pay.
-const EASY: u64 = 16;
+const MIN_PAIRS_PER_RECORD: u64 = 16;
 /// Chunks in at most this many units are never common.
-const LEAST_CUT: u32 = 16;
+const MIN_COMMON_UNITS: u32 = 16;
 
 /// Counts of the common chunks of one unit, stored together because they are read together.
 #[derive(Clone, Copy, Zeroable)]
@@ -60,11 +60,11 @@ fn cut(postings: &Postings, min_shared: u32) -> u32 {
     if min_shared == 1 {
         return u32::MAX;
     }
-    let easy = EASY * postings.records;
+    let easy = MIN_PAIRS_PER_RECORD * postings.records;
     let mut sum = 0_u64;
     for (&units, &chunks) in &postings.histogram {
         sum = sum.saturating_add(pairs(u64::from(units)).saturating_mul(chunks));
-        if sum > easy && units > LEAST_CUT {
+        if sum > easy && units > MIN_COMMON_UNITS {
             return units - 1;
         }
     }
@@ -84,7 +84,7 @@ pub(crate) fn all_pairs(postings: &Postings) -> u64 {
 impl Deferral {
     /// Finds the common chunks and what is deferred.
     ///
-    /// Memory: 12 bytes for each unit and 16 for each common chunk, of which there is at most one in [`LEAST_CUT`] records.
+    /// Memory: 12 bytes for each unit and 16 for each common chunk, of which there is at most one in [`MIN_COMMON_UNITS`] records.
     pub(crate) fn new(
         postings: &Postings,
         min_shared: u32,
@@ -173,18 +173,18 @@ impl Deferral {
     }
 
     /// Returns the number of common chunks that a unit has. There must be common chunks.
-    pub(crate) fn held_by(&self, unit: u32) -> u32 {
+    pub(crate) fn common_chunk_count(&self, unit: u32) -> u32 {
         self.units[unit as usize].held
     }
 
     /// Returns the number of common chunks of each unit; empty if there are no common chunks.
-    pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = u32> {
+    pub(crate) fn common_chunk_counts(&self) -> impl ExactSizeIterator<Item = u32> {
         self.units.iter().map(|unit| unit.held)
     }
 
     /// Returns the maximum that deferred chunks can add to the count of a pair.
     #[inline]
-    pub(crate) fn most(&self, a: u32, b: u32) -> u32 {
+    pub(crate) fn max_addition(&self, a: u32, b: u32) -> u32 {
         if self.is_empty() {
             return 0;
         }
@@ -223,7 +223,10 @@ pub(crate) struct CommonChunks {
 impl CommonChunks {
     /// Returns the bytes that the common chunks of all units need.
     pub(crate) fn bytes(deferral: &Deferral) -> u64 {
-        deferral.held().map(|held| 16 + 4 * u64::from(held)).sum()
+        deferral
+            .common_chunk_counts()
+            .map(|held| 16 + 4 * u64::from(held))
+            .sum()
     }
 
     /// Collects the common chunks of the units that are `wanted`.
@@ -234,7 +237,7 @@ impl CommonChunks {
     ) -> io::Result<Self> {
         let mut starts = TableColumn::new();
         starts.push(0_u64);
-        for (unit, held) in deferral.held().enumerate() {
+        for (unit, held) in deferral.common_chunk_counts().enumerate() {
             let held = if wanted(unit as u32) {
                 u64::from(held)
             } else {

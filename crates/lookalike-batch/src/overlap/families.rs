@@ -10,7 +10,7 @@ use crate::spill::table_column::TableColumn;
 /// Minimum share of the smaller text in the larger one if their paths end alike.
 const SAME_PATH: f64 = 0.5;
 /// Minimum share of the larger text in the smaller one if their paths differ.
-const OF_LARGER: f64 = 0.5;
+const MIN_SHARE_OF_LARGER: f64 = 0.5;
 
 /// The page that represents a set of equal texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,17 +49,17 @@ impl<'a> PageFamilies<'a> {
         let (in_a, in_b) = (sizes[a as usize], sizes[b as usize]);
         let of_smaller = f64::from(shared) / f64::from(in_a.min(in_b));
         let of_larger = f64::from(shared) / f64::from(in_a.max(in_b));
-        let is_contained = of_smaller >= self.containment && of_larger >= OF_LARGER;
+        let is_contained = of_smaller >= self.containment && of_larger >= MIN_SHARE_OF_LARGER;
         if !is_contained && of_smaller < SAME_PATH.min(self.containment) {
             return;
         }
         let link = FamilyLink {
             leader: a,
-            ends_alike: self.places.end_alike(a, b),
+            ends_alike: self.places.end_in_same_path(a, b),
             resemblance: shared as f32 / (in_a + in_b - shared) as f32,
         };
         let is_better = self.links[b as usize].is_none_or(|old| link.is_better(&old));
-        if (is_contained || link.ends_alike) && is_better && !self.places.stand_together(a, b) {
+        if (is_contained || link.ends_alike) && is_better && !self.places.share_a_server(a, b) {
             self.links[b as usize] = Some(link);
         }
     }

@@ -15,7 +15,7 @@ use super::count::{self, SharedLists};
 use super::defer::Deferral;
 use super::plan::{CountPlan, EngineChoice};
 use super::postings::{CountResources, Postings, collect, steps};
-use super::read::{ChunkSets, OverlapBudget, ReadOut, ReadPlan, read};
+use super::read::{ChunkSets, OverlapBudget, OverlapInput, ReadPlan, read};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
 use super::settings::{OverlapSettings, OverlapUnit};
@@ -25,7 +25,7 @@ use crate::dedup::counts::InputCounts;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, FieldSetting, MissingField, OUTPUT};
 use crate::fields::{FieldTally, LinkedRecords, first_names};
-use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
@@ -184,7 +184,7 @@ impl<'a> OverlapJob<'a> {
 
     /// Completes the summary of a finished job.
     pub(super) fn finished(&self, mut summary: OverlapSummary) -> OverlapSummary {
-        summary.counts.tables_on_disk = table_memory::most_mapped(self.folder);
+        summary.counts.tables_on_disk = table_memory::max_mapped(self.folder);
         summary
     }
 
@@ -254,7 +254,7 @@ impl<'a> OverlapJob<'a> {
         }
         self.refuse_unknown_address(sites, documents, &collection)?;
         // Tables stay until the end; chunks, grouping and counting share the rest of the memory.
-        let beside_tables = budget.left_by(collection.bytes(), lists)?;
+        let beside_tables = budget.remaining_after(collection.bytes(), lists)?;
         read.shrink(beside_tables / 2, self.folder)?;
         let resident: u64 = read
             .chunks
@@ -267,7 +267,7 @@ impl<'a> OverlapJob<'a> {
             chunks: read.chunks,
             summary,
             skipped: read.lines,
-            left: left.max(OverlapBudget::LEAST),
+            left: left.max(OverlapBudget::MIN_MEMORY),
             resumed,
             _tables: tables,
         })
@@ -301,7 +301,7 @@ impl<'a> OverlapJob<'a> {
 
     fn summary(
         &self,
-        read: &ReadOut,
+        read: &OverlapInput,
         collection: &OverlapDocuments,
         distinct: u64,
     ) -> OverlapSummary {
@@ -331,7 +331,7 @@ impl<'a> OverlapJob<'a> {
                 ..InputCounts::default()
             },
             shared_texts: collection.exact.repeated().count() as u64,
-            pages_again: collection.pages_again(),
+            pages_again: collection.repeated_pages(),
             same_page: 0,
             servers: servers.names.len() as u64,
             without_server: servers.of.iter().filter(|server| server.is_none()).count() as u64,
@@ -460,7 +460,7 @@ impl<'a> OverlapJob<'a> {
     /// Reports progress to the observer. Fails if it has cancelled the job, or if tables could not be moved to disk.
     pub(super) fn advance(&self, done: u64) -> std::io::Result<()> {
         self.observer.progress(done);
-        ensure_wanted(self.observer)?;
+        check_cancelled(self.observer)?;
         table_memory::check(self.folder)
     }
 

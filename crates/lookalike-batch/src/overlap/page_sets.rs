@@ -50,7 +50,7 @@ pub(super) struct PageSet {
 
 impl PageSet {
     /// Returns the number of redundant copies: pages held on all servers, minus one copy of each.
-    pub(super) fn spare_copies(&self) -> u64 {
+    pub(super) fn redundant_copies(&self) -> u64 {
         let held: u64 = self.servers.iter().map(|&(_, held)| u64::from(held)).sum();
         held - self.pages.len() as u64
     }
@@ -94,7 +94,7 @@ pub(super) fn page_sets(mut holdings: PageHoldings, shares: SetShares) -> Vec<Pa
             .for_each(|(server, _)| *server = names[*server as usize]);
         set.servers.sort_unstable();
     }
-    sets.sort_by_key(|set| (Reverse(set.spare_copies()), set.pages[0].0));
+    sets.sort_by_key(|set| (Reverse(set.redundant_copies()), set.pages[0].0));
     sets
 }
 
@@ -198,7 +198,7 @@ impl<'a> SetGrowth<'a> {
     }
 
     fn sets(&self) -> Vec<PageSet> {
-        let mut stars = self.stars();
+        let mut stars = self.form_stars();
         // Sort the largest first, so that a set starts with what later stars can hardly change.
         stars.sort_by_cached_key(|star| {
             let pages = star
@@ -208,10 +208,10 @@ impl<'a> SetGrowth<'a> {
             (Reverse(pages), star[0])
         });
         let mut rest = Vec::new();
-        let grown = self.bring_home(self.grow(stars, &mut rest));
+        let grown = self.reassign_groups(self.grow(stars, &mut rest));
         let mut sets: Vec<PageSet> = grown
             .into_iter()
-            .filter_map(|set| self.by_shares(set, &mut rest))
+            .filter_map(|set| self.reduce_to_shares(set, &mut rest))
             .collect();
         sets.extend(rest.into_iter().map(|group| self.of_group(group)));
         sets
@@ -227,18 +227,18 @@ impl<'a> SetGrowth<'a> {
     }
 
     /// Returns the minimum share of the longer list that two lists must have in common to differ only a little.
-    fn nearly_all(&self) -> f64 {
+    fn min_common_share(&self) -> f64 {
         1.0 - (1.0 - self.shares.page) / 4.0
     }
 
     /// Joins groups into stars: the lists of a star differ only a little from that of its first group.
-    fn stars(&self) -> Vec<Vec<u32>> {
-        let mut centres = SimilarLists::new(self.nearly_all());
+    fn form_stars(&self) -> Vec<Vec<u32>> {
+        let mut centres = SimilarLists::new(self.min_common_share());
         let mut stars: Vec<Vec<u32>> = Vec::new();
         // The heaviest come first, so a centre has at least as many pages as any group that joins it.
         for group in 0..self.groups.len() as u32 {
             let list = self.list(group);
-            let fitting = centres.fitting(list);
+            let fitting = centres.fitting_lists(list);
             match fitting
                 .into_iter()
                 .reduce(|x, y| if y.is_better(&x) { y } else { x })
@@ -259,11 +259,11 @@ impl<'a> SetGrowth<'a> {
         let mut sets: Vec<GrowingSet> = Vec::new();
         for star in stars {
             let profile = self.profile(&star);
-            if star.len() == 1 && self.fits_none(profile.servers.len()) {
+            if star.len() == 1 && self.fits_no_other(profile.servers.len()) {
                 rest.extend(star);
                 continue;
             }
-            let fitting = index.fitting(&profile.servers).into_iter();
+            let fitting = index.fitting_lists(&profile.servers).into_iter();
             let best = fitting
                 .filter(|fit| {
                     self.may_join(&profile, &sets[fit.number as usize], fit.shared, fit.longer)
@@ -295,15 +295,15 @@ impl<'a> SetGrowth<'a> {
     ///
     /// A set takes no newcomers if they would be most of its pages. Such a set is what a larger one left over: pages that too many of its servers
     /// lack. On seven servers these are the pages that two servers lack; without this rule, those that one server lacks would follow them.
-    fn bring_home(&self, sets: Vec<GrowingSet>) -> Vec<GrowingSet> {
+    fn reassign_groups(&self, sets: Vec<GrowingSet>) -> Vec<GrowingSet> {
         let mut index = SimilarLists::new(self.shares.page);
         sets.iter()
-            .for_each(|set| index.push(&most_servers(&set.held, set.pages)));
+            .for_each(|set| index.push(&majority_servers(&set.held, set.pages)));
         let mut best = Vec::new();
         let (mut staying, mut coming) = (vec![0; sets.len()], vec![0; sets.len()]);
         for (own, set) in sets.iter().enumerate() {
             for &group in &set.groups {
-                let home = self.best_home(group, own, &mut index);
+                let home = self.best_set(group, own, &mut index);
                 let pages = if home == own {
                     &mut staying
                 } else {
@@ -335,8 +335,8 @@ impl<'a> SetGrowth<'a> {
     }
 
     /// Returns the set that a group fits best: its own set, unless another fits better.
-    fn best_home(&self, group: u32, own: usize, index: &mut SimilarLists) -> usize {
-        let fitting = index.fitting(self.list(group));
+    fn best_set(&self, group: u32, own: usize, index: &mut SimilarLists) -> usize {
+        let fitting = index.fitting_lists(self.list(group));
         let of_own = fitting.iter().find(|fit| fit.number as usize == own);
         let of_own = of_own.copied();
         let best = fitting
@@ -347,7 +347,7 @@ impl<'a> SetGrowth<'a> {
     }
 
     /// Tells whether no other list can fit a list of `servers` servers, because a single server more or less is too much.
-    fn fits_none(&self, servers: usize) -> bool {
+    fn fits_no_other(&self, servers: usize) -> bool {
         let share = self.shares.page;
         !is_share(servers - 1, servers, share) && !is_share(servers, servers + 1, share)
     }
@@ -365,7 +365,7 @@ impl<'a> SetGrowth<'a> {
         let mut held: Vec<(u32, u32)> = held.into_iter().collect();
         held.sort_unstable();
         StarProfile {
-            servers: most_servers(&held, pages),
+            servers: majority_servers(&held, pages),
             held,
             pages,
         }
@@ -374,14 +374,14 @@ impl<'a> SetGrowth<'a> {
     /// Tells whether a star may join a set that it fits. `longer` is the length of the longer of their two lists of servers.
     fn may_join(&self, star: &StarProfile, set: &GrowingSet, shared: usize, longer: usize) -> bool {
         let differing = star.servers.len() + set.servers.len() - 2 * shared;
-        is_share(shared, longer, self.nearly_all())
+        is_share(shared, longer, self.min_common_share())
             // On average this adds at most one missing copy for each server.
             || star.pages as usize * differing <= star.servers.len()
-            || !self.blurs(star, set)
+            || !self.would_dilute(star, set)
     }
 
     /// Tells whether joining blurs: a server that holds its share of one of the two would not hold it of both.
-    fn blurs(&self, star: &StarProfile, set: &GrowingSet) -> bool {
+    fn would_dilute(&self, star: &StarProfile, set: &GrowingSet) -> bool {
         let pages = star.pages + set.pages;
         let enough = |held: u32, of: u32| is_share(held as usize, of as usize, self.shares.server);
         merged(&star.held, &set.held).any(|(_, in_star, in_set)| {
@@ -391,7 +391,7 @@ impl<'a> SetGrowth<'a> {
     }
 
     /// Reduces a set to the servers and pages that have their shares. Removed groups go to `rest`.
-    fn by_shares(&self, set: GrowingSet, rest: &mut Vec<u32>) -> Option<PageSet> {
+    fn reduce_to_shares(&self, set: GrowingSet, rest: &mut Vec<u32>) -> Option<PageSet> {
         let GrowingSet {
             mut groups,
             mut held,
@@ -468,7 +468,7 @@ impl GrowingSet {
 }
 
 /// Returns the servers that hold at least half of `pages` pages.
-fn most_servers(held: &[(u32, u32)], pages: u32) -> Vec<u32> {
+fn majority_servers(held: &[(u32, u32)], pages: u32) -> Vec<u32> {
     let most = held.iter().filter(|&&(_, held)| 2 * held >= pages);
     most.map(|&(server, _)| server).collect()
 }

@@ -10,9 +10,9 @@ use crate::error::BatchError;
 use crate::spill::external_sort::SortedRuns;
 
 /// Maximum number of pairs in a run. More would gain little and exceed every cache.
-const MOST: usize = 1 << 25;
+const MAX_RUN_PAIRS: usize = 1 << 25;
 /// Minimum number of pairs in a run, whatever the budget.
-const FEWEST: usize = 1 << 10;
+const MIN_RUN_PAIRS: usize = 1 << 10;
 /// Bits of the first digit, by which pairs are scattered: a bucket of the largest run then fits a cache.
 const FIRST: u32 = 10;
 /// Bits of each further digit.
@@ -42,7 +42,7 @@ impl PairSort {
             bits: units.max(2).ilog2() + 1,
             pairs: Vec::new(),
             scratch: Vec::new(),
-            capacity: (budget as usize / pair).clamp(FEWEST, MOST),
+            capacity: (budget as usize / pair).clamp(MIN_RUN_PAIRS, MAX_RUN_PAIRS),
             runs: SortedRuns::new(budget, folder),
         }
     }

@@ -67,7 +67,7 @@ impl DocumentPlaces {
     }
 
     /// Tells whether any paths of two sets end alike, in the last directory and the name.
-    pub(super) fn end_alike(&self, a: u32, b: u32) -> bool {
+    pub(super) fn end_in_same_path(&self, a: u32, b: u32) -> bool {
         let (a, b) = (&self.ends[self.range(a)], &self.ends[self.range(b)]);
         let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
         few.iter()
@@ -76,7 +76,7 @@ impl DocumentPlaces {
     }
 
     /// Tells whether a server has both sets at different paths, so that they are two of its pages.
-    pub(super) fn stand_together(&self, a: u32, b: u32) -> bool {
+    pub(super) fn share_a_server(&self, a: u32, b: u32) -> bool {
         let (a, b) = (self.of(a), self.of(b));
         let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
         few.chunk_by(|x, y| x.server == y.server).any(|here| {

@@ -15,7 +15,7 @@ use super::read::ChunkSets;
 use super::units::UnitPlacement;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink};
 use crate::locks::{into_inner, lock};
-use crate::parallel::on_threads;
+use crate::parallel::run_on_threads;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
 use crate::spill::temporary_file;
@@ -212,7 +212,7 @@ pub(crate) fn collect(
         sizes: TableColumn::zeroed(units),
     });
     let next = AtomicUsize::new(0);
-    on_threads(means.threads, || -> io::Result<()> {
+    run_on_threads(means.threads, || -> io::Result<()> {
         let mut grouper = PartGrouper::new(units);
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
@@ -221,7 +221,7 @@ pub(crate) fn collect(
             }
             grouper.group(&sink.take(part)?);
             // Grouping needs no lock; only finished lists are handed over under it.
-            grouper.hand_over(&mut lock(&whole), means.folder)?;
+            grouper.append_to(&mut lock(&whole), means.folder)?;
             (means.advance)((scattered + part + 1) as u64)?;
         }
         // Each thread has counted sizes separately, so one lock at its end is enough.
@@ -244,7 +244,7 @@ fn scatter(
     means: &CountResources<'_>,
 ) -> io::Result<()> {
     let next = AtomicUsize::new(0);
-    let scattered = on_threads(means.threads, || -> io::Result<()> {
+    let scattered = run_on_threads(means.threads, || -> io::Result<()> {
         let mut writer = sink.writer();
         let mut buffer = Vec::new();
         loop {
@@ -350,7 +350,7 @@ impl PartGrouper {
         self.records.dedup();
     }
 
-    fn hand_over(&mut self, whole: &mut Postings, folder: &Path) -> io::Result<()> {
+    fn append_to(&mut self, whole: &mut Postings, folder: &Path) -> io::Result<()> {
         whole.lists.append(&self.part.words, folder)?;
         self.part.words.clear();
         for (&units, &chunks) in &self.histogram {

@@ -21,7 +21,7 @@ use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
-use crate::observer::{JobObserver, ensure_wanted};
+use crate::observer::{JobObserver, check_cancelled};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::skipped::SkippedLine;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
@@ -47,7 +47,7 @@ pub(crate) struct ReadPlan<'a> {
 }
 
 /// Everything that was read.
-pub(crate) struct ReadOut {
+pub(crate) struct OverlapInput {
     pub(crate) documents: DocumentTable,
     pub(crate) classes: TextClasses,
     pub(crate) sites: DocumentSites,
@@ -76,7 +76,7 @@ pub(crate) struct OverlapBudget {
 
 impl OverlapBudget {
     /// Minimum memory for grouping and counting, besides tables and lists.
-    pub(crate) const LEAST: u64 = 2 << 20;
+    pub(crate) const MIN_MEMORY: u64 = 2 << 20;
 
     pub(crate) fn table_share(&self) -> TableShareSizes {
         TableShareSizes::of(self.all)
@@ -86,14 +86,18 @@ impl OverlapBudget {
     ///
     /// # Errors
     /// If the lists do not fit next to the tables.
-    pub(crate) fn left_by(&self, tables: u64, lists: ResidentLists) -> Result<u64, BatchError> {
-        let kept = lists.names + lists.unread + Self::LEAST;
+    pub(crate) fn remaining_after(
+        &self,
+        tables: u64,
+        lists: ResidentLists,
+    ) -> Result<u64, BatchError> {
+        let kept = lists.names + lists.unread + Self::MIN_MEMORY;
         let beside_tables = self.all - tables.min(self.table_share().all());
         if kept <= beside_tables {
-            return Ok(beside_tables - (kept - Self::LEAST));
+            return Ok(beside_tables - (kept - Self::MIN_MEMORY));
         }
         let largest = [
-            (Self::LEAST, "counting"),
+            (Self::MIN_MEMORY, "counting"),
             (lists.names, "the list of servers"),
             (lists.unread, "the list of what could not be read"),
         ];
@@ -102,7 +106,7 @@ impl OverlapBudget {
             what,
             needed: kept,
             left: beside_tables,
-            least: self.fixed + TableShareSizes::least_beside(kept),
+            least: self.fixed + TableShareSizes::min_memory_beside(kept),
         })
     }
 }
@@ -200,7 +204,7 @@ impl DocumentSites {
     }
 
     /// Puts the sites of documents in another order.
-    pub(super) fn put_in_order(&mut self, order: &[u32]) {
+    pub(super) fn reorder(&mut self, order: &[u32]) {
         if !self.servers.is_empty() {
             let servers = order
                 .iter()
@@ -381,7 +385,7 @@ impl ChunkedBatch {
     }
 }
 
-impl ReadOut {
+impl OverlapInput {
     /// Creates an empty result.
     pub(crate) fn new(plan: &ReadPlan<'_>) -> Self {
         let share = plan.sets_budget / plan.settings.chunkings.len() as u64;
@@ -476,7 +480,10 @@ impl ChunkSets {
 }
 
 /// Reads all inputs.
-pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<ReadOut, BatchError> {
+pub(crate) fn read(
+    plan: &ReadPlan<'_>,
+    observer: &dyn JobObserver,
+) -> Result<OverlapInput, BatchError> {
     plan.settings.losses.refuse_undiscovered(plan.inputs)?;
     let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
     let reader = || OverlapReader {
@@ -491,7 +498,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
         ),
         url_field: FieldPath::name("url"),
     };
-    let mut out = ReadOut::new(plan);
+    let mut out = OverlapInput::new(plan);
     let mut rows = SkippedRows::default();
     for skip in &plan.inputs.skips {
         rows.take(SkippedInput::part(skip));
@@ -512,10 +519,12 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
             }
             read += batch.disk_bytes;
             out.append(batch, plan)?;
-            let left = plan.budget.left_by(out.bytes(), out.lists(line_bytes))?;
+            let left = plan
+                .budget
+                .remaining_after(out.bytes(), out.lists(line_bytes))?;
             out.shrink(left, plan.folder)?;
             observer.progress(read);
-            ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))
+            check_cancelled(observer).map_err(BatchError::temporary(plan.folder))
         },
     )?;
     if too_many.load(Ordering::Relaxed) || out.documents.len() >= u32::MAX as usize {
@@ -542,12 +551,12 @@ mod tests {
         ) {
             let budget = OverlapBudget { all, fixed };
             let lists = ResidentLists { names, unread };
-            match budget.left_by(tables, lists) {
-                Ok(left) => prop_assert!((OverlapBudget::LEAST..=all).contains(&left)),
+            match budget.remaining_after(tables, lists) {
+                Ok(left) => prop_assert!((OverlapBudget::MIN_MEMORY..=all).contains(&left)),
                 Err(BatchError::Memory { least, .. }) => {
                     prop_assert!(least > all + fixed);
                     let more = OverlapBudget { all: least - fixed, fixed };
-                    prop_assert!(more.left_by(tables, lists).is_ok());
+                    prop_assert!(more.remaining_after(tables, lists).is_ok());
                 }
                 Err(other) => prop_assert!(false, "{other}"),
             }

@@ -29,7 +29,7 @@ use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
 /// Number of rows after which a frame ends, at the next first unit.
 const FRAME: usize = 1 << 15;
 /// Maximum bytes of a frame. It is large enough for a row with every other unit.
-const MOST: u64 = 1 << 33;
+const MAX_FRAME_BYTES: u64 = 1 << 33;
 
 /// Log of counted rows, which replays those of an earlier run.
 pub(crate) struct RowLog {
@@ -145,7 +145,9 @@ fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<LogFrame>> {
     }
     let behind = HashingStream::new(&bytes[..]).word()?;
     // Read up to the length instead of allocating it first: a damaged length then takes no more memory than the file has bytes.
-    if behind > MOST || Read::by_ref(file).take(behind).read_to_end(&mut bytes)? < behind as usize {
+    if behind > MAX_FRAME_BYTES
+        || Read::by_ref(file).take(behind).read_to_end(&mut bytes)? < behind as usize
+    {
         return Ok(None);
     }
     let Some((frame, sum)) = bytes.split_last_chunk::<8>() else {

@@ -127,7 +127,7 @@ pub(crate) struct RowWriter<'a> {
 
 impl RowWriter<'_> {
     /// Tells whether the containment of a pair is high enough.
-    pub(crate) fn wants(&self, row: &SharedCount) -> bool {
+    pub(crate) fn is_contained_enough(&self, row: &SharedCount) -> bool {
         // The containment of the smaller unit is the larger of the two.
         let smaller = self.sizes[row.a as usize].min(self.sizes[row.b as usize]);
         f64::from(row.shared) / f64::from(smaller) >= self.min_containment
@@ -177,7 +177,7 @@ impl RowWriter<'_> {
         };
         let mut batch = Vec::with_capacity(BATCH);
         engine(&mut |row| {
-            if self.wants(&row) {
+            if self.is_contained_enough(&row) {
                 batch.push(row);
             }
             match batch.len() {
@@ -204,7 +204,7 @@ impl RowWriter<'_> {
         };
         let members = |set| self.view.collection.exact.members(set);
         engine(&mut |row| {
-            if !self.wants(&row) {
+            if !self.is_contained_enough(&row) {
                 return Ok(());
             }
             hear(row);

@@ -70,7 +70,7 @@ impl SimilarLists {
     }
 
     /// Returns the lists that fit this one, in no particular order.
-    pub(super) fn fitting(&mut self, list: &[u32]) -> Vec<FittingList> {
+    pub(super) fn fitting_lists(&mut self, list: &[u32]) -> Vec<FittingList> {
         self.question += 1;
         let mut found = Vec::new();
         for item in &list[..self.prefix(list.len())] {
@@ -81,7 +81,7 @@ impl SimilarLists {
                     *asked = self.question;
                     let other = self.list(number);
                     let longer = list.len().max(other.len());
-                    let shared = shared_items(list, other, least_shared(self.share, longer));
+                    let shared = shared_items(list, other, min_shared_items(self.share, longer));
                     found.extend(shared.map(|shared| FittingList {
                         number,
                         shared,
@@ -100,7 +100,7 @@ impl SimilarLists {
             0 => 0,
             // Lists of `n` items that share `t` have one in common among the first `n - t + 1` of each (the prefix filter of Chaudhuri, Ganti and
             // Kaushik 2006).
-            _ => length - least_shared(self.share, length) + 1,
+            _ => length - min_shared_items(self.share, length) + 1,
         }
     }
 
@@ -117,7 +117,7 @@ pub(super) fn is_share(part: usize, whole: usize, share: f64) -> bool {
 }
 
 /// Returns the smallest number of items that is at least the given share of `of`, at least 1.
-fn least_shared(share: f64, of: usize) -> usize {
+fn min_shared_items(share: f64, of: usize) -> usize {
     let near = (share * of as f64).ceil() as usize;
     // The product is rounded, so search its neighbourhood with the exact comparison.
     let exact = (near.saturating_sub(1)..=near + 1).find(|&part| is_share(part, of, share));
@@ -158,7 +158,7 @@ mod tests {
             let mut similar = SimilarLists::new(share);
             for (number, list) in lists.iter().enumerate() {
                 let items: Vec<u32> = list.iter().copied().collect();
-                let mut found = similar.fitting(&items);
+                let mut found = similar.fitting_lists(&items);
                 found.sort_unstable_by_key(|fit| fit.number);
                 let fits = |(number, other): (usize, &BTreeSet<u32>)| {
                     let (shared, longer) = (list.intersection(other).count(), list.len().max(other.len()));

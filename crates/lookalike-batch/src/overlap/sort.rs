@@ -46,7 +46,9 @@ impl SortEngine<'_> {
         let count = |[a, b, counted]: [u32; 3]| {
             let shared = match &common {
                 // Skip pairs that cannot reach the threshold even with all deferred chunks, without walking the lists of common chunks.
-                Some(_) if counted + self.deferral.most(a, b) < self.min_shared => return Ok(()),
+                Some(_) if counted + self.deferral.max_addition(a, b) < self.min_shared => {
+                    return Ok(());
+                }
                 Some(common) => counted + common.uncounted(self.deferral, a, b),
                 None => counted,
             };

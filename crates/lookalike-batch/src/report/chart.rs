@@ -11,14 +11,14 @@ use super::figure;
 /// Height of the histogram's plot area in CSS pixels.
 const PLOT_HEIGHT: f64 = 160.0;
 /// Minimum width or height of a bar that is not empty, in its unit.
-const LEAST: f64 = 0.4;
+const MIN_BAR_LENGTH: f64 = 0.4;
 
 /// Draws a bar of adjacent segments, each given by its class and its share of the width.
 pub(super) fn stacked(segments: &[(&str, f64)]) -> String {
     let mut svg = String::from("<svg class=\"stack\" aria-hidden=\"true\">");
     let mut x = 0.0;
     for (class, part) in segments.iter().filter(|segment| segment.1 > 0.0) {
-        let width = (part * 100.0).max(LEAST);
+        let width = (part * 100.0).max(MIN_BAR_LENGTH);
         let _ = write!(
             svg,
             "<rect class=\"{class}\" x=\"{x:.3}%\" width=\"{width:.3}%\" height=\"100%\"/>"
@@ -32,7 +32,7 @@ pub(super) fn stacked(segments: &[(&str, f64)]) -> String {
 /// Draws a bar that fills a share of the width.
 pub(super) fn bar(part: f64) -> String {
     let width = if part > 0.0 {
-        (part * 100.0).max(LEAST)
+        (part * 100.0).max(MIN_BAR_LENGTH)
     } else {
         0.0
     };

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::diff::{DiffLine, DiffPiece, DiffRow, fold, side_by_side};
 use super::figure::count;
-use super::{BelowRow, ClusterRow, ReportExample, visible};
+use super::{BelowThresholdRow, ClusterRow, ReportExample, visible};
 
 /// Number of equal rows shown before and after a change.
 const CONTEXT: usize = 2;
@@ -60,14 +60,14 @@ impl<'r> ClusterView<'r> {
 
 /// A pair just below the threshold in the form that the template needs.
 #[derive(Debug, Serialize)]
-pub(super) struct BelowView<'r> {
-    row: &'r BelowRow,
+pub(super) struct BelowThresholdView<'r> {
+    row: &'r BelowThresholdRow,
     example: Option<ExampleView<'r>>,
 }
 
-impl<'r> BelowView<'r> {
-    pub(super) fn new(row: &'r BelowRow) -> Self {
-        BelowView {
+impl<'r> BelowThresholdView<'r> {
+    pub(super) fn new(row: &'r BelowThresholdRow) -> Self {
+        BelowThresholdView {
             row,
             example: example(row.example.as_ref(), [KEPT, KEPT]),
         }

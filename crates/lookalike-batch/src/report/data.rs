@@ -63,7 +63,7 @@ pub struct ReportData {
     /// Lower end of the first bin of `below`.
     pub below_from: f64,
     /// The pairs closest below the threshold, most similar first.
-    pub closest: Vec<BelowRow>,
+    pub closest: Vec<BelowThresholdRow>,
     /// The cluster with most of the removed records, if there is one: its survivor and the number of records removed for it.
     pub dominant: Option<(String, u64)>,
     /// The largest clusters, in descending order. The page lists the first [`Self::MAX_CLUSTERS`].
@@ -195,7 +195,7 @@ pub struct ClusterRow {
 /// Two kept records just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct BelowRow {
+pub struct BelowThresholdRow {
     /// Id of the record that the job would prefer to keep.
     pub a_id: String,
     /// Id of the other record.

@@ -22,7 +22,8 @@ mod visible;
 mod tests;
 
 pub use data::{
-    BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow, SkipRow,
+    BelowThresholdRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow,
+    SkipRow,
 };
 pub use explanation::render_explanation;
 

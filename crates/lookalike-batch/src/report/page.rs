@@ -4,7 +4,7 @@ use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, Error, Output, State, Value, context, escape_formatter};
 use serde::Serialize;
 
-use super::cluster::{BelowView, ClusterView};
+use super::cluster::{BelowThresholdView, ClusterView};
 use super::{InputRow, ReportData, ReportError, chart, figure, statement, visible};
 
 const TEMPLATE: &str = include_str!("template.html");
@@ -33,7 +33,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
         plots => plots(data),
         inputs => serialized(ListedInputs::new(&data.inputs)),
         clusters => clusters(data),
-        closest => data.closest.iter().map(|row| serialized(BelowView::new(row))).collect::<Vec<_>>(),
+        closest => data.closest.iter().map(|row| serialized(BelowThresholdView::new(row))).collect::<Vec<_>>(),
         kept_below => data.below.iter().sum::<u64>(),
         sampled_below => data.below_sampled[0] < data.below_sampled[1],
         shown => data.largest.len().min(ReportData::MAX_CLUSTERS),

@@ -213,7 +213,7 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
         below: vec![0, 0, 0, 0, 0, 0, 0, 0, 3, 40],
         below_from: 0.7,
         similarities: vec![0; 20],
-        closest: vec![BelowRow {
+        closest: vec![BelowThresholdRow {
             a_id: "wanted".to_owned(),
             b_id: "nearly".to_owned(),
             similarity: 0.799_9,
@@ -238,7 +238,7 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
         below_sampled: [4096, 70_000],
         below_from: 0.7,
         similarities: vec![0; 20],
-        closest: vec![BelowRow {
+        closest: vec![BelowThresholdRow {
             a_id: "wanted".to_owned(),
             b_id: "nearly".to_owned(),
             similarity: 0.799_9,
@@ -341,7 +341,7 @@ fn example_shows_changed_words_of_both_sides() {
 /// Readers take the colour and sign of removed text as removal, so kept text must never have them.
 #[test]
 fn a_kept_text_is_never_marked_as_removed() {
-    let row = BelowRow {
+    let row = BelowThresholdRow {
         a_id: "wanted".to_owned(),
         b_id: "nearly".to_owned(),
         similarity: 0.79,

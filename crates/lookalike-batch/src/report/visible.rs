@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     /// Reverses the formatting: labels become characters again, and escapes are undone.
-    fn undone(html: &str) -> String {
+    fn unformatted(html: &str) -> String {
         let mut text = String::new();
         let mut rest = html;
         while let Some(at) = rest.find("<span class=\"hid\">U+") {
@@ -141,7 +141,7 @@ mod tests {
                 prop_assert!(!html.contains(is_hidden), "{html:?}");
                 let markup = html.replace("<span class=\"hid\">", "").replace("</span>", "");
                 prop_assert!(!markup.contains(['<', '>', '"', '\'']), "{html:?}");
-                prop_assert_eq!(undone(&html), text.as_str());
+                prop_assert_eq!(unformatted(&html), text.as_str());
             }
             prop_assert!(!plain(&text).contains(is_hidden));
         }

@@ -233,7 +233,7 @@ fn arrange(blocks: Vec<Vec<u8>>) -> ArrangedPart {
 
 #[cfg(test)]
 mod tests {
-    use lookalike_hamming::threads::on_each;
+    use lookalike_hamming::threads::map_parallel;
     use proptest::prelude::*;
 
     use super::*;
@@ -257,7 +257,7 @@ mod tests {
             let record = |place: usize| vec![b'a' + (place % 26) as u8; records[place].1];
             let mut order: Vec<usize> = (0..records.len()).collect();
             order.sort_by_key(|&i| (i as u32).wrapping_mul(seed | 1));
-            on_each(order.chunks(order.len().div_ceil(threads).max(1)), |own| {
+            map_parallel(order.chunks(order.len().div_ceil(threads).max(1)), |own| {
                 for &place in own {
                     let (output, bytes) = (records[place].0, record(place));
                     let cut = bytes.len() / 3;

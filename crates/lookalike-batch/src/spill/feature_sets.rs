@@ -16,9 +16,9 @@ use crate::spill::prefetch::prefetch;
 use crate::spill::temporary_file;
 
 /// Start of a set: the segment in the upper 32 bits, the word within the segment in the lower 32 bits.
-pub(crate) type SetPlace = u64;
+pub(crate) type SetPosition = u64;
 
-/// Feature sets of classes, by [`SetPlace`].
+/// Feature sets of classes, by [`SetPosition`].
 ///
 /// Memory: 8 bytes per feature and 8 per class, up to the budget; beyond it everything is in the file, and a reader
 /// needs one buffer.
@@ -69,7 +69,7 @@ impl<'f, S: BorrowMut<SetStore>> SetAppender<'f, S> {
         self.store.borrow()
     }
 
-    pub(crate) fn push(&mut self, class: u32, set: &[u64]) -> io::Result<SetPlace> {
+    pub(crate) fn push(&mut self, class: u32, set: &[u64]) -> io::Result<SetPosition> {
         if self.words.len() + set.len() >= Self::SEGMENT {
             self.end_segment()?;
         }
@@ -101,7 +101,7 @@ pub(crate) fn header(class: u32, length: usize) -> u64 {
 }
 
 /// Returns the place of a set that begins at this word of a segment.
-pub(crate) fn place(segment: u32, word: u32) -> SetPlace {
+pub(crate) fn place(segment: u32, word: u32) -> SetPosition {
     u64::from(segment) << 32 | u64::from(word)
 }
 
@@ -144,7 +144,7 @@ impl SetStore {
     }
 
     /// Stops using the log, which could not be completed. Returns false if some sets are only there.
-    pub(crate) fn leave_log(&mut self) -> bool {
+    pub(crate) fn stop_logging(&mut self) -> bool {
         self.log = None;
         let mut is_whole = true;
         for segment in self.segments.iter_mut().filter(|segment| segment.is_logged) {
@@ -250,7 +250,7 @@ impl SetStore {
     }
 
     /// Visits every set, in the order of writing.
-    pub(crate) fn each(
+    pub(crate) fn for_each(
         &self,
         mut visit: impl FnMut(u32, &[u64]) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -262,7 +262,7 @@ impl SetStore {
     pub(crate) fn get<'a>(
         &'a self,
         class: u32,
-        place: SetPlace,
+        place: SetPosition,
         length: usize,
         buffer: &'a mut Vec<u64>,
     ) -> io::Result<&'a [u64]> {
@@ -283,7 +283,7 @@ impl SetStore {
     }
 
     /// Prefetches the beginning of a set that is in memory.
-    pub(crate) fn prefetch(&self, place: SetPlace) {
+    pub(crate) fn prefetch(&self, place: SetPosition) {
         const LINE: usize = 8;
         let words = &self.segments[(place >> 32) as usize].words;
         let from = (place & 0xffff_ffff) as usize;
@@ -321,7 +321,7 @@ impl SetStore {
 mod tests {
     use super::*;
 
-    fn filled(budget: u64, folder: &Path) -> (SetStore, Vec<(u32, SetPlace, Vec<u64>)>) {
+    fn filled(budget: u64, folder: &Path) -> (SetStore, Vec<(u32, SetPosition, Vec<u64>)>) {
         let mut store = SetStore::new(budget);
         let mut places = Vec::new();
         for segment in 0..20_u32 {
@@ -397,7 +397,7 @@ mod tests {
             let set = store.get(class, place(class, 0), 2, &mut buffer).unwrap();
             assert_eq!(set, [u64::from(class), 7]);
         }
-        assert!(!store.leave_log(), "three segments were in the log only");
+        assert!(!store.stop_logging(), "three segments were in the log only");
     }
 
     #[test]
@@ -409,7 +409,7 @@ mod tests {
         store
             .push_logged(vec![header(0, 1), 9], 40, folder.path())
             .unwrap();
-        assert!(store.leave_log());
+        assert!(store.stop_logging());
         store.shrink(0, folder.path()).unwrap();
         let mut buffer = Vec::new();
         assert_eq!(store.get(0, 0, 1, &mut buffer).unwrap(), [9]);

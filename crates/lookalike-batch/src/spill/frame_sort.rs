@@ -18,7 +18,7 @@ const WRITTEN: usize = 256 << 10;
 /// Number of bytes of the length before each string in the file.
 const LENGTH: usize = 4;
 /// Minimum budget in bytes.
-const LEAST: usize = 4 * STEP;
+const MIN_BUDGET: usize = 4 * STEP;
 
 /// Sorts byte strings that are pushed in any order.
 pub(crate) struct FrameSort {
@@ -49,7 +49,9 @@ struct FrameRun {
 impl FrameSort {
     /// Creates an empty sort. Memory: the budget, and half as much again while buffers grow.
     pub(crate) fn new(budget: u64, folder: &Path) -> Self {
-        let budget = usize::try_from(budget).unwrap_or(usize::MAX).max(LEAST);
+        let budget = usize::try_from(budget)
+            .unwrap_or(usize::MAX)
+            .max(MIN_BUDGET);
         Self {
             bytes: Vec::new(),
             frames: Vec::new(),

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use bytemuck::Pod;
 
 use crate::locks::lock;
-use crate::parallel::on_threads;
+use crate::parallel::run_on_threads;
 
 /// Number of partitions of a spool, unless it is created with another number.
 pub(crate) const PARTS: usize = 256;
@@ -336,12 +336,12 @@ pub(crate) fn by_parts<S, E: Send>(
             work(&mut scratch, part)?;
         }
     };
-    on_threads(threads, all).map(drop)
+    run_on_threads(threads, all).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use lookalike_hamming::threads::on_each;
+    use lookalike_hamming::threads::map_parallel;
     use proptest::prelude::*;
 
     use super::*;
@@ -355,7 +355,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let spool = PartitionedFile::<[u32; 3]>::new(folder.path(), budget).unwrap();
-            on_each(records.chunks(records.len().div_ceil(threads).max(1)), |own| {
+            map_parallel(records.chunks(records.len().div_ceil(threads).max(1)), |own| {
                 let mut writer = SpoolWriter::new(&spool);
                 for &(part, value) in own {
                     writer.push(part, [value, part as u32, 7]).unwrap();

@@ -27,13 +27,13 @@ use crate::locks::lock;
 const LARGE: usize = 1 << 17;
 
 /// Maximum alignment of a mapped array: the smallest page size of any system, to which mappings are aligned.
-const MOST_ALIGNED: usize = 4096;
+const MAX_ALIGNMENT: usize = 4096;
 
 /// Time between two checks of resident memory. A thread that only touches pages adds about 8 MB in this time.
 const TRIM_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Number of random accesses between two checks of resident memory. On Linux each may map sixteen pages.
-const MOST_LOOKS: u32 = 16;
+const ACCESSES_PER_TRIM: u32 = 16;
 
 /// The table memory of this process.
 static TABLES: TableMemory = TableMemory::new();
@@ -103,7 +103,7 @@ impl TableShareSizes {
     }
 
     /// Returns the smallest memory that leaves `bytes` bytes beside the full share of tables.
-    pub(crate) fn least_beside(bytes: u64) -> u64 {
+    pub(crate) fn min_memory_beside(bytes: u64) -> u64 {
         // Parts are rounded down.
         (Self::PARTS * bytes).div_ceil(Self::LEFT) + Self::PARTS
     }
@@ -145,12 +145,12 @@ pub(crate) fn check(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns the maximum number of bytes in files of `folder` at a time, for jobs that are running.
-pub(crate) fn most_mapped(folder: &Path) -> u64 {
-    TABLES.most_mapped(folder)
+pub(crate) fn max_mapped(folder: &Path) -> u64 {
+    TABLES.max_mapped(folder)
 }
 
 /// Returns a copy of an error, since [`io::Error`] is not `Clone`.
-fn copied(error: &io::Error) -> io::Error {
+fn clone_error(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::new(error.kind(), error.to_string()),
@@ -204,10 +204,10 @@ impl TableMemory {
         let state = lock(&self.state);
         let mut own = state.shares.iter().filter(|share| share.folder == folder);
         let failure = own.find_map(|share| share.failure.as_ref());
-        failure.map_or(Ok(()), |error| Err(copied(error)))
+        failure.map_or(Ok(()), |error| Err(clone_error(error)))
     }
 
-    fn most_mapped(&self, folder: &Path) -> u64 {
+    fn max_mapped(&self, folder: &Path) -> u64 {
         let state = lock(&self.state);
         let own = state.shares.iter().filter(|share| share.folder == folder);
         own.map(|share| share.most_mapped).max().unwrap_or(0)
@@ -227,23 +227,23 @@ impl TableMemory {
         let before = self.heap.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.saturating_add(bytes) <= self.heap_share.load(Ordering::Relaxed);
         if !fits {
-            self.give_back(bytes as usize);
+            self.release_bytes(bytes as usize);
         }
         fits
     }
 
-    fn give_back(&self, bytes: usize) {
+    fn release_bytes(&self, bytes: usize) {
         self.heap.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
     /// Creates a zeroed array in a file. Returns `None` if its alignment is too large or no file can be created.
     fn map(&'static self, layout: Layout) -> Option<NonNull<[u8]>> {
-        if layout.align() > MOST_ALIGNED {
+        if layout.align() > MAX_ALIGNMENT {
             return None;
         }
         let mut state = lock(&self.state);
         // Space is reserved under the lock: the file system takes a moment, but large arrays are few.
-        let Some((share, mut region)) = map_for_some(&mut state.shares, layout.size()) else {
+        let Some((share, mut region)) = map_in_any_share(&mut state.shares, layout.size()) else {
             self.has_failed.store(true, Ordering::Relaxed);
             return None;
         };
@@ -272,7 +272,7 @@ impl TableMemory {
             // Above the share, until the job checks whether its files failed.
             self.heap.fetch_add(layout.size() as u64, Ordering::Relaxed);
         }
-        on_heap().inspect_err(|_| self.give_back(layout.size()))
+        on_heap().inspect_err(|_| self.release_bytes(layout.size()))
     }
 
     /// Unmaps an array and returns true, or returns false if it is not in a file.
@@ -293,7 +293,7 @@ impl TableMemory {
 
 /// Maps a file in the folder of the newest job that has room for it, and returns that job's index. It is unknown which job the array belongs
 /// to, so if no folder has room, each job gets the error of its own folder.
-fn map_for_some(shares: &mut [OpenShare], bytes: usize) -> Option<(usize, MmapMut)> {
+fn map_in_any_share(shares: &mut [OpenShare], bytes: usize) -> Option<(usize, MmapMut)> {
     let mut failures = Vec::new();
     for (place, share) in shares.iter().enumerate().rev() {
         match mapped_file(&share.folder, bytes) {
@@ -343,14 +343,14 @@ pub(crate) fn trim() {
     }
 }
 
-/// Calls [`trim`] on every [`MOST_LOOKS`]th call, for loops with random access.
-pub(crate) fn trim_after_looks() {
+/// Calls [`trim`] on every [`ACCESSES_PER_TRIM`]th call, for loops with random access.
+pub(crate) fn trim_periodically() {
     thread_local! {
-        static LOOKS: Cell<u32> = const { Cell::new(0) };
+        static ACCESSES: Cell<u32> = const { Cell::new(0) };
     }
-    let looks = LOOKS.get().wrapping_add(1);
-    LOOKS.set(looks);
-    if looks.is_multiple_of(MOST_LOOKS) {
+    let looks = ACCESSES.get().wrapping_add(1);
+    ACCESSES.set(looks);
+    if looks.is_multiple_of(ACCESSES_PER_TRIM) {
         trim();
     }
 }
@@ -388,14 +388,14 @@ impl TableState {
         // Without a running job there is no limit to keep.
         let is_limited = !self.shares.is_empty();
         if is_limited && resident_file_bytes().is_some_and(|resident| resident > most) {
-            self.regions.values().for_each(forget_pages);
+            self.regions.values().for_each(release_pages);
         }
     }
 }
 
 /// Removes the pages of a mapping from the process; they return when they are used.
 #[expect(unsafe_code, reason = "advice that needs a promise")]
-fn forget_pages(region: &MmapMut) {
+fn release_pages(region: &MmapMut) {
     // SAFETY: the mapping shares its pages with a file, which keeps what was written, so readers see the same bytes. An error means
     // that the pages stay.
     let _ = unsafe { region.unchecked_advise(UncheckedAdvice::DontNeed) };
@@ -476,7 +476,7 @@ unsafe impl Allocator for TableAllocator {
             if self.0.unmap(start) {
                 return;
             }
-            self.0.give_back(layout.size());
+            self.0.release_bytes(layout.size());
         }
         // SAFETY: the block is on the heap and has this layout.
         unsafe { Global.deallocate(start, layout) }
@@ -497,7 +497,7 @@ unsafe impl Allocator for TableAllocator {
         if is_on_heap && self.0.take(new.size() - counted) {
             // The system may move the pages instead of copying their bytes. SAFETY: the block is on the heap; the rest is the caller's promise.
             let grown = unsafe { Global.grow(start, old, new) };
-            return grown.inspect_err(|_| self.0.give_back(new.size() - counted));
+            return grown.inspect_err(|_| self.0.release_bytes(new.size() - counted));
         }
         // SAFETY: the caller's promise.
         unsafe { self.move_to(start, old, new) }
@@ -538,7 +538,7 @@ unsafe impl Allocator for TableAllocator {
         }
         // SAFETY: the block is on the heap; the rest is the caller's promise.
         let shrunk = unsafe { Global.shrink(start, old, new) }?;
-        self.0.give_back(old.size() - new.size());
+        self.0.release_bytes(old.size() - new.size());
         Ok(shrunk)
     }
 }
@@ -641,7 +641,7 @@ mod tests {
             bytes.fill(1);
         }
         assert_eq!(memory.heap.load(Ordering::Relaxed), 2 * LARGE as u64);
-        assert_eq!(memory.most_mapped(folder.path()), 2 * LARGE as u64);
+        assert_eq!(memory.max_mapped(folder.path()), 2 * LARGE as u64);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Reads texts of a table, which may be on disk, in another order than they are stored in.
 
-use crate::spill::table_memory::trim_after_looks;
+use crate::spill::table_memory::trim_periodically;
 
 /// Minimum number of texts that are looked up together.
-const LEAST: usize = 1 << 14;
+const MIN_LOOKUP_TEXTS: usize = 1 << 14;
 
 /// Maximum number of passes over the table.
 const PASSES: usize = 64;
@@ -21,7 +21,7 @@ pub(crate) fn texts_in_order<'a, E>(
     mut show: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let (mut looked_up, mut bytes, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
-    for part in order.chunks(order.len().div_ceil(PASSES).max(LEAST)) {
+    for part in order.chunks(order.len().div_ceil(PASSES).max(MIN_LOOKUP_TEXTS)) {
         looked_up.clear();
         looked_up.extend(0..part.len() as u32);
         looked_up.sort_unstable_by_key(|&at| part[at as usize]);
@@ -29,7 +29,7 @@ pub(crate) fn texts_in_order<'a, E>(
         ranges.clear();
         ranges.resize(part.len(), 0..0);
         for &at in &looked_up {
-            trim_after_looks();
+            trim_periodically();
             let start = bytes.len();
             bytes.extend_from_slice(text(part[at as usize] as usize));
             ranges[at as usize] = start..bytes.len();
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn every_text_is_shown_in_its_turn() {
-        let texts: Vec<String> = (0..2 * LEAST + 77)
+        let texts: Vec<String> = (0..2 * MIN_LOOKUP_TEXTS + 77)
             .map(|number| number.to_string())
             .collect();
         let count = texts.len();

@@ -203,7 +203,7 @@ impl InputArguments {
         quiet: bool,
     ) -> Result<Inputs, Failure> {
         let inputs = match output {
-            Some(output) => Inputs::discover_beside(paths, options, spool, output)?,
+            Some(output) => Inputs::discover_for_output(paths, options, spool, output)?,
             None => Inputs::discover(paths, options, spool)?,
         };
         let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
@@ -537,7 +537,7 @@ impl HtmlArguments {
     }
 
     /// Returns true if any of these options is given.
-    pub(crate) fn is_given(&self) -> bool {
+    pub(crate) fn is_any_set(&self) -> bool {
         self.html.is_some() || self.html_title || self.html_alt || self.html_links
     }
 

@@ -58,12 +58,12 @@ pub(crate) fn ensure_preset_fits<'s>(
         let known = KnownFingerprints::of(source)?;
         if let Some(bits) = known.bits.filter(|&bits| bits != preset.bits()) {
             let found = format!("of {bits} bits");
-            return Err(misfit(preset, source, &found, &preset.bits()));
+            return Err(preset_mismatch(preset, source, &found, &preset.bits()));
         }
         match known.scheme.map(|id| shingle_of(id, own.sketch)) {
             Some(Some(shingle)) if shingle != own.shingle => {
                 let found = format!("over {shingle}");
-                return Err(misfit(preset, source, &found, &own.shingle));
+                return Err(preset_mismatch(preset, source, &found, &own.shingle));
             }
             Some(None) if !quiet => console::warning(&format!(
                 "{}: the id of its scheme is none of those that are known: if its features are not {}, make it with `lookalike fingerprint \
@@ -77,7 +77,7 @@ pub(crate) fn ensure_preset_fits<'s>(
     Ok(())
 }
 
-fn misfit(
+fn preset_mismatch(
     preset: Preset,
     source: &FingerprintSource,
     found: &str,

@@ -108,7 +108,7 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
 }
 
 /// Returns the options of requests. The scheme is that of the file unless the user specified one.
-fn question(arguments: &LoadOptions, of_file: Option<String>) -> String {
+fn request_options(arguments: &LoadOptions, of_file: Option<String>) -> String {
     let scheme = arguments.scheme.clone().or(of_file);
     let scheme = scheme.map(|id| format!("scheme={}", escaped(&id)));
     let ttl = arguments
@@ -139,7 +139,7 @@ fn load_sketches(
     // loading them again does no harm.
     let strict = arguments.losses.policy().is_strict();
     let mut file = CollectionFile::open(path, sketch, strict)?;
-    let question = question(arguments, file.scheme().map(|id| id.to_string()));
+    let question = request_options(arguments, file.scheme().map(|id| id.to_string()));
     let shown = path.display().to_string();
     let path = collection(&arguments.collection, &format!("/insert{question}"));
     let mut sender = RecordSender::new(strict);
@@ -153,7 +153,7 @@ fn load_sketches(
     };
     let place = |(id, _): &SentSketch| format!("{shown}, id {id}");
     let mut more = true;
-    while more && !sender.is_over() {
+    while more && !sender.is_finished() {
         more = file.read(READ)?;
         for sketch in file.documents()? {
             if let Err(error) = check_id(&sketch.0) {
@@ -207,11 +207,11 @@ impl SketchBatch<'_> {
     ) -> Result<(), Failure> {
         let waiting = std::mem::take(&mut self.waiting);
         self.bytes = 0;
-        let ask = &mut |batch: &[SentSketch]| self.ask(batch);
+        let ask = &mut |batch: &[SentSketch]| self.send_batch(batch);
         sender.send(&waiting, place, ask).map(drop)
     }
 
-    fn ask(&mut self, batch: &[SentSketch]) -> Result<(), RequestError> {
+    fn send_batch(&mut self, batch: &[SentSketch]) -> Result<(), RequestError> {
         let packed: Option<Vec<Vec<u8>>> = batch.iter().map(packed).collect();
         let replaced = match packed {
             Some(items) => {
@@ -282,7 +282,7 @@ fn load_documents(
     file: &Path,
     counts: &mut LoadCounts,
 ) -> Result<(), Failure> {
-    let question = question(arguments, None);
+    let question = request_options(arguments, None);
     let path = collection(&arguments.collection, &format!("/load{question}"));
     let mut sender = RecordSender::new(arguments.losses.policy().is_strict());
     let most = arguments.batch as usize;

@@ -3,7 +3,7 @@
 use lookalike::scheme::{Boilerplate, BoilerplateScope, Extraction, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::FieldTally;
-use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_corpus::{Category, Parser, TextState, server_of};
 use lookalike_store::check_id;
 use serde::Serialize;
@@ -65,7 +65,7 @@ struct ComparedArguments {
 
     /// Minimum number of super-shingles or minima in common, if the collection holds them [default: that of the collection]
     #[arg(long, value_name = "NUMBER", help_heading = "Question")]
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
 }
 
 impl ComparedArguments {
@@ -311,7 +311,7 @@ impl<'a> DocumentOperation<'a> {
 
     /// Sends all documents.
     fn send(&self, client: &ServiceClient, arguments: &SentDocuments) -> Result<(), Failure> {
-        let asked = AskedFields::of(client, &arguments.collection)?;
+        let asked = UsedFields::of(client, &arguments.collection)?;
         let options = arguments
             .input
             .options(None)
@@ -352,7 +352,7 @@ impl<'a> DocumentOperation<'a> {
             skips.for_each(|skip| batch.sender.skipped.add_part(skip));
             parser.parse(&chunk, &mut |record| {
                 // The parser cannot be stopped within a chunk, so skip what follows an error or the loss that ends the reading.
-                if done.is_err() || batch.sender.is_over() {
+                if done.is_err() || batch.sender.is_finished() {
                     return;
                 }
                 if let Ok(record) = &record {
@@ -404,7 +404,7 @@ impl<'a> DocumentOperation<'a> {
                         }
                         // Lines of an export contain their own expiry and metadata, so that export and insert transfer a collection completely.
                         let keeps = self.kept_for.is_some();
-                        let own = keeps.then(|| exported::beside_text(record.raw)).flatten();
+                        let own = keeps.then(|| exported::fields_beside_text(record.raw)).flatten();
                         let own = match own.transpose() {
                             Ok(own) => own,
                             Err(error) => {
@@ -436,14 +436,14 @@ impl<'a> DocumentOperation<'a> {
                 }
             });
             done?;
-            if batch.sender.is_over() {
+            if batch.sender.is_finished() {
                 break;
             }
         }
         // Even after a loss that ends the reading, because the records before it were accepted.
         batch.send()?;
         batch.request.out.flush()?;
-        let sent = batch.sender.taken();
+        let sent = batch.sender.accepted();
         let skipped = batch.sender.finish()?;
         // The fields that the collection uses were not requested by the user here.
         let given = options
@@ -481,7 +481,7 @@ impl<'a> DocumentOperation<'a> {
 }
 
 /// The fields of records that a collection uses.
-struct AskedFields {
+struct UsedFields {
     category: Option<Category>,
     fields: FieldWeights,
     /// Extraction of the text of pages.
@@ -490,7 +490,7 @@ struct AskedFields {
     wants_site: bool,
 }
 
-impl AskedFields {
+impl UsedFields {
     fn of(client: &ServiceClient, name: &str) -> Result<Self, Failure> {
         let shown = client.json("GET", &collection(name, ""), None)?;
         let named = shown["within"].as_str().or(shown["across"].as_str());
@@ -520,7 +520,7 @@ impl AskedFields {
     fn extraction(&self, given: &HtmlArguments) -> Result<Extraction, Failure> {
         let own = given.extraction();
         match self.html {
-            Some(wanted) if given.is_given() && own != wanted => Err(Failure::Usage(format!(
+            Some(wanted) if given.is_any_set() && own != wanted => Err(Failure::Usage(format!(
                 "the collection reads pages with html={wanted}: leave out --html and its like"
             ))),
             wanted => Ok(wanted.unwrap_or(own)),
@@ -552,7 +552,7 @@ impl RequestBatch<'_> {
         // A document that exceeds the limit by itself is sent alone.
         if self.documents.len() == self.most || bytes > BYTES && !self.documents.is_empty() {
             self.send()?;
-            if self.sender.is_over() {
+            if self.sender.is_finished() {
                 return Ok(());
             }
         }
@@ -566,19 +566,19 @@ impl RequestBatch<'_> {
         self.bytes = 0;
         let request = &mut self.request;
         let place = |document: &SentDocument| document.place.clone();
-        let ask = &mut |batch: &[SentDocument]| request.ask(batch);
+        let ask = &mut |batch: &[SentDocument]| request.send_batch(batch);
         self.sender.send(&documents, &place, ask).map(drop)
     }
 }
 
 impl DocumentRequest<'_> {
     /// Sends documents and writes a line for each.
-    fn ask(&mut self, documents: &[SentDocument]) -> Result<(), RequestError> {
+    fn send_batch(&mut self, documents: &[SentDocument]) -> Result<(), RequestError> {
         let items: Vec<&SentItem> = documents.iter().map(|document| &document.item).collect();
         let mut answers = self.client.items(&self.path, &items)?;
         if let Some(most) = self.neighbours {
             for (item, answer) in items.into_iter().zip(&mut answers) {
-                self.follow(&item.item, answer, most)?;
+                self.fetch_more_neighbours(&item.item, answer, most)?;
             }
         }
         for (document, answer) in documents.iter().zip(answers) {
@@ -592,7 +592,12 @@ impl DocumentRequest<'_> {
     }
 
     /// Adds the neighbours after the first page, until `most` are shown.
-    fn follow(&self, item: &Value, answer: &mut Value, most: usize) -> Result<(), Failure> {
+    fn fetch_more_neighbours(
+        &self,
+        item: &Value,
+        answer: &mut Value,
+        most: usize,
+    ) -> Result<(), Failure> {
         loop {
             let shown = answer["neighbours"].as_array().map_or(0, Vec::len);
             // Each page begins after the last neighbour of the previous one, so inserts in between neither repeat nor hide one.

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// Maximum number of bytes of documents in a request, unless a single one has more.
 const BYTES: usize = 2 << 20;
 /// Maximum length of a line. No service accepts a document of this size.
-const LONGEST: u64 = 256 << 20;
+const MAX_LINE_BYTES: u64 = 256 << 20;
 /// Length of the start of a line in which the time of expiry must occur; it follows the id.
 const HEAD: usize = 16 << 10;
 
@@ -41,7 +41,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     Ok(Box::new(input))
 }
 
-fn says_when_it_expires(line: &[u8]) -> bool {
+fn has_expiry(line: &[u8]) -> bool {
     const FIELD: &[u8] = b"\"expires_ms\"";
     line.windows(FIELD.len()).any(|part| part == FIELD)
 }
@@ -55,7 +55,7 @@ fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
         let first = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
         let first = first.trim_ascii();
         if !first.is_empty() {
-            return Ok(first.starts_with(b"{") && says_when_it_expires(first));
+            return Ok(first.starts_with(b"{") && has_expiry(first));
         }
         line.clear();
     }
@@ -84,7 +84,7 @@ pub(super) struct ExportedFields {
 /// The same fields as written.
 #[derive(Deserialize)]
 struct WrittenFields<'a> {
-    #[serde(borrow, default, deserialize_with = "given")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     expires_ms: Option<&'a RawValue>,
     metadata: Option<Box<RawValue>>,
     #[serde(borrow)]
@@ -92,14 +92,16 @@ struct WrittenFields<'a> {
 }
 
 /// Deserializes a field that is present, even if it is `null`.
-fn given<'de: 'a, 'a, D: Deserializer<'de>>(field: D) -> Result<Option<&'a RawValue>, D::Error> {
+fn deserialize_present<'de: 'a, 'a, D: Deserializer<'de>>(
+    field: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(field).map(Some)
 }
 
 /// Returns the fields of a record other than its text, if it is a line of an export.
-pub(super) fn beside_text(record: &[u8]) -> Option<serde_json::Result<ExportedFields>> {
+pub(super) fn fields_beside_text(record: &[u8]) -> Option<serde_json::Result<ExportedFields>> {
     // A byte search avoids parsing lines that are not from an export.
-    if !says_when_it_expires(record) {
+    if !has_expiry(record) {
         return None;
     }
     let written: WrittenFields<'_> = serde_json::from_slice(record).ok()?;
@@ -160,10 +162,13 @@ pub(super) fn send_lines(
     let (mut lines, mut bytes, mut number) = (Vec::new(), 0, 0);
     loop {
         let mut line = Vec::new();
-        let read = input.as_mut().take(LONGEST).read_until(b'\n', &mut line);
+        let read = input
+            .as_mut()
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut line);
         let read = read.map_err(failed(path))? as u64;
         number += 1;
-        if read == LONGEST && !line.ends_with(b"\n") {
+        if read == MAX_LINE_BYTES && !line.ends_with(b"\n") {
             // Skip the rest of a line that no service accepts.
             input.skip_until(b'\n').map_err(failed(path))?;
         }
@@ -175,7 +180,7 @@ pub(super) fn send_lines(
             send(&mut lines, sender)?;
             bytes = 0;
         }
-        if read == 0 || sender.is_over() {
+        if read == 0 || sender.is_finished() {
             return Ok(());
         }
         if document.is_empty() {
@@ -186,7 +191,7 @@ pub(super) fn send_lines(
         if let Err(error) = parsed {
             let first = format!("{shown}, line {number} is not JSON: {error}");
             sender.skipped.add("invalid-json", first);
-            if sender.is_over() {
+            if sender.is_finished() {
                 return send(&mut lines, sender);
             }
             continue;

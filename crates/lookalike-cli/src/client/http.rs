@@ -27,13 +27,13 @@ const SYSTEM: [&str; 4] = [
 ];
 
 /// Number of bytes above which a body is sent only after the service has agreed to accept it.
-const ASK_FIRST: usize = 1 << 20;
+const EXPECT_CONTINUE_BYTES: usize = 1 << 20;
 /// Time limit for one answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Minimum time between two requests.
-const LEAST_PAUSE: Duration = Duration::from_millis(100);
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of bytes of an answer that is read into memory.
-const LARGEST: u64 = 1 << 30;
+const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
 /// A connection to a service.
 pub(crate) struct ServiceClient {
@@ -239,7 +239,11 @@ impl ServiceClient {
     }
 
     fn read(&self, path: &str, answer: &mut Response<Body>) -> Result<Vec<u8>, Failure> {
-        let whole = answer.body_mut().with_config().limit(LARGEST).read_to_vec();
+        let whole = answer
+            .body_mut()
+            .with_config()
+            .limit(MAX_ANSWER_BYTES)
+            .read_to_vec();
         whole.map_err(|error| Failure::Failed(format!("{}{path}: {error}", self.url)))
     }
 
@@ -302,7 +306,7 @@ impl ServiceClient {
         let sent = match body {
             Some((kind, bytes)) => {
                 request = request.header("content-type", kind);
-                if bytes.len() > ASK_FIRST {
+                if bytes.len() > EXPECT_CONTINUE_BYTES {
                     // A refusal then arrives before the body is sent.
                     request = request.header("expect", "100-continue");
                 }
@@ -342,7 +346,7 @@ impl ServiceClient {
 fn pause(retry_after: Option<&str>, spent: Duration, retry_for: Duration) -> Option<Duration> {
     let asked = Duration::from_secs(retry_after?.trim().parse().ok()?);
     // A service that says 0 would be asked again without a pause.
-    let wait = asked.max(LEAST_PAUSE);
+    let wait = asked.max(MIN_PAUSE);
     (wait < retry_for.checked_sub(spent)?).then_some(wait)
 }
 
@@ -404,10 +408,10 @@ mod tests {
 
     use super::*;
 
-    type Ask<'a> = &'a dyn Fn(&ServiceClient) -> Result<(), Failure>;
+    type SendRequest<'a> = &'a dyn Fn(&ServiceClient) -> Result<(), Failure>;
 
     /// Sends a request to a service that gives this answer, and returns the error as text.
-    fn asked(answer: &str, ask: Ask<'_>) -> Result<(), String> {
+    fn asked(answer: &str, ask: SendRequest<'_>) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let answer = format!("HTTP/1.1 {answer}").into_bytes();
@@ -435,7 +439,7 @@ mod tests {
     fn an_answer_that_led_elsewhere_was_a_success() {
         let elsewhere = "301 Moved\r\nLocation: https://b.example/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         let none = "204 No Content\r\nConnection: close\r\n\r\n";
-        let asks: [Ask<'_>; 2] = [
+        let asks: [SendRequest<'_>; 2] = [
             &|client| client.empty("DELETE", "/v1/collections/x"),
             &|client| client.stream("/v1/collections/x/export").map(drop),
         ];
@@ -450,7 +454,7 @@ mod tests {
 
     #[test]
     fn items_without_an_answer_were_left_out() {
-        let send: Ask<'_> = &|client| {
+        let send: SendRequest<'_> = &|client| {
             client.items("/v1/x", &[7, 8])?;
             Ok(())
         };
@@ -472,7 +476,7 @@ mod tests {
     fn a_pause_without_an_end_was_a_panic_and_one_of_nothing_none() {
         let (spent, most) = (Duration::from_secs(2), Duration::from_secs(60));
         assert_eq!(pause(Some("18446744073709551615"), spent, most), None);
-        assert_eq!(pause(Some("0"), spent, most), Some(LEAST_PAUSE));
+        assert_eq!(pause(Some("0"), spent, most), Some(MIN_PAUSE));
         assert_eq!(pause(Some("5"), spent, most), Some(Duration::from_secs(5)));
         assert_eq!(pause(Some("58"), spent, most), None);
         assert_eq!(pause(Some("soon"), spent, most), None);

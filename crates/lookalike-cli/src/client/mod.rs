@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{preset_distance, preset_name};
 use crate::failure::Failure;
-use crate::radius_warning::{self, RadiusOf, WarnedFeatures};
+use crate::radius_warning::{self, CheckedFeatures, RadiusUse};
 use documents::{
     CheckAndInsertArguments, CheckArguments, InsertArguments, ParagraphArguments, QueryArguments,
 };
@@ -354,17 +354,17 @@ fn warn_of_collection(created: &Value) {
     let scheme = created["scheme"]
         .as_str()
         .and_then(|text| text.parse::<Scheme>().ok());
-    let features = scheme.as_ref().and_then(WarnedFeatures::of);
+    let features = scheme.as_ref().and_then(CheckedFeatures::of);
     let radius = created["radius"]
         .as_u64()
         .and_then(|radius| u32::try_from(radius).ok());
     if let (Some(features), Some(radius)) = (features, radius) {
-        radius_warning::warn(features, radius, RadiusOf::Collection);
+        radius_warning::warn(features, radius, RadiusUse::Collection);
     }
 }
 
 /// Requests ids in batches, smaller ones if the service accepts no more, or if their documents are too large.
-fn ask_in_parts(
+fn request_in_batches(
     ids: &[String],
     mut ask: impl FnMut(&[String]) -> Result<(), RequestError>,
 ) -> Result<(), Failure> {
@@ -395,7 +395,7 @@ fn get(
         return shown.try_for_each(|item| print(&client.json_if_there(&path, &item)?));
     }
     let path = http::collection(collection, "/get");
-    ask_in_parts(ids, |ids| {
+    request_in_batches(ids, |ids| {
         let items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
         let found = client.items(&path, &items)?;
         Ok(found.iter().try_for_each(print)?)
@@ -410,7 +410,7 @@ fn print_existed(
     item: impl Fn(&String) -> Value,
 ) -> Result<(), Failure> {
     let mut lines = AnswerLines::new(true);
-    ask_in_parts(ids, |ids| {
+    request_in_batches(ids, |ids| {
         let items: Vec<Value> = ids.iter().map(&item).collect();
         for (id, answer) in ids.iter().zip(client.items(path, &items)?) {
             let line = json!({"id": id, "existed": answer["existed"]});

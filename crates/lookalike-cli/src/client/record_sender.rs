@@ -8,7 +8,7 @@ use crate::failure::Failure;
 /// Number of refused records, without any accepted one, after which the collection is the cause, not the records.
 ///
 /// It is high because the worst records may come first, and a request for each is quickly answered.
-const MOST_REFUSED: u64 = 1000;
+const MAX_REFUSED_WITHOUT_ACCEPTED: u64 = 1000;
 
 /// Sends records in batches, and tracks refusals.
 pub(super) struct RecordSender {
@@ -36,12 +36,12 @@ impl RecordSender {
     }
 
     /// Returns true if a loss has ended the reading.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.strict && self.skipped.has_losses()
     }
 
     /// Returns the number of records that the service accepted.
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn accepted(&self) -> u64 {
         self.taken
     }
 
@@ -66,19 +66,19 @@ impl RecordSender {
                 Err(RequestError::Refused(refusal)) => refusal,
                 Err(error) => return Err(error.into()),
             };
-            match blamed(&refusal, batch.len()) {
-                Some(Blame::Record(at)) => {
+            match refusal_cause(&refusal, batch.len()) {
+                Some(RefusalCause::Record(at)) => {
                     // A batch is accepted or refused as a whole.
                     if !self.send(&batch[..at], place, request)? {
                         return Ok(false);
                     }
-                    self.set_aside(&place(&batch[at]), &refusal)?;
+                    self.record_refused(&place(&batch[at]), &refusal)?;
                     if self.strict {
                         return Ok(false);
                     }
                     waiting.push(&batch[at + 1..]);
                 }
-                Some(Blame::Length) => {
+                Some(RefusalCause::Length) => {
                     let (first, rest) = batch.split_at(batch.len() / 2);
                     waiting.extend([rest, first]);
                 }
@@ -88,7 +88,7 @@ impl RecordSender {
         Ok(true)
     }
 
-    fn set_aside(&mut self, place: &str, refusal: &Refusal) -> Result<(), Failure> {
+    fn record_refused(&mut self, place: &str, refusal: &Refusal) -> Result<(), Failure> {
         let reason = &refusal.reason;
         self.skipped.add("refused", format!("{place}: {reason}"));
         // Any collection refuses records that are too large.
@@ -98,14 +98,14 @@ impl RecordSender {
         self.refused += 1;
         self.first
             .get_or_insert_with(|| format!("{place}: {refusal}"));
-        if self.refused < MOST_REFUSED {
+        if self.refused < MAX_REFUSED_WITHOUT_ACCEPTED {
             return Ok(());
         }
-        self.ensure_taken()
+        self.ensure_any_accepted()
     }
 
     /// Fails if all records were refused.
-    fn ensure_taken(&self) -> Result<(), Failure> {
+    fn ensure_any_accepted(&self) -> Result<(), Failure> {
         match &self.first {
             Some(first) if self.taken == 0 => Err(Failure::Failed(format!(
                 "the service refused all {} records so far, the first of them: {first}",
@@ -117,13 +117,13 @@ impl RecordSender {
 
     /// Returns a row for each kind of skipped record.
     pub(super) fn finish(self) -> Result<Vec<SkippedRow>, Failure> {
-        self.ensure_taken()?;
+        self.ensure_any_accepted()?;
         Ok(self.skipped.finish())
     }
 }
 
 /// The cause of a refused batch.
-enum Blame {
+enum RefusalCause {
     /// One of its records.
     Record(usize),
     /// The length of the batch.
@@ -131,12 +131,12 @@ enum Blame {
 }
 
 /// Returns the cause of a refusal, if it is in the records.
-fn blamed(refusal: &Refusal, records: usize) -> Option<Blame> {
+fn refusal_cause(refusal: &Refusal, records: usize) -> Option<RefusalCause> {
     const TOO_LARGE: u16 = 413;
     match (refusal.status, refusal.item) {
-        (400 | TOO_LARGE | 422, Some(at)) if at < records => Some(Blame::Record(at)),
-        (TOO_LARGE, _) if records == 1 => Some(Blame::Record(0)),
-        (TOO_LARGE, _) => Some(Blame::Length),
+        (400 | TOO_LARGE | 422, Some(at)) if at < records => Some(RefusalCause::Record(at)),
+        (TOO_LARGE, _) if records == 1 => Some(RefusalCause::Record(0)),
+        (TOO_LARGE, _) => Some(RefusalCause::Length),
         _ => None,
     }
 }
@@ -195,7 +195,10 @@ mod tests {
             let mut sender = RecordSender::new(false);
             let (taken, done) = sent(&mut sender, &numbers);
             assert!(done.is_ok_and(|is_done| is_done));
-            assert_eq!((taken, sender.taken()), (good.clone(), good.len() as u64));
+            assert_eq!(
+                (taken, sender.accepted()),
+                (good.clone(), good.len() as u64)
+            );
             let rows = sender.finish().expect("some were taken");
             let count: u64 = rows.iter().map(|row| row.count).sum();
             assert_eq!(count, bad.len() as u64);
@@ -209,7 +212,7 @@ mod tests {
     fn the_first_loss_is_the_last_record_of_a_strict_command() {
         let mut sender = RecordSender::new(true);
         let (taken, done) = sent(&mut sender, &[2, 4, 5, 6]);
-        assert!(done.is_ok() && sender.is_over());
+        assert!(done.is_ok() && sender.is_finished());
         assert_eq!(taken, [2, 4]);
     }
 

@@ -1,7 +1,7 @@
 //! Sketches of collections that differ from those of their schemes.
 
 use lookalike::{Scheme, Sketch};
-use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::fingerprints::sketches::MinEqual;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ pub(crate) struct SketchSettings {
 
     /// Minimum number of super-shingles or minima that near-duplicates have in common: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with = "radius")]
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
 }
 
 impl SketchSettings {
@@ -32,7 +32,7 @@ impl SketchSettings {
     }
 
     /// Returns the specified number, if there is one.
-    pub(crate) fn equal(&self) -> Option<LeastEqual> {
+    pub(crate) fn equal(&self) -> Option<MinEqual> {
         self.equal
     }
 
@@ -51,8 +51,8 @@ impl SketchSettings {
             body["scheme"] = self.scheme(scheme).to_string().into();
         }
         match self.equal {
-            Some(LeastEqual::Places(places)) => body["equal"] = places.into(),
-            Some(LeastEqual::Share(share)) => body["equal"] = share.into(),
+            Some(MinEqual::Places(places)) => body["equal"] = places.into(),
+            Some(MinEqual::Share(share)) => body["equal"] = share.into(),
             None => {}
         }
         Ok(())

@@ -14,8 +14,8 @@ use lookalike_batch::report::diff;
 use crate::size::show;
 
 use super::lines::{
-    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, input, line, notes, noteworthy,
-    on_disk, share, skipped, texts,
+    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, input, line, notes, on_disk,
+    print_notable_counts, share, skipped, texts,
 };
 
 /// Prints the summary of `dedup`.
@@ -102,7 +102,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
             grouped(decisions.kept_as_pages)
         );
     }
-    noteworthy(counts);
+    print_notable_counts(counts);
     skipped(&summary.skipped);
     skipped_files(&summary.written, folder);
     cost(&summary.measured);
@@ -130,7 +130,7 @@ pub(crate) fn collection_summary(
     let counts = &summary.counts;
     input(counts.documents, "record", counts.input_bytes);
     texts(counts, None);
-    noteworthy(counts);
+    print_notable_counts(counts);
     skipped(&summary.skipped);
     cost(measured);
     on_disk(counts.tables_on_disk);
@@ -142,7 +142,7 @@ pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &
     let (counts, archive) = (&summary.counts, &summary.archive);
     input(counts.documents, "record", counts.input_bytes);
     texts(counts, None);
-    noteworthy(counts);
+    print_notable_counts(counts);
     skipped(&summary.skipped);
     line!(
         "copies",
@@ -180,7 +180,7 @@ pub(crate) fn pairs_summary(
     };
     line!("input", "{input}");
     line!("pairs", "{}", grouped(summary.pairs));
-    noteworthy(&summary.counts);
+    print_notable_counts(&summary.counts);
     if let Some(divided) = divided {
         notes([
             (divided.missing, "records without a text: left out"),

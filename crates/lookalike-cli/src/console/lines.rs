@@ -8,7 +8,7 @@ use crate::size::show;
 /// Prints a line of a summary: its name, and a text with the syntax of `format!`.
 macro_rules! line {
     ($name:expr, $($text:tt)+) => {
-        $crate::console::say(&format!("{:>12}  {}", $name, format_args!($($text)+)))
+        $crate::console::print_line(&format!("{:>12}  {}", $name, format_args!($($text)+)))
     };
 }
 
@@ -138,14 +138,14 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
 }
 
 /// Prints the counts that are usually zero.
-pub(crate) fn noteworthy(counts: &InputCounts) {
+pub(crate) fn print_notable_counts(counts: &InputCounts) {
     let empty = "with an empty text: never a duplicate";
     let too_long = "longer than --max-document: compared for equal bytes only";
-    noteworthy_of(counts, empty, too_long);
+    print_notable_counts_with(counts, empty, too_long);
 }
 
-/// Works like `noteworthy`, with other notes on texts that are empty or too long.
-pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
+/// Works like `print_notable_counts`, with other notes on texts that are empty or too long.
+pub(crate) fn print_notable_counts_with(counts: &InputCounts, empty: &str, too_long: &str) {
     boilerplate(counts.boilerplate.as_ref());
     pages(counts.html.as_ref());
     notes([

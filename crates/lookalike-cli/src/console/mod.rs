@@ -56,17 +56,17 @@ impl ColorOption {
     }
 }
 
-fn say(line: &str) {
-    say_coloured(&harmless(line));
+fn print_line(line: &str) {
+    print_coloured(&sanitized(line));
 }
 
 /// Prints a line that contains this program's colours; all other text in it has been sanitized.
-fn say_coloured(line: &str) {
+fn print_coloured(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
 
 /// Removes characters that act on a terminal or reverse the direction of text, which file names may contain.
-pub(crate) fn harmless(line: &str) -> Cow<'_, str> {
+pub(crate) fn sanitized(line: &str) -> Cow<'_, str> {
     let acts = |c: char| {
         // Marks of the Unicode bidirectional algorithm (UAX #9): they can make `gpj.exe` read as `exe.jpg`.
         let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
@@ -102,7 +102,7 @@ fn failure_line(
         true => format!("\x1b[1;{color}m{part}\x1b[0m"),
         false => part.to_owned(),
     };
-    let text = marked(&harmless(text), is_coloured && stands_out);
+    let text = marked(&sanitized(text), is_coloured && stands_out);
     format!("lookalike: {} {text}", marked(word, is_coloured))
 }
 
@@ -111,7 +111,7 @@ const YELLOW: &str = "33";
 
 /// Prints an error on one line.
 pub(crate) fn error(reason: &str) {
-    say_coloured(&failure_line("error:", reason, RED, is_coloured(), false));
+    print_coloured(&failure_line("error:", reason, RED, is_coloured(), false));
 }
 
 /// Prints a warning on one line.
@@ -121,7 +121,7 @@ pub(crate) fn warning(text: &str) {
 
 fn warn_of(text: &str, stands_out: bool) {
     if !caller::keep_warning(text) {
-        say_coloured(&failure_line(
+        print_coloured(&failure_line(
             "warning:",
             text,
             YELLOW,
@@ -347,7 +347,7 @@ fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
 }
 
 /// Prints a JSON object as one line on standard error, next to results on standard output or as a line of a log.
-pub(crate) fn json_beside(object: &impl serde::Serialize) {
+pub(crate) fn json_to_stderr(object: &impl serde::Serialize) {
     match serde_json::to_string(object) {
         // JSON escapes control characters itself, and every character counts.
         Ok(text) => {
@@ -359,8 +359,8 @@ pub(crate) fn json_beside(object: &impl serde::Serialize) {
 
 /// Prints a line on standard error.
 #[cfg(feature = "service")]
-pub(crate) fn line_beside(line: &str) {
-    say(line);
+pub(crate) fn line_to_stderr(line: &str) {
+    print_line(line);
 }
 
 /// Prints a JSON object as one line on standard output.
@@ -379,7 +379,7 @@ pub(crate) fn json_summary(
     match output {
         Some(_) => json(summary),
         None => {
-            json_beside(summary);
+            json_to_stderr(summary);
             Ok(())
         }
     }
@@ -427,10 +427,10 @@ mod tests {
     #[test]
     fn names_cannot_act_on_the_terminal() {
         assert_eq!(
-            harmless("a\u{1b}[2Jb\u{9b}\u{202e}c\r.txt\n"),
+            sanitized("a\u{1b}[2Jb\u{9b}\u{202e}c\r.txt\n"),
             "a\\u{1b}[2Jb\\u{9b}\\u{202e}c\\u{d}.txt\n"
         );
-        assert!(matches!(harmless("gr\u{fc}n\t1"), Cow::Borrowed(_)));
+        assert!(matches!(sanitized("gr\u{fc}n\t1"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, CoarseFigures, Ove
 use crate::size::show;
 
 use super::lines::{
-    cost, counted, grouped, input, line, notes, noteworthy_of, on_disk, share, skipped, texts,
+    cost, counted, grouped, input, line, notes, on_disk, print_notable_counts_with, share, skipped,
+    texts,
 };
 
 /// Prints the summary of `overlap`.
@@ -36,7 +37,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
         line!("servers", "{}{without}", grouped(summary.servers));
     }
     summary.chunkings.iter().for_each(chunking_summary);
-    noteworthy_of(
+    print_notable_counts_with(
         counts,
         "with an empty text: they share nothing",
         "longer than --max-document: without chunks",

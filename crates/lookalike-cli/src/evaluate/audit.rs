@@ -13,7 +13,7 @@ use lookalike_eval::{
 };
 
 use super::checkpoint::{Checkpoint, CheckpointArguments};
-use super::{EvaluationInput, document, print, shown, told_copies, unusable_documents};
+use super::{EvaluationInput, copies_note, document, print, shown, unusable_documents};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
 };
@@ -312,7 +312,7 @@ fn describe(answer: &AuditResult) -> String {
     );
     let _ = match &answer.bands {
         None => {
-            text.push_str(&told_copies(report.copies));
+            text.push_str(&copies_note(report.copies));
             writeln!(
                 text,
                 "truth       {} pairs of resemblance {} or more; about {all:.0} in the whole input [{low:.0}, {high:.0}]",

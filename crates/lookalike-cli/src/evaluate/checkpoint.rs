@@ -27,7 +27,7 @@ pub(super) struct CheckpointArguments {
 
 /// First line of a checkpoint.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct CheckpointHead {
+struct CheckpointHeader {
     checkpoint: String,
     lookalike: String,
     /// Hash of everything on which the measurement depends.
@@ -37,7 +37,7 @@ struct CheckpointHead {
 /// A file with one line that identifies the measurement, and one for each finished part. An incomplete line is ignored.
 pub(super) struct Checkpoint<T> {
     path: PathBuf,
-    head: CheckpointHead,
+    head: CheckpointHeader,
     measured: PhantomData<T>,
 }
 
@@ -57,7 +57,7 @@ impl CheckpointArguments {
         };
         let checkpoint = Checkpoint {
             path: path.clone(),
-            head: CheckpointHead {
+            head: CheckpointHeader {
                 checkpoint: command.to_owned(),
                 lookalike: env!("CARGO_PKG_VERSION").to_owned(),
                 of: format!("{:016x}", xxh3_64(of.as_bytes(), 0)),
@@ -74,7 +74,7 @@ impl CheckpointArguments {
             }
             (false, is_resumed) => {
                 if is_resumed && !quiet {
-                    interrupt::tell_of_progress(true, false);
+                    interrupt::warn_about_resume(true, false);
                 }
                 Vec::new()
             }
@@ -95,7 +95,7 @@ impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
         let text = String::from_utf8_lossy(&text);
         let mut lines = text.split_inclusive('\n');
         let head = lines.next().unwrap_or_default();
-        let head: CheckpointHead = serde_json::from_str(head).map_err(|_| {
+        let head: CheckpointHeader = serde_json::from_str(head).map_err(|_| {
             Failure::Failed(format!(
                 "{}: not a checkpoint of lookalike: choose another file with --checkpoint",
                 self.path.display()

@@ -50,7 +50,7 @@ impl GivenSketches {
         }
         let copies = sources.into_iter();
         let sources = copies
-            .map(|source| source.copied_to(spool.path()))
+            .map(|source| source.copy_stdin_to(spool.path()))
             .collect::<std::io::Result<Vec<_>>>()?;
         // An index may be memory-mapped.
         if let [one] = sources.as_slice() {
@@ -66,7 +66,7 @@ impl GivenSketches {
             losses: input.losses.policy(),
             observer: console,
         };
-        let read = values.each(&mut |name, sketch| {
+        let read = values.for_each(&mut |name, sketch| {
             let document = named(name, sketch);
             bytes += document.bytes();
             // Beyond the limit they are only counted, so that the failure can state how much all of them need.
@@ -86,7 +86,7 @@ impl GivenSketches {
         })?;
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         // Any other repeated id stays, and `SketchedSet::of` refuses it.
-        documents.dedup_by(|b, a| a == b && is_called_by_itself(a));
+        documents.dedup_by(|b, a| a == b && is_named_by_its_sketch(a));
         let files = read.files.into_iter();
         Ok(Self {
             set: SketchedSet::of(documents).map_err(|error| unusable_documents(&error))?,
@@ -153,7 +153,7 @@ fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {
 }
 
 /// Returns true if the id of a document is the digits of its sketch.
-fn is_called_by_itself(document: &SketchedDocument) -> bool {
+fn is_named_by_its_sketch(document: &SketchedDocument) -> bool {
     let digits = match &document.sketch {
         Some(SketchValue::Bits(code, bits)) => {
             format!("{:0width$x}", code.0, width = *bits as usize / 4)

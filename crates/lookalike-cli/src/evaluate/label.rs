@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use ::console::{Key, Term};
 use lookalike_batch::DocumentUse;
 use lookalike_batch::report::diff;
-use lookalike_eval::DrawnPair;
+use lookalike_eval::SampledPair;
 use serde::Serialize;
 
 use super::{EvaluationInput, print};
@@ -143,7 +143,7 @@ impl LabelPrompt {
 }
 
 /// Reads the pairs of a sample, in order.
-fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
+fn read_pairs(path: &Path) -> Result<Vec<SampledPair>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let pair = |(at, line): (usize, &str)| {
@@ -154,7 +154,7 @@ fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
             ))
         })
     };
-    let pairs: Vec<DrawnPair> = text
+    let pairs: Vec<SampledPair> = text
         .lines()
         .enumerate()
         .map(pair)
@@ -170,7 +170,7 @@ fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
 /// Returns the texts of the documents that pairs name.
 fn texts(
     arguments: &LabelArguments,
-    pairs: &[DrawnPair],
+    pairs: &[SampledPair],
 ) -> Result<HashMap<String, String>, Failure> {
     let wanted: HashSet<&str> = pairs.iter().flat_map(|pair| [&*pair.a, &*pair.b]).collect();
     let mut texts = HashMap::new();
@@ -185,7 +185,7 @@ fn texts(
                 .or_insert_with(|| record.text.clone().into_owned());
         }
     })?;
-    let missing: Vec<&DrawnPair> = pairs
+    let missing: Vec<&SampledPair> = pairs
         .iter()
         .filter(|pair| [&pair.a, &pair.b].iter().any(|id| !texts.contains_key(*id)))
         .collect();
@@ -225,7 +225,7 @@ pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
     let pairs = read_pairs(&arguments.pairs)?;
     let texts = texts(arguments, &pairs)?;
     let mut tags = TagFile::open(&arguments.output, &pairs)?;
-    ask(arguments, &pairs, &texts, &mut tags)?;
+    label_pairs(arguments, &pairs, &texts, &mut tags)?;
     let counts = tags.counts();
     let answer = LabelResult {
         pairs: pairs.len() as u64,
@@ -262,9 +262,9 @@ fn describe(answer: &LabelResult, path: &Path) -> String {
 }
 
 /// Asks about every pair without a tag, until there is none or the person stops.
-fn ask(
+fn label_pairs(
     arguments: &LabelArguments,
-    pairs: &[DrawnPair],
+    pairs: &[SampledPair],
     texts: &HashMap<String, String>,
     tags: &mut TagFile,
 ) -> Result<(), Failure> {
@@ -284,7 +284,7 @@ fn ask(
                     show(&format!("{}\n", name_of(label)))?;
                     break;
                 }
-                LabelCommand::Back => match tags.take_back()? {
+                LabelCommand::Back => match tags.undo_last()? {
                     true => {
                         show("back\n")?;
                         break;
@@ -315,7 +315,7 @@ fn show(text: &str) -> Result<(), Failure> {
     Ok(stderr().lock().write_all(text.as_bytes())?)
 }
 
-fn heading(pair: &DrawnPair, at: usize, of: usize, counts: LabelCounts) -> String {
+fn heading(pair: &SampledPair, at: usize, of: usize, counts: LabelCounts) -> String {
     let visible = diff::visible;
     format!(
         "\n--- pair {} of {of}, {} tagged\n- {}\n+ {}\n\n",

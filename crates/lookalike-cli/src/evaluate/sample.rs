@@ -8,12 +8,12 @@ use lookalike_batch::{DocumentUse, JobObserver as _, JobStage, SkippedRow};
 use lookalike_eval::stratified_sample::{
     self as sampling, SampledBand, ScoreBand, StratifiedSample,
 };
-use lookalike_eval::{SketchedSet, StratifiedSampler, each_scored_pair};
+use lookalike_eval::{SketchedSet, StratifiedSampler, for_each_scored_pair};
 use lookalike_hamming::SelfJoinLimits;
 use serde::Serialize;
 
 use super::given::GivenSketches;
-use super::{EvaluationInput, print, told_copies};
+use super::{EvaluationInput, copies_note, print};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         .threads(limits.threads)
         .scratch_bytes(usize::try_from(limits.memory).unwrap_or(usize::MAX));
     let sketches = sketched.set.sketches();
-    each_scored_pair(sketches, least, limits, |pair| sampler.add(pair));
+    for_each_scored_pair(sketches, least, limits, |pair| sampler.add(pair));
     console.clear();
     let drawn = sampler.finish();
     if drawn.pairs.is_empty() {
@@ -256,7 +256,7 @@ fn describe(answer: &SampleResult, arguments: &SampleArguments) -> String {
         grouped(answer.documents),
         arguments.output.display(),
     );
-    text.push_str(&told_copies(answer.copies));
+    text.push_str(&copies_note(answer.copies));
     let _ = writeln!(text, "scheme      {}", answer.scheme);
     text
 }

@@ -20,7 +20,7 @@ use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::{check_output, files_of};
 use answer::{SweepOutput, describe};
-use arguments::each_once;
+use arguments::distinct_values;
 use measurement::SweepMeasurement;
 use setting_measurer::{SettingMeasurer, SweepCheckpoint};
 
@@ -47,7 +47,7 @@ impl SweepArguments {
                 self.threshold
             )));
         }
-        self.ensure_each_once()?;
+        self.ensure_distinct_lists()?;
         if self.labels.is_none() && self.measures != [SetMeasure::Resemblance] {
             return Err(Failure::Usage(
                 "--measures applies to labelled pairs: give --labels".to_owned(),
@@ -68,7 +68,7 @@ impl SweepArguments {
         let base = self
             .scheme
             .measured(Weight::Set, Sketch::None, &reading.options)?;
-        for shingle in each_once(base.shingle, &self.shingles) {
+        for shingle in distinct_values(base.shingle, &self.shingles) {
             let scheme = base.shingle(shingle);
             reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         }

@@ -56,7 +56,7 @@ impl<'a> SweptInput<'a> {
     }
 
     /// Reads the same documents with other options. If it finds other documents, returns their number as the inner error.
-    pub(super) fn read_otherwise(
+    pub(super) fn reread_with(
         &self,
         options: &InputOptions,
     ) -> Result<Result<Self, usize>, Failure> {
@@ -130,7 +130,7 @@ fn scan(
 ) -> Result<Vec<ScannedRecord>, Failure> {
     let limit = reading.run.limits().memory;
     let (mut records, mut bytes) = (Vec::new(), 0);
-    reading.visit_under(options, |record| {
+    reading.visit_with(options, |record| {
         let document = document(record);
         // While copies are searched, the ids exist twice.
         bytes += BYTES_PER_DOCUMENT + 2 * document.id.len() as u64;
@@ -167,7 +167,7 @@ impl SweptDocuments for SweptInput<'_> {
     fn read(&self, visit: &mut dyn FnMut(&[SweptDocument<'_>])) -> Result<(), Failure> {
         let mut batch: Vec<SweptDocument<'_>> = Vec::new();
         let (mut bytes, mut records, mut is_changed) = (0, 0, false);
-        self.reading.visit_under(&self.options, |record| {
+        self.reading.visit_with(&self.options, |record| {
             let own = document(record);
             match self.places.get(records) {
                 Some(&position) => {

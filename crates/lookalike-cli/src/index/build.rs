@@ -10,7 +10,7 @@ use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
     IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index,
 };
-use lookalike_batch::fingerprints::sketches::{LeastEqual, is_sketch_index};
+use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index};
 use lookalike_hamming::Layout;
 
 use crate::arguments::{
@@ -21,7 +21,7 @@ use crate::console::{self, Console};
 use crate::design::design_of_name;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::{behind_links, check_output};
+use crate::output_file::{check_output, resolve_links};
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
@@ -63,7 +63,7 @@ pub(crate) struct IndexBuildArguments {
 
     /// Minimum number of super-shingles or min-hash values in common: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["distance", "tables", "design", "layout"])]
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
 
     /// Maximum number of tables; see `lookalike design` [default: half the distance plus one, the least memory]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -104,7 +104,7 @@ fn layout(text: &str) -> Result<Layout, String> {
 }
 
 pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
-    let output = &*behind_links(&arguments.output);
+    let output = &*resolve_links(&arguments.output);
     // Checked before anything is read: a job of hours must not end with this error. If a resumed build finds an existing index, the build was started
     // with --overwrite.
     if !arguments.resume {
@@ -185,7 +185,7 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
 }
 
 /// Returns a failure that mentions the resumable build in `folder`, if a memory limit that may change was too small.
-fn with_left(error: BatchError, folder: &Path) -> Failure {
+fn with_resumable_note(error: BatchError, folder: &Path) -> Failure {
     let is_left = matches!(error, BatchError::IndexMemory { .. }) && can_resume(folder);
     let failure = Failure::from(error);
     match is_left {
@@ -206,7 +206,7 @@ pub(super) fn finish(
 ) -> Result<IndexBuildSummary, Failure> {
     let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
-    let summary = done.map_err(|error| with_left(error, folder.path()))?;
+    let summary = done.map_err(|error| with_resumable_note(error, folder.path()))?;
     console.summarise(&summary, Some(folder.path()), console::index_summary)?;
     Ok(summary)
 }
@@ -220,7 +220,7 @@ pub(super) fn finish_sketches(
 ) -> Result<Vec<CodesSummary>, Failure> {
     let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
-    let summary = done.map_err(|error| with_left(error, folder.path()))?;
+    let summary = done.map_err(|error| with_resumable_note(error, folder.path()))?;
     let output = Some(folder.path());
     console.summarise(&summary, output, console::sketch_index_summary)?;
     Ok(summary.inputs)
@@ -261,6 +261,6 @@ mod tests {
         ];
         let refused = run(&IndexBuildCommand::parse_from(words).arguments).unwrap_err();
         assert!(refused.to_string().contains("thesis.tex"), "{refused}");
-        assert!(!interrupt::is_to_be_removed(&building));
+        assert!(!interrupt::removed_on_interrupt(&building));
     }
 }

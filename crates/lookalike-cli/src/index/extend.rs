@@ -7,14 +7,12 @@ use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::index::{
     IndexBuild, IndexProperties, SketchIndexBuild, is_index,
 };
-use lookalike_batch::fingerprints::sketches::{
-    LeastEqual, is_sketch_index, open_sketches_unchecked,
-};
+use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index, open_sketches_unchecked};
 
 use super::build;
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::failure::Failure;
-use crate::output_file::behind_links;
+use crate::output_file::resolve_links;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -81,7 +79,7 @@ pub(crate) struct IndexMergeArguments {
 }
 
 pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
-    let path = &*behind_links(&arguments.index);
+    let path = &*resolve_links(&arguments.index);
     let properties = RebuiltIndex::of(path)?;
     let spool = arguments.run.spool(std::env::temp_dir())?;
     // The index is the first of its own inputs; it is replaced by a rename, so it stays readable to the end.
@@ -114,7 +112,7 @@ pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
     let properties = properties_of_merged(&inputs)?;
     IndexRebuild {
         inputs: &inputs,
-        output: &behind_links(&arguments.output),
+        output: &resolve_links(&arguments.output),
         resume: arguments.resume,
         losses: &arguments.losses,
         run: &arguments.run,
@@ -140,7 +138,7 @@ impl RebuiltIndex {
         }
         let index = open_sketches_unchecked(path, false)?;
         Ok(Self::Sketches {
-            least: index.least(),
+            least: index.min_equal(),
             has_ids: (index.documents() > 0).then(|| index.has_ids()),
         })
     }
@@ -224,7 +222,7 @@ impl IndexRebuild<'_> {
                 build::finish(&job, resume, &console, self.run)?.inputs
             }
             RebuiltIndex::Sketches { least, has_ids } => {
-                let job = SketchIndexBuild::new(inputs, output, LeastEqual::Places(least as u32))
+                let job = SketchIndexBuild::new(inputs, output, MinEqual::Places(least as u32))
                     .with_ids(has_ids.unwrap_or(true))
                     .resume(resume)
                     .losses(losses)

@@ -58,13 +58,13 @@ const SLICE_BYTES: usize = 512 << 20;
 /// Describes an index of fingerprints.
 pub(super) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     match width(&arguments.index)? {
-        32 => tell::<u32>(arguments),
-        128 => tell::<u128>(arguments),
-        _ => tell::<u64>(arguments),
+        32 => print_info::<u32>(arguments),
+        128 => print_info::<u128>(arguments),
+        _ => print_info::<u64>(arguments),
     }
 }
 
-fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
+fn print_info<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     // Only heads and lengths are checked, because info on a large file must not read all of it.
     let index = open_unchecked::<C>(path, false)?;
@@ -72,7 +72,7 @@ fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
         index.verify().map_err(damaged(path))?;
     }
     let mut info = IndexInfo::new(path, &index, arguments.verify);
-    if arguments.wants_analysis() {
+    if arguments.needs_analysis() {
         info.distribution = Some(distribution(&index, SLICE_BYTES).map_err(damaged(path))?);
     }
     arguments.write(&info, || info.text(), || page::render(&info))
@@ -80,7 +80,7 @@ fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
 
 impl IndexInfoArguments {
     /// Returns true if all fingerprints are to be analysed.
-    pub(super) fn wants_analysis(&self) -> bool {
+    pub(super) fn needs_analysis(&self) -> bool {
         self.analyse || self.json || self.html.is_some()
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &IndexArguments) -> Result<(), Failure> {
             }
         }
         IndexCommand::Info(arguments) if is_sketch_index(&arguments.index) => {
-            sketch_info::tell(arguments)
+            sketch_info::print_info(arguments)
         }
         IndexCommand::Info(arguments) => info::run(arguments),
     }

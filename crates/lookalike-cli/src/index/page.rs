@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::findings::{
     Distribution, IndexInfo, RepeatedFingerprints, SketchDistribution, SketchIndexInfo,
 };
-use crate::console::{bytes_each, counted, counted_sketches, grouped, harmless};
+use crate::console::{bytes_each, counted, counted_sketches, grouped, sanitized};
 use crate::size::show;
 
 const STYLE: &str = include_str!("page.css");
@@ -336,7 +336,7 @@ fn round_up(value: f64) -> f64 {
 /// Escapes a text for HTML. Characters that are invisible or reverse the direction of text become numeric references.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in harmless(text).chars() {
+    for c in sanitized(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

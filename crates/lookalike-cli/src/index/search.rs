@@ -9,8 +9,8 @@ use lookalike_batch::fingerprints::files::{
     ensure_equal_schemes,
 };
 use lookalike_batch::fingerprints::index::{is_index, open, open_unchecked, width};
-use lookalike_batch::fingerprints::sketches::{LeastEqual, is_sketch_index};
-use lookalike_batch::{BatchError, LARGEST_DISTANCE, LossPolicy};
+use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index};
+use lookalike_batch::{BatchError, LossPolicy, MAX_DISTANCE};
 use lookalike_hamming::{IndexFile, Word};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub(crate) struct IndexSearchArguments {
 
     /// Minimum number of super-shingles or min-hash values in common [default: the number the index was built for]
     #[arg(long, value_name = "NUMBER")]
-    pub(super) equal: Option<LeastEqual>,
+    pub(super) equal: Option<MinEqual>,
 
     /// Read the index into memory first, instead of mapping it
     #[arg(long)]
@@ -171,7 +171,7 @@ impl SearchPlan<'_> {
         let losses = arguments.losses.policy();
         losses.check(rows.clone(), summary.queries)?;
         if arguments.json {
-            console::json_beside(summary);
+            console::json_to_stderr(summary);
         } else if !arguments.quiet {
             for input in &summary.inputs {
                 console::skipped(&input.skipped);
@@ -195,7 +195,7 @@ impl<'a, C: Word> SearchedIndex<'a, IndexFile<C>> {
             false => open::<C>,
         };
         let mut indexes: Vec<Self> = Vec::with_capacity(plan.indexes.len());
-        let mut built = LARGEST_DISTANCE;
+        let mut built = MAX_DISTANCE;
         for &path in &plan.indexes {
             let file = open(path, plan.arguments.in_memory)?;
             let index = Self { path, file };
@@ -206,8 +206,8 @@ impl<'a, C: Word> SearchedIndex<'a, IndexFile<C>> {
             let distance = plan.arguments.distance.unwrap_or(radius);
             if distance > radius {
                 let remedy = match distance {
-                    ..=LARGEST_DISTANCE => format!("rebuild it with --distance {distance}"),
-                    _ => format!("the largest distance for an index is {LARGEST_DISTANCE}"),
+                    ..=MAX_DISTANCE => format!("rebuild it with --distance {distance}"),
+                    _ => format!("the largest distance for an index is {MAX_DISTANCE}"),
                 };
                 return Err(Failure::Usage(format!(
                     "{}: built for distances up to {radius}, not {distance}: {remedy}",

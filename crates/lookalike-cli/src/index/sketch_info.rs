@@ -18,14 +18,14 @@ use crate::size::show;
 /// Number of digits of a sketch that are shown in text.
 const DIGITS: usize = 16;
 
-pub(super) fn tell(arguments: &IndexInfoArguments) -> Result<(), Failure> {
+pub(super) fn print_info(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     let index = open_sketches_unchecked(path, false)?;
     if arguments.verify {
         index.verify().map_err(damaged(path))?;
     }
     let mut info = SketchIndexInfo::new(path, &index, arguments.verify);
-    if arguments.wants_analysis() {
+    if arguments.needs_analysis() {
         info.distribution = Some(SketchDistribution::of(&index).map_err(damaged(path))?);
     }
     arguments.write(&info, || info.text(), || page::render_sketches(&info))
@@ -39,7 +39,7 @@ impl SketchIndexInfo {
             documents: index.documents(),
             sketches: index.len() as u64,
             equal: EqualPlaces {
-                least: index.least(),
+                least: index.min_equal(),
                 of: index.shape().to_string(),
             },
             bands: index.bands(),
@@ -98,10 +98,10 @@ impl SketchDistribution {
                 most_repeated.push((copies, at));
             }
             if most_repeated.len() > 2 * LISTED {
-                keep_most(&mut most_repeated);
+                keep_most_shared(&mut most_repeated);
             }
         }
-        keep_most(&mut most_repeated);
+        keep_most_shared(&mut most_repeated);
         let repeated = most_repeated.into_iter().map(|(copies, at)| {
             let mut ids = Vec::new();
             index.ids(at, &mut ids)?;
@@ -142,7 +142,7 @@ impl SketchDistribution {
 }
 
 /// Keeps the sketches shared by most documents; ties are broken by position.
-fn keep_most(repeated: &mut Vec<(u64, usize)>) {
+fn keep_most_shared(repeated: &mut Vec<(u64, usize)>) {
     repeated.sort_unstable_by_key(|&(copies, at)| (Reverse(copies), at));
     repeated.truncate(LISTED);
 }

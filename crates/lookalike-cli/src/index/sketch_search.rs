@@ -72,7 +72,7 @@ impl<'a> SearchedIndex<'a, SketchIndexFile> {
 
 pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
     let indexes = SearchedIndex::<SketchIndexFile>::open_all(plan)?;
-    let built = indexes.iter().map(|index| index.file.least()).max();
+    let built = indexes.iter().map(|index| index.file.min_equal()).max();
     let (shape, built) = (indexes[0].file.shape(), built.unwrap_or(1));
     if plan.arguments.distance.is_some() {
         return Err(Failure::Usage(format!(
@@ -85,11 +85,11 @@ pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
     let least = least
         .map_err(|error| Failure::Usage(error.to_string()))?
         .unwrap_or(built);
-    if let Some(index) = indexes.iter().find(|index| index.file.least() > least) {
+    if let Some(index) = indexes.iter().find(|index| index.file.min_equal() > least) {
         return Err(Failure::Usage(format!(
             "{}: built for at least {} equal places, not {least}: rebuild it with --equal {least}",
             index.name(),
-            index.file.least()
+            index.file.min_equal()
         )));
     }
     let mut search = SketchSearch {
@@ -149,7 +149,7 @@ impl<W: Write> SketchSearch<'_, W> {
             // The shape of lines and tables is known only from their first sketch.
             let other = file.shape().map(|shape| (file.name(), shape));
             ensure_equal_shapes(Some((&name, self.shape)), other).map_err(BatchError::from)?;
-            for (name, sketch) in rows.each(self.shape) {
+            for (name, sketch) in rows.for_each(self.shape) {
                 self.query(name, sketch)?;
             }
         }

@@ -67,7 +67,7 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let shown = file.display();
     // If the last line has no line end, as some editors leave it, the new key would be appended to it, and both would be lost.
-    let end = if ends_within_line(file).map_err(failed(&shown))? {
+    let end = if lacks_final_newline(file).map_err(failed(&shown))? {
         "\n"
     } else {
         ""
@@ -83,7 +83,7 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
 }
 
 /// Returns true if a file exists and its last line has no line end.
-fn ends_within_line(file: &Path) -> io::Result<bool> {
+fn lacks_final_newline(file: &Path) -> io::Result<bool> {
     let mut file = match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,

@@ -11,7 +11,7 @@ use lookalike_server::{LogEntry, LogLevel};
 use crate::console;
 
 /// Maximum number of lines that wait to be written; further ones are only counted.
-const MOST_WAITING: usize = 4096;
+const MAX_WAITING: usize = 4096;
 
 /// A queue of lines for standard error.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl LogQueue {
         let text = line(entry);
         let mut state = self.state();
         // A stalled reader of standard error must neither fill the memory nor block requests.
-        if state.waiting.len() >= MOST_WAITING {
+        if state.waiting.len() >= MAX_WAITING {
             state.lost += 1;
             return;
         }
@@ -95,11 +95,11 @@ impl LogQueue {
             state.writing = true;
             drop(state);
             for line in lines {
-                console::line_beside(&line);
+                console::line_to_stderr(&line);
             }
             if lost > 0 {
                 let entry = LogEntry::new(LogLevel::Warn, "log-lost").with("lines", lost);
-                console::line_beside(&line(&entry));
+                console::line_to_stderr(&line(&entry));
             }
         }
     }
@@ -130,11 +130,11 @@ mod tests {
             filled: Condvar::new(),
             emptied: Condvar::new(),
         }));
-        for _ in 0..MOST_WAITING + 3 {
+        for _ in 0..MAX_WAITING + 3 {
             queue.push(&LogEntry::new(LogLevel::Info, "test"));
         }
         let state = queue.state();
-        assert_eq!((state.waiting.len(), state.lost), (MOST_WAITING, 3));
+        assert_eq!((state.waiting.len(), state.lost), (MAX_WAITING, 3));
         drop(state);
         queue.flush(Duration::from_millis(1));
     }

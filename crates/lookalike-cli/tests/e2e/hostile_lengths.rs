@@ -60,7 +60,7 @@ fn extract(folder: &Folder) -> Finished {
 }
 
 /// Spoils one byte after another in copies of the file, each of which may be lost, and checks that the other file is still read.
-fn spoil(name: &str, bytes: &[u8], ending: &str) {
+fn corrupt_sector(name: &str, bytes: &[u8], ending: &str) {
     let folder = Folder::new();
     for at in 0..bytes.len() {
         let mut bad = bytes.to_vec();
@@ -90,10 +90,10 @@ fn one_wrong_byte_in_packed_arrow_ends_nothing() {
         ("lz4", CompressionType::LZ4_FRAME),
         ("zstd", CompressionType::ZSTD),
     ] {
-        spoil(name, &arrow(Some(codec), true), ".arrow");
-        spoil(name, &arrow(Some(codec), false), ".arrows");
+        corrupt_sector(name, &arrow(Some(codec), true), ".arrow");
+        corrupt_sector(name, &arrow(Some(codec), false), ".arrows");
     }
-    spoil("plain", &arrow(None, true), ".arrow");
+    corrupt_sector("plain", &arrow(None, true), ".arrow");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn one_wrong_byte_in_parquet_of_any_codec_ends_nothing() {
         ("lz4 raw", Compression::LZ4_RAW),
     ] {
         let bytes = parquet(|properties| properties.set_compression(codec));
-        spoil(name, &bytes, ".parquet");
+        corrupt_sector(name, &bytes, ".parquet");
     }
 }
 
@@ -124,7 +124,7 @@ fn one_wrong_byte_in_parquet_of_any_encoding_ends_nothing() {
                 .set_dictionary_enabled(false)
                 .set_column_encoding(text(), encoding)
         });
-        spoil(&encoding.to_string(), &bytes, ".parquet");
+        corrupt_sector(&encoding.to_string(), &bytes, ".parquet");
     }
 }
 

@@ -43,7 +43,7 @@ impl ArchiveRecordType {
 
 /// The parsed head of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ArchiveHead {
+pub(super) struct ArchiveRecordHeader {
     pub(super) kind: ArchiveRecordType,
     /// The name of the type as written, for unknown types.
     pub(super) type_name: String,
@@ -59,9 +59,9 @@ pub(super) struct ArchiveHead {
     pub(super) length: Result<u64, String>,
 }
 
-impl ArchiveHead {
-    fn new(type_name: &str, length: Result<u64, String>) -> ArchiveHead {
-        ArchiveHead {
+impl ArchiveRecordHeader {
+    fn new(type_name: &str, length: Result<u64, String>) -> ArchiveRecordHeader {
+        ArchiveRecordHeader {
             kind: ArchiveRecordType::of(type_name),
             type_name: type_name.to_owned(),
             url: None,
@@ -76,13 +76,13 @@ impl ArchiveHead {
 }
 
 /// A head and its length in bytes.
-pub(super) type ParsedHead = (ArchiveHead, usize);
+pub(super) type ParsedHeader = (ArchiveRecordHeader, usize);
 
 /// The result of looking for a head at the start of a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum HeadBegin {
+pub(super) enum HeaderMatch {
     /// A complete head.
-    Head(Box<ParsedHead>),
+    Head(Box<ParsedHeader>),
     /// The start of a head; more bytes are needed.
     Part,
     /// No head.
@@ -90,7 +90,7 @@ pub(super) enum HeadBegin {
 }
 
 /// Parses a head at the start of `bytes`.
-pub(super) fn begin(format: Format, bytes: &[u8]) -> HeadBegin {
+pub(super) fn begin(format: Format, bytes: &[u8]) -> HeaderMatch {
     match format {
         Format::Arc => begin_arc(bytes),
         _ => begin_warc(bytes),
@@ -104,7 +104,7 @@ pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
             .map(|newline| newline + 1)
             // ARC heads have no magic: the whole line must parse. A line has at most `MAX_ARC_LINE` bytes, so each byte is scanned once for the end
             // of its line and once as part of a word.
-            .find(|&at| matches!(begin_arc(&bytes[at..]), HeadBegin::Head(_))),
+            .find(|&at| matches!(begin_arc(&bytes[at..]), HeaderMatch::Head(_))),
         _ => memmem::find_iter(bytes, b"\nWARC/")
             .map(|newline| newline + 1)
             // Check the digit too, because `\nWARC/` also occurs in texts about the format. Do not require more: the rest of the head may not be in
@@ -130,20 +130,20 @@ pub(super) fn begins_warc(bytes: &[u8]) -> bool {
     bytes[..n] == magic[..n] && bytes.get(5).is_none_or(u8::is_ascii_digit)
 }
 
-fn begin_warc(bytes: &[u8]) -> HeadBegin {
+fn begin_warc(bytes: &[u8]) -> HeaderMatch {
     if !begins_warc(bytes) {
-        return HeadBegin::None;
+        return HeaderMatch::None;
     }
     match head_end(bytes) {
         Some((text, length)) => {
             // Fields are UTF-8 (WARC 1.1, section 4), but crawlers copy URIs as servers sent them, and a head with one invalid byte still bounds its
             // block.
             let head = parse_warc(&String::from_utf8_lossy(&bytes[..text]));
-            HeadBegin::Head(Box::new((head, length)))
+            HeaderMatch::Head(Box::new((head, length)))
         }
         // Otherwise data that only starts like a head would be buffered to the end of the file.
-        None if bytes.len() > MAX_HEAD_BYTES => HeadBegin::None,
-        None => HeadBegin::Part,
+        None if bytes.len() > MAX_HEAD_BYTES => HeaderMatch::None,
+        None => HeaderMatch::Part,
     }
 }
 
@@ -178,7 +178,7 @@ pub(super) fn fields(text: &str) -> Vec<(&str, String)> {
     fields
 }
 
-fn parse_warc(text: &str) -> ArchiveHead {
+fn parse_warc(text: &str) -> ArchiveRecordHeader {
     let fields = fields(text);
     let field = |wanted: &str| {
         let found = fields
@@ -194,14 +194,14 @@ fn parse_warc(text: &str) -> ArchiveHead {
         Some(digits) => length(digits),
     };
     let owned = |name: &str| field(name).map(str::to_owned);
-    ArchiveHead {
+    ArchiveRecordHeader {
         url: field("warc-target-uri").map(|uri| unbracketed(uri).to_owned()),
         date: owned("warc-date"),
         mime: owned("content-type"),
         record_id: field("warc-record-id").map(|id| unbracketed(id).to_owned()),
         digest: owned("warc-payload-digest"),
         ip: owned("warc-ip-address"),
-        ..ArchiveHead::new(field("warc-type").unwrap_or(""), length)
+        ..ArchiveRecordHeader::new(field("warc-type").unwrap_or(""), length)
     }
 }
 
@@ -217,25 +217,25 @@ fn unbracketed(uri: &str) -> &str {
         .unwrap_or(uri)
 }
 
-fn begin_arc(bytes: &[u8]) -> HeadBegin {
+fn begin_arc(bytes: &[u8]) -> HeaderMatch {
     let line = &bytes[..bytes.len().min(MAX_ARC_LINE)];
     // Without the limit, a binary file named .arc would be buffered up to its first line feed.
     let Some(newline) = memchr::memchr(b'\n', line) else {
         return if line.len() < MAX_ARC_LINE {
-            HeadBegin::Part
+            HeaderMatch::Part
         } else {
-            HeadBegin::None
+            HeaderMatch::None
         };
     };
     match parse_arc(&String::from_utf8_lossy(&line[..newline])) {
-        Some(head) => HeadBegin::Head(Box::new((head, newline + 1))),
-        None => HeadBegin::None,
+        Some(head) => HeaderMatch::Head(Box::new((head, newline + 1))),
+        None => HeaderMatch::None,
     }
 }
 
 /// Parses `URL IP date mime length`, or the line of ARC 2 with five more fields before the length. URLs often contain blanks, so the 14-digit date
 /// after an IP address is the anchor.
-fn parse_arc(line: &str) -> Option<ArchiveHead> {
+fn parse_arc(line: &str) -> Option<ArchiveRecordHeader> {
     let words: Vec<&str> = line.trim_end().split(' ').collect();
     let (last, words) = words.split_last()?;
     let length = last.parse().ok()?;
@@ -253,12 +253,12 @@ fn parse_arc(line: &str) -> Option<ArchiveHead> {
     } else {
         "response"
     };
-    Some(ArchiveHead {
+    Some(ArchiveRecordHeader {
         url: Some(url),
         date: Some(iso_date(words[date])),
         mime: words.get(date + 1).map(|mime| (*mime).to_owned()),
         ip: Some(words[date - 1].to_owned()).filter(|ip| ip != NO_ADDRESS),
-        ..ArchiveHead::new(kind, Ok(length))
+        ..ArchiveRecordHeader::new(kind, Ok(length))
     })
 }
 
@@ -293,9 +293,9 @@ fn iso_date(digits: &str) -> String {
 mod tests {
     use super::*;
 
-    fn warc(text: &str) -> ArchiveHead {
+    fn warc(text: &str) -> ArchiveRecordHeader {
         match begin(Format::Warc, text.as_bytes()) {
-            HeadBegin::Head(parsed) => parsed.0,
+            HeaderMatch::Head(parsed) => parsed.0,
             other => panic!("{text:?} is {other:?}"),
         }
     }
@@ -326,10 +326,10 @@ mod tests {
         }
         assert_eq!(
             begin(Format::Warc, b"WARC/1.0\r\nContent-Length: 1\r\n"),
-            HeadBegin::Part
+            HeaderMatch::Part
         );
-        assert_eq!(begin(Format::Warc, b"WARD/1.0\r\n\r\n"), HeadBegin::None);
-        assert_eq!(begin(Format::Warc, b"WARC/x.0\r\n\r\n"), HeadBegin::None);
+        assert_eq!(begin(Format::Warc, b"WARD/1.0\r\n\r\n"), HeaderMatch::None);
+        assert_eq!(begin(Format::Warc, b"WARC/x.0\r\n\r\n"), HeaderMatch::None);
     }
 
     #[test]

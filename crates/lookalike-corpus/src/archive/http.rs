@@ -13,7 +13,7 @@ use crate::decode;
 use crate::long_hash::LongHasher;
 
 /// Maximum number of encodings that are undone, because each can produce up to the limit of bytes. Servers name one or two.
-const MOST_ENCODINGS: usize = 8;
+const MAX_ENCODINGS: usize = 8;
 
 /// A response, with its body as stored.
 #[derive(Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl<'a> HttpResponse<'a> {
             }
         }
         let encodings = match self.encodings.len() {
-            ..=MOST_ENCODINGS => &self.encodings[..],
+            ..=MAX_ENCODINGS => &self.encodings[..],
             number => {
                 let reason = format!("read as it is, because its header names {number} encodings");
                 body.raw.get_or_insert(reason);
@@ -179,21 +179,21 @@ fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
 fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<DecodedBody, String> {
     match encoding {
         // Both names mean the same coding (RFC 9110, section 8.4.1.3).
-        "gzip" | "x-gzip" => some(MultiGzDecoder::new(bytes), limit),
+        "gzip" | "x-gzip" => read_up_to(MultiGzDecoder::new(bytes), limit),
         // `deflate` means zlib, but some servers send raw deflate (RFC 9110, section 8.4.1.2).
-        "deflate" => some(ZlibDecoder::new(bytes), limit)
-            .or_else(|_| some(DeflateDecoder::new(bytes), limit)),
-        "zstd" => some(
+        "deflate" => read_up_to(ZlibDecoder::new(bytes), limit)
+            .or_else(|_| read_up_to(DeflateDecoder::new(bytes), limit)),
+        "zstd" => read_up_to(
             decode::zstd_decoder(bytes).map_err(|error| error.to_string())?,
             limit,
         ),
-        "br" => some(brotli_decompressor::Decompressor::new(bytes, 4096), limit),
+        "br" => read_up_to(brotli_decompressor::Decompressor::new(bytes, 4096), limit),
         _ => Err("it is not known".to_owned()),
     }
 }
 
 /// Reads up to `limit` + 1 bytes. An error before the first byte is returned as `Err`; a later one cuts the body.
-fn some(decoder: impl Read, limit: usize) -> Result<DecodedBody, String> {
+fn read_up_to(decoder: impl Read, limit: usize) -> Result<DecodedBody, String> {
     let mut bytes = Vec::new();
     let most = (limit as u64).saturating_add(1);
     let cut = match decoder.take(most).read_to_end(&mut bytes) {

@@ -64,9 +64,9 @@ impl<'a> MemberReader<'a> {
     }
 
     /// Reads until `n` bytes are available, or until a gap or the end. Returns true if they are available.
-    pub(super) fn need(&mut self, n: usize) -> Result<bool, ReadError> {
+    pub(super) fn fill_window(&mut self, n: usize) -> Result<bool, ReadError> {
         while self.rest().len() < n {
-            if !self.more()? {
+            if !self.read_more()? {
                 return Ok(false);
             }
         }
@@ -74,7 +74,7 @@ impl<'a> MemberReader<'a> {
     }
 
     /// Reads one step further. Returns false at a gap or the end.
-    pub(super) fn more(&mut self) -> Result<bool, ReadError> {
+    pub(super) fn read_more(&mut self) -> Result<bool, ReadError> {
         if self.ended || self.gap.is_some() {
             return Ok(false);
         }
@@ -106,7 +106,7 @@ impl<'a> MemberReader<'a> {
     }
 
     /// Moves the reading position over `n` bytes, which must be in the window.
-    pub(super) fn pass(&mut self, n: usize) {
+    pub(super) fn advance(&mut self, n: usize) {
         self.at += n;
         debug_assert!(self.at <= self.window.len());
         self.settle();
@@ -125,7 +125,7 @@ impl<'a> MemberReader<'a> {
     }
 
     /// Returns the distance to the first member that begins at least `from` bytes after the reading position.
-    pub(super) fn border_from(&self, from: usize) -> Option<usize> {
+    pub(super) fn boundary_from(&self, from: usize) -> Option<usize> {
         let before = |&(border, _): &(usize, u64)| border - self.at < from;
         let found = self.borders.get(self.borders.partition_point(before));
         found.map(|(border, _)| border - self.at)
@@ -135,7 +135,7 @@ impl<'a> MemberReader<'a> {
     /// not suffice to decide.
     ///
     /// Members can be one byte each, and there can be millions: a refused member is not checked again, otherwise the time would be quadratic.
-    pub(super) fn border_of(
+    pub(super) fn boundary_within(
         &mut self,
         n: usize,
         begins: impl Fn(&[u8]) -> Option<bool>,
@@ -155,10 +155,10 @@ impl<'a> MemberReader<'a> {
     }
 
     /// Drops the bytes in the window and continues after the gap, if one stopped the reading. Returns the reason of the gap.
-    pub(super) fn cross_gap(&mut self) -> Option<String> {
+    pub(super) fn skip_gap(&mut self) -> Option<String> {
         let reason = self.gap.take()?;
         // Bytes before the gap cannot be completed by those after it.
-        self.pass(self.rest().len());
+        self.advance(self.rest().len());
         Some(reason)
     }
 }
@@ -191,16 +191,16 @@ mod tests {
             looks.set(looks.get() + 1);
             (bytes.len() > 3 || bytes[0] == b'y').then_some(bytes[0] == b'y')
         };
-        while reader.more().unwrap() {
-            reader.border_of(usize::MAX, begins);
+        while reader.read_more().unwrap() {
+            reader.boundary_within(usize::MAX, begins);
         }
         // Up to four times each: with one, two or three bytes available it is not certain.
         assert!(looks.get() <= 4 * 1001, "{}", looks.get());
-        assert_eq!(reader.border_of(usize::MAX, begins), Some(1000));
-        assert_eq!(reader.border_of(1000, begins), None);
-        assert_eq!(reader.border_from(7), Some(7));
-        assert_eq!(reader.border_from(1001), None);
-        reader.pass(900);
-        assert_eq!(reader.border_of(usize::MAX, begins), Some(100));
+        assert_eq!(reader.boundary_within(usize::MAX, begins), Some(1000));
+        assert_eq!(reader.boundary_within(1000, begins), None);
+        assert_eq!(reader.boundary_from(7), Some(7));
+        assert_eq!(reader.boundary_from(1001), None);
+        reader.advance(900);
+        assert_eq!(reader.boundary_within(usize::MAX, begins), Some(100));
     }
 }

@@ -18,15 +18,15 @@ use crate::format::{Compression, Format};
 use crate::limits;
 use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
-use crate::record::BadKind;
+use crate::record::BadRecordKind;
 use crate::row::{RowReader, RowSink, SkipNotes};
 use crate::source::{SkipKind, SkippedPart, Source};
-use head::{ArchiveHead, HeadBegin};
+use head::{ArchiveRecordHeader, HeaderMatch};
 use member_reader::MemberReader;
 use page::ArchivePages;
 
 /// Maximum number of line ends after a block that are skipped to look for the next head. A block followed by more of them has ended.
-const MOST_BLANK_BYTES: usize = 64 << 10;
+const MAX_BLANK_BYTES: usize = 64 << 10;
 
 /// Bytes of a block that are held beyond the longest document: room for the head of the response.
 const ROOM_BYTES: usize = 64 << 10;
@@ -50,9 +50,9 @@ pub(crate) struct ArchiveReader<'a> {
 /// The result of reading a block.
 enum ArchiveBlock {
     /// The whole block: the number of bytes in the window, and the number of further bytes that are not held.
-    Sound(usize, u64),
+    Valid(usize, u64),
     /// The length is wrong, for this reason. The next head begins at this distance, if one was found.
-    Wrong(String, Option<usize>),
+    Invalid(String, Option<usize>),
 }
 
 impl<'a> ArchiveReader<'a> {
@@ -75,27 +75,27 @@ impl<'a> ArchiveReader<'a> {
 
     /// Reads one record, or skips the bytes between two. Returns false at the end.
     fn step(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
-        self.pass_blank_lines()?;
+        self.skip_blank_lines()?;
         if self.feed.rest().is_empty() {
-            return Ok(self.cross_gap());
+            return Ok(self.skip_gap());
         }
         let (offset, member) = (self.feed.offset(), self.feed.member());
         match self.begin()? {
-            HeadBegin::Head(parsed) => {
+            HeaderMatch::Head(parsed) => {
                 let (head, length) = *parsed;
                 sink.skips.extend(self.gap.take());
-                self.feed.pass(length);
+                self.feed.advance(length);
                 self.is_told = false;
                 self.note_member(offset, member);
                 self.record(&head, offset, member, sink)?;
             }
-            HeadBegin::Part => {
+            HeaderMatch::Part => {
                 // `begin` returns `Part` only if no more bytes follow without a gap.
-                self.tell(sink, offset, "ends within its header".to_owned());
-                self.feed.pass(self.feed.rest().len());
+                self.report_bad(sink, offset, "ends within its header".to_owned());
+                self.feed.advance(self.feed.rest().len());
             }
-            HeadBegin::None => {
-                self.tell(sink, offset, "no record begins here".to_owned());
+            HeaderMatch::None => {
+                self.report_bad(sink, offset, "no record begins here".to_owned());
                 self.resync()?;
             }
         }
@@ -122,29 +122,29 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// Reports a bad record, unless it is the consequence of one that was reported before.
-    fn tell(&mut self, sink: &mut RowSink<'_>, offset: u64, reason: String) {
+    fn report_bad(&mut self, sink: &mut RowSink<'_>, offset: u64, reason: String) {
         if !std::mem::replace(&mut self.is_told, true) {
-            sink.bad(offset, BadKind::Broken, reason);
+            sink.bad(offset, BadRecordKind::Broken, reason);
         }
     }
 
-    fn pass_blank_lines(&mut self) -> Result<(), ReadError> {
+    fn skip_blank_lines(&mut self) -> Result<(), ReadError> {
         loop {
             let rest = self.feed.rest();
             let blank = rest.iter().take_while(|b| matches!(b, b'\r' | b'\n'));
             let blank = blank.count();
             let all = blank == rest.len();
-            self.feed.pass(blank);
-            if !all || !self.feed.more()? {
+            self.feed.advance(blank);
+            if !all || !self.feed.read_more()? {
                 return Ok(());
             }
         }
     }
 
     /// Continues after damaged data. Returns false if there is none, which means the end.
-    fn cross_gap(&mut self) -> bool {
+    fn skip_gap(&mut self) -> bool {
         let offset = self.feed.offset();
-        let Some(reason) = self.feed.cross_gap() else {
+        let Some(reason) = self.feed.skip_gap() else {
             return false;
         };
         // Bytes after a gap are nearly always in the middle of a record. The skip reports them, and an additional bad record would count the same
@@ -159,10 +159,10 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// Parses the head at the reading position, reading as many bytes as it needs.
-    fn begin(&mut self) -> Result<HeadBegin, ReadError> {
+    fn begin(&mut self) -> Result<HeaderMatch, ReadError> {
         loop {
             let begin = head::begin(self.source.format, self.feed.rest());
-            if begin != HeadBegin::Part || !self.feed.more()? {
+            if begin != HeaderMatch::Part || !self.feed.read_more()? {
                 return Ok(begin);
             }
         }
@@ -173,15 +173,15 @@ impl<'a> ArchiveReader<'a> {
         loop {
             // Starts at offset 1: the head at the reading position was just refused, and would be found forever.
             if let Some(at) = self.next_head() {
-                self.feed.pass(at);
+                self.feed.advance(at);
                 return Ok(());
             }
             let rest = self.feed.rest().len();
             // The last bytes may be the start of a head.
             let passed = rest.saturating_sub(head::overlap(self.source.format));
-            self.feed.pass(passed);
-            if !self.feed.more()? {
-                self.feed.pass(self.feed.rest().len());
+            self.feed.advance(passed);
+            if !self.feed.read_more()? {
+                self.feed.advance(self.feed.rest().len());
                 return Ok(());
             }
         }
@@ -191,14 +191,14 @@ impl<'a> ArchiveReader<'a> {
     fn next_head(&mut self) -> Option<usize> {
         let in_line = head::find(self.source.format, self.feed.rest());
         // Take the nearer of the two. A border needs no line feed before it, which compressed records often lack.
-        let at_border = self.border_with_head(in_line.unwrap_or(usize::MAX));
+        let at_border = self.boundary_with_header(in_line.unwrap_or(usize::MAX));
         at_border.or(in_line)
     }
 
     /// Reads the record whose head was just passed.
     fn record(
         &mut self,
-        head: &ArchiveHead,
+        head: &ArchiveRecordHeader,
         offset: u64,
         member: u64,
         sink: &mut RowSink<'_>,
@@ -206,31 +206,31 @@ impl<'a> ArchiveReader<'a> {
         let length = match &head.length {
             Ok(length) => *length,
             Err(reason) => {
-                sink.bad(offset, BadKind::Broken, reason.clone());
+                sink.bad(offset, BadRecordKind::Broken, reason.clone());
                 self.is_told = true;
                 return self.resync();
             }
         };
         match self.block(length)? {
-            ArchiveBlock::Sound(held, unheld) => {
+            ArchiveBlock::Valid(held, unheld) => {
                 let place = page::ArchivePlace { offset, member };
                 let body = &self.feed.rest()[..held];
                 // The row is made while the body is still held; only then does the window move on.
                 let mut hasher =
                     self.pages
                         .add(head, body, unheld > 0, place, &mut self.notes, sink);
-                self.feed.pass(held);
-                self.pass_unheld(unheld, hasher.as_mut())?;
+                self.feed.advance(held);
+                self.skip_unheld(unheld, hasher.as_mut())?;
                 if let Some(hasher) = hasher {
                     sink.set_long_hash(hasher.finish());
                 }
                 Ok(())
             }
-            ArchiveBlock::Wrong(reason, next) => {
-                sink.bad(offset, BadKind::Broken, reason);
+            ArchiveBlock::Invalid(reason, next) => {
+                sink.bad(offset, BadRecordKind::Broken, reason);
                 self.is_told = true;
                 match next {
-                    Some(next) => self.feed.pass(next),
+                    Some(next) => self.feed.advance(next),
                     None => self.resync()?,
                 }
                 Ok(())
@@ -241,10 +241,10 @@ impl<'a> ArchiveReader<'a> {
     /// Reads the block of this length and checks that it ends where it should.
     fn block(&mut self, length: u64) -> Result<ArchiveBlock, ReadError> {
         let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.hold);
-        let there = self.need_block(held)?;
+        let there = self.fill_block_window(held)?;
         // A member that begins with a head is stronger evidence than a length.
-        if let Some(border) = self.border_with_head(held) {
-            return Ok(ArchiveBlock::Wrong(
+        if let Some(border) = self.boundary_with_header(held) {
+            return Ok(ArchiveBlock::Invalid(
                 format!("its length is {length}, but the next record begins after {border} bytes"),
                 Some(border),
             ));
@@ -253,31 +253,31 @@ impl<'a> ArchiveReader<'a> {
         if !there {
             let rest = self.feed.rest().len();
             let next = self.next_head().unwrap_or(rest);
-            return Ok(ArchiveBlock::Wrong(
+            return Ok(ArchiveBlock::Invalid(
                 format!("its length is {length}, but it ends after {next} bytes"),
                 Some(next),
             ));
         }
         if length > held as u64 {
             let unheld = length - held as u64;
-            // Whether the rest ends correctly cannot be known without holding it. But its existence can be checked, and `pass_unheld` stops where
+            // Whether the rest ends correctly cannot be known without holding it. But its existence can be checked, and `skip_unheld` stops where
             // another record begins.
-            if !self.is_beyond_file(length) {
-                return Ok(ArchiveBlock::Sound(held, unheld));
+            if !self.exceeds_file(length) {
+                return Ok(ArchiveBlock::Valid(held, unheld));
             }
             let reason = format!("its length is {length}, more than the file holds");
-            return Ok(ArchiveBlock::Wrong(reason, self.next_head()));
+            return Ok(ArchiveBlock::Invalid(reason, self.next_head()));
         }
         // The price of not trusting lengths: the head of the next record is read before this record is returned.
-        if self.ends_well(held)? {
-            return Ok(ArchiveBlock::Sound(held, 0));
+        if self.is_followed_by_header(held)? {
+            return Ok(ArchiveBlock::Valid(held, 0));
         }
         let reason = format!("its length is {length}, but no record begins after it");
-        Ok(ArchiveBlock::Wrong(reason, self.next_head()))
+        Ok(ArchiveBlock::Invalid(reason, self.next_head()))
     }
 
     /// Reads until `n` bytes are available, or another record begins before that. Returns false if the data ends first.
-    fn need_block(&mut self, n: usize) -> Result<bool, ReadError> {
+    fn fill_block_window(&mut self, n: usize) -> Result<bool, ReadError> {
         let mut looked = 0;
         while self.feed.rest().len() < n {
             // A length that is gigabytes too large must not swallow the records that follow; the start of each member tells. Do not check after every
@@ -285,11 +285,11 @@ impl<'a> ArchiveReader<'a> {
             let there = self.feed.rest().len();
             if there - looked >= head::overlap(self.source.format) {
                 looked = there;
-                if self.border_with_head(n).is_some() {
+                if self.boundary_with_header(n).is_some() {
                     return Ok(true);
                 }
             }
-            if !self.feed.more()? {
+            if !self.feed.read_more()? {
                 return Ok(false);
             }
         }
@@ -297,27 +297,27 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// Returns the distance to a member within the next `n` bytes that begins with a head.
-    fn border_with_head(&mut self, n: usize) -> Option<usize> {
+    fn boundary_with_header(&mut self, n: usize) -> Option<usize> {
         let format = self.source.format;
-        self.feed.border_of(n, |bytes| begins(format, bytes))
+        self.feed.boundary_within(n, |bytes| begins(format, bytes))
     }
 
     /// Returns true if an uncompressed block of this length reaches beyond the end of the file.
-    fn is_beyond_file(&self, length: u64) -> bool {
+    fn exceeds_file(&self, length: u64) -> bool {
         self.source.compression == Compression::None
             // Without compression, offsets are those of the file. With compression, the remaining length is unknown.
             && length > self.source.bytes.saturating_sub(self.feed.offset())
     }
 
     /// Returns true if line ends and a head, or nothing, follow the next `held` bytes.
-    fn ends_well(&mut self, held: usize) -> Result<bool, ReadError> {
+    fn is_followed_by_header(&mut self, held: usize) -> Result<bool, ReadError> {
         let mut blank = held;
         loop {
-            let more = self.feed.need(blank + 1)?;
+            let more = self.feed.fill_window(blank + 1)?;
             match self.feed.rest().get(blank) {
                 // Line ends stay in memory until the block is passed, so their number is limited; the rest of them are passed like all between
                 // records.
-                Some(b'\r' | b'\n') if blank - held >= MOST_BLANK_BYTES => return Ok(true),
+                Some(b'\r' | b'\n') if blank - held >= MAX_BLANK_BYTES => return Ok(true),
                 Some(b'\r' | b'\n') => blank += 1,
                 // A block may be the last thing in the file. Others are followed by two CRLF (WARC 1.1, section 4), but any line ends are accepted.
                 None if !more => return Ok(true),
@@ -325,17 +325,17 @@ impl<'a> ArchiveReader<'a> {
             }
         }
         // Where a member begins, the previous record has ended.
-        if self.feed.border_from(held).is_some_and(|at| at <= blank) {
+        if self.feed.boundary_from(held).is_some_and(|at| at <= blank) {
             return Ok(true);
         }
         loop {
             match head::begin(self.source.format, &self.feed.rest()[blank..]) {
-                HeadBegin::Head(_) => return Ok(true),
+                HeaderMatch::Head(_) => return Ok(true),
                 // The data after the block is damaged. The block is complete nevertheless if the end of a record directly follows it.
-                HeadBegin::None => return Ok(self.is_separated(held, blank)),
+                HeaderMatch::None => return Ok(self.is_separated(held, blank)),
                 // The file, or its readable part, ends within the next head. The block before it is complete nevertheless.
-                HeadBegin::Part if !self.feed.more()? => return Ok(true),
-                HeadBegin::Part => {}
+                HeaderMatch::Part if !self.feed.read_more()? => return Ok(true),
+                HeaderMatch::Part => {}
             }
         }
     }
@@ -350,23 +350,23 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// Passes the part of a block that is not held, adding it to the hash of its text.
-    fn pass_unheld(
+    fn skip_unheld(
         &mut self,
         mut bytes: u64,
         mut hasher: Option<&mut LongHasher>,
     ) -> Result<(), ReadError> {
         while bytes > 0 {
-            if self.feed.rest().is_empty() && !self.feed.more()? {
+            if self.feed.rest().is_empty() && !self.feed.read_more()? {
                 return Ok(());
             }
             // Steps end at borders, because that is where a wrong length is noticed.
-            let here = self.feed.border_from(1);
+            let here = self.feed.boundary_from(1);
             let most = here.unwrap_or(usize::MAX).min(self.feed.rest().len());
             let passed = usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
             if let Some(hasher) = &mut hasher {
                 hasher.update(&self.feed.rest()[..passed]);
             }
-            self.feed.pass(passed);
+            self.feed.advance(passed);
             bytes -= passed as u64;
             // The next record has begun: the length was too large.
             if Some(passed) == here && begins(self.source.format, self.feed.rest()) == Some(true) {
@@ -381,9 +381,9 @@ impl<'a> ArchiveReader<'a> {
 fn begins(format: Format, bytes: &[u8]) -> Option<bool> {
     match format {
         Format::Arc => match head::begin(Format::Arc, bytes) {
-            HeadBegin::Head(_) => Some(true),
-            HeadBegin::Part => None,
-            HeadBegin::None => Some(false),
+            HeaderMatch::Head(_) => Some(true),
+            HeaderMatch::Part => None,
+            HeaderMatch::None => Some(false),
         },
         // All of `WARC/` and a digit: the few bytes after a border count as a head only if that is certain.
         _ => match head::begins_warc(bytes) {

@@ -3,12 +3,12 @@
 use crate::charset::{self, DecodedText};
 use crate::format::Format;
 use crate::long_hash::LongHasher;
-use crate::record::BadKind;
+use crate::record::BadRecordKind;
 use crate::row::{JsonObject, RowSink, RowState, SkipNotes};
 use crate::sniff;
 use crate::source::{SkipKind, Source};
 
-use super::head::{ArchiveHead, ArchiveRecordType};
+use super::head::{ArchiveRecordHeader, ArchiveRecordType};
 use super::http;
 use super::wat::WatRecord;
 
@@ -90,7 +90,7 @@ impl ArchivePages {
     /// returns the hash of the held part, to which the caller adds the rest of the block.
     pub(super) fn add(
         &mut self,
-        head: &ArchiveHead,
+        head: &ArchiveRecordHeader,
         block: &[u8],
         is_cut: bool,
         place: ArchivePlace,
@@ -104,9 +104,9 @@ impl ArchivePages {
         // Only in WAT: a WARC holds metadata records next to the pages that they describe, so a page would count twice.
         if self.is_wat && head.kind == ArchiveRecordType::Metadata && is_json(head) {
             match self.add_wat(head, block, is_cut, place, sink) {
-                AddedWat::Page => return None,
-                AddedWat::TooLong(hasher) => return Some(hasher),
-                AddedWat::NoPage => {}
+                WatOutcome::Page => return None,
+                WatOutcome::TooLong(hasher) => return Some(hasher),
+                WatOutcome::NotAPage => {}
             }
         }
         if let Some(kind) = not_a_document(head.kind) {
@@ -150,7 +150,7 @@ impl ArchivePages {
 
     fn write(
         &self,
-        head: &ArchiveHead,
+        head: &ArchiveRecordHeader,
         payload: &RecordPayload<'_>,
         text: PayloadText,
         place: ArchivePlace,
@@ -194,23 +194,23 @@ impl ArchivePages {
     /// Adds the page that a WAT record describes.
     fn add_wat(
         &self,
-        head: &ArchiveHead,
+        head: &ArchiveRecordHeader,
         block: &[u8],
         is_cut: bool,
         place: ArchivePlace,
         sink: &mut RowSink<'_>,
-    ) -> AddedWat {
+    ) -> WatOutcome {
         let too_long = is_cut || block.len() > self.limit;
         let wat = match too_long {
             true => WatRecord::default(),
             false => match WatRecord::parse(block) {
                 Ok(Some(wat)) => wat,
                 // The caller counts it as metadata, as in any other archive.
-                Ok(None) => return AddedWat::NoPage,
+                Ok(None) => return WatOutcome::NotAPage,
                 Err(error) => {
                     let reason = format!("its metadata is not JSON: {error}");
-                    sink.bad(place.offset, BadKind::Broken, reason);
-                    return AddedWat::Page;
+                    sink.bad(place.offset, BadRecordKind::Broken, reason);
+                    return WatOutcome::Page;
                 }
             },
         };
@@ -226,7 +226,7 @@ impl ArchivePages {
         if too_long {
             line.end();
             sink.push(place.offset, RowState::TooLong(None), false);
-            return AddedWat::TooLong(block_hash(block));
+            return WatOutcome::TooLong(block_hash(block));
         }
         line.text("title", &wat.title);
         if let Some(base) = &wat.base {
@@ -237,14 +237,14 @@ impl ArchivePages {
         line.text("text", &wat.text());
         line.end();
         sink.push(place.offset, RowState::Good, false);
-        AddedWat::Page
+        WatOutcome::Page
     }
 
     /// Writes the fields that every document of an archive has.
     fn write_fields(
         &self,
         line: &mut JsonObject<'_>,
-        head: &ArchiveHead,
+        head: &ArchiveRecordHeader,
         known: &KnownFacts<'_>,
         place: ArchivePlace,
     ) {
@@ -274,16 +274,16 @@ impl ArchivePages {
 }
 
 /// The result of adding a WAT record.
-enum AddedWat {
+enum WatOutcome {
     /// A row was added, good or bad.
     Page,
     /// A row without a text was added. Holds the hash of the held part of its block.
     TooLong(LongHasher),
     /// The record describes something other than a page.
-    NoPage,
+    NotAPage,
 }
 
-fn is_json(head: &ArchiveHead) -> bool {
+fn is_json(head: &ArchiveRecordHeader) -> bool {
     head.mime
         .as_deref()
         .is_some_and(|mime| mime.contains("json"))
@@ -305,7 +305,7 @@ fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
 }
 
 /// Reads the HTTP response, or takes the whole block if the record holds something else.
-fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPayload<'a> {
+fn payload<'a>(head: &ArchiveRecordHeader, block: &'a [u8], limit: usize) -> RecordPayload<'a> {
     // Resources and conversions are blocks without HTTP (WARC 1.1, sections 6.4 and 6.8), even if their text begins with `HTTP/`.
     let response = match head.kind {
         ArchiveRecordType::Response => http::parse(block),

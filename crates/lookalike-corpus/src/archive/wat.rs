@@ -60,7 +60,7 @@ impl WatRecord {
             base: base.text(),
             ..WatRecord::default()
         };
-        links.each(&mut |link| wat.link(link));
+        links.for_each(&mut |link| wat.link(link));
         Ok(Some(wat))
     }
 
@@ -130,7 +130,7 @@ impl<'j> JsonPart<'j> {
     }
 
     /// Calls `take` with each item of a list.
-    fn each(self, take: &mut dyn FnMut(JsonPart<'j>)) {
+    fn for_each(self, take: &mut dyn FnMut(JsonPart<'j>)) {
         if let Some(json) = self.0 {
             let mut json = serde_json::Deserializer::from_str(json.get());
             // Fails if the value is not a list, which then has no items.
@@ -200,7 +200,7 @@ impl<'j> Visitor<'j> for JsonItems<'_, 'j> {
 
 fn description(metas: JsonPart<'_>) -> String {
     let mut found: Option<String> = None;
-    metas.each(&mut |meta| {
+    metas.for_each(&mut |meta| {
         if found.is_none() {
             let [name, content] = meta.members(["name", "content"]);
             let is_description = |name: String| name.eq_ignore_ascii_case("description");

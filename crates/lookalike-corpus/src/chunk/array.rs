@@ -11,7 +11,7 @@ use crate::error::ReadError;
 use crate::limits::ReadLimits;
 use crate::long_hash::LongHasher;
 use crate::piece::{ChunkPiece, PieceContent, ReadMode, RecordChunk};
-use crate::record::{BadKind, RecordPart};
+use crate::record::{BadRecordKind, RecordPart};
 use crate::row::{JsonRow, MAX_ROWS, RowState};
 use crate::source::{SkippedPart, Source};
 
@@ -51,14 +51,14 @@ enum ArrayState {
     /// Before the opening bracket.
     Start,
     /// An element or the closing bracket comes next.
-    Before,
-    Within,
+    BeforeElement,
+    InElement,
     /// A comma or the closing bracket comes next.
-    Behind,
+    AfterElement,
     /// After a broken element, looking for the next one.
     Seek,
     /// After the closing bracket, or given up.
-    Over,
+    Finished,
 }
 
 /// The current element.
@@ -86,9 +86,9 @@ struct ArrayElement {
 /// The state of the element at the end of the buffered bytes.
 enum ElementEnd {
     /// The element continues.
-    Open,
+    Incomplete,
     /// The element is complete.
-    Whole,
+    Complete,
     Broken(String),
 }
 
@@ -139,7 +139,7 @@ impl<'a> ArrayCutter<'a> {
                     self.take_rows(chunk, start, rows);
                     return Err(error);
                 }
-            } else if self.state == ArrayState::Within {
+            } else if self.state == ArrayState::InElement {
                 let end = self.within();
                 let is_long = self.element.line.len() > limits.document_bytes;
                 if is_long || self.element.long.is_some() {
@@ -177,12 +177,12 @@ impl<'a> ArrayCutter<'a> {
             }
         }
         if self.offset == 0 && self.input.starts_with(b"\xef\xbb\xbf") {
-            self.pass(3);
+            self.advance(3);
         }
         Ok(())
     }
 
-    fn pass(&mut self, bytes: usize) {
+    fn advance(&mut self, bytes: usize) {
         self.at += bytes;
         self.offset += bytes as u64;
     }
@@ -203,19 +203,21 @@ impl<'a> ArrayCutter<'a> {
             }
             _ => None,
         };
-        self.pass(1);
+        self.advance(1);
     }
 
     /// Handles a byte between elements that is not white space. `margin` is the white space before it.
     fn token(&mut self, byte: u8, margin: Option<Vec<u8>>, chunk: &mut RecordChunk) {
         let next = match (self.state, byte) {
-            (ArrayState::Start, b'[') | (ArrayState::Behind, b',') => ArrayState::Before,
+            (ArrayState::Start, b'[') | (ArrayState::AfterElement, b',') => {
+                ArrayState::BeforeElement
+            }
             (ArrayState::Start, b'{') => {
                 self.is_sequence = true;
                 return self.begin(margin);
             }
-            (ArrayState::Before | ArrayState::Behind, b']') if !self.is_sequence => {
-                ArrayState::Over
+            (ArrayState::BeforeElement | ArrayState::AfterElement, b']') if !self.is_sequence => {
+                ArrayState::Finished
             }
             // Pretty printers indent all elements alike, and the contents of elements deeper. A brace at the same indentation as that of the broken
             // element starts the next element, even if quotes are still open.
@@ -224,26 +226,28 @@ impl<'a> ArrayCutter<'a> {
             }
             (ArrayState::Seek, _) => ArrayState::Seek,
             // Elements need no comma between them.
-            (ArrayState::Before, _) | (ArrayState::Behind, b'{') => return self.begin(margin),
-            (ArrayState::Start, _) => {
-                return self.give_up(chunk, "it begins with neither [ nor {".to_owned());
+            (ArrayState::BeforeElement, _) | (ArrayState::AfterElement, b'{') => {
+                return self.begin(margin);
             }
-            (ArrayState::Behind, _) => {
+            (ArrayState::Start, _) => {
+                return self.abandon(chunk, "it begins with neither [ nor {".to_owned());
+            }
+            (ArrayState::AfterElement, _) => {
                 let missing = match self.is_sequence {
                     true => "no object",
                     false => "no comma",
                 };
                 let reason = format!("there is {missing} after element {}", self.record);
-                return self.give_up(chunk, reason);
+                return self.abandon(chunk, reason);
             }
-            (ArrayState::Over, _) => {
-                self.give_up(chunk, "there is something after the array".to_owned());
+            (ArrayState::Finished, _) => {
+                self.abandon(chunk, "there is something after the array".to_owned());
                 return;
             }
-            (ArrayState::Within, _) => unreachable!("not between elements"),
+            (ArrayState::InElement, _) => unreachable!("not between elements"),
         };
         self.state = next;
-        self.pass(1);
+        self.advance(1);
     }
 
     /// Begins an element at the current byte.
@@ -253,19 +257,19 @@ impl<'a> ArrayCutter<'a> {
             margin,
             ..ArrayElement::default()
         };
-        self.state = ArrayState::Within;
+        self.state = ArrayState::InElement;
     }
 
     /// Reports that the rest is not read, and skips it.
-    fn give_up(&mut self, chunk: &mut RecordChunk, reason: String) {
+    fn abandon(&mut self, chunk: &mut RecordChunk, reason: String) {
         let reason = format!("{reason}: the rest is not read");
         chunk
             .skips
-            .push(SkippedPart::lost(self.source, self.offset, reason));
-        self.state = ArrayState::Over;
+            .push(SkippedPart::unreadable(self.source, self.offset, reason));
+        self.state = ArrayState::Finished;
         // The rest is not even decompressed, because it cannot contain records.
         self.is_at_end = true;
-        self.pass(self.input.len() - self.at);
+        self.advance(self.input.len() - self.at);
     }
 
     /// Consumes bytes of the current element.
@@ -277,7 +281,7 @@ impl<'a> ArrayCutter<'a> {
                 }
                 // The element is just a string, which the parser refuses. Here it only has to end.
                 if self.element.closing.is_empty() && !self.element.in_string {
-                    return ElementEnd::Whole;
+                    return ElementEnd::Complete;
                 }
                 continue;
             }
@@ -291,15 +295,15 @@ impl<'a> ArrayCutter<'a> {
                 } else {
                     element.is_dropped = true;
                 }
-                self.pass(1);
+                self.advance(1);
                 if self.element.closing.is_empty() {
-                    return ElementEnd::Whole;
+                    return ElementEnd::Complete;
                 }
                 continue;
             }
             // A scalar ends before the byte that follows the element.
             if element.closing.is_empty() && matches!(byte, b',' | b']') {
-                return ElementEnd::Whole;
+                return ElementEnd::Complete;
             }
             let space = std::mem::take(&mut element.space);
             if !std::mem::take(&mut element.is_dropped) {
@@ -309,12 +313,12 @@ impl<'a> ArrayCutter<'a> {
                 return ElementEnd::Broken(reason);
             }
             self.element.line.push(byte);
-            self.pass(1);
+            self.advance(1);
             if self.element.closing.is_empty() && matches!(byte, b'}' | b']') {
-                return ElementEnd::Whole;
+                return ElementEnd::Complete;
             }
         }
-        ElementEnd::Open
+        ElementEnd::Incomplete
     }
 
     /// Consumes bytes of a string up to its end. Returns a reason if the string is invalid.
@@ -329,7 +333,7 @@ impl<'a> ArrayCutter<'a> {
         };
         element.line.extend_from_slice(&rest[..plain]);
         let byte = rest.get(plain).copied();
-        self.pass(plain);
+        self.advance(plain);
         let byte = byte?;
         // JSON strings contain no bare line feeds (RFC 8259, section 7), so an open quote does not swallow the following elements.
         if byte == b'\n' {
@@ -341,7 +345,7 @@ impl<'a> ArrayCutter<'a> {
         element.is_escaped = byte == b'\\' && !was_escaped;
         element.in_string = byte != b'"' || was_escaped;
         element.line.push(byte);
-        self.pass(1);
+        self.advance(1);
         None
     }
 
@@ -373,13 +377,13 @@ impl<'a> ArrayCutter<'a> {
     /// Adds the element as a row if it has ended.
     fn add(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, end: ElementEnd) {
         let (state, next) = match end {
-            ElementEnd::Open => return,
-            ElementEnd::Whole => (RowState::Good, ArrayState::Behind),
+            ElementEnd::Incomplete => return,
+            ElementEnd::Complete => (RowState::Good, ArrayState::AfterElement),
             ElementEnd::Broken(reason) => {
                 let reason = format!("invalid JSON: {reason}");
                 (
-                    RowState::Bad(BadKind::InvalidJson, reason),
-                    self.behind_broken(chunk),
+                    RowState::Bad(BadRecordKind::InvalidJson, reason),
+                    self.after_broken(chunk),
                 )
             }
         };
@@ -395,15 +399,15 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Returns the state after a broken element.
-    fn behind_broken(&mut self, chunk: &mut RecordChunk) -> ArrayState {
+    fn after_broken(&mut self, chunk: &mut RecordChunk) -> ArrayState {
         // The rest of the broken line is no margin.
         self.margin = None;
         if self.element.margin.is_some() {
             return ArrayState::Seek;
         }
         let reason = format!("element {} is broken", self.record + 1);
-        self.give_up(chunk, reason);
-        ArrayState::Over
+        self.abandon(chunk, reason);
+        ArrayState::Finished
     }
 
     /// Adds the rows to the chunk as a piece.
@@ -430,10 +434,10 @@ impl<'a> ArrayCutter<'a> {
             self.push_long(chunk, RecordPart::First, mode);
         }
         let next = match end {
-            ElementEnd::Open if is_first => return,
-            ElementEnd::Open => return self.push_long(chunk, RecordPart::Middle, mode),
-            ElementEnd::Whole => ArrayState::Behind,
-            ElementEnd::Broken(_) => self.behind_broken(chunk),
+            ElementEnd::Incomplete if is_first => return,
+            ElementEnd::Incomplete => return self.push_long(chunk, RecordPart::Middle, mode),
+            ElementEnd::Complete => ArrayState::AfterElement,
+            ElementEnd::Broken(_) => self.after_broken(chunk),
         };
         self.push_long(chunk, RecordPart::Last, mode);
         chunk.records += 1;
@@ -454,7 +458,7 @@ impl<'a> ArrayCutter<'a> {
                 }
                 PieceContent::TooLong(hasher.finish())
             }
-            ReadMode::Copy | ReadMode::CopyBesideTables => {
+            ReadMode::Copy | ReadMode::CopyExceptTables => {
                 chunk.bytes.append(&mut element.line);
                 if part == RecordPart::Last {
                     chunk.bytes.push(b'\n');
@@ -475,13 +479,13 @@ impl<'a> ArrayCutter<'a> {
     /// Handles the end of the input. Reports an unclosed array, unless another reason was reported. A sequence has no end of its own.
     fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
         match self.state {
-            ArrayState::Over => {}
-            ArrayState::Within if self.element.long.is_some() => {
+            ArrayState::Finished => {}
+            ArrayState::InElement if self.element.long.is_some() => {
                 // Its text was given up already, and the hash covers the available bytes; the skip reports the unclosed array.
-                self.add_long(chunk, ElementEnd::Whole, mode);
-                self.told_open(chunk);
+                self.add_long(chunk, ElementEnd::Complete, mode);
+                self.end_unclosed(chunk);
             }
-            ArrayState::Within => {
+            ArrayState::InElement => {
                 // The start of a next element does not matter any more.
                 self.element.margin = Some(Vec::new());
                 self.add(
@@ -489,21 +493,22 @@ impl<'a> ArrayCutter<'a> {
                     rows,
                     ElementEnd::Broken("the data ends within it".to_owned()),
                 );
-                self.told_open(chunk);
+                self.end_unclosed(chunk);
             }
-            ArrayState::Start | ArrayState::Before | ArrayState::Behind | ArrayState::Seek => {
-                self.told_open(chunk)
-            }
+            ArrayState::Start
+            | ArrayState::BeforeElement
+            | ArrayState::AfterElement
+            | ArrayState::Seek => self.end_unclosed(chunk),
         }
     }
 
-    fn told_open(&mut self, chunk: &mut RecordChunk) {
-        self.state = ArrayState::Over;
+    fn end_unclosed(&mut self, chunk: &mut RecordChunk) {
+        self.state = ArrayState::Finished;
         if !self.is_damaged && !self.is_sequence {
             let reason = format!("the array is not closed behind element {}", self.record);
             chunk
                 .skips
-                .push(SkippedPart::lost(self.source, self.offset, reason));
+                .push(SkippedPart::unreadable(self.source, self.offset, reason));
         }
     }
 }

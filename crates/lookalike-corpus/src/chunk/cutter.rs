@@ -87,7 +87,7 @@ impl<'a> LineCutter<'a> {
         self.counted_disk_bytes = disk_bytes;
         let mut from = start;
         if self.in_long {
-            from = self.go_on_long(chunk, start, ended, mode);
+            from = self.continue_long_line(chunk, start, ended, mode);
         }
         // Not `else`: a long line that ended may be followed by other lines in the same read.
         if !self.in_long {
@@ -192,7 +192,7 @@ impl<'a> LineCutter<'a> {
     }
 
     /// Takes the next part of an over-long line. Returns the offset of the bytes after it.
-    fn go_on_long(
+    fn continue_long_line(
         &mut self,
         chunk: &mut RecordChunk,
         start: usize,

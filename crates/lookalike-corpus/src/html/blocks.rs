@@ -21,12 +21,12 @@ pub(super) struct TextBlock {
     /// The number of these words that are in links.
     pub(super) linked: u32,
     /// Its place on the page.
-    pub(super) place: BlockPlace,
+    pub(super) place: BlockContext,
 }
 
 /// Position of a block, by the elements around it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct BlockPlace {
+pub(super) struct BlockContext {
     /// True within `nav`, `footer`, `aside` and the like, or in hidden elements.
     pub(super) chrome: bool,
     /// True within `article`.
@@ -156,7 +156,7 @@ impl<'b> TextBlocks<'b> {
             gap: self.gap,
             words: words(&text.as_bytes()[self.start..end]),
             linked,
-            place: BlockPlace {
+            place: BlockContext {
                 chrome: self.chrome.open.is_some(),
                 article: self.article.open.is_some(),
                 main: self.main.open.is_some(),

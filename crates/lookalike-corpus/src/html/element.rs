@@ -21,7 +21,7 @@ pub(super) mod group {
     /// Dropped if it has no content.
     pub(in super::super) const HOLDER: u16 = 1 << 7;
     /// Its text is more than a label.
-    pub(in super::super) const TEXTISH: u16 = 1 << 8;
+    pub(in super::super) const TEXT_LIKE: u16 = 1 << 8;
     /// Never part of an article.
     pub(in super::super) const JUNK: u16 = 1 << 9;
     /// Part of a data table.
@@ -34,7 +34,7 @@ pub(super) mod group {
 
 use group::{
     ABSENT, BLOCK, ENDS_P, HEADING, HOLDER, JUNK, MEMBER, PHRASING, SCOPE, SCORED, SPECIAL,
-    TEXTISH, VOID,
+    TEXT_LIKE, VOID,
 };
 
 /// Groups to which every block belongs.
@@ -83,7 +83,7 @@ elements! {
     B "b" PHRASING;
     Base "base" ABSENT;
     Bdo "bdo" PHRASING;
-    Blockquote "blockquote" FLOW | BLOCK | TEXTISH;
+    Blockquote "blockquote" FLOW | BLOCK | TEXT_LIKE;
     Body "body" ABSENT;
     Br "br" VOID | PHRASING;
     Button "button" PHRASING | JUNK | SPECIAL;
@@ -101,15 +101,15 @@ elements! {
     Dfn "dfn" PHRASING;
     Dialog "dialog" FLOW;
     Dir "dir" FLOW;
-    Div "div" FLOW | BLOCK | HOLDER | TEXTISH;
-    Dl "dl" FLOW | BLOCK | TEXTISH;
+    Div "div" FLOW | BLOCK | HOLDER | TEXT_LIKE;
+    Dl "dl" FLOW | BLOCK | TEXT_LIKE;
     Dt "dt" FLOW;
     Em "em" PHRASING;
     Embed "embed" VOID | PHRASING | JUNK;
     Fieldset "fieldset" FLOW;
     Figcaption "figcaption" FLOW;
     Figure "figure" FLOW;
-    Font "font" PHRASING | TEXTISH;
+    Font "font" PHRASING | TEXT_LIKE;
     Footer "footer" FLOW | JUNK;
     Form "form" FLOW;
     H1 "h1" FLOW | HOLDER | HEADING;
@@ -125,13 +125,13 @@ elements! {
     Html "html" ABSENT;
     I "i" PHRASING;
     Iframe "iframe" VOID | JUNK;
-    Img "img" VOID | PHRASING | BLOCK | TEXTISH;
+    Img "img" VOID | PHRASING | BLOCK | TEXT_LIKE;
     Input "input" VOID | PHRASING | JUNK;
     Ins "ins" 0;
     Kbd "kbd" PHRASING;
     Label "label" PHRASING;
     Legend "legend" 0;
-    Li "li" FLOW | TEXTISH;
+    Li "li" FLOW | TEXT_LIKE;
     Link "link" ABSENT;
     Listing "listing" FLOW;
     Main "main" FLOW;
@@ -145,15 +145,15 @@ elements! {
     Noframes "noframes" ABSENT;
     Noscript "noscript" ABSENT;
     Object "object" PHRASING | JUNK | SPECIAL | SCOPE;
-    Ol "ol" FLOW | BLOCK | TEXTISH;
+    Ol "ol" FLOW | BLOCK | TEXT_LIKE;
     Optgroup "optgroup" 0;
     Option "option" 0;
     Output "output" PHRASING;
-    P "p" FLOW | BLOCK | SCORED | TEXTISH;
+    P "p" FLOW | BLOCK | SCORED | TEXT_LIKE;
     Param "param" ABSENT;
     Picture "picture" 0;
     Plaintext "plaintext" FLOW;
-    Pre "pre" FLOW | BLOCK | SCORED | TEXTISH;
+    Pre "pre" FLOW | BLOCK | SCORED | TEXT_LIKE;
     Progress "progress" PHRASING;
     Q "q" PHRASING;
     Ruby "ruby" PHRASING;
@@ -165,16 +165,16 @@ elements! {
     Select "select" PHRASING | JUNK | SPECIAL;
     Small "small" PHRASING;
     Source "source" ABSENT;
-    Span "span" PHRASING | TEXTISH;
+    Span "span" PHRASING | TEXT_LIKE;
     Strong "strong" PHRASING;
     Style "style" ABSENT;
     Sub "sub" PHRASING;
     Summary "summary" FLOW;
     Sup "sup" PHRASING;
     Svg "svg" 0;
-    Table "table" FLOW | SCOPE | BLOCK | TEXTISH;
+    Table "table" FLOW | SCOPE | BLOCK | TEXT_LIKE;
     Tbody "tbody" SPECIAL;
-    Td "td" SPECIAL | SCOPE | SCORED | TEXTISH;
+    Td "td" SPECIAL | SCOPE | SCORED | TEXT_LIKE;
     Template "template" ABSENT;
     Textarea "textarea" PHRASING | JUNK | SPECIAL;
     Tfoot "tfoot" SPECIAL | MEMBER;
@@ -185,7 +185,7 @@ elements! {
     Tr "tr" SPECIAL;
     Track "track" ABSENT;
     U "u" 0;
-    Ul "ul" FLOW | BLOCK | TEXTISH;
+    Ul "ul" FLOW | BLOCK | TEXT_LIKE;
     Var "var" PHRASING;
     Video "video" 0;
     Wbr "wbr" VOID | PHRASING;

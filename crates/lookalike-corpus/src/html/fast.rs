@@ -10,10 +10,10 @@ use super::target::TextGap;
 
 /// Minimum share of the selected words that must be in `main` or `article` to narrow the selection to it, and the share of the words outside of page
 /// chrome below which the rule has failed.
-const ENOUGH: f64 = 0.3;
+const MIN_SHARE: f64 = 0.3;
 
 /// Minimum share of all words that must be outside of page chrome for the chrome to be believed: an unclosed `nav` contains the rest of the page.
-const OUTSIDE: f64 = 0.1;
+const MIN_OUTSIDE_SHARE: f64 = 0.1;
 
 /// Buffers of the fast mode, reused from page to page.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ impl FastExtractor {
     /// Appends the main content of the page that `walk` visits. Linear in the page.
     pub(super) fn extract(&mut self, walk: impl FnOnce(&mut TextBlocks<'_>), out: &mut String) {
         self.cut(walk);
-        let kept = judge(&self.blocks);
+        let kept = select_blocks(&self.blocks);
         self.write(&kept, out);
     }
 
@@ -99,10 +99,10 @@ fn white(text: &str) -> TextGap {
 }
 
 /// Decides for each block whether it is kept.
-fn judge(blocks: &[TextBlock]) -> Vec<bool> {
+fn select_blocks(blocks: &[TextBlock]) -> Vec<bool> {
     let own: Vec<bool> = blocks.iter().map(|block| !block.place.chrome).collect();
     let all = vec![true; blocks.len()];
-    let enough = OUTSIDE * f64::from(words(blocks, &all));
+    let enough = MIN_OUTSIDE_SHARE * f64::from(words(blocks, &all));
     let own = if f64::from(words(blocks, &own)) < enough {
         all
     } else {
@@ -110,7 +110,7 @@ fn judge(blocks: &[TextBlock]) -> Vec<bool> {
     };
     let kept = by_rule(blocks, &own);
     // Compare before narrowing: the content of `main` is compared with the selection of the rule, not with menus.
-    if f64::from(words(blocks, &kept)) < ENOUGH * f64::from(words(blocks, &own)) {
+    if f64::from(words(blocks, &kept)) < MIN_SHARE * f64::from(words(blocks, &own)) {
         return narrowed(blocks, own);
     }
     narrowed(blocks, kept)
@@ -142,7 +142,7 @@ fn by_rule(blocks: &[TextBlock], own: &[bool]) -> Vec<bool> {
 
 /// Narrows the kept blocks to those in `main`, or else in `article`, if they are enough.
 fn narrowed(blocks: &[TextBlock], kept: Vec<bool>) -> Vec<bool> {
-    let enough = ENOUGH * f64::from(words(blocks, &kept));
+    let enough = MIN_SHARE * f64::from(words(blocks, &kept));
     for inside in [
         |block: &TextBlock| block.place.main,
         |block: &TextBlock| block.place.article,

@@ -55,7 +55,7 @@ impl PageIdentity {
 
     /// Returns true if nothing indicates that the pages have different subjects: neither their headlines nor, if one of them has none, their titles.
     #[must_use]
-    pub fn may_be_about_the_same_as(self, other: Self) -> bool {
+    pub fn may_share_subject(self, other: Self) -> bool {
         match (self.headline, other.headline) {
             (Some(own), Some(other)) => own == other,
             _ => self.has_title_of(other),
@@ -398,8 +398,8 @@ mod tests {
             headline(&(title + "<h1>Documentation</h1><h2>Synopsis</h2>")).identity
         };
         let (lens, splice) = (page("Data.Lens"), page("Tc.Splice"));
-        assert!(!lens.has_headline_of(splice) && !lens.may_be_about_the_same_as(splice));
-        assert!(lens.may_be_about_the_same_as(page("Data.Lens")));
+        assert!(!lens.has_headline_of(splice) && !lens.may_share_subject(splice));
+        assert!(lens.may_share_subject(page("Data.Lens")));
     }
 
     #[test]

@@ -85,41 +85,41 @@ const FILMS: [&str; 8] = [
 ];
 
 /// Weights and marks of words in a class or an id.
-mod says {
+mod meaning {
     pub(super) const UNLIKELY: u8 = 1;
     pub(super) const MAYBE: u8 = 1 << 1;
-    pub(super) const AGAINST: u8 = 1 << 2;
-    pub(super) const FOR: u8 = 1 << 3;
+    pub(super) const NEGATIVE: u8 = 1 << 2;
+    pub(super) const POSITIVE: u8 = 1 << 3;
     pub(super) const BYLINE: u8 = 1 << 4;
     pub(super) const SHARE: u8 = 1 << 5;
-    pub(super) const HID: u8 = 1 << 6;
+    pub(super) const HIDING_PREFIX: u8 = 1 << 6;
 }
 
 const WORDS: [(u8, &str); 7] = [
     (
-        says::UNLIKELY,
+        meaning::UNLIKELY,
         "-ad-|ai2html|banner|breadcrumbs|combx|comment|community|cover-wrap|disqus|extra\
          |footer|gdpr|header|legends|menu|related|remark|replies|rss|shoutbox|sidebar\
          |skyscraper|social|sponsor|supplemental|ad-break|agegate|pagination|pager|popup\
          |yom-remote",
     ),
     (
-        says::MAYBE,
+        meaning::MAYBE,
         "and|article|body|column|content|layout|main|mathjax|shadow",
     ),
     (
-        says::AGAINST,
+        meaning::NEGATIVE,
         "-ad-|hidden|banner|combx|comment|com-|contact|footer|gdpr|masthead|media|meta\
          |outbrain|promo|related|scroll|share|shoutbox|sidebar|skyscraper|sponsor|shopping\
          |tags|widget",
     ),
     (
-        says::FOR,
+        meaning::POSITIVE,
         "article|body|content|entry|hentry|h-entry|main|page|post|text|blog|story",
     ),
-    (says::BYLINE, "byline|author|dateline|writtenby|p-author"),
-    (says::SHARE, "share"),
-    (says::HID, "hid"),
+    (meaning::BYLINE, "byline|author|dateline|writtenby|p-author"),
+    (meaning::SHARE, "share"),
+    (meaning::HIDING_PREFIX, "hid"),
 ];
 
 /// An automaton of all words, with the meaning of each.
@@ -153,7 +153,7 @@ static ALL_WORDS: LazyLock<KeywordTable> = LazyLock::new(|| {
 
 impl KeywordTable {
     /// Combines the meanings of all words in a value.
-    fn said(&self, value: &str) -> u8 {
+    fn meanings(&self, value: &str) -> u8 {
         let found = self.automaton.find_overlapping_iter(value);
         found.fold(0, |said, found| {
             said | self.says[found.pattern().as_usize()]
@@ -168,11 +168,11 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     for (name, value) in TagAttributes::new(attributes) {
         match name.as_bytes() {
             b"class" | b"id" if element != HtmlElement::Font => {
-                let says = ALL_WORDS.said(value);
+                let says = ALL_WORDS.meanings(value);
                 said |= says;
                 // Attributes may be repeated any number of times. Readability.js only sees the first of each, with weights up to 50.
                 marks.weight = marks.weight.saturating_add(weight(says, value));
-                marks.set(SHARE, says & says::SHARE != 0 && is_share(value));
+                marks.set(SHARE, says & meaning::SHARE != 0 && is_share(value));
                 fallback |= name == "class" && value.contains("fallback-image");
             }
             b"hidden" => marks.set(HIDDEN, true),
@@ -203,10 +203,10 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
             marks.set(FILM, is_film(value));
         }
     }
-    marks.set(BYLINE, said & says::BYLINE != 0);
+    marks.set(BYLINE, said & meaning::BYLINE != 0);
     marks.set(DIALOG, element == HtmlElement::Dialog || (modal && dialog));
     // `okMaybeItsACandidate` of Readability.js: one word in favour outweighs all words against.
-    let unlikely = said & (says::UNLIKELY | says::MAYBE) == says::UNLIKELY;
+    let unlikely = said & (meaning::UNLIKELY | meaning::MAYBE) == meaning::UNLIKELY;
     // As in Readability.js, links are never dropped by their class; they count by their text.
     marks.set(UNLIKELY, unlikely && element != HtmlElement::A);
     marks
@@ -214,12 +214,12 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
 
 /// Returns the weight of the words in a class or an id.
 fn weight(says: u8, value: &str) -> i8 {
-    let against = says & says::AGAINST != 0
-        || (says & says::HID != 0
+    let against = says & meaning::NEGATIVE != 0
+        || (says & meaning::HIDING_PREFIX != 0
             && value
                 .split_ascii_whitespace()
                 .any(|word| word.eq_ignore_ascii_case("hid")));
-    25 * (i8::from(says & says::FOR != 0) - i8::from(against))
+    25 * (i8::from(says & meaning::POSITIVE != 0) - i8::from(against))
 }
 
 /// Returns true if `share` or `sharedaddy` is a part of a class or an id.

@@ -41,7 +41,7 @@ pub use headline::PageIdentity;
 use headline::{HeadlineFinder, IgnoringTarget, PageHeadline};
 pub use links::{HtmlLink, HtmlLinks};
 use notes::PageNotes;
-use readability::{ArticleSearch, ReadingView};
+use readability::{ArticleFinder, ArticleSearch};
 use sink::TextSink;
 use target::PageTarget;
 
@@ -61,7 +61,7 @@ use target::PageTarget;
 pub struct HtmlText {
     extraction: Extraction,
     fast: FastExtractor,
-    reading: ReadingView,
+    reading: ArticleFinder,
     #[cfg(feature = "quality")]
     answers: quality::ExtractorAnswers,
     /// The text of the fast mode, if it may be needed.
@@ -86,9 +86,9 @@ pub enum Fallback {
     #[default]
     None,
     /// Next to nothing was found.
-    Few,
+    TooShort,
     /// The main content is far from the headline: before it, or after more words than it has itself; or it is in a footer, a menu or an aside.
-    Apart,
+    FarFromHeadline,
     /// The main content consists of lines that recur on many pages.
     Template,
 }
@@ -104,10 +104,10 @@ pub struct PageFacts {
 }
 
 /// The main content is short if it has fewer words than this...
-const FEW_WORDS: u32 = 50;
+const MIN_WORDS: u32 = 50;
 
 /// ...and too short if *fast* finds more than this many times as many.
-const MANY_TIMES: u32 = 2;
+const MIN_FAST_RATIO: u32 = 2;
 
 impl HtmlText {
     /// Creates an extractor.
@@ -119,7 +119,7 @@ impl HtmlText {
         Ok(HtmlText {
             extraction,
             fast: FastExtractor::default(),
-            reading: ReadingView::default(),
+            reading: ArticleFinder::default(),
             #[cfg(feature = "quality")]
             answers: quality::ExtractorAnswers::default(),
             plain: String::new(),
@@ -134,7 +134,7 @@ impl HtmlText {
     /// Frees the buffers, which grow with the longest page.
     pub fn shrink(&mut self) {
         self.fast = FastExtractor::default();
-        self.reading = ReadingView::default();
+        self.reading = ArticleFinder::default();
         self.plain = String::new();
     }
 
@@ -164,7 +164,7 @@ impl HtmlText {
         let headline = headings.finish();
         let title = notes.title.take();
         sink.finish();
-        put_first(title, start, visible);
+        insert_title(title, start, visible);
         let fallback = self.text(html, headline.end, out);
         PageFacts {
             identity: headline.identity,
@@ -184,10 +184,10 @@ impl HtmlText {
                 fallback = how;
                 title
             }
-            HtmlMode::Quality => self.agreed(html, out),
+            HtmlMode::Quality => self.consensus(html, out),
         };
         self.reading.recycle();
-        put_first(title, start, out);
+        insert_title(title, start, out);
         fallback
     }
 
@@ -234,11 +234,11 @@ impl HtmlText {
         let start = out.len();
         let found = self.article(html, out);
         let stands_apart = found == ArticleSearch::Article
-            && headline.is_some_and(|headline| self.reading.is_apart(html, headline));
+            && headline.is_some_and(|headline| self.reading.is_far_from(html, headline));
         let is_chrome = found == ArticleSearch::Article && self.reading.is_chrome(html);
         let mut fallback = Fallback::None;
         let article = words(&out.as_bytes()[start..]);
-        let is_few = article < FEW_WORDS;
+        let is_few = article < MIN_WORDS;
         let mut title = None;
         // The walk through the article skips the title; that of *fast* visits it.
         if is_few || stands_apart || is_chrome || self.extraction.title {
@@ -247,13 +247,14 @@ impl HtmlText {
             title = self.fast(html, &mut plain);
             let more = words(plain.as_bytes());
             // A short article may be correct: it is replaced only by more than twice as much.
-            let is_better = stands_apart && more > article || is_few && more > MANY_TIMES * article;
+            let is_better =
+                stands_apart && more > article || is_few && more > MIN_FAST_RATIO * article;
             if is_better || is_chrome {
                 out.truncate(start);
                 out.push_str(&plain);
                 fallback = match found {
-                    _ if stands_apart || is_chrome => Fallback::Apart,
-                    ArticleSearch::Article => Fallback::Few,
+                    _ if stands_apart || is_chrome => Fallback::FarFromHeadline,
+                    ArticleSearch::Article => Fallback::TooShort,
                     ArticleSearch::Reference | ArticleSearch::Nothing => Fallback::None,
                 };
             }
@@ -265,14 +266,14 @@ impl HtmlText {
             let mut own = std::mem::take(&mut self.plain);
             own.clear();
             self.outside_chrome(html, &mut own);
-            if words(own.as_bytes()) < FEW_WORDS {
+            if words(own.as_bytes()) < MIN_WORDS {
                 out.truncate(start);
                 out.push_str(&own);
             }
             self.plain = own;
         }
         let kept = words(&out.as_bytes()[start..]);
-        if kept < FEW_WORDS {
+        if kept < MIN_WORDS {
             let mut whole = std::mem::take(&mut self.plain);
             whole.clear();
             self.outside_chrome(html, &mut whole);
@@ -281,7 +282,7 @@ impl HtmlText {
                 out.truncate(start);
                 out.push_str(&whole);
                 fallback = match fallback {
-                    Fallback::None => Fallback::Few,
+                    Fallback::None => Fallback::TooShort,
                     known => known,
                 };
             }
@@ -311,7 +312,7 @@ impl HtmlText {
     /// Appends the text of several extractors that agrees best with the others. For pages that are too large for some of them, appends that of the
     /// mode *main*.
     #[cfg(feature = "quality")]
-    fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
+    fn consensus(&mut self, html: &str, out: &mut String) -> Option<String> {
         if !quality::within_limits(html) {
             return self.main(html, headline(html), out).0;
         }
@@ -333,7 +334,7 @@ impl HtmlText {
 
     /// Never called: see [`check`].
     #[cfg(not(feature = "quality"))]
-    fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
+    fn consensus(&mut self, html: &str, out: &mut String) -> Option<String> {
         self.fast(html, out)
     }
 }
@@ -348,7 +349,7 @@ fn headline(html: &str) -> Option<usize> {
 }
 
 /// Inserts a title before the text that begins at `start`.
-fn put_first(title: Option<String>, start: usize, text: &mut String) {
+fn insert_title(title: Option<String>, start: usize, text: &mut String) {
     if let Some(title) = title.filter(|title| !title.is_empty()) {
         let gap = if text.len() == start { "" } else { "\n\n" };
         // Moves the text by the length of a title, once per page; the title is known only after the walk.
@@ -369,9 +370,9 @@ impl PageSource for &str {
 }
 
 /// Walks the article of a page.
-impl PageSource for (&ReadingView, &str) {
+impl PageSource for (&ArticleFinder, &str) {
     fn walk<T: PageTarget>(self, target: &mut T) {
-        self.0.tell(self.1, target);
+        self.0.emit(self.1, target);
     }
 }
 

@@ -60,13 +60,13 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
             Some(b'/') => match bytes.get(at + 2) {
                 Some(b'a'..=b'z' | b'A'..=b'Z') => self.end_tag(at),
                 // A bogus comment; `</>` leaves nothing (HTML, end tag open state).
-                Some(_) => past_greater(bytes, at + 2),
+                Some(_) => after_greater_than(bytes, at + 2),
                 // HTML, end tag open state: at the end of the page, the two characters are text.
                 None => self.literal(at, at + 2),
             },
             Some(b'!') => self.declaration(at),
             // A processing instruction is a bogus comment in HTML.
-            Some(b'?') => past_greater(bytes, at + 2),
+            Some(b'?') => after_greater_than(bytes, at + 2),
             _ => self.literal(at, at + 1),
         }
     }
@@ -92,7 +92,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
             self.verbatim(start, end.unwrap_or(bytes.len()));
             return end.map_or(bytes.len(), |end| end + 3);
         }
-        past_greater(bytes, at + 2)
+        after_greater_than(bytes, at + 2)
     }
 
     fn verbatim(&mut self, from: usize, to: usize) {
@@ -157,7 +157,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         if kind == TagLayout::Pre {
             return self.pre(opens, end);
         }
-        lay_out(self.target, kind, opens);
+        emit_layout_gap(self.target, kind, opens);
         if opens && kind != TagLayout::Break {
             // Blocks are not allowed in SVG and MathML: they end it, whether it is closed or not.
             self.foreign = 0;
@@ -167,7 +167,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
 
     /// Handles `pre`, which keeps its white space, except for a line break at its start.
     fn pre(&mut self, opens: bool, end: usize) -> usize {
-        lay_out(self.target, TagLayout::Pre, opens);
+        emit_layout_gap(self.target, TagLayout::Pre, opens);
         let rest = &self.html.as_bytes()[end..];
         match rest {
             [b'\r', b'\n', ..] if opens => end + 2,
@@ -216,7 +216,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
 }
 
 /// Calls `target` with the gap that the start or end of an element of this kind causes.
-pub(super) fn lay_out<T: PageTarget>(target: &mut T, kind: TagLayout, opens: bool) {
+pub(super) fn emit_layout_gap<T: PageTarget>(target: &mut T, kind: TagLayout, opens: bool) {
     match kind {
         TagLayout::Cell => target.gap(TextGap::Space),
         TagLayout::Break => target.line_break(),
@@ -233,7 +233,7 @@ pub(super) fn lay_out<T: PageTarget>(target: &mut T, kind: TagLayout, opens: boo
 }
 
 /// Returns the offset just after the next `>`.
-fn past_greater(bytes: &[u8], from: usize) -> usize {
+fn after_greater_than(bytes: &[u8], from: usize) -> usize {
     memchr(b'>', &bytes[from..]).map_or(bytes.len(), |found| from + found + 1)
 }
 

@@ -10,7 +10,7 @@ pub(super) use trafilatura::ExtractionFocus as Focus;
 use trafilatura::Options;
 
 use super::shape::{self, PageShape};
-use crate::guard::caught;
+use crate::guard::catch_panic;
 
 /// Longer pages, and those with more markup, are not given to the library, which takes up to 20 microseconds for a tag or a comment. The largest of
 /// the 2,465 pages in the test sets has 6,000 tags and comments.
@@ -36,7 +36,7 @@ pub(super) fn content(html: &str, extraction: Extraction, focus: Focus) -> Optio
         .with_links(extraction.links)
         .with_images(extraction.alt);
     let extract = || Some(trafilatura::extract(html, &options).ok()?.content_html);
-    caught(extract).flatten()
+    catch_panic(extract).flatten()
 }
 
 /// The answers of the extractors for the current page.

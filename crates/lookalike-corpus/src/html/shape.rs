@@ -25,10 +25,10 @@ const MAX_ATTRIBUTES: usize = 256;
 
 /// Number of words per mark, or fewer, on a reference page. This holds for 407 of 410 pages of Javadoc, none of the 66 articles of
 /// article-extraction-benchmark, and 16 of the 245 pages of wcxb-pages, for which it makes no difference.
-const WORDS_A_MARK: u32 = 50;
+const MAX_WORDS_PER_MARK: u32 = 50;
 
 /// Minimum number of marks on a reference page, however short it is.
-const FEW_MARKS: u32 = 4;
+const MIN_MARKS: u32 = 4;
 
 /// The shape of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) fn kind(html: &str) -> PageShape {
 }
 
 fn has_marks(marks: u32, words: u32) -> bool {
-    marks >= FEW_MARKS && marks.saturating_mul(WORDS_A_MARK) >= words
+    marks >= MIN_MARKS && marks.saturating_mul(MAX_WORDS_PER_MARK) >= words
 }
 
 /// Returns true for a reference page. O(length of the page), but for most other pages only a search that is much faster than a walk.
@@ -73,7 +73,7 @@ pub(super) fn is_reference(html: &str) -> bool {
     });
     let mut marks = MARKS.find_iter(html);
     // The search also finds tags in comments and scripts, so it cannot decide, only send a page to the walk.
-    marks.nth(FEW_MARKS as usize - 1).is_some() && kind(html) == PageShape::Reference
+    marks.nth(MIN_MARKS as usize - 1).is_some() && kind(html) == PageShape::Reference
 }
 
 /// Counts open elements, as far as they matter here.

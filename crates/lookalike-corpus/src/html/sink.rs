@@ -49,7 +49,7 @@ impl<'o> TextSink<'o> {
         if self.preformatted {
             // At least 1: `reference` already handled a text that begins with `&`.
             let length = memchr::memchr(b'&', bytes).unwrap_or(bytes.len());
-            self.kept(&text[..length]);
+            self.preformatted(&text[..length]);
             return length;
         }
         // The caller has examined the first byte. It is copied in any case, so that every run advances.
@@ -98,7 +98,7 @@ impl<'o> TextSink<'o> {
     }
 
     /// Writes preformatted text, normalizing only line ends.
-    fn kept(&mut self, text: &str) {
+    fn preformatted(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -170,7 +170,7 @@ impl PageTarget for TextSink<'_> {
 
     fn verbatim(&mut self, text: &str) {
         if self.preformatted {
-            self.kept(text);
+            self.preformatted(text);
         } else {
             self.collapsed(text);
         }

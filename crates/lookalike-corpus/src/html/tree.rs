@@ -205,7 +205,7 @@ pub(super) fn build(html: &str, tree: &mut PageTree) -> TreeFacts {
     };
     if !builder.facts.adversarial {
         page::walk(html, &mut builder);
-        builder.close_to(0);
+        builder.close_until(0);
         let len = builder.tree.len();
         builder.tree.nodes[0].end = len;
     }
@@ -272,7 +272,7 @@ impl TreeBuilder<'_> {
     }
 
     /// Closes elements until only `length` are open.
-    fn close_to(&mut self, length: usize) {
+    fn close_until(&mut self, length: usize) {
         while self.open.len() > length {
             let Some(OpenElement { at, element, .. }) = self.open.pop() else {
                 return;
@@ -286,7 +286,7 @@ impl TreeBuilder<'_> {
     /// Closes the found element, if any, with everything in it.
     fn close_if(&mut self, found: Option<usize>) {
         if let Some(at) = found {
-            self.close_to(at);
+            self.close_until(at);
         }
     }
 
@@ -350,7 +350,7 @@ impl TreeBuilder<'_> {
                 .last()
                 .is_some_and(|open| open.element.is(HEADING))
         {
-            self.close_to(self.open.len() - 1);
+            self.close_until(self.open.len() - 1);
         }
     }
 
@@ -382,7 +382,7 @@ impl TreeBuilder<'_> {
             .filter(|open| open.element.is(SPECIAL))
             .copied()
             .collect();
-        self.close_to(at);
+        self.close_until(at);
         for block in blocks {
             // Each counts as an element, so that wrongly nested tags cannot make the tree grow without limit.
             self.push(*self.tree.at(block.at), block.name);

@@ -113,7 +113,7 @@ impl<'de> Visitor<'de> for Value<'_, '_, 'de, '_> {
 impl Value<'_, '_, '_, '_> {
     fn wrong<E>(self, kind: &'static str) -> Result<(), E> {
         self.found
-            .set_text(self.node.text, TextCapture::Wrong(kind));
+            .set_text(self.node.text, TextCapture::WrongType(kind));
         Ok(())
     }
 }

@@ -40,8 +40,8 @@ impl<'de> FlatWalk<'de, '_, '_> {
             let name = self.name()?;
             self.expect(b':')?;
             match root.find(name) {
-                Some(node) => self.wanted(node)?,
-                None => self.unwanted()?,
+                Some(node) => self.read_selected(node)?,
+                None => self.skip_value()?,
             }
             if self.peek()? == b'}' {
                 return self.end();
@@ -80,19 +80,19 @@ impl<'de> FlatWalk<'de, '_, '_> {
         (bytes[end] == b'"').then_some(&bytes[start..end])
     }
 
-    fn unwanted(&mut self) -> Option<()> {
+    fn skip_value(&mut self) -> Option<()> {
         match self.peek()? {
             b'"' => self.skip_string(),
             _ => self.skip_other(),
         }
     }
 
-    fn wanted(&mut self, node: &FieldNode) -> Option<()> {
+    fn read_selected(&mut self, node: &FieldNode) -> Option<()> {
         self.found.clear(node.below);
         let first = self.peek()?;
         let start = self.at;
         if first != b'"' {
-            return self.wanted_other(node, first);
+            return self.read_selected_other(node, first);
         }
         if node.raw != 0 {
             self.skip_string()?;
@@ -107,7 +107,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
         Some(())
     }
 
-    fn wanted_other(&mut self, node: &FieldNode, first: u8) -> Option<()> {
+    fn read_selected_other(&mut self, node: &FieldNode, first: u8) -> Option<()> {
         // This value needs descending into, which is left to the other walk.
         if first == b'{' && !node.children.is_empty() {
             return None;
@@ -119,10 +119,10 @@ impl<'de> FlatWalk<'de, '_, '_> {
             node.text,
             match first {
                 b'n' => TextCapture::Null,
-                b't' | b'f' => TextCapture::Wrong("a boolean"),
-                b'[' => TextCapture::Wrong("an array"),
-                b'{' => TextCapture::Wrong("an object"),
-                _ => TextCapture::Wrong("a number"),
+                b't' | b'f' => TextCapture::WrongType("a boolean"),
+                b'[' => TextCapture::WrongType("an array"),
+                b'{' => TextCapture::WrongType("an object"),
+                _ => TextCapture::WrongType("a number"),
             },
         );
         Some(())

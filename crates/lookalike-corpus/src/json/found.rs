@@ -16,7 +16,7 @@ pub(crate) enum TextCapture<'de> {
     /// The text had escapes, and is now in the buffer of its slot.
     Buffered,
     /// Another value, of this type.
-    Wrong(&'static str),
+    WrongType(&'static str),
 }
 
 /// The fields of one object.

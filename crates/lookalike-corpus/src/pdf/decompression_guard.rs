@@ -15,10 +15,10 @@ use flate2::read::{DeflateDecoder, ZlibDecoder};
 use memchr::memmem;
 
 /// Maximum unpacked size of one stream. A stream of a page has some kilobytes, an image of a scanned page some 30 MiB.
-pub(super) const MOST_OF_ONE: u64 = 128 << 20;
+pub(super) const MAX_STREAM_BYTES: u64 = 128 << 20;
 
 /// Maximum unpacked size of all streams of a file together.
-const MOST_OF_ALL: u64 = 2 << 30;
+const MAX_TOTAL_BYTES: u64 = 2 << 30;
 
 /// Maximum distance before a stream in which its dictionary is searched, in bytes.
 const DICTIONARY_BYTES: usize = 64 << 10;
@@ -27,29 +27,29 @@ const DICTIONARY_BYTES: usize = 64 << 10;
 const LINE_BYTES: usize = 4096;
 
 /// Maximum total number of bytes before streams that are examined, unless the file is longer.
-const MOST_LOOKED: usize = 256 << 20;
+const MAX_EXAMINED_BYTES: usize = 256 << 20;
 
 /// Assumed growth of encrypted streams, which cannot be unpacked here. Text and fonts grow 2 to 10 times. Deflate can reach 1,032, but assuming that
 /// would refuse most of the files that may be read and only not printed.
-const ENCRYPTED_TIMES: u64 = 32;
+const ENCRYPTED_RATIO: u64 = 32;
 
 /// The growth of a stream by its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilterGrowth {
     /// Determined by unpacking.
-    Tried,
+    Measured,
     /// At most this many times.
-    Times(u64),
-    Not,
+    AtMost(u64),
+    NoGrowth,
 }
 
 /// Reason why a file is not read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GuardRefusal {
     /// The file grows too large, or does not tell how large.
-    Grows(String),
+    TooLarge(String),
     /// Time ran out before all streams were measured.
-    Late,
+    TimedOut,
 }
 
 /// Refuses a file that grows too large, with the reason. Linear in the file and its unpacked size, up to the limits.
@@ -62,7 +62,7 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
     let is_encrypted = values_of(bytes, &[b"Encrypt"]).next().is_some();
     for at in memmem::find_iter(bytes, b"stream") {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(GuardRefusal::Late);
+            return Err(GuardRefusal::TimedOut);
         }
         let body = body_start(bytes, at);
         let Some(body) = body.filter(|_| at >= end && !bytes[..at].ends_with(b"end")) else {
@@ -75,19 +75,19 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
         looked += dictionary.bytes.len();
         let stored = || dictionary.stored(rest, length, &lengths);
         let size = dictionary.unpacked(rest, length, &stored, is_encrypted)?;
-        // Also counts the stored bytes if nothing needs unpacking: overlapping streams add up, so `MOST_OF_ALL` limits the searches of this loop.
+        // Also counts the stored bytes if nothing needs unpacking: overlapping streams add up, so `MAX_TOTAL_BYTES` limits the searches of this loop.
         all += size;
-        if size > MOST_OF_ONE || all > MOST_OF_ALL {
-            return Err(GuardRefusal::Grows(format!(
+        if size > MAX_STREAM_BYTES || all > MAX_TOTAL_BYTES {
+            return Err(GuardRefusal::TooLarge(format!(
                 "{} bytes on disk; one of its streams grows to more than {} MiB, or all to more than {}",
                 bytes.len(),
-                MOST_OF_ONE >> 20,
-                MOST_OF_ALL >> 20
+                MAX_STREAM_BYTES >> 20,
+                MAX_TOTAL_BYTES >> 20
             )));
         }
         // The bytes before a stream are normally few. Otherwise several streams share them, and each would read them again.
-        if looked > MOST_LOOKED.max(bytes.len()) {
-            return Err(untold());
+        if looked > MAX_EXAMINED_BYTES.max(bytes.len()) {
+            return Err(unknown_growth());
         }
         // Continue within the body: its `endstream` may be false, and a stream too many only costs time.
         end = body;
@@ -95,9 +95,9 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
     Ok(())
 }
 
-fn untold() -> GuardRefusal {
+fn unknown_growth() -> GuardRefusal {
     let reason = "what stands before one of its streams does not say how it is packed";
-    GuardRefusal::Grows(reason.to_owned())
+    GuardRefusal::TooLarge(reason.to_owned())
 }
 
 /// Returns the start of the bytes of the stream whose keyword is at `at`.
@@ -175,7 +175,7 @@ impl<'f> StreamDictionary<'f> {
     ) -> Result<StreamDictionary<'f>, GuardRefusal> {
         let first = at.saturating_sub(DICTIONARY_BYTES);
         let head = heads.before(at).filter(|head| *head >= first);
-        let bytes_from = head.ok_or_else(untold)?;
+        let bytes_from = head.ok_or_else(unknown_growth)?;
         let is_doubtful = !is_one_value(&bytes[bytes_from..at]);
         // `N G obj << … >> stream`: it begins at the nearest head. If in doubt, take everything nearby.
         let from = if is_doubtful { first } else { bytes_from };
@@ -203,28 +203,28 @@ impl<'f> StreamDictionary<'f> {
             let growths: Vec<FilterGrowth> = filters
                 .iter()
                 .map(|name| growth(name))
-                .filter(|growth| *growth != FilterGrowth::Not)
+                .filter(|growth| *growth != FilterGrowth::NoGrowth)
                 .collect();
             match growths[..] {
                 [] => {}
-                [FilterGrowth::Times(most)] => size = size.max(stored() * most),
+                [FilterGrowth::AtMost(most)] => size = size.max(stored() * most),
                 [_] => tried.push(TextEncoding::of(&filters)),
                 _ => {
                     let reason = "one of its streams is compressed more than once, and may grow without bound";
-                    return Err(GuardRefusal::Grows(reason.to_owned()));
+                    return Err(GuardRefusal::TooLarge(reason.to_owned()));
                 }
             }
         }
         // Encrypted bytes cannot be unpacked directly.
         if is_encrypted && !tried.is_empty() {
-            return Ok(size.max(stored() * ENCRYPTED_TIMES));
+            return Ok(size.max(stored() * ENCRYPTED_RATIO));
         }
         tried.sort_unstable();
         tried.dedup();
         for encoding in tried {
             // Unpack all of the rest, because compressed bytes determine their own end, and may contain the word `endstream`. Only the result of
             // undoing the text encoding is held, which is smaller than the stored bytes.
-            size = size.max(inflated(&encoding.undone(rest)));
+            size = size.max(inflated(&encoding.decoded(rest)));
         }
         Ok(size)
     }
@@ -232,7 +232,7 @@ impl<'f> StreamDictionary<'f> {
     /// Returns the number of bytes of the stream up to the word that ends it, or the number in its dictionary if that is larger, because the word may
     /// occur within them.
     fn stored(&self, rest: &[u8], length: usize, lengths: &IndirectLengths<'_>) -> u64 {
-        let said = values_of(self.bytes, &[b"Length"]).map(|value| lengths.most(value));
+        let said = values_of(self.bytes, &[b"Length"]).map(|value| lengths.max_length(value));
         let most = said.max().unwrap_or(0).min(rest.len());
         length.max(most) as u64
     }
@@ -253,7 +253,7 @@ impl<'f> IndirectLengths<'f> {
     }
 
     /// Returns the maximum that a value of `/Length` can mean.
-    fn most(&self, value: &[u8]) -> usize {
+    fn max_length(&self, value: &[u8]) -> usize {
         let number = whole_number(&value[..word_length(value)]).unwrap_or(usize::MAX);
         if !is_reference(value) {
             return number;
@@ -400,11 +400,11 @@ fn growth(filter: &[u8]) -> FilterGrowth {
     match filter {
         // The worst case is a table that is filled and cleared: 3,838 codes of 9 to 12 bits, some 5,500 bytes, stand for 1 + 2 + … + 3,838 bytes,
         // which is 1,340 times as much.
-        b"LZWDecode" | b"LZW" => FilterGrowth::Times(1400),
+        b"LZWDecode" | b"LZW" => FilterGrowth::AtMost(1400),
         // Two bytes become at most 128 (ISO 32000-1, section 7.4.5).
-        b"RunLengthDecode" | b"RL" => FilterGrowth::Times(64),
-        b"FlateDecode" | b"Fl" => FilterGrowth::Tried,
-        _ => FilterGrowth::Not,
+        b"RunLengthDecode" | b"RL" => FilterGrowth::AtMost(64),
+        b"FlateDecode" | b"Fl" => FilterGrowth::Measured,
+        _ => FilterGrowth::NoGrowth,
     }
 }
 
@@ -415,7 +415,7 @@ fn filter_lists(dictionary: &[u8]) -> Result<Vec<Vec<Cow<'_, [u8]>>>, GuardRefus
     let lists = values_of(dictionary, &[b"F", b"Filter"]).map(|value| match value.first() {
         Some(b'[') => list_of_names(&value[1..]),
         Some(b'/') => Ok(vec![name(&value[1..][..word_length(&value[1..])])]),
-        _ if is_reference(value) => Err(untold()),
+        _ if is_reference(value) => Err(unknown_growth()),
         _ => Ok(Vec::new()),
     });
     lists.collect()
@@ -457,7 +457,7 @@ fn list_of_names(mut list: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, GuardRefusal> {
                 let (word, rest) = list.split_at(word_length(list));
                 // A list may contain references to objects.
                 if word == b"R" {
-                    return Err(untold());
+                    return Err(unknown_growth());
                 }
                 list = if word.is_empty() { after } else { rest };
             }
@@ -506,7 +506,7 @@ impl TextEncoding {
         }
     }
 
-    fn undone(self, stored: &[u8]) -> Cow<'_, [u8]> {
+    fn decoded(self, stored: &[u8]) -> Cow<'_, [u8]> {
         match self {
             TextEncoding::None => stored.into(),
             TextEncoding::Ascii85 => ascii85(stored).into(),
@@ -519,11 +519,11 @@ impl TextEncoding {
 fn inflated(bytes: &[u8]) -> u64 {
     let count = |reader: &mut dyn Read| {
         // One byte beyond the limit suffices to refuse.
-        let mut most = reader.take(MOST_OF_ONE + 1);
+        let mut most = reader.take(MAX_STREAM_BYTES + 1);
         // Readers get the output before damage, so it counts.
         let _ = copy(&mut most, &mut sink());
         // `limit` is the remaining allowance, so this is the number of bytes read.
-        MOST_OF_ONE + 1 - most.limit()
+        MAX_STREAM_BYTES + 1 - most.limit()
     };
     let zlib = count(&mut ZlibDecoder::new(bytes));
     let bare = count(&mut DeflateDecoder::new(bytes));
@@ -599,14 +599,14 @@ mod tests {
 
     fn measured(bytes: &[u8]) -> Result<(), String> {
         measure(bytes, None).map_err(|refusal| match refusal {
-            GuardRefusal::Grows(reason) => reason,
-            GuardRefusal::Late => "late".to_owned(),
+            GuardRefusal::TooLarge(reason) => reason,
+            GuardRefusal::TimedOut => "late".to_owned(),
         })
     }
 
     #[test]
     fn filters_in_odd_writing_passed_a_bomb() {
-        let bomb = zlib(&vec![b' '; MOST_OF_ONE as usize + 1]);
+        let bomb = zlib(&vec![b' '; MAX_STREAM_BYTES as usize + 1]);
         let small = zlib(b"BT (text) Tj ET");
         for dictionary in [
             "/Fil#74er /FlateDecode",
@@ -726,14 +726,14 @@ mod tests {
         let small = file("/Filter /FlateDecode", &zlib(b"text"));
         assert_eq!(
             measure(&small, Some(Instant::now())),
-            Err(GuardRefusal::Late)
+            Err(GuardRefusal::TimedOut)
         );
     }
 
     #[test]
     fn streams_are_measured_as_readers_unpack_them() {
         let small = zlib(&b"BT (text) Tj ET ".repeat(1000));
-        let bomb = zlib(&vec![b' '; MOST_OF_ONE as usize + 1]);
+        let bomb = zlib(&vec![b' '; MAX_STREAM_BYTES as usize + 1]);
         let hex: String = bomb.iter().map(|byte| format!("{byte:02x}")).collect();
         for filter in [
             "/Filter /FlateDecode",

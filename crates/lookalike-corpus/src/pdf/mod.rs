@@ -35,23 +35,23 @@ use hayro_interpret::{
 
 use crate::detached::spawn_detached;
 use crate::guard::PanicGuard;
-use crate::record::BadKind;
-use decompression_guard::{GuardRefusal, MOST_OF_ONE};
+use crate::record::BadRecordKind;
+use decompression_guard::{GuardRefusal, MAX_STREAM_BYTES};
 use page::PageTextWriter;
 
 /// Stack size of the thread. The library recurses into nested objects, up to its own limits.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Time limit for the smallest file, and for each further mebibyte. Real files of a mebibyte take less than a second.
-const LEAST: Duration = Duration::from_secs(5);
-const EACH_MEBIBYTE: Duration = Duration::from_secs(5);
+const MIN_TIME: Duration = Duration::from_secs(5);
+const TIME_PER_MEBIBYTE: Duration = Duration::from_secs(5);
 
-const MOST: Duration = Duration::from_secs(60);
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// Returns the time limit for a file of this many bytes.
 fn limit(bytes: usize) -> Duration {
     let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
-    MOST.min(LEAST.saturating_add(EACH_MEBIBYTE.saturating_mul(mebibytes)))
+    MAX_TIME.min(MIN_TIME.saturating_add(TIME_PER_MEBIBYTE.saturating_mul(mebibytes)))
 }
 
 /// The text of a file.
@@ -65,7 +65,7 @@ pub(crate) enum PdfText {
 /// Reason why a file has no text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PdfError {
-    pub(crate) kind: BadKind,
+    pub(crate) kind: BadRecordKind,
     /// The reason, to be read after the name of the file.
     pub(crate) reason: String,
 }
@@ -73,7 +73,7 @@ pub(crate) struct PdfError {
 impl PdfError {
     fn new(reason: &str) -> PdfError {
         PdfError {
-            kind: BadKind::Conversion,
+            kind: BadRecordKind::Conversion,
             reason: reason.to_owned(),
         }
     }
@@ -90,11 +90,11 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
     let start = Instant::now();
     decompression_guard::measure(bytes, start.checked_add(limit)).map_err(
         |refusal| match refusal {
-            GuardRefusal::Grows(reason) => PdfError {
-                kind: BadKind::Bomb,
+            GuardRefusal::TooLarge(reason) => PdfError {
+                kind: BadRecordKind::Bomb,
                 reason,
             },
-            GuardRefusal::Late => late(bytes, limit),
+            GuardRefusal::TimedOut => late(bytes, limit),
         },
     )?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -195,12 +195,12 @@ fn contents(page: &Page<'_>, writer: &PageTextWriter<'_>) -> Result<Vec<u8>, Pdf
         all.extend(unpacked(stream).unwrap_or_default());
         // Streams are divided only between tokens (ISO 32000-1, table 30).
         all.push(b' ');
-        if all.len() as u64 > MOST_OF_ONE {
+        if all.len() as u64 > MAX_STREAM_BYTES {
             return Err(PdfError {
-                kind: BadKind::Bomb,
+                kind: BadRecordKind::Bomb,
                 reason: format!(
                     "the streams of one of its pages grow to more than {} MiB together",
-                    MOST_OF_ONE >> 20
+                    MAX_STREAM_BYTES >> 20
                 ),
             });
         }

@@ -34,14 +34,14 @@ pub(super) struct PageTextWriter<'s> {
     most: usize,
     stop: &'s AtomicBool,
     /// Position of the next glyph if it continues the word.
-    last: Option<GlyphPlace>,
+    last: Option<GlyphEnd>,
     /// Start and text of the last run: bold print may be drawn twice in one position.
     run: Option<(Point, String)>,
 }
 
 /// End of a glyph, and the direction of writing.
 #[derive(Debug, Clone, Copy)]
-struct GlyphPlace {
+struct GlyphEnd {
     end: Point,
     /// Direction along the line, with the length of a glyph's height.
     along: Vec2,
@@ -74,10 +74,10 @@ impl<'s> PageTextWriter<'s> {
     /// Ends the thread if the work is no longer needed, or the text is too long.
     pub(super) fn check(&self) {
         if self.text.len() > self.most {
-            leave(TextFull);
+            exit_thread(TextFull);
         }
         if self.stop.load(Ordering::Relaxed) {
-            leave(DrawingStopped);
+            exit_thread(DrawingStopped);
         }
     }
 
@@ -135,7 +135,7 @@ impl<'s> PageTextWriter<'s> {
             }
         }
         let end = origin + vector(place, advance);
-        self.last = Some(GlyphPlace { end, along });
+        self.last = Some(GlyphEnd { end, along });
     }
 }
 
@@ -202,6 +202,6 @@ impl Device<'_> for PageTextWriter<'_> {
 }
 
 /// Ends the thread without printing a message.
-fn leave<T: Send + 'static>(why: T) -> ! {
+fn exit_thread<T: Send + 'static>(why: T) -> ! {
     resume_unwind(Box::new(why))
 }

@@ -11,7 +11,7 @@ use super::batch_cursor::{self, BatchCursor, BatchSource};
 use super::messages::ArrowMessages;
 use crate::decode;
 use crate::error::ReadError;
-use crate::guard::guarded;
+use crate::guard::catch_panic_as_error;
 use crate::limits;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
@@ -60,7 +60,10 @@ impl BatchSource for ArrowTable<'_> {
             return None;
         }
         let (read, wrong) = match &mut self.batches {
-            Ok((batches, wrong)) => (guarded(|| batches.next().transpose()), wrong.clone()),
+            Ok((batches, wrong)) => (
+                catch_panic_as_error(|| batches.next().transpose()),
+                wrong.clone(),
+            ),
             Err(reason) => (Err(reason.clone()), None),
         };
         let lost = match read {
@@ -70,7 +73,7 @@ impl BatchSource for ArrowTable<'_> {
         };
         self.ended = true;
         let row = self.cursor.number();
-        skips.extend(lost.map(|reason| SkippedPart::lost(self.source, row, reason)));
+        skips.extend(lost.map(|reason| SkippedPart::unreadable(self.source, row, reason)));
         None
     }
 
@@ -100,12 +103,12 @@ fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<Str
     // A file is a stream between two marks. Its footer is not needed, and not trusted.
     let start = if is_file { first_message(&mut file) } else { 0 };
     // All messages are checked before the first is decoded, because the library allocates by the lengths in messages.
-    let (end, wrong) = ArrowMessages::new(&mut file, bytes, most).sound(start, is_file);
+    let (end, wrong) = ArrowMessages::new(&mut file, bytes, most).check_messages(start, is_file);
     let failed = |error: std::io::Error| error.to_string();
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
     // The library sees the end of the stream after the valid messages; it accepts a stream without an end mark.
     let stream = BufReader::new(file).take(end - start);
-    let reader = guarded(|| StreamReader::try_new(stream, None));
+    let reader = catch_panic_as_error(|| StreamReader::try_new(stream, None));
     // The reason found by the check is better, because it names the message.
     let reader = reader.map_err(|reason| wrong.clone().unwrap_or(reason))?;
     Ok((Box::new(reader), wrong))

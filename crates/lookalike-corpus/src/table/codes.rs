@@ -18,7 +18,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::code_cell::CodeCell;
 use super::{column, footer, pages};
-use crate::guard::guarded;
+use crate::guard::catch_panic_as_error;
 use crate::regular::open_regular;
 
 const FINGERPRINT: &str = "fingerprint";
@@ -93,7 +93,7 @@ impl CodeTable {
             columns: mask,
             texts: pages::TextTypes::Views,
         };
-        let rows = guarded(|| pages::record_batches(file, &metadata, part, ROWS));
+        let rows = catch_panic_as_error(|| pages::record_batches(file, &metadata, part, ROWS));
         let rows = rows.map_err(invalid)?;
         Ok(Self {
             rows,
@@ -133,7 +133,7 @@ impl CodeTable {
     fn next_batch(&mut self) -> io::Result<Option<RecordBatch>> {
         match self.ahead.take() {
             Some(batch) => Ok(Some(batch)),
-            None => guarded(|| self.rows.next().transpose()).map_err(invalid),
+            None => catch_panic_as_error(|| self.rows.next().transpose()).map_err(invalid),
         }
     }
 

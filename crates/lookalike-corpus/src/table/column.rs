@@ -28,7 +28,7 @@ use crate::row::{JsonObject, RowSink, RowState, string};
 const MAX_DEPTH: usize = 32;
 
 /// Maximum length of a list as JSON, in bytes; longer ones become null. A list may have any number of items without size, such as nulls.
-const MOST_OF_LIST: usize = 256 << 20;
+const MAX_LIST_BYTES: usize = 256 << 20;
 
 /// Adds the rows of a batch from `from` on until the sink is full. Returns the number of the next row.
 pub(super) fn add_rows(
@@ -367,7 +367,7 @@ fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) 
     out.push(b'[');
     for item in 0..items.len() {
         // Checked before each item, so at most one item beyond the limit is written.
-        if out.len() - start > MOST_OF_LIST {
+        if out.len() - start > MAX_LIST_BYTES {
             *replaced = true;
             out.truncate(start);
             return out.extend_from_slice(b"null");

@@ -12,7 +12,7 @@ use crate::format::Format;
 use crate::limits;
 use crate::long_hash::LongHasher;
 use crate::options::{Category, InputOptions};
-use crate::record::BadKind;
+use crate::record::BadRecordKind;
 use crate::row::{JsonObject, RowReader, RowSink, RowState};
 use crate::source::{SkippedPart, Source};
 
@@ -270,7 +270,7 @@ impl<'a> DelimitedTable<'a> {
             return sink.push(offset, RowState::TooLong(row.long_hash), false);
         }
         if names.is_empty() {
-            return sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
+            return sink.bad(offset, BadRecordKind::Fields, LONG_HEADER.to_owned());
         }
         if row.columns != names.len() {
             let reason = format!(
@@ -278,7 +278,7 @@ impl<'a> DelimitedTable<'a> {
                 row.columns,
                 names.len()
             );
-            return sink.bad(offset, BadKind::Fields, reason);
+            return sink.bad(offset, BadRecordKind::Fields, reason);
         }
         let mut replaced = false;
         let mut object = JsonObject::begin(sink.bytes);
@@ -306,13 +306,13 @@ impl RowReader for DelimitedTable<'_> {
                 (row.is_merged, STRAY_QUOTE),
             ];
             if let Some((_, reason)) = broken.iter().find(|(is_so, _)| *is_so) {
-                sink.bad(offset, BadKind::Broken, (*reason).to_owned());
+                sink.bad(offset, BadRecordKind::Broken, (*reason).to_owned());
                 continue;
             }
             match self.names.take() {
                 // The fields of an over-long row were dropped.
                 None if self.has_header && row.long_hash.is_some() => {
-                    sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
+                    sink.bad(offset, BadRecordKind::Fields, LONG_HEADER.to_owned());
                     self.names = Some(Vec::new());
                 }
                 None if self.has_header => self.name_columns(row.columns),

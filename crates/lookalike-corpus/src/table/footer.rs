@@ -14,28 +14,28 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::pages;
 use super::thrift::{CompactWalk, kind};
-use crate::guard::guarded;
+use crate::guard::catch_panic_as_error;
 
 /// Maximum nesting of structs and lists; the sizes of levels in a column of a row group have depth eight.
 const DEPTH: u32 = 32;
 /// Maximum number of row groups, limited by the type of their numbers in the library.
-const MOST_ROW_GROUPS: u64 = i16::MAX as u64 + 1;
+const MAX_ROW_GROUPS: u64 = i16::MAX as u64 + 1;
 /// Maximum nesting of groups in a schema: a list of lists takes two or three for each list.
 const SCHEMA_DEPTH: usize = 128;
 /// Number of rows that a file of any size may have, however they are packed.
-const EASY_ROWS: u64 = 1 << 24;
+const ALWAYS_ALLOWED_ROWS: u64 = 1 << 24;
 /// Maximum number of rows per byte of the file, beyond that.
-const ROWS_A_BYTE: u64 = 8000;
+const MAX_ROWS_PER_BYTE: u64 = 8000;
 /// Number of values in a repeated column that a row group of any size may have.
-const EASY_VALUES: i64 = 1 << 26;
+const ALWAYS_ALLOWED_VALUES: i64 = 1 << 26;
 /// Maximum number of values per unpacked byte, beyond that.
-const VALUES_A_BYTE: i64 = 64;
+const MAX_VALUES_PER_BYTE: i64 = 64;
 
 /// Reads the footer of a file, or returns the reason why it is invalid.
 pub(super) fn load(file: &File) -> std::result::Result<ArrowReaderMetadata, String> {
     let metadata =
         // The checks run while the library reads: it requests the footer by `get_bytes`, and gets it only if it is valid.
-        guarded(|| ArrowReaderMetadata::load(&CheckedFooter(file), ArrowReaderOptions::new()))?;
+        catch_panic_as_error(|| ArrowReaderMetadata::load(&CheckedFooter(file), ArrowReaderOptions::new()))?;
     let file_bytes = file.metadata().map_err(|error| error.to_string())?.len();
     match impossible(&metadata, file_bytes) {
         Some(reason) => Err(reason),
@@ -84,7 +84,7 @@ fn check(footer: &[u8]) -> Option<()> {
             (SCHEMA, kind::LIST) => check_schema(&mut walk)?,
             (ROW_GROUPS, kind::LIST) => {
                 let (count, kind) = walk.list()?;
-                if count > MOST_ROW_GROUPS {
+                if count > MAX_ROW_GROUPS {
                     return None;
                 }
                 // Each element takes at least one byte, so the loop ends with the footer, whatever the count.
@@ -170,7 +170,7 @@ fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String>
         }
     }
     // Runs of one value take a few bytes, whatever their length; real tables of constants stay far below 8,000 rows per byte of file.
-    (rows > EASY_ROWS && rows > file_bytes.saturating_mul(ROWS_A_BYTE))
+    (rows > ALWAYS_ALLOWED_ROWS && rows > file_bytes.saturating_mul(MAX_ROWS_PER_BYTE))
         .then(|| format!("a file of {file_bytes} bytes says that it has {rows} rows: not read"))
 }
 
@@ -179,7 +179,7 @@ fn too_many_values(group: &RowGroupMetaData) -> Option<String> {
     group.columns().iter().find_map(|column| {
         let (values, bytes) = (column.num_values(), column.uncompressed_size().max(0));
         let repeated = column.column_descr().max_rep_level() > 0;
-        let allowed = EASY_VALUES.max(bytes.saturating_mul(VALUES_A_BYTE));
+        let allowed = ALWAYS_ALLOWED_VALUES.max(bytes.saturating_mul(MAX_VALUES_PER_BYTE));
         (repeated && values > allowed).then(|| {
             format!(
                 "column {} says that {bytes} bytes hold {values} values: not read",

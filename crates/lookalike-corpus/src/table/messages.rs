@@ -13,18 +13,18 @@ use lz4_flex::frame::FrameDecoder;
 /// Marker before each message, except in files of old versions.
 const CONTINUATION: u32 = u32::MAX;
 
-/// Unpacked size that any batch may have. Larger ones are limited to [`TIMES`] their packed size.
-const EASY: u64 = 64 << 20;
+/// Unpacked size that any batch may have. Larger ones are limited to [`MAX_RATIO`] their packed size.
+const ALWAYS_ALLOWED_BYTES: u64 = 64 << 20;
 /// Compression ratio that columns hardly ever reach.
-const TIMES: u64 = 1000;
+const MAX_RATIO: u64 = 1000;
 /// Maximum compression ratio of LZ4.
-const LZ4_TIMES: u64 = 255;
+const MAX_LZ4_RATIO: u64 = 255;
 /// Number of rows that a batch of any size may have.
-const EASY_ROWS: u64 = 1 << 24;
+const ALWAYS_ALLOWED_ROWS: u64 = 1 << 24;
 /// Maximum number of rows per byte of the batch, beyond that.
-const ROWS_A_BYTE: u64 = 8000;
+const MAX_ROWS_PER_BYTE: u64 = 8000;
 /// Maximum number of bytes of a message without its body: the schema, or the positions of the columns.
-const MOST_HEAD: u64 = 256 << 20;
+const MAX_HEADER_BYTES: u64 = 256 << 20;
 
 /// A file whose messages are being checked.
 pub(super) struct ArrowMessages<'f> {
@@ -59,10 +59,10 @@ impl<'f> ArrowMessages<'f> {
 
     /// Checks the messages from `at` on. Returns the end of the last valid one, and the reason why the next is invalid, if any. After the end mark, a
     /// file has its footer, and a stream nothing.
-    pub(super) fn sound(&mut self, mut at: u64, is_file: bool) -> (u64, Option<String>) {
+    pub(super) fn check_messages(&mut self, mut at: u64, is_file: bool) -> (u64, Option<String>) {
         loop {
             match self.message(at) {
-                Ok(0) => return (at, self.behind_end(is_file)),
+                Ok(0) => return (at, self.check_after_end(is_file)),
                 Ok(length) => at += length,
                 // Messages are chained by their lengths: after a wrong one, the start of the next is unknown.
                 Err(reason) => return (at, Some(reason)),
@@ -86,20 +86,22 @@ impl<'f> ArrowMessages<'f> {
         }
         let left = self.bytes.saturating_sub(at + prefix);
         if head_bytes > left {
-            return Err(beyond());
+            return Err(unexpected_end());
         }
-        if head_bytes > MOST_HEAD {
+        if head_bytes > MAX_HEADER_BYTES {
             return Err(format!(
                 "a message has a header of {head_bytes} bytes: not read"
             ));
         }
         let mut head = vec![0; length as usize];
-        self.file.read_exact(&mut head).map_err(|_| beyond())?;
+        self.file
+            .read_exact(&mut head)
+            .map_err(|_| unexpected_end())?;
         // Verifies the flatbuffer: every offset in it stays within the head.
         let message = root_as_message(&head).map_err(|error| format!("no message: {error}"))?;
         let body = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
         if body > left - head_bytes {
-            return Err(beyond());
+            return Err(unexpected_end());
         }
         self.check(&message, at + prefix + head_bytes, body)?;
         Ok(prefix + head_bytes + body)
@@ -118,7 +120,7 @@ impl<'f> ArrowMessages<'f> {
         let rows = u64::try_from(batch.length())
             .map_err(|_| "a batch has fewer than no rows".to_owned())?;
         // Columns of nulls have rows but no bytes, so bytes alone do not limit the unpacked size.
-        if rows > EASY_ROWS.max(bytes.saturating_mul(ROWS_A_BYTE)) {
+        if rows > ALWAYS_ALLOWED_ROWS.max(bytes.saturating_mul(MAX_ROWS_PER_BYTE)) {
             return Err(format!(
                 "a batch of {bytes} bytes says that it has {rows} rows: not read"
             ));
@@ -148,7 +150,7 @@ impl<'f> ArrowMessages<'f> {
     }
 
     /// Checks the bytes after the end mark: an end mark in place of a message would hide the rest.
-    fn behind_end(&mut self, is_file: bool) -> Option<String> {
+    fn check_after_end(&mut self, is_file: bool) -> Option<String> {
         // Minimum size of a message; fewer bytes are padding.
         const MESSAGE: u64 = 64;
         const TAIL: u64 = 10;
@@ -184,7 +186,7 @@ impl<'f> ArrowMessages<'f> {
         for buffer in packed.batch.buffers().into_iter().flatten() {
             // Declared sizes are added up: many small false sizes are as bad as a large one.
             all = all.saturating_add(self.unpacked_buffer(packed, buffer, codec)?);
-            let allowed = EASY.max(packed.bytes.saturating_mul(TIMES));
+            let allowed = ALWAYS_ALLOWED_BYTES.max(packed.bytes.saturating_mul(MAX_RATIO));
             if all > allowed {
                 return Err(format!(
                     "a batch of {} bytes says that it comes to more than {allowed}: not read",
@@ -223,7 +225,9 @@ impl<'f> ArrowMessages<'f> {
         }
         self.seek(packed.body + start)?;
         let mut prefix = [0; PREFIX as usize];
-        self.file.read_exact(&mut prefix).map_err(|_| beyond())?;
+        self.file
+            .read_exact(&mut prefix)
+            .map_err(|_| unexpected_end())?;
         let length = length - PREFIX;
         let declared = match i64::from_le_bytes(prefix) {
             // Arrow format, BodyCompression: buffers that do not shrink are stored uncompressed.
@@ -233,7 +237,7 @@ impl<'f> ArrowMessages<'f> {
         };
         // For the other codec, the library allocates just the declared size; this one is read to its end.
         if codec == CompressionType::LZ4_FRAME
-            && length.saturating_mul(LZ4_TIMES) > EASY.max(declared)
+            && length.saturating_mul(MAX_LZ4_RATIO) > ALWAYS_ALLOWED_BYTES.max(declared)
         {
             let file = self.file.try_clone().map_err(|error| error.to_string())?;
             let mut reader = FrameDecoder::new(file.take(length)).take(declared.saturating_add(1));
@@ -255,11 +259,13 @@ impl<'f> ArrowMessages<'f> {
 
     fn word(&mut self) -> Result<u32, String> {
         let mut word = [0; 4];
-        self.file.read_exact(&mut word).map_err(|_| beyond())?;
+        self.file
+            .read_exact(&mut word)
+            .map_err(|_| unexpected_end())?;
         Ok(u32::from_le_bytes(word))
     }
 }
 
-fn beyond() -> String {
+fn unexpected_end() -> String {
     "it ends within a message, or without an end mark".to_owned()
 }

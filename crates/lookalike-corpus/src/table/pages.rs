@@ -29,24 +29,24 @@ use super::delta;
 use super::thrift::{CompactWalk, kind};
 
 /// Maximum unpacked size of a page. Writers aim at 1 MiB; those that count rows first reach some hundred MiB with long texts.
-const MOST: i64 = 512 << 20;
-/// Unpacked size that any page may have. Larger ones are limited to [`TIMES`] their packed size.
-const EASY: i64 = 64 << 20;
+const MAX_PAGE_BYTES: i64 = 512 << 20;
+/// Unpacked size that any page may have. Larger ones are limited to [`MAX_RATIO`] their packed size.
+const ALWAYS_ALLOWED_BYTES: i64 = 64 << 20;
 /// Compression ratio that text hardly ever reaches.
-const TIMES: i64 = 1000;
+const MAX_RATIO: i64 = 1000;
 /// Maximum number of bytes of a head: some writers put the minimum and maximum text into it.
 const HEAD: u64 = 64 << 20;
 /// Maximum nesting of structs; the statistics of a page have depth two.
 const DEPTH: u32 = 8;
 /// Maximum number of values in a page with packed lengths, all of which the library holds.
-const MOST_LENGTHS: u64 = 1 << 25;
+const MAX_LENGTHS: u64 = 1 << 25;
 /// Maximum number of bytes of fixed-length values that are decoded together.
 const FIXED_BYTES: i64 = 64 << 20;
 
 /// Maximum compression ratio of gzip: 258 bytes in two bits.
-const GZIP_TIMES: i64 = 1032;
+const MAX_GZIP_RATIO: i64 = 1032;
 /// Maximum compression ratio of LZ4.
-const LZ4_TIMES: i64 = 255;
+const MAX_LZ4_RATIO: i64 = 255;
 
 fn refused<T>(reason: String) -> Result<T> {
     Err(ParquetError::General(reason))
@@ -253,18 +253,18 @@ impl CheckedPages {
         let unpacked = match page.encoding() {
             Encoding::DELTA_LENGTH_BYTE_ARRAY => {
                 let lengths = values_of(page, self.levels)
-                    .and_then(|values| delta::lengths(values, MOST_LENGTHS));
+                    .and_then(|values| delta::lengths(values, MAX_LENGTHS));
                 // Texts in this encoding are stored in full, so only their lengths can be inconsistent.
                 lengths.map(|_| 0)
             }
             Encoding::DELTA_BYTE_ARRAY => {
-                values_of(page, self.levels).and_then(bytes_behind_prefixes)
+                values_of(page, self.levels).and_then(bytes_after_prefixes)
             }
             _ => Some(0),
         };
         match unpacked {
             None => refused("the lengths in a page contradict themselves".to_owned()),
-            Some(sum) if sum > MOST as u64 => {
+            Some(sum) if sum > MAX_PAGE_BYTES as u64 => {
                 refused(format!("a page of {bytes} bytes comes to {sum}: not read"))
             }
             Some(_) => Ok(()),
@@ -273,9 +273,9 @@ impl CheckedPages {
 }
 
 /// Computes the unpacked size of values that share prefixes with their predecessors.
-fn bytes_behind_prefixes(values: &[u8]) -> Option<u64> {
-    let prefixes = delta::lengths(values, MOST_LENGTHS)?;
-    let suffixes = delta::lengths(&values[prefixes.bytes..], MOST_LENGTHS)?;
+fn bytes_after_prefixes(values: &[u8]) -> Option<u64> {
+    let prefixes = delta::lengths(values, MAX_LENGTHS)?;
+    let suffixes = delta::lengths(&values[prefixes.bytes..], MAX_LENGTHS)?;
     (prefixes.count == suffixes.count).then_some(prefixes.sum + suffixes.sum)
 }
 
@@ -295,15 +295,15 @@ fn values_of(page: &Page, levels: PageLevels) -> Option<&[u8]> {
             rep_level_encoding,
             ..
         } => {
-            let rest = behind_levels(buf, *num_values, *rep_level_encoding, levels.repetition)?;
-            behind_levels(rest, *num_values, *def_level_encoding, levels.definition)
+            let rest = after_levels(buf, *num_values, *rep_level_encoding, levels.repetition)?;
+            after_levels(rest, *num_values, *def_level_encoding, levels.definition)
         }
         Page::DictionaryPage { .. } => None,
     }
 }
 
 #[expect(deprecated, reason = "old files have it")]
-fn behind_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) -> Option<&[u8]> {
+fn after_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) -> Option<&[u8]> {
     if highest == 0 {
         return Some(bytes);
     }
@@ -369,7 +369,7 @@ impl ChunkReader for CheckedFile {
     fn get_read(&self, start: u64) -> Result<Self::T> {
         // Byte by byte from a buffer of 8 KiB: a head takes some fifty bytes, once for each page of about a mebibyte.
         let bytes = self.file.get_read(start)?.take(HEAD).bytes();
-        let head = match sound_head(bytes.map_while(std::io::Result::ok)) {
+        let head = match parse_page_header(bytes.map_while(std::io::Result::ok)) {
             Ok(head) => head,
             Err(reason) => return refused(reason),
         };
@@ -387,14 +387,16 @@ type Unpacker = fn(std::io::Take<File>) -> Box<dyn Read>;
 
 impl CheckedFile {
     /// Unpacks data that the library would unpack without limit, to measure it, without keeping the output.
-    fn check_packed(&self, start: u64, head: &DataPageHead) -> Result<()> {
+    fn check_packed(&self, start: u64, head: &DataPageHeader) -> Result<()> {
         let (times, unpack): (_, Unpacker) = match self.compression {
-            Compression::GZIP(_) => (GZIP_TIMES, |packed| Box::new(MultiGzDecoder::new(packed))),
-            Compression::LZ4 => (LZ4_TIMES, |packed| Box::new(FrameDecoder::new(packed))),
+            Compression::GZIP(_) => (MAX_GZIP_RATIO, |packed| {
+                Box::new(MultiGzDecoder::new(packed))
+            }),
+            Compression::LZ4 => (MAX_LZ4_RATIO, |packed| Box::new(FrameDecoder::new(packed))),
             _ => return Ok(()),
         };
         // Small pages cannot exceed the limit, so hardly any page is unpacked twice.
-        if head.packed.saturating_mul(times) <= MOST {
+        if head.packed.saturating_mul(times) <= MAX_PAGE_BYTES {
             return Ok(());
         }
         let mut file = self.file.try_clone()?;
@@ -416,7 +418,7 @@ impl CheckedFile {
 
 /// The head of a page.
 #[derive(Debug, PartialEq, Eq)]
-struct DataPageHead {
+struct DataPageHeader {
     /// Number of bytes of the head itself.
     bytes: u64,
     unpacked: i64,
@@ -426,14 +428,16 @@ struct DataPageHead {
 }
 
 /// Parses the head of a page, or returns the reason why the page is not read.
-fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<DataPageHead, String> {
-    let Some(head) = DataPageHead::read(&mut CompactWalk::new(bytes)) else {
+fn parse_page_header(
+    bytes: impl Iterator<Item = u8>,
+) -> std::result::Result<DataPageHeader, String> {
+    let Some(head) = DataPageHeader::read(&mut CompactWalk::new(bytes)) else {
         return Err("a page header is invalid".to_owned());
     };
-    let DataPageHead {
+    let DataPageHeader {
         packed, unpacked, ..
     } = head;
-    let allowed = MOST.min(EASY.max(packed.saturating_mul(TIMES)));
+    let allowed = MAX_PAGE_BYTES.min(ALWAYS_ALLOWED_BYTES.max(packed.saturating_mul(MAX_RATIO)));
     match unpacked > allowed {
         true => Err(format!(
             "a page of {packed} bytes says that it comes to {unpacked}: not read"
@@ -442,8 +446,8 @@ fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<DataPageHe
     }
 }
 
-impl DataPageHead {
-    fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<DataPageHead> {
+impl DataPageHeader {
+    fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<DataPageHeader> {
         /// Number of the last field. The fields are the kind of the page, both sizes, a checksum, and a struct for each kind.
         const FIELDS: u8 = 8;
         let mut first = [0_i64; 3];
@@ -457,7 +461,7 @@ impl DataPageHead {
         loop {
             let (step, kind) = walk.field()?;
             if kind == 0 {
-                return Some(DataPageHead {
+                return Some(DataPageHeader {
                     bytes: walk.passed(),
                     unpacked: first[1],
                     packed: first[2],
@@ -524,12 +528,12 @@ mod tests {
     }
 
     fn sizes(head: &[u8]) -> Option<(i64, i64)> {
-        let head = DataPageHead::read(&mut CompactWalk::new(head.iter().copied()))?;
+        let head = DataPageHeader::read(&mut CompactWalk::new(head.iter().copied()))?;
         Some((head.unpacked, head.packed))
     }
 
     fn refused(head: &[u8]) -> Option<String> {
-        sound_head(head.iter().copied()).err()
+        parse_page_header(head.iter().copied()).err()
     }
 
     #[test]
@@ -548,14 +552,18 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused() {
         let (mebibyte, most) = (1 << 20, i64::from(i32::MAX));
-        for (unpacked, packed) in [(EASY, 10), (MOST, mebibyte), (100 * mebibyte, mebibyte)] {
+        for (unpacked, packed) in [
+            (ALWAYS_ALLOWED_BYTES, 10),
+            (MAX_PAGE_BYTES, mebibyte),
+            (100 * mebibyte, mebibyte),
+        ] {
             assert_eq!(refused(&head(0, unpacked, packed)), None);
         }
         for (unpacked, packed) in [
             (most, 8),
             (most, mebibyte),
-            (EASY + 1, 10),
-            (MOST + 1, most),
+            (ALWAYS_ALLOWED_BYTES + 1, 10),
+            (MAX_PAGE_BYTES + 1, most),
         ] {
             let reason = refused(&head(0, unpacked, packed)).unwrap_or_default();
             assert!(reason.contains(&unpacked.to_string()), "{reason}");

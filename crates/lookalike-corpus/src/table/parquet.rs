@@ -14,7 +14,7 @@ use super::pages::{ParquetPart, TextTypes};
 use super::{footer, pages};
 use crate::decode;
 use crate::error::ReadError;
-use crate::guard::guarded;
+use crate::guard::catch_panic_as_error;
 use crate::limits;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
@@ -97,17 +97,21 @@ impl<'a> ParquetTable<'a> {
             columns: ProjectionMask::all(),
             texts: self.texts,
         };
-        let reader = guarded(|| pages::record_batches(file, metadata, part, rows))?;
+        let reader = catch_panic_as_error(|| pages::record_batches(file, metadata, part, rows))?;
         self.rows = Some(reader);
         Ok(true)
     }
 
     /// Gives up the rest of the row group and reports it as lost.
-    fn lose(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
+    fn skip_row_group(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
         // The rest of the group cannot be reached, because pages have no marks to resynchronize at.
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);
-        skips.push(SkippedPart::lost(self.source, self.cursor.number(), reason));
+        skips.push(SkippedPart::unreadable(
+            self.source,
+            self.cursor.number(),
+            reason,
+        ));
     }
 }
 
@@ -115,18 +119,18 @@ impl BatchSource for ParquetTable<'_> {
     fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch> {
         loop {
             if let Some(rows) = &mut self.rows {
-                match guarded(|| rows.next().transpose()) {
+                match catch_panic_as_error(|| rows.next().transpose()) {
                     Ok(Some(batch)) => return Some(batch),
                     // A row group that ends early gives fewer rows; the numbers of later rows follow from the rows actually read, in both readings
                     // alike.
                     Ok(None) => self.rows = None,
-                    Err(reason) => self.lose(&reason, skips),
+                    Err(reason) => self.skip_row_group(&reason, skips),
                 }
             } else {
                 match self.open_group() {
                     Ok(false) => return None,
                     Ok(true) => {}
-                    Err(reason) => self.lose(&reason, skips),
+                    Err(reason) => self.skip_row_group(&reason, skips),
                 }
             }
         }
@@ -141,7 +145,7 @@ impl RowReader for ParquetTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         if let Err(reason) = &self.file {
             sink.skips
-                .push(SkippedPart::lost(self.source, 0, reason.clone()));
+                .push(SkippedPart::unreadable(self.source, 0, reason.clone()));
             return Ok(true);
         }
         let ended = batch_cursor::fill(self, sink);

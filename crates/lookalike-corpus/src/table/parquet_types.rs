@@ -57,12 +57,13 @@ fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
         (DataType::Timestamp(TimeUnit::Second, zone), DataType::Timestamp(..)) => {
             let values = column.as_primitive::<TimestampSecondType>();
             let values =
-                each::<_, TimestampMillisecondType>(values, |value| value.checked_mul(1000))?;
+                for_each::<_, TimestampMillisecondType>(values, |value| value.checked_mul(1000))?;
             Arc::new(values.with_timezone_opt(zone.clone()))
         }
         (DataType::Time32(TimeUnit::Second), DataType::Time32(_)) => {
             let values = column.as_primitive::<Time32SecondType>();
-            let millis = each::<_, Time32MillisecondType>(values, |value| value.checked_mul(1000))?;
+            let millis =
+                for_each::<_, Time32MillisecondType>(values, |value| value.checked_mul(1000))?;
             Arc::new(millis)
         }
         (DataType::Date64, DataType::Timestamp(..)) => {
@@ -73,7 +74,7 @@ fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
     })
 }
 
-fn each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
+fn for_each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
     values: &PrimitiveArray<A>,
     convert: impl Fn(A::Native) -> Option<B::Native>,
 ) -> Result<PrimitiveArray<B>, String> {

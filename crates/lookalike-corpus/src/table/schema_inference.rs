@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
         let mut seen = Vec::new();
         let mut expected = 0;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            let at = fields.meet(&name, expected, &mut seen, repeats);
+            let at = fields.find_or_add(&name, expected, &mut seen, repeats);
             if at == MAX_FIELDS {
                 return Err(A::Error::custom(format!(
                     "there are now more than {MAX_FIELDS} columns"
@@ -128,7 +128,7 @@ impl InferredFields {
     }
 
     /// Works like [`InferredFields::find`], but adds a new field, and sets `repeats` if the name was `seen` before in this object.
-    fn meet(
+    fn find_or_add(
         &mut self,
         name: &str,
         expected: usize,
@@ -148,7 +148,7 @@ impl InferredFields {
 }
 
 impl InferredType {
-    fn meet(&mut self, other: InferredType) {
+    fn widen(&mut self, other: InferredType) {
         *self = match (std::mem::take(self), other) {
             (InferredType::Null, other) => other,
             (
@@ -212,12 +212,12 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        self.kind.meet(InferredType::Bool);
+        self.kind.widen(InferredType::Bool);
         Ok(())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.kind.meet(InferredType::Int {
+        self.kind.widen(InferredType::Int {
             wide: value.unsigned_abs() > EXACT,
             negative: value < 0,
         });
@@ -225,7 +225,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.kind.meet(match i64::try_from(value) {
+        self.kind.widen(match i64::try_from(value) {
             Ok(_) => InferredType::Int {
                 wide: value > EXACT,
                 negative: false,
@@ -238,7 +238,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
         // It may have been an integer with more digits than a float can hold.
         let is_safe = value.abs() <= EXACT as f64;
-        self.kind.meet(if is_safe {
+        self.kind.widen(if is_safe {
             InferredType::Float
         } else {
             InferredType::Json
@@ -247,7 +247,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
     }
 
     fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        self.kind.meet(InferredType::Text);
+        self.kind.widen(InferredType::Text);
         Ok(())
     }
 
@@ -285,7 +285,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let at = fields.meet(&name, expected, &mut seen, self.repeats);
+            let at = fields.find_or_add(&name, expected, &mut seen, self.repeats);
             if at == MAX_FIELDS {
                 *self.kind = InferredType::Json;
                 entries.next_value::<IgnoredAny>()?;

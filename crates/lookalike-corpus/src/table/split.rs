@@ -31,7 +31,7 @@ use crate::atomic::AtomicFile;
 use crate::decode;
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
-use crate::guard::guarded;
+use crate::guard::catch_panic_as_error;
 use crate::options::InputOptions;
 use crate::source::{Inputs, SkippedPart, Source};
 
@@ -111,7 +111,9 @@ struct TableShape {
 impl TableShape {
     fn writer<W: io::Write + Send>(&self, out: W) -> Result<ArrowWriter<W>, String> {
         let options = self.options()?;
-        guarded(|| ArrowWriter::try_new_with_options(out, self.schema.clone(), options))
+        catch_panic_as_error(|| {
+            ArrowWriter::try_new_with_options(out, self.schema.clone(), options)
+        })
     }
 
     /// Converts rows of the table to the writer's types.
@@ -140,7 +142,7 @@ impl TableShape {
             return Ok(options.with_properties(properties));
         };
         let file = parquet.file_metadata();
-        let schema = guarded(|| parquet_schema(file.schema_descr(), &self.schema))?;
+        let schema = catch_panic_as_error(|| parquet_schema(file.schema_descr(), &self.schema))?;
         let sorting = parquet
             .row_groups()
             .first()
@@ -180,7 +182,7 @@ fn parquet_schema(
             && a.columns()
                 .iter()
                 .zip(b.columns())
-                .all(|(a, b)| is_written_as(a, b));
+                .all(|(a, b)| is_writable_as(a, b));
         if is_kept { own } else { new }.clone()
     });
     let root = Type::group_type_builder(file.root_schema().name())
@@ -197,7 +199,7 @@ fn leaves(column: &TypePtr) -> SchemaDescriptor {
 }
 
 /// Returns true if the writer, which would make a leaf like `made`, can write it like that of the file. This depends on physical types and levels.
-fn is_written_as(file: &ColumnDescriptor, made: &ColumnDescriptor) -> bool {
+fn is_writable_as(file: &ColumnDescriptor, made: &ColumnDescriptor) -> bool {
     let has_same_levels = file.max_def_level() == made.max_def_level()
         && file.max_rep_level() == made.max_rep_level();
     let is_same_type =
@@ -242,12 +244,14 @@ impl SplitPart {
             return Ok(());
         }
         let filtered = match rows.contains(&false) {
-            true => guarded(|| filter_record_batch(batch, &BooleanArray::from(rows.to_vec()))),
+            true => catch_panic_as_error(|| {
+                filter_record_batch(batch, &BooleanArray::from(rows.to_vec()))
+            }),
             false => Ok(batch.clone()),
         };
         let filtered = filtered.map_err(io::Error::other)?;
         let writer = &mut self.writer;
-        guarded(|| {
+        catch_panic_as_error(|| {
             writer.write(&filtered)?;
             match writer.memory_size() >= GROUP_BYTES {
                 true => writer.flush(),
@@ -259,7 +263,7 @@ impl SplitPart {
 
     fn finish(self, path: &Path) -> io::Result<u64> {
         let writer = self.writer;
-        let file = guarded(|| writer.into_inner()).map_err(io::Error::other)?;
+        let file = catch_panic_as_error(|| writer.into_inner()).map_err(io::Error::other)?;
         file.commit()?;
         fs::metadata(path).map(|meta| meta.len())
     }
@@ -317,7 +321,7 @@ impl Inputs {
                     rows.push(choice == Some(part));
                 }
             }
-            let batch = guarded(|| shape.batch(batch));
+            let batch = catch_panic_as_error(|| shape.batch(batch));
             let batch = batch.map_err(|told| io::Error::new(io::ErrorKind::InvalidData, told))?;
             for (part, rows) in parts.iter_mut().zip(&rows) {
                 part.add(&batch, rows)?;

@@ -7,7 +7,7 @@ use memchr::memchr;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StrayQuotes {
     delimiter: u8,
-    place: QuotePlace,
+    place: QuoteState,
     /// True if the current quoted field contains a line feed.
     spans_lines: bool,
     /// True if a field with a line feed was closed by a quote that is followed by neither a delimiter nor a line end.
@@ -16,7 +16,7 @@ pub(super) struct StrayQuotes {
 
 /// The position of the next byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum QuotePlace {
+enum QuoteState {
     /// At the start of a field, where a quote opens it.
     #[default]
     FieldStart,
@@ -25,7 +25,7 @@ enum QuotePlace {
     /// Within quotes.
     Quoted,
     /// After a quote within quotes, which closes them unless another follows.
-    BehindQuote,
+    AfterQuote,
 }
 
 impl StrayQuotes {
@@ -40,15 +40,15 @@ impl StrayQuotes {
     pub(super) fn read(&mut self, mut bytes: &[u8]) {
         while let Some(&first) = bytes.first() {
             let read = match self.place {
-                QuotePlace::FieldStart | QuotePlace::Unquoted => self.read_unquoted(bytes),
-                QuotePlace::Quoted => self.read_quoted(bytes),
-                QuotePlace::BehindQuote => {
+                QuoteState::FieldStart | QuoteState::Unquoted => self.read_unquoted(bytes),
+                QuoteState::Quoted => self.read_quoted(bytes),
+                QuoteState::AfterQuote => {
                     self.place = match first {
-                        b'"' => QuotePlace::Quoted,
-                        _ if self.ends_field(first) => QuotePlace::FieldStart,
-                        _ => QuotePlace::Unquoted,
+                        b'"' => QuoteState::Quoted,
+                        _ if self.ends_field(first) => QuoteState::FieldStart,
+                        _ => QuoteState::Unquoted,
                     };
-                    self.found |= self.spans_lines && self.place == QuotePlace::Unquoted;
+                    self.found |= self.spans_lines && self.place == QuoteState::Unquoted;
                     1
                 }
             };
@@ -73,12 +73,12 @@ impl StrayQuotes {
         let before = &bytes[..quote.unwrap_or(bytes.len())];
         if let Some(&last) = before.last() {
             self.place = match self.ends_field(last) {
-                true => QuotePlace::FieldStart,
-                false => QuotePlace::Unquoted,
+                true => QuoteState::FieldStart,
+                false => QuoteState::Unquoted,
             };
         }
-        if quote.is_some() && self.place == QuotePlace::FieldStart {
-            self.place = QuotePlace::Quoted;
+        if quote.is_some() && self.place == QuoteState::FieldStart {
+            self.place = QuoteState::Quoted;
             self.spans_lines = false;
         }
         before.len() + usize::from(quote.is_some())
@@ -89,7 +89,7 @@ impl StrayQuotes {
         let before = &bytes[..quote.unwrap_or(bytes.len())];
         self.spans_lines |= memchr(b'\n', before).is_some();
         if quote.is_some() {
-            self.place = QuotePlace::BehindQuote;
+            self.place = QuoteState::AfterQuote;
         }
         before.len() + usize::from(quote.is_some())
     }

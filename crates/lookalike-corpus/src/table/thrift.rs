@@ -73,7 +73,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    fn pass(&mut self, bytes: u64) -> Option<()> {
+    fn advance(&mut self, bytes: u64) -> Option<()> {
         // `nth` skips one more than its argument, and there is no `nth(-1)` for a text without bytes.
         let last = usize::try_from(bytes).ok()?.checked_sub(1);
         last.map_or(Some(()), |last| self.bytes.nth(last).map(drop))?;
@@ -87,12 +87,12 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         match kind {
             // The kind is the value.
             kind::TRUE | kind::FALSE => Some(()),
-            kind::BYTE => self.pass(1),
+            kind::BYTE => self.advance(1),
             kind::I16 | kind::I32 | kind::I64 => self.number().map(drop),
-            kind::DOUBLE => self.pass(8),
+            kind::DOUBLE => self.advance(8),
             kind::BINARY => {
                 let length = self.number()?;
-                self.pass(length)
+                self.advance(length)
             }
             kind::LIST | kind::SET => self.skip_list(depth),
             kind::STRUCT => loop {
@@ -128,7 +128,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
     /// Skips an element of a list, where a boolean takes a byte, unlike in a struct.
     pub(super) fn skip_element(&mut self, kind: u8, depth: u32) -> Option<()> {
         match kind {
-            kind::TRUE | kind::FALSE => self.pass(1),
+            kind::TRUE | kind::FALSE => self.advance(1),
             other => self.skip(other, depth),
         }
     }

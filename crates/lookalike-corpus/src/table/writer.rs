@@ -30,14 +30,14 @@ const GROUP_BYTES: usize = 32 << 20;
 const GROUP_ROWS: usize = 1 << 20;
 
 /// Maximum length of a line. Longer ones are refused, because they would be in memory several times.
-const LONGEST_LINE: u64 = 256 << 20;
+const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// Updates `columns` with the types in `lines`, one JSON object each, compressed by zstd.
 ///
 /// # Errors
 /// Fails if reading fails, or the lines do not form a table: not objects, over 1,000 columns, or a line over 256 MiB.
 pub(crate) fn learn(columns: &mut InferredColumns, lines: &mut impl Read) -> io::Result<()> {
-    each_line(lines, |line| columns.learn(line).map_err(no_table))
+    for_each_line(lines, |line| columns.learn(line).map_err(no_table))
 }
 
 /// Writes `lines` as a table to `out`, with columns that were inferred from them. Takes some 40 MiB, and four times the longest line.
@@ -50,7 +50,7 @@ pub(crate) fn write_parquet<W: Write + Send>(
     out: W,
 ) -> io::Result<W> {
     let mut rows = TableRowWriter::new(columns, out)?;
-    each_line(lines, |line| {
+    for_each_line(lines, |line| {
         let line = if columns.repeats {
             let mut once = String::with_capacity(line.len());
             write_fields_once(&columns.fields, line, &mut once)?;
@@ -106,7 +106,7 @@ fn write_once(kind: Option<&InferredType>, json: &str, out: &mut String) -> serd
 }
 
 /// Calls `visit` with every line, as valid UTF-8 without lone surrogates.
-fn each_line(
+fn for_each_line(
     lines: &mut impl Read,
     mut visit: impl FnMut(&str) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -117,17 +117,17 @@ fn each_line(
         line.clear();
         number += 1;
         let length = (&mut decoder)
-            .take(LONGEST_LINE + 1)
+            .take(MAX_LINE_BYTES + 1)
             .read_until(b'\n', &mut line)?;
         if length == 0 {
             return Ok(());
         }
-        if length as u64 > LONGEST_LINE {
+        if length as u64 > MAX_LINE_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!(
                     "row {number} has more than {} MiB: use --output-format jsonl",
-                    LONGEST_LINE >> 20
+                    MAX_LINE_BYTES >> 20
                 ),
             ));
         }

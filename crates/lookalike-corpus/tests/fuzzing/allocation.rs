@@ -13,20 +13,20 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The largest allocation allowed while reading a small file: pages and batches of 64 MiB are accepted, and a growing vector requests twice as much.
-pub(crate) const MOST: usize = 160 << 20;
+pub(crate) const MAX_ALLOCATION: usize = 160 << 20;
 
 thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The largest allocation beyond [`MOST`] on any thread, because some readers use threads of their own.
+/// The largest allocation beyond [`MAX_ALLOCATION`] on any thread, because some readers use threads of their own.
 static BEYOND: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator, with recording.
 pub(crate) struct Watched;
 
 fn watch(bytes: usize) {
-    if bytes > MOST {
+    if bytes > MAX_ALLOCATION {
         BEYOND.fetch_max(bytes, Relaxed);
     }
     // Fails while a thread ends, because its cell is gone.
@@ -64,7 +64,7 @@ pub(crate) fn largest() -> usize {
     LARGEST.replace(0)
 }
 
-/// Returns the largest allocation beyond [`MOST`] on any thread, or zero if there was none.
+/// Returns the largest allocation beyond [`MAX_ALLOCATION`] on any thread, or zero if there was none.
 #[allow(dead_code, reason = "not all formats are read by threads")]
 pub(crate) fn beyond() -> usize {
     BEYOND.load(Relaxed)

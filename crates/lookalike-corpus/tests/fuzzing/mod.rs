@@ -74,7 +74,11 @@ pub(crate) fn run(target: Target, bytes: &[u8], folder: &Path) {
     allocation::largest();
     obey(target, bytes, folder);
     let largest = allocation::largest().max(allocation::beyond());
-    assert!(largest <= allocation::MOST, "{} bytes at once", largest);
+    assert!(
+        largest <= allocation::MAX_ALLOCATION,
+        "{} bytes at once",
+        largest
+    );
 }
 
 fn obey(target: Target, bytes: &[u8], folder: &Path) {

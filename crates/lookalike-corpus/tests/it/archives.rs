@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use lookalike_corpus::{BadKind, InputOptions, Inputs, SkipKind, TextState};
+use lookalike_corpus::{BadRecordKind, InputOptions, Inputs, SkipKind, TextState};
 use serde_json::Value;
 
 use crate::support::{Corpus, Reading, gzip, read, read_raw, zstd};
@@ -241,7 +241,7 @@ fn a_length_that_is_none_costs_one_record() {
         let bad = reading.records[1].as_ref().unwrap_err();
         assert_eq!(
             (bad.kind, bad.place().as_str()),
-            (BadKind::Broken, "record 2")
+            (BadRecordKind::Broken, "record 2")
         );
     }
 }
@@ -368,7 +368,7 @@ fn pdf_in_an_archive_is_read_where_it_stands() {
         (3, "not a PDF, or damaged"),
     ] {
         let bad = reading.records[number].as_ref().unwrap_err();
-        assert_eq!(bad.kind, BadKind::Conversion);
+        assert_eq!(bad.kind, BadRecordKind::Conversion);
         assert!(bad.reason.contains(reason), "{}", bad.reason);
     }
     // The output has the position, not the bytes; the second reading gives the same numbers and reads no PDF.

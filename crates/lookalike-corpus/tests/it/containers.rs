@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use lookalike_corpus::{
-    BadKind, Compression, InputOptions, Parser, ReadError, SkipKind, TextState, raw_records,
+    BadRecordKind, Compression, InputOptions, Parser, ReadError, SkipKind, TextState, raw_records,
 };
 
 use crate::support::{Corpus, gzip, read, read_raw, zstd};
@@ -85,7 +85,10 @@ fn a_damaged_document_keeps_its_number() {
     let inputs = corpus.inputs("", &options);
     let reading = read(&inputs, &options);
     let bad = reading.records[0].as_ref().unwrap_err();
-    assert_eq!((bad.source, bad.number, bad.kind), (0, 0, BadKind::Damaged));
+    assert_eq!(
+        (bad.source, bad.number, bad.kind),
+        (0, 0, BadRecordKind::Damaged)
+    );
     assert_eq!(reading.texts(), ["fine"]);
     // It is one loss, not both a record and a part of a file.
     assert_eq!(reading.skips, []);
@@ -104,7 +107,7 @@ fn bombs_are_refused_in_bounded_memory() {
         let reading = read(&inputs, &tight);
         assert_eq!(
             reading.records[0].as_ref().unwrap_err().kind,
-            BadKind::Bomb,
+            BadRecordKind::Bomb,
             "{name}"
         );
         for chunk in inputs.chunks(&tight) {
@@ -117,7 +120,7 @@ fn bombs_are_refused_in_bounded_memory() {
     corpus.add("b.txt.zst", &packed);
     let inputs = corpus.inputs("b.txt.zst", &options);
     let bad = read(&inputs, &options).records.remove(0).unwrap_err();
-    assert_eq!(bad.kind, BadKind::Bomb);
+    assert_eq!(bad.kind, BadRecordKind::Bomb);
 }
 
 #[test]
@@ -275,7 +278,9 @@ fn a_file_of_records_that_changes_once_it_was_read_stops_the_reading_for_output(
     fs::remove_file(&path).unwrap();
     assert!(matches!(error(), ReadError::Io { .. }));
     // A job that continues learns that it is lost, from one source or from all of them.
-    let lost = inputs.lose_changed(&[1]).map(|source| source.is_lost());
+    let lost = inputs
+        .mark_changed_lost(&[1])
+        .map(|source| source.is_lost());
     assert_eq!(lost, Some(true));
     let read: Vec<_> = inputs.chunks(&options).map(Result::unwrap).collect();
     assert_eq!(read.iter().map(|chunk| chunk.records).sum::<u64>(), 0);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lookalike_corpus::{BadKind, InputOptions, TextState};
+use lookalike_corpus::{BadRecordKind, InputOptions, TextState};
 
 use crate::support::{Corpus, Reading, read, read_raw};
 
@@ -63,7 +63,7 @@ fn what_cannot_be_read_says_why() {
     let reason = |bytes: &[u8]| {
         let reading = read_bytes(bytes, &InputOptions::default());
         let bad = reading.records[0].clone().unwrap_err();
-        assert_eq!(bad.kind, BadKind::Conversion);
+        assert_eq!(bad.kind, BadRecordKind::Conversion);
         bad.reason
     };
     assert!(reason(&fixture("locked.pdf")).contains("encrypted with a password"));
@@ -157,7 +157,7 @@ fn files_made_to_hurt_cost_themselves_only() {
         );
         let kind = reading.records[0].as_ref().err().map(|bad| bad.kind);
         assert_eq!(
-            kind == Some(BadKind::Bomb),
+            kind == Some(BadRecordKind::Bomb),
             name == "bomb",
             "{name}: {kind:?}"
         );

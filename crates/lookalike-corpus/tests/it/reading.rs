@@ -1,6 +1,6 @@
 //! JSONL: which lines are records, their contents, and their errors.
 
-use lookalike_corpus::{BadKind, InputOptions, TextState};
+use lookalike_corpus::{BadRecordKind, InputOptions, TextState};
 
 use crate::support::{Corpus, Reading, gzip, read, read_raw, zstd};
 
@@ -58,12 +58,12 @@ fn a_bad_line_is_named_and_harms_no_other() {
     assert_eq!(
         places,
         [
-            (1, 3, 14, BadKind::InvalidJson),
-            (2, 4, 23, BadKind::NotAnObject),
-            (3, 5, 27, BadKind::WrongType),
-            (4, 6, 39, BadKind::InvalidJson),
-            (5, 7, 54, BadKind::NotAnObject),
-            (6, 8, 59, BadKind::WrongType),
+            (1, 3, 14, BadRecordKind::InvalidJson),
+            (2, 4, 23, BadRecordKind::NotAnObject),
+            (3, 5, 27, BadRecordKind::WrongType),
+            (4, 6, 39, BadRecordKind::InvalidJson),
+            (5, 7, 54, BadRecordKind::NotAnObject),
+            (6, 8, 59, BadRecordKind::WrongType),
         ]
     );
     assert!(
@@ -259,9 +259,9 @@ fn great_depth_and_great_numbers_do_no_harm() {
     assert_eq!(
         kinds,
         [
-            BadKind::WrongType,
-            BadKind::InvalidJson,
-            BadKind::InvalidJson
+            BadRecordKind::WrongType,
+            BadRecordKind::InvalidJson,
+            BadRecordKind::InvalidJson
         ]
     );
 }

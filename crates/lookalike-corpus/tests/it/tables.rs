@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use lookalike_corpus::{BadKind, InputOptions, TextState};
+use lookalike_corpus::{BadRecordKind, InputOptions, TextState};
 
 use crate::support::{Corpus, Reading, read, read_raw};
 
@@ -67,7 +67,7 @@ fn a_row_with_other_fields_is_bad_and_harms_no_other() {
     let bad = reading.records[1].as_ref().unwrap_err();
     assert_eq!(
         (bad.kind, bad.place().as_str()),
-        (BadKind::Fields, "record 2")
+        (BadRecordKind::Fields, "record 2")
     );
     assert_eq!(bad.reason, "the row has 3 fields, the first row 2");
 }
@@ -176,7 +176,7 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
         let table = format!("id\ttext\n1\tone\n2\t\"two\n3\tthree\n4\tfour{ending}");
         let reading = read_table("a.tsv", table.as_bytes());
         let bad = reading.records[1].as_ref().unwrap_err();
-        assert_eq!(bad.kind, BadKind::Broken);
+        assert_eq!(bad.kind, BadRecordKind::Broken);
         assert!(bad.reason.contains("never closed"), "{}", bad.reason);
         assert_eq!((reading.records.len(), reading.texts()), (2, vec!["one"]));
     }
@@ -196,6 +196,6 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
     let reading = read_table("a.csv", b"id,\"text\n1,one\n");
     assert_eq!(
         reading.records[0].as_ref().unwrap_err().kind,
-        BadKind::Broken
+        BadRecordKind::Broken
     );
 }

@@ -204,7 +204,7 @@ fn tables_of_one_job_have_the_same_columns() {
         file.write_all(lines.as_bytes()).unwrap();
         file
     });
-    AtomicFile::commit_together(files.into()).unwrap();
+    AtomicFile::commit_all(files.into()).unwrap();
     let schema = |name: &str| {
         let file = fs::File::open(corpus.path(name)).unwrap();
         let builder =

@@ -7,7 +7,7 @@ use lookalike_hamming::SelfJoinLimits;
 
 use super::AuditReport;
 use crate::interval::{CountEstimate, ShareEstimate};
-use crate::score::each_scored_pair;
+use crate::score::for_each_scored_pair;
 
 /// Reports which pairs the bands find among those whose signatures agree in at least the share `least` of their places. `least` must be above 0. Of
 /// equal signatures the first is compared and the others count as copies. Sketches other than signatures are ignored.
@@ -49,7 +49,7 @@ pub fn audit_bands(
         .map(|&minima| Some(SketchValue::Signature(minima.into())))
         .collect();
     let (mut true_pairs, mut found) = (0, 0);
-    each_scored_pair(&signatures, least, limits, |pair| {
+    for_each_scored_pair(&signatures, least, limits, |pair| {
         let [a, b] = [pair.a, pair.b].map(|at| different[at as usize]);
         true_pairs += 1;
         found += u64::from(first_common(banding, a, b).is_some());

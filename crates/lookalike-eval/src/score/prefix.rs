@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
 use super::scored_pair::ScoredPair;
 
@@ -166,7 +166,7 @@ impl PrefixJoin<'_> {
         while from < self.documents {
             let (index, end) = self.index(from, &counts);
             let next = AtomicUsize::new(from);
-            on_each(&mut *visitors, |visit| {
+            map_parallel(&mut *visitors, |visit| {
                 self.probe(&index, &counts, &next, visit)
             });
             from = end;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lookalike::{FeatureExtractor, Features, Scheme, Shingle, Terms};
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
 use super::documents::{SweptDocument, SweptDocuments};
 
@@ -68,7 +68,7 @@ impl FeatureWorker {
     }
 
     /// Calls `visit` with the features of these documents, scheme by scheme, so that a table of terms stays in the cache.
-    fn each(
+    fn for_each(
         &mut self,
         part: &[&SweptDocument<'_>],
         mut visit: impl FnMut(usize, &SweptDocument<'_>, &Features<'_>),
@@ -129,13 +129,13 @@ impl FeatureReader {
                 let mut made = Vec::new();
                 let wanted = part.iter();
                 let wanted = wanted.filter(|swept| counted || swept.position.is_some());
-                worker.each(&wanted.collect::<Vec<_>>(), |at, swept, features| {
+                worker.for_each(&wanted.collect::<Vec<_>>(), |at, swept, features| {
                     made.push((at, swept.position, make(at, features)));
                 });
                 made
             };
             let parts = workers.iter_mut().zip(batch.chunks(share));
-            let parts = on_each(parts, |(worker, part)| made(worker, part));
+            let parts = map_parallel(parts, |(worker, part)| made(worker, part));
             for (at, position, one) in parts.into_iter().flatten() {
                 show(at, position, one);
             }

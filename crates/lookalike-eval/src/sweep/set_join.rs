@@ -6,7 +6,7 @@ use super::documents::SweptDocuments;
 use super::features::{FeatureReader, FeatureScheme};
 use super::{SweepError, SweepLimits};
 use crate::score::prefix::RoughCounts;
-use crate::score::{HeldSets, ScoredPair};
+use crate::score::{IndexedSets, ScoredPair};
 
 /// Sizes of the sets, with rough counts of their features.
 struct SetSizes {
@@ -16,7 +16,7 @@ struct SetSizes {
 
 /// Calls `visit` with all pairs of documents whose sets have a resemblance of at least `least`, each once, in any order. Reads the documents once to
 /// count, and twice for each part that fits in memory.
-pub(super) fn each_similar_pair<D: SweptDocuments>(
+pub(super) fn for_each_similar_pair<D: SweptDocuments>(
     documents: &D,
     scheme: &Scheme,
     least: f64,
@@ -47,7 +47,7 @@ pub(super) fn each_similar_pair<D: SweptDocuments>(
                 }
             })
             .map_err(SweepError::Documents)?;
-        let held = HeldSets::new(sets, least, &sizes.counts, 1);
+        let held = IndexedSets::new(sets, least, &sizes.counts, 1);
         let probe = |_: usize, features: &Features<'_>| {
             let mut found = Vec::new();
             held.similar(features.set, &sizes.counts, 1, |at, score| {
@@ -99,7 +99,7 @@ impl SetSizes {
     fn part<E>(&self, from: usize, least: f64, budget: u64) -> Result<usize, SweepError<E>> {
         let (mut end, mut bytes) = (from, 0);
         while end < self.sizes.len() {
-            bytes += HeldSets::bytes(self.sizes[end] as usize, least);
+            bytes += IndexedSets::bytes(self.sizes[end] as usize, least);
             if bytes > budget {
                 break;
             }

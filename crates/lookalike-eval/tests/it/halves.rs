@@ -7,7 +7,7 @@ use lookalike::{Scheme, Weight};
 use lookalike_eval::sweep::sketches_of;
 use lookalike_eval::{
     AccuracyTarget, DocumentHalves, DocumentSet, GroundTruth, SettingTally, SweepLimits, SweepRow,
-    SweepSetting, each_tally, expected_of_halves, sweep,
+    SweepSetting, expected_accuracy_of_halves, for_each_tally, sweep,
 };
 use proptest::prelude::*;
 
@@ -86,13 +86,13 @@ proptest! {
         let truth = GroundTruth::exact(&all, &settings[0].scheme, threshold);
         let limits = SweepLimits::default().threads(threads).memory(memory);
         let mut tallies = vec![SettingTally::default(); settings.len()];
-        let counted = each_tally(&all, &settings, &truth, limits, &mut |at, tally| {
+        let counted = for_each_tally(&all, &settings, &truth, limits, &mut |at, tally| {
             tallies[at] = tally;
             ControlFlow::Continue(())
         });
         prop_assume!(counted.is_ok());
         let halves = DocumentHalves::new(rows.iter().map(|(id, _)| id.as_str()));
-        let expected = expected_of_halves(&settings, &tallies, &truth, &halves, target);
+        let expected = expected_accuracy_of_halves(&settings, &tallies, &truth, &halves, target);
 
         let half = |which: u64| rows.iter().filter(move |(id, _)| xxh3_64(id.as_bytes(), 0) & 1 == which);
         let alone = [0, 1].map(|which| DocumentSet::new(half(which).cloned()).unwrap());

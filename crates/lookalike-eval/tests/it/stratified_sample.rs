@@ -222,7 +222,7 @@ fn limits_of_samples_hold_the_truth() {
     let curve = |each, seed| {
         let stratified_sample =
             stratified_sample(&collection, scored.iter().copied(), &bands, each, seed);
-        let label = |pair: &lookalike_eval::DrawnPair| Some(same_family(&pair.a, &pair.b));
+        let label = |pair: &lookalike_eval::SampledPair| Some(same_family(&pair.a, &pair.b));
         let labels: Vec<_> = stratified_sample
             .pairs
             .iter()

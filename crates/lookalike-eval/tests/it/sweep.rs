@@ -7,7 +7,7 @@ use lookalike_eval::page::{PageHead, render};
 use lookalike_eval::sweep::DocumentSketcher;
 use lookalike_eval::{
     AccuracyTarget, DocumentSet, GroundTruth, ScoreCurve, SettingTally, SweepError, SweepLimits,
-    SweepResult, SweepSetting, each_tally, sweep,
+    SweepResult, SweepSetting, for_each_tally, sweep,
 };
 use proptest::prelude::*;
 
@@ -220,7 +220,7 @@ proptest! {
             }
         }
         let mut rows = vec![None; settings.len()];
-        let swept = each_tally(&documents, &settings, &exact, limits, &mut |at, tally: SettingTally| {
+        let swept = for_each_tally(&documents, &settings, &exact, limits, &mut |at, tally: SettingTally| {
             // A tally survives writing and reading.
             let line = serde_json::to_string(&tally).unwrap();
             let again: SettingTally = serde_json::from_str(&line).unwrap();
@@ -246,7 +246,7 @@ fn a_sweep_ends_when_its_caller_wants_no_more() {
     let truth = GroundTruth::exact(&documents, &settings()[0], 0.5);
     let settings: Vec<SweepSetting> = settings().into_iter().map(SweepSetting::from).collect();
     let mut seen = 0;
-    let ended = each_tally(
+    let ended = for_each_tally(
         &documents,
         &settings,
         &truth,

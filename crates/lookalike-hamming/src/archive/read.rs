@@ -1,6 +1,6 @@
 //! Reading of archives: as a whole in memory, or block by block from a stream.
 
-use super::super::file_error::{FileError, number, read_or_cut};
+use super::super::file_error::{FileError, number, read_or_truncated};
 use super::super::huffman::HuffmanDecoder;
 use super::{BLOCK_BYTES, BLOCK_HEADER, HEADER, MAGIC, VERSION, block_check};
 use std::io::Read;
@@ -18,7 +18,7 @@ impl ArchiveHeader {
     fn parse(bytes: &[u8; HEADER]) -> Result<Self, FileError> {
         let damaged = |what| FileError::Damaged { offset: 0, what };
         if bytes[..4] != MAGIC {
-            return Err(FileError::NotOurs {
+            return Err(FileError::WrongMagic {
                 expected: "fingerprint archive",
                 magic: "LKAR",
             });
@@ -149,11 +149,11 @@ impl<'a> Archive<'a> {
     ///
     /// Returns [`FileError`] if the bytes are not a whole archive of a known version.
     pub fn open(bytes: &'a [u8]) -> Result<Self, FileError> {
-        let cut = FileError::Cut {
+        let cut = FileError::Truncated {
             offset: bytes.len() as u64,
         };
         let header = ArchiveHeader::parse(bytes.first_chunk().ok_or(cut)?)?;
-        let cut = || FileError::Cut {
+        let cut = || FileError::Truncated {
             offset: bytes.len() as u64,
         };
         let [count_at, blocks_at, check_at] =
@@ -286,7 +286,7 @@ impl<R: Read> FingerprintArchiveReader<R> {
     /// Returns [`FileError`] if it is not that of an archive of a known version.
     pub fn new(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
-        read_or_cut(&mut input, &mut header, 0)?;
+        read_or_truncated(&mut input, &mut header, 0)?;
         let header = ArchiveHeader::parse(&header)?;
         let block = vec![0; header.block_bytes];
         Ok(Self {
@@ -310,7 +310,7 @@ impl<R: Read> FingerprintArchiveReader<R> {
     pub fn read_block(&mut self, out: &mut Vec<u64>) -> Result<bool, FileError> {
         let offset = HEADER as u64 + self.blocks * self.block.len() as u64;
         let (start, rest) = self.block.split_at_mut(6);
-        read_or_cut(&mut self.input, start, offset)?;
+        read_or_truncated(&mut self.input, start, offset)?;
         // A block has at least one fingerprint, so zero is the end.
         if start[4..] == [0; 2] {
             return match start {
@@ -321,7 +321,7 @@ impl<R: Read> FingerprintArchiveReader<R> {
                 }),
             };
         }
-        read_or_cut(&mut self.input, rest, offset + 6)?;
+        read_or_truncated(&mut self.input, rest, offset + 6)?;
         self.header.decode(&self.block, self.blocks, out)?;
         self.blocks += 1;
         Ok(true)

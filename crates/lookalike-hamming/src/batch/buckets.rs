@@ -20,12 +20,12 @@ pub(super) struct QueryBuckets {
     lines: Vec<BucketLine>,
     /// Number of items in each bucket, including those in its line.
     counts: Vec<u32>,
-    whole: WholeLines,
+    whole: FlushedLines,
 }
 
 /// The items of all buckets that have left their line.
 #[derive(Debug, Default)]
-struct WholeLines {
+struct FlushedLines {
     /// All buckets, each of `capacity` items, starting at the first whole cache line.
     items: Vec<u64>,
     from: usize,
@@ -82,7 +82,7 @@ impl QueryBuckets {
     }
 }
 
-impl WholeLines {
+impl FlushedLines {
     fn prepare(&mut self, buckets: usize, capacity: usize) {
         self.capacity = capacity;
         // One line more, so that the first bucket can begin at a cache line.

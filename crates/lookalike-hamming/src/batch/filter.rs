@@ -36,13 +36,13 @@ pub(super) struct FilterShape {
 /// Number of words in a stretch, as a power of two: 256 KiB, which fit the second-level cache beside the codes that stream past.
 const STRETCH_BITS: u32 = 15;
 /// Maximum number of stretches, as a power of two.
-const MOST_DIGIT_BITS: u32 = 12;
+const MAX_DIGIT_BITS: u32 = 12;
 /// Number of addresses that are put in order at a time when words are filled.
 const MARKS: usize = 1 << 22;
 /// Number of codes whose addresses are computed together, few enough to stay in the first-level cache.
-const LOT: usize = 1 << 9;
+const ADDRESSES_PER_BATCH: usize = 1 << 9;
 /// Share of random codes that a filter may let pass; with more it does not pay.
-const LEAST_USE: f64 = 0.25;
+const MAX_PASS_SHARE: f64 = 0.25;
 /// Approximate cost of searching for a code that passes, of setting a mark, and of reading a byte of words, in nanoseconds.
 const SEARCH_NS: f64 = 200.0;
 const MARK_NS: f64 = 5.0;
@@ -90,7 +90,7 @@ impl FilterShape {
             let passed = shape.passed(marks);
             let read = 8.0 * 2_f64.powi(shape.word_bits as i32) * BYTE_NS / block as f64;
             let made = marks * MARK_NS / stream as f64;
-            (marks <= stream as f64 && passed <= LEAST_USE)
+            (marks <= stream as f64 && passed <= MAX_PASS_SHARE)
                 // Nanoseconds for each code of the stream: searching for those that pass by mistake, reading through the words, and setting the marks
                 // once.
                 .then_some((passed * SEARCH_NS + read + made, shape))
@@ -155,7 +155,7 @@ impl<W: Word> QueryFilter<W> {
     /// Returns the number of leading bits of a position in the words by which items are put in order.
     fn digit_bits(&self) -> u32 {
         let beyond = self.words.len().ilog2().saturating_sub(STRETCH_BITS);
-        beyond.min(MOST_DIGIT_BITS)
+        beyond.min(MAX_DIGIT_BITS)
     }
 
     /// Marks the neighbourhood of each query, a stretch of words at a time.
@@ -212,10 +212,10 @@ impl<W: Word> QueryFilter<W> {
                 passed,
             );
         };
-        let mut lot = [0; LOT];
-        for (number, codes) in block.chunks(LOT).enumerate() {
+        let mut lot = [0; ADDRESSES_PER_BATCH];
+        for (number, codes) in block.chunks(ADDRESSES_PER_BATCH).enumerate() {
             self.addresses(codes, &mut lot);
-            let items = (number * LOT..)
+            let items = (number * ADDRESSES_PER_BATCH..)
                 .zip(&lot[..codes.len()])
                 .map(|(at, &address)| {
                     let (bucket, item) = kernel::filter_item::<BLOOM>(address, bits, digit_bits);
@@ -234,20 +234,20 @@ impl<W: Word> QueryFilter<W> {
         passed: &mut Vec<u32>,
     ) {
         let bits = self.addressing.address_bits;
-        let mut lot = [0; LOT];
-        for (number, codes) in block.chunks(LOT).enumerate() {
+        let mut lot = [0; ADDRESSES_PER_BATCH];
+        for (number, codes) in block.chunks(ADDRESSES_PER_BATCH).enumerate() {
             self.addresses(codes, &mut lot);
             let lot = &mut lot[..codes.len()];
-            for (at, slot) in (number * LOT..).zip(lot.iter_mut()) {
+            for (at, slot) in (number * ADDRESSES_PER_BATCH..).zip(lot.iter_mut()) {
                 *slot = kernel::filter_item::<BLOOM>(*slot, bits, 0).1 | at as u64;
             }
             kernel::select_members::<BLOOM>(&self.words, lot, passed);
         }
     }
 
-    /// Writes the addresses of at most [`LOT`] codes to `out`.
+    /// Writes the addresses of at most [`ADDRESSES_PER_BATCH`] codes to `out`.
     #[inline]
-    fn addresses<C: Code<Word = W>>(&self, codes: &[C], out: &mut [u64; LOT]) {
+    fn addresses<C: Code<Word = W>>(&self, codes: &[C], out: &mut [u64; ADDRESSES_PER_BATCH]) {
         let (mask, bits) = (
             self.addressing.address.to_u128(),
             self.addressing.address_bits,

@@ -105,7 +105,7 @@ fn table_and_probe(
 ) -> (f64, f64) {
     let families = [error_tolerant(), Family::budgets(&[1, 0, 0])];
     let [Some(own), Some(other)] =
-        families.map(|family| own_part(clock, family, CODES, layout, others))
+        families.map(|family| calibrate_part(clock, family, CODES, layout, others))
     else {
         let default = CostConstants::default();
         return (default.table_ns, default.probe_ns);
@@ -129,7 +129,7 @@ fn solve(own: &MeasuredQuery, other: &MeasuredQuery) -> (f64, f64) {
 
 /// Measures the cost of a packed table in a query that probes each table once.
 fn single_probe_table(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -> f64 {
-    let own = own_part(clock, exact(), CODES, Layout::Packed, others);
+    let own = calibrate_part(clock, exact(), CODES, Layout::Packed, others);
     own.map_or(CostConstants::default().single_probe_ns, |own| {
         own.ns / own.tables
     })
@@ -139,8 +139,8 @@ fn single_probe_table(clock: &mut dyn FnMut() -> f64, others: &CostConstants) ->
 /// search in which hardly any bucket overflows, and one in which every fifth does.
 fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -> (f64, f64) {
     let searches = [CODES / 2, CODES];
-    let [Some(few), Some(many)] =
-        searches.map(|codes| own_part(clock, exact(), codes, Layout::CacheLineBuckets, others))
+    let [Some(few), Some(many)] = searches
+        .map(|codes| calibrate_part(clock, exact(), codes, Layout::CacheLineBuckets, others))
     else {
         let default = CostConstants::default();
         return (default.bucket_single_probe_ns, default.overflow_ns);
@@ -162,7 +162,7 @@ struct MeasuredQuery {
     ns: f64,
 }
 
-fn own_part(
+fn calibrate_part(
     clock: &mut dyn FnMut() -> f64,
     family: Family,
     codes: u64,
@@ -242,7 +242,7 @@ fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
     const QUERIES: usize = 8_000;
     let bits = (bytes / 64).max(2).ilog2();
     let mut lines = vec![[0_u64; 8]; 1 << bits];
-    kernel::ask_huge_pages(&mut lines);
+    kernel::advise_huge_pages(&mut lines);
     // Pages that were never written are all the same page of zeros, which the cache holds.
     lines.iter_mut().for_each(|line| line[0] = 1);
     kernel::gather_huge_pages(&lines);

@@ -8,7 +8,7 @@ use super::super::kernel::RankBytes;
 use super::super::layout::{Layout, TableGeometry};
 use super::super::table::{ProbeTable, TableNumbers, overflow_unit};
 use super::super::table_key::TableKey;
-use super::super::threads::on_each;
+use super::super::threads::map_parallel;
 
 /// Memory and threads that a build may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl BuildLimits {
 }
 
 /// Maximum number of addresses at which a table is probed.
-pub(in super::super) const MOST_PROBES: u64 = 1 << 20;
+pub(in super::super) const MAX_PROBES: u64 = 1 << 20;
 /// Number of codes in the sample that judges the bits.
 const SAMPLE: usize = 1 << 16;
 
@@ -66,7 +66,7 @@ pub(in super::super) struct Builder<'a, C: Code, S: ?Sized> {
 }
 
 impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
-    pub(in super::super) fn look_at(
+    pub(in super::super) fn analyze(
         source: &'a S,
         layout: Layout,
         limits: BuildLimits,
@@ -139,7 +139,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             return Ok(tables);
         }
         for keys in others.chunks(threads) {
-            for table in on_each(keys, |key| self.table(key, distinct, each)) {
+            for table in map_parallel(keys, |key| self.table(key, distinct, each)) {
                 tables.push(table?);
             }
         }
@@ -172,7 +172,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         let geometry = TableGeometry::choose(self.layout, C::Word::BITS, prefix, distinct);
         // Before the masks are listed, which take memory in proportion.
         let probes = neighbours(geometry.address_bits, key.budget);
-        if probes > MOST_PROBES {
+        if probes > MAX_PROBES {
             return Err(BuildError::TooManyProbes(probes));
         }
         // The best balanced bits of the key address the buckets; the others are stored, and compared.

@@ -37,10 +37,10 @@ struct SearchTask<W> {
 }
 
 /// Number of probes that are made between two stages of another.
-const APART: u64 = 12;
-/// Maximum number of unfinished tasks: each has at least one probe, and a stage is behind the one before by [`APART`] probes and a task.
+const STAGE_DISTANCE: u64 = 12;
+/// Maximum number of unfinished tasks: each has at least one probe, and a stage is behind the one before by [`STAGE_DISTANCE`] probes and a task.
 const RING: usize = 64;
-/// Maximum number of unfinished entry ranges: [`APART`], those of the task before them, those of the one after, and the slots that a task leaves
+/// Maximum number of unfinished entry ranges: [`STAGE_DISTANCE`], those of the task before them, those of the one after, and the slots that a task leaves
 /// empty if it does not fit before the end.
 const RANGES: usize = 4 * PIECE;
 
@@ -119,7 +119,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
                 };
                 line.tasks[line.made % RING] = task;
                 line.made += 1;
-                self.advance(&mut line, APART);
+                self.advance(&mut line, STAGE_DISTANCE);
             }
         }
         // Nothing follows that could hide the latency of the last tasks, so each stage is made at once.
@@ -161,7 +161,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
             line.tasks[line.located % RING].at = at;
             line.located += 1;
             // Compare before more are located, whose ranges would overwrite those that wait.
-            while line.is_due(line.compared, line.located, APART) {
+            while line.is_due(line.compared, line.located, STAGE_DISTANCE) {
                 self.compare(line);
             }
         }

@@ -9,7 +9,7 @@
 //! as much as the probe.
 
 use super::super::code::Integer;
-use super::super::kernel::{Kernel, ScanLine, ScanPacked, ScanRun, Vector, each_hit};
+use super::super::kernel::{Kernel, ScanLine, ScanPacked, ScanRun, Vector, hit_positions};
 use super::super::table::{AddressSplit, SingleProbeTable};
 
 /// Maximum number of probes in a wave: as many lines as a processor fetches at a time, or twice that.
@@ -18,7 +18,7 @@ const WAVE: usize = 32;
 /// Receiver of results: index of the query, code, distance.
 pub(in super::super) type Found<'v, W> = &'v mut dyn FnMut(usize, W, u32);
 
-/// A search of 1 to [`MOST_TABLES`](super::super::table::MOST_TABLES) tables that a query probes once each. Returns the number of entries compared.
+/// A search of 1 to [`MAX_TABLES`](super::super::table::MOST_TABLES) tables that a query probes once each. Returns the number of entries compared.
 /// The results of one query come together.
 pub(in super::super) struct SingleProbeSearch<'a, 'v, W, T> {
     pub(in super::super) tables: &'a [T],
@@ -36,7 +36,7 @@ impl<W: Integer, T: SingleProbeTable<W>> Kernel<W> for SingleProbeSearch<'_, '_,
             tables: self.tables,
             queries: self.queries,
             radius: self.radius,
-            // At least one, because there are at most `MOST_TABLES` = 20 tables.
+            // At least one, because there are at most `MAX_TABLES` = 20 tables.
             per_wave: WAVE / self.tables.len(),
             // Written in the first stage and read up to the third, so three waves have buckets. Places only last for two.
             buckets: [[0; WAVE]; 3],
@@ -174,7 +174,7 @@ impl<W: Integer, T: SingleProbeTable<W>> SingleProbe<'_, W, T> {
         let AddressSplit { address, rest } = self.table.split();
         let width = self.table.width();
         let bucket = vector.deposit(W::joined(self.bucket.into(), W::ZERO, 0), address);
-        for at in each_hit(hits) {
+        for at in hit_positions(hits) {
             let entry = W::read_at(run, at * width, width);
             let word = bucket | vector.deposit(entry, rest);
             let apart = word ^ self.query;

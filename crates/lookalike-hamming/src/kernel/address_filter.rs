@@ -17,7 +17,7 @@ pub(in super::super) enum FilterKind {
 }
 
 /// Knuth's multiplicative hash: the golden ratio's fraction.
-const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns the number of the stretch of an address of `address_bits` bits, among 2^`digit_bits` stretches, and the address as an item.
 #[inline(always)]
@@ -27,7 +27,7 @@ pub(in super::super) fn filter_item<const BLOOM: bool>(
     digit_bits: u32,
 ) -> (usize, u64) {
     if BLOOM {
-        let hash = address.wrapping_mul(ODD);
+        let hash = address.wrapping_mul(GOLDEN_RATIO);
         // Two shifts: if all words are one stretch, a digit has no bits, and a single shift by 64 would overflow.
         let digit = hash >> 1 >> (63 - digit_bits);
         // The digit is shifted out, so that word and bits come from bits of the hash that the stretch does not determine.

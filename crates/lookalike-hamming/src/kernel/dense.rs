@@ -197,7 +197,7 @@ impl Dense<'_> {
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
         let mut compared = 0;
-        for (bucket, left, range) in probes.each() {
+        for (bucket, left, range) in probes.for_each() {
             compared += u64::from(range.count);
             self.compare(range, needle, left, &mut |entry| hit(bucket, entry));
         }

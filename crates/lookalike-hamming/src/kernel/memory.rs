@@ -10,7 +10,7 @@ pub(in super::super) fn prefetch<T>(items: &[T], index: usize) {
 }
 
 /// Bytes of a run that are prefetched in addition to its last: the processor itself prefetches those that follow.
-const ASKED: usize = 512;
+const PREFETCH_BYTES: usize = 512;
 const LINE_BYTES: usize = 64;
 /// Minimum number of entries that vector kernels read, including those that follow a bucket.
 const READ: usize = 8;
@@ -23,7 +23,7 @@ pub(in super::super) fn prefetch_run(entries: &[u8], place: usize, count: usize,
     let last = (place + count.max(READ) * width).saturating_sub(1);
     prefetch(entries, place);
     prefetch(entries, last);
-    for place in (place + LINE_BYTES..last.min(place + ASKED)).step_by(LINE_BYTES) {
+    for place in (place + LINE_BYTES..last.min(place + PREFETCH_BYTES)).step_by(LINE_BYTES) {
         prefetch(entries, place);
     }
 }

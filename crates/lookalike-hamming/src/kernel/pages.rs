@@ -3,12 +3,12 @@
 //! They are requested before memory is touched, which costs nothing. But if cached files take most of the memory, the system finds free huge pages
 //! for only some of it; for the rest it makes room when it is asked to move the contents of small pages. [`claim_huge_pages`] asks it before anything
 //! is written, when there is nothing to move yet: for memory that will be filled. [`gather_huge_pages`] does it once the contents are there.
-//! [`ask_huge_pages`] alone is for memory that may stay empty.
+//! [`advise_huge_pages`] alone is for memory that may stay empty.
 //!
 //! All are hints: contents and results never depend on them, and on systems other than Linux they do nothing.
 
 /// Asks the system to back a large allocation with huge pages as it is filled.
-pub(in super::super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
+pub(in super::super) fn advise_huge_pages<T>(items: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     linux::ask(items.as_mut_ptr().cast(), items.capacity() * size_of::<T>());
     #[cfg(not(target_os = "linux"))]
@@ -48,7 +48,7 @@ mod linux {
     /// Error if this advice or this kind of memory is unknown, so that there is no use in continuing.
     const EINVAL: i32 = 22;
     /// Number of failures in a row after which to give up.
-    const REFUSALS: usize = 32;
+    const MAX_CONSECUTIVE_FAILURES: usize = 32;
     /// Number of rounds: refused pages are requested again, because room may have been made meanwhile.
     const ROUNDS: usize = 3;
 
@@ -100,7 +100,7 @@ mod linux {
                 in_a_row += 1;
                 left.push(page);
                 // A refusal is not free: the system first tries to make room for a huge page.
-                if unknown || in_a_row == REFUSALS {
+                if unknown || in_a_row == MAX_CONSECUTIVE_FAILURES {
                     return;
                 }
             }
@@ -156,12 +156,12 @@ mod tests {
 
     #[test]
     fn pages_keep_their_content_whoever_reads_meanwhile() {
-        ask_huge_pages(&mut Vec::<u64>::new());
+        advise_huge_pages(&mut Vec::<u64>::new());
         gather_huge_pages::<u64>(&[]);
         gather_huge_pages(&[1_u8, 2, 3]);
         const COUNT: u64 = 9 << 17;
         let mut large = Vec::with_capacity(COUNT as usize);
-        ask_huge_pages(&mut large);
+        advise_huge_pages(&mut large);
         large.extend(0..COUNT);
         let sum = || large.iter().sum::<u64>();
         let expected = sum();

@@ -1,7 +1,7 @@
 //! Pairs of words of a list that are near each other.
 
 use super::super::code::Integer;
-use super::scan::each_hit;
+use super::scan::hit_positions;
 use super::vector::{Kernel, Vector};
 
 /// Search for all pairs of `words` within `radius`, inside each of some groups. Appends them to `pairs`.
@@ -48,7 +48,7 @@ impl<W: Integer> Kernel<W> for ClosePairs<'_, W> {
                 // Most groups have two or three words, so vectors are hardly ever full.
                 let needles = vector.splat(needle);
                 for words in later.chunks(V::LANES) {
-                    for at in each_hit(vector.near_words(words, needles, self.radius)) {
+                    for at in hit_positions(vector.near_words(words, needles, self.radius)) {
                         self.pairs.push((needle, words[at]));
                     }
                 }

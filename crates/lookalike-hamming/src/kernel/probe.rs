@@ -3,7 +3,7 @@
 use super::super::code::Integer;
 use super::dense::Dense;
 use super::probe_set::{BucketVisitor, CacheLine, EntryRange, ProbeLocations, ProbeSet};
-use super::scan::{ScanLine, ScanPacked, ScanRun, each_hit};
+use super::scan::{ScanLine, ScanPacked, ScanRun, hit_positions};
 use super::vector::{Kernel, Vector};
 
 /// Comparison of `needle` with the packed entries of some probes. Calls `hit` with the bucket and value of each entry near `needle`, and returns the
@@ -24,7 +24,7 @@ pub struct ProbePacked<'a, 'h, W> {
 /// Number of entries that are compared as one run.
 const RUN: usize = 64;
 /// Number of entries up to which a bucket is compared one by one if vectors are narrow.
-const FEW: usize = 24;
+const SCALAR_MAX: usize = 24;
 
 impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
     type Output = u64;
@@ -39,12 +39,12 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
             hit,
         } = self;
         let mut compared = 0;
-        for (bucket, left, EntryRange { first, count }) in probes.each() {
+        for (bucket, left, EntryRange { first, count }) in probes.for_each() {
             compared += u64::from(count);
             let (place, count) = (first as usize * width, count as usize);
             // A loop over so few is as fast as a narrow vector, and its step is a constant for the widths that tables of 64 bits mostly have. Buckets
             // hold two to five entries on average: AVX2 would spend its shuffle on four of them, and mask off half.
-            let few = !V::WIDE && count <= if V::LANES == 1 { FEW } else { V::LANES };
+            let few = !V::WIDE && count <= if V::LANES == 1 { SCALAR_MAX } else { V::LANES };
             match width {
                 5 if few => {
                     compare_few::<W, 5>(&entries[place..], count, needle, left, bucket, hit);
@@ -67,14 +67,14 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
                 },
             };
             // The first run is outside the loop, because nearly all buckets end with it.
-            for at in each_hit(run.run(vector)) {
+            for at in hit_positions(run.run(vector)) {
                 hit(bucket, W::read_at(entries, place + at * width, width));
             }
             // As many at a time as a mask has bits.
             for before in (RUN..count).step_by(RUN) {
                 run.place = place + before * width;
                 run.entries.count = (count - before).min(RUN);
-                for at in each_hit(run.run(vector)) {
+                for at in hit_positions(run.run(vector)) {
                     hit(bucket, W::read_at(entries, run.place + at * width, width));
                 }
             }
@@ -137,7 +137,7 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
                 needle: self.needle,
                 radius: left,
             };
-            for at in each_hit(scan.run(vector)) {
+            for at in hit_positions(scan.run(vector)) {
                 // Read again from the line, which is in the first-level cache by now, so that masks need no room for words.
                 visitor.hit(bucket, W::read_at(&line.0, at * width, width));
             }

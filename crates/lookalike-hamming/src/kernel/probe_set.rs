@@ -44,7 +44,7 @@ pub struct ProbeLocations<'a> {
 impl ProbeLocations<'_> {
     /// Returns the bucket, the errors left, and the entries of each probe.
     #[inline(always)]
-    pub(in super::super) fn each(&self) -> impl Iterator<Item = (u32, u32, EntryRange)> + '_ {
+    pub(in super::super) fn for_each(&self) -> impl Iterator<Item = (u32, u32, EntryRange)> + '_ {
         let ProbeSet {
             bucket,
             xor_masks,

@@ -245,11 +245,11 @@ impl<W: Integer> Kernel<W> for ScanLine<'_, W> {
 
 /// Returns the positions of a mask's ones, ascending.
 #[inline(always)]
-pub(in super::super) fn each_hit(hits: u64) -> HitPositions {
+pub(in super::super) fn hit_positions(hits: u64) -> HitPositions {
     HitPositions(hits)
 }
 
-/// Iterator of [`each_hit`].
+/// Iterator of [`hit_positions`].
 pub(in super::super) struct HitPositions(u64);
 
 impl Iterator for HitPositions {

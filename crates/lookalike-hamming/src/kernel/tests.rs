@@ -62,7 +62,7 @@ proptest! {
         let entries = &bytes[..starts[8] as usize * width + 8];
         let mut expected = Vec::new();
         let mut of_all = 0;
-        for (bucket, left, range) in located.each() {
+        for (bucket, left, range) in located.for_each() {
             of_all += u64::from(range.count);
             for rank in range.first as usize..range.first as usize + range.count as usize {
                 let entry = u64::read(&entries[rank * width..(rank + 1) * width]);

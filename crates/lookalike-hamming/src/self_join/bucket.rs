@@ -7,20 +7,20 @@
 use super::super::code::{Code, Word};
 use super::super::design::Design;
 use super::super::family::{Family, low_mask};
-use super::super::kernel::{ClosePairs, ScanWords, each_hit};
+use super::super::kernel::{ClosePairs, ScanWords, hit_positions};
 use super::super::plan;
 use std::collections::BTreeMap;
 
 /// Number of codes up to which a bucket is compared without being divided further.
 const SMALL: usize = 24;
 /// Number of codes up to which a group is compared by the kernel.
-const FEW: usize = 256;
+const KERNEL_MAX: usize = 256;
 /// Number of groups that the kernel compares in one call, which bounds the pairs that are collected.
-const AT_ONCE: usize = 64;
+const GROUPS_PER_CALL: usize = 64;
 /// Maximum number of key bits that one scatter pass partitions by: the write positions stay in the first-level cache.
 const DIGIT_BITS: u32 = 11;
 /// Number of key bits that are not worth a scatter of their own: pairs that differ in them are compared in vain.
-const UNCUT: u32 = 2;
+const MAX_UNSPLIT_BITS: u32 = 2;
 /// Number of bits by which a digit may be shorter if its bits are then contiguous.
 const SHORTER: u32 = 3;
 
@@ -64,7 +64,7 @@ impl<W: Word> BucketDigit<W> {
 
     /// Calls `each` with the bucket of each word, and the word.
     #[inline(always)]
-    pub(super) fn each(&self, words: impl Iterator<Item = W>, mut each: impl FnMut(usize, W)) {
+    pub(super) fn for_each(&self, words: impl Iterator<Item = W>, mut each: impl FnMut(usize, W)) {
         let last = self.buckets() - 1;
         match self.shift {
             Some(shift) => words.for_each(|word| each(word.above(shift) as usize & last, word)),
@@ -108,7 +108,7 @@ impl<W: Word> DigitGroups<W> {
         self.ends.resize(digit.buckets(), 0);
         let next = &mut self.ends;
         for segment in segments {
-            digit.each(segment.iter().copied(), |bucket, _| next[bucket] += 1);
+            digit.for_each(segment.iter().copied(), |bucket, _| next[bucket] += 1);
         }
         let mut start = 0;
         for slot in next.iter_mut() {
@@ -117,7 +117,7 @@ impl<W: Word> DigitGroups<W> {
         }
         self.words.resize(start as usize, W::ZERO);
         let out = self.words.as_mut_slice();
-        digit.each(words(), |bucket, word| {
+        digit.for_each(words(), |bucket, word| {
             let slot = &mut next[bucket];
             out[*slot as usize] = word;
             *slot += 1;
@@ -204,7 +204,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
             // every code a move.
             let left = rest & !digit.mask;
             // Codes of a group may still differ in these bits: `judge` drops such pairs.
-            if left.ones() <= UNCUT {
+            if left.ones() <= MAX_UNSPLIT_BITS {
                 self.groups(&mut groups, free);
             } else {
                 let mut start = 0;
@@ -224,15 +224,15 @@ impl<W: Word, V> BucketJoiner<W, V> {
     {
         let mut close = std::mem::take(&mut self.close);
         let mut start = 0;
-        for run in 0..groups.ends.len().div_ceil(AT_ONCE) {
+        for run in 0..groups.ends.len().div_ceil(GROUPS_PER_CALL) {
             close.clear();
-            let ends = &groups.ends[run * AT_ONCE..];
-            let ends = &ends[..ends.len().min(AT_ONCE)];
+            let ends = &groups.ends[run * GROUPS_PER_CALL..];
+            let ends = &ends[..ends.len().min(GROUPS_PER_CALL)];
             W::run(ClosePairs {
                 words: &groups.words,
                 start,
                 ends,
-                most: FEW,
+                most: KERNEL_MAX,
                 radius: self.radius,
                 pairs: &mut close,
             });
@@ -241,12 +241,12 @@ impl<W: Word, V> BucketJoiner<W, V> {
             if close.iter().any(|(a, b)| a == b) {
                 close.clear();
                 self.close = close;
-                return self.repeated(groups, run * AT_ONCE, start, free);
+                return self.repeated(groups, run * GROUPS_PER_CALL, start, free);
             }
-            close.iter().for_each(|&(a, b)| self.judge(a, b));
+            close.iter().for_each(|&(a, b)| self.visit_pair(a, b));
             for &end in ends {
                 let end = end as usize;
-                if end - start > FEW {
+                if end - start > KERNEL_MAX {
                     // A heavy group may get back here, and uses the same list.
                     self.close = std::mem::take(&mut close);
                     self.heavy(&groups.words[start..end], free);
@@ -293,7 +293,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
         let free = free & varying_bits(words.iter().copied());
         match self
             .keys(words.len(), free)
-            .filter(|keys| pays(words, keys))
+            .filter(|keys| is_worthwhile(words, keys))
         {
             None => self.compare(words),
             Some(keys) => {
@@ -337,15 +337,15 @@ impl<W: Word, V> BucketJoiner<W, V> {
                     needle: word,
                     radius: self.radius,
                 };
-                for at in each_hit(W::run(scan)) {
-                    self.judge(word, later[at]);
+                for at in hit_positions(W::run(scan)) {
+                    self.visit_pair(word, later[at]);
                 }
             }
         }
     }
 
     /// Visits a close pair, unless it belongs to another key.
-    fn judge<C: Code<Word = W>>(&mut self, a: W, b: W)
+    fn visit_pair<C: Code<Word = W>>(&mut self, a: W, b: W)
     where
         V: FnMut(C, C, u32),
     {
@@ -361,13 +361,13 @@ impl<W: Word, V> BucketJoiner<W, V> {
 
 /// Returns true if tables with these keys leave less than half of the pairs to compare. Without this, codes that are all similar would be divided in
 /// vain, level after level, by as many tables each time.
-fn pays<W: Word>(words: &[W], keys: &[W]) -> bool {
+fn is_worthwhile<W: Word>(words: &[W], keys: &[W]) -> bool {
     let all = words.len() as f64 * words.len() as f64;
     let mut left = 0.0;
     keys.iter().all(|&key| {
         let digit = BucketDigit::leading(key, words.len());
         let mut counts = vec![0_u32; digit.buckets()];
-        digit.each(words.iter().copied(), |bucket, _| counts[bucket] += 1);
+        digit.for_each(words.iter().copied(), |bucket, _| counts[bucket] += 1);
         left += counts
             .iter()
             .map(|&count| f64::from(count) * f64::from(count))
@@ -382,7 +382,7 @@ const MOVE: f64 = 5.0;
 
 /// Returns the keys of the exact design with the least expected time for a join of 2^magnitude codes, or `None` if comparing all pairs is no slower.
 pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<Vec<u128>> {
-    const MOST_TABLES: u32 = 40;
+    const MAX_TABLES: u32 = 40;
     // If there are no more bits than errors, there is no key in which a close pair must agree.
     if 1 << magnitude.min(20) <= SMALL || bits <= radius {
         return None;
@@ -397,7 +397,7 @@ pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<V
         let compared = count / prefix.exp2() / 2.0 + SMALL as f64 / 8.0;
         count * family.table_count(radius) as f64 * (scatters * MOVE + compared * COMPARE)
     };
-    let families = plan::exact_families(radius, MOST_TABLES).into_iter();
+    let families = plan::exact_families(radius, MAX_TABLES).into_iter();
     let usable = families.filter_map(|family| Some((cost(&family), design(family, bits, radius)?)));
     let (cost, best) = usable.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
     let pays = cost < count * count / 2.0 * COMPARE;

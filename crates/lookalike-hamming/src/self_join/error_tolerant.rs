@@ -16,7 +16,7 @@ use super::super::code::{Code, Integer, Word};
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
 use super::super::scatter::ScatterBuffers;
-use super::super::threads::on_each;
+use super::super::threads::map_parallel;
 use super::bucket::BucketJoiner;
 use super::{JoinedTables, SelfJoinLimits, SelfJoinProgress};
 use part::{OrderedPart, PartFinder, PartShape, SortedParts, sort_part};
@@ -28,7 +28,7 @@ mod part;
 /// Maximum number of codes in a bucket if all codes are spread evenly.
 const LOAD: usize = 8;
 /// Number of codes in a bucket, on average over codes, above which exact designs are better.
-const MOST_LOAD: f64 = 40.0;
+const MAX_AVERAGE_LOAD: f64 = 40.0;
 /// Number of codes in a part, as a power of two: their numbers and halves stay in the second-level cache.
 const PART_BITS: u32 = 16;
 /// Maximum number of bits that one scatter pass partitions by.
@@ -37,11 +37,11 @@ const TOP_BITS: u32 = 13;
 const LOW_BITS: u32 = 32;
 const SIDE_BITS: u32 = 16;
 /// Minimum number of bits of a bucket number: the others must find room.
-const LEAST_BITS: u32 = 64 - LOW_BITS - SIDE_BITS;
+const MIN_BITS: u32 = 64 - LOW_BITS - SIDE_BITS;
 /// Number of codes below which the buckets do not pay.
-const LEAST_CODES: usize = 1 << 18;
+const MIN_CODES: usize = 1 << 18;
 /// Memory in addition to the codes, for each of them: scattered words, then sorted low bits and other bits, and starts of buckets.
-const BYTES_A_CODE: usize = 8 + 4 + 2 + 2;
+const BYTES_PER_CODE: usize = 8 + 4 + 2 + 2;
 /// Number of codes in the sample that judges how even the codes are.
 const SAMPLE: usize = 1 << 16;
 
@@ -99,27 +99,27 @@ impl<W: Word> TolerantTable<W> {
     }
 
     /// Returns true if the table finds a close pair that differs in the bits of `apart`.
-    fn finds(&self, apart: W) -> bool {
+    fn detects(&self, apart: W) -> bool {
         (apart & self.addressing.address).ones() <= self.budget
     }
 }
 
 impl<W: Word> TolerantTables<W> {
     /// Returns the tables for `codes`; `None` if an exact design suits the codes, or the memory, better.
-    pub(super) fn worth_while<C: Code<Word = W>>(
+    pub(super) fn if_worthwhile<C: Code<Word = W>>(
         codes: &[C],
         radius: u32,
         limits: SelfJoinLimits,
     ) -> Option<Self> {
-        let room = codes.len().checked_mul(BYTES_A_CODE)? <= limits.scratch_bytes;
-        let many = codes.len() >= LEAST_CODES && u32::try_from(codes.len()).is_ok();
+        let room = codes.len().checked_mul(BYTES_PER_CODE)? <= limits.scratch_bytes;
+        let many = codes.len() >= MIN_CODES && u32::try_from(codes.len()).is_ok();
         // A 64-bit code consists of the bucket number, up to 16 other bits and 32 low bits.
         if W::BITS != 64 || !room || !many || !(1..=5).contains(&radius) {
             return None;
         }
         // A bucket has from half of `LOAD` to all of it, so windows of sixteen hold most buckets whole.
         let bits = (codes.len().div_ceil(LOAD)).next_power_of_two().ilog2();
-        let tables = Self::with_bits(codes, radius, bits.max(LEAST_BITS))?;
+        let tables = Self::with_bits(codes, radius, bits.max(MIN_BITS))?;
         tables.are_even(codes).then_some(tables)
     }
 
@@ -167,7 +167,7 @@ impl<W: Word> TolerantTables<W> {
             // The share of pairs that meet in a bucket, times the number of codes, is the number of other codes in the bucket of a code.
             let met: f64 = groups.map(|group| (group.len() as f64).powi(2)).sum();
             let met = (met - sample.len() as f64) / 2.0;
-            met / pairs * (codes.len() as f64) <= MOST_LOAD
+            met / pairs * (codes.len() as f64) <= MAX_AVERAGE_LOAD
         })
     }
 
@@ -265,7 +265,7 @@ impl<C: Code> TolerantPass<'_, C> {
         // If there is one part, this would be the whole width.
         let shift = (self.table.addressing.rest_bits + self.below).min(63);
         let last = self.parts() - 1;
-        on_each(scattered.iter_mut().enumerate(), |(at, mine)| {
+        map_parallel(scattered.iter_mut().enumerate(), |(at, mine)| {
             let share = self.codes.chunks(share).nth(at).unwrap_or_default();
             let ScatteredCodes { words, counts } = mine;
             counts.clear();
@@ -307,7 +307,7 @@ impl<C: Code> TolerantPass<'_, C> {
             below: self.below,
             rest_bits: self.table.addressing.rest_bits,
         };
-        on_each(&mut *visitors, |visitor| {
+        map_parallel(&mut *visitors, |visitor| {
             let mut finder = PartFinder::default();
             loop {
                 // A thread that panics leaves the iterator intact, and its panic is passed on when the thread is joined.
@@ -323,7 +323,7 @@ impl<C: Code> TolerantPass<'_, C> {
                     number,
                     part: room.part(),
                 };
-                let mut judge = self.judge(part, part, 0, visitor);
+                let mut judge = self.pair_verifier(part, part, 0, visitor);
                 judge.all(&finder);
             }
         });
@@ -332,7 +332,7 @@ impl<C: Code> TolerantPass<'_, C> {
     /// Visits the pairs of codes whose bucket numbers differ in one bit.
     fn compare<V: FnMut(C, C, u32) + Send>(&self, sorted: &SortedParts, visitors: &mut [V]) {
         let next = AtomicUsize::new(0);
-        on_each(&mut *visitors, |visitor| {
+        map_parallel(&mut *visitors, |visitor| {
             let mut finder = PartFinder::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -345,7 +345,7 @@ impl<C: Code> TolerantPass<'_, C> {
                 for bit in 0..self.below {
                     finder.within(part, bit, self.radius - 1);
                     let this = NumberedPart { number, part };
-                    let mut judge = self.judge(this, this, 1 << bit, visitor);
+                    let mut judge = self.pair_verifier(this, this, 1 << bit, visitor);
                     judge.all(&finder);
                 }
                 let above = (0..usize::BITS).map(|bit| 1 << bit);
@@ -358,7 +358,7 @@ impl<C: Code> TolerantPass<'_, C> {
                         };
                         finder.between(part, other.part, self.radius - 1);
                         let this = NumberedPart { number, part };
-                        let mut judge = self.judge(this, other, 0, visitor);
+                        let mut judge = self.pair_verifier(this, other, 0, visitor);
                         judge.all(&finder);
                     }
                 }
@@ -366,7 +366,7 @@ impl<C: Code> TolerantPass<'_, C> {
         });
     }
 
-    fn judge<'j, V>(
+    fn pair_verifier<'j, V>(
         &'j self,
         a: NumberedPart<'j>,
         b: NumberedPart<'j>,
@@ -484,7 +484,7 @@ fn visit<C: Code>(
     visitor: &mut impl FnMut(C, C, u32),
 ) {
     let apart = a ^ b;
-    if apart.ones() <= pass.radius && !pass.earlier.iter().any(|table| table.finds(apart)) {
+    if apart.ones() <= pass.radius && !pass.earlier.iter().any(|table| table.detects(apart)) {
         let (a, b) = (a.min(b), a.max(b));
         visitor(C::from_word(a), C::from_word(b), apart.ones());
     }
@@ -600,16 +600,16 @@ mod tests {
 
     #[test]
     fn uneven_collections_are_left_to_exact_designs() {
-        let even: Vec<u64> = numbers(3).take(LEAST_CODES).collect();
+        let even: Vec<u64> = numbers(3).take(MIN_CODES).collect();
         let limits = SelfJoinLimits::default();
-        assert!(TolerantTables::worth_while(&even, 3, limits).is_some());
-        assert!(TolerantTables::worth_while(&even, 9, limits).is_none());
+        assert!(TolerantTables::if_worthwhile(&even, 3, limits).is_some());
+        assert!(TolerantTables::if_worthwhile(&even, 9, limits).is_none());
         let little = SelfJoinLimits {
             scratch_bytes: even.len() * 8,
             ..limits
         };
-        assert!(TolerantTables::worth_while(&even, 3, little).is_none());
+        assert!(TolerantTables::if_worthwhile(&even, 3, little).is_none());
         let uneven: Vec<u64> = even.iter().map(|code| code & 0xff_ffff).collect();
-        assert!(TolerantTables::worth_while(&uneven, 3, limits).is_none());
+        assert!(TolerantTables::if_worthwhile(&uneven, 3, limits).is_none());
     }
 }

@@ -3,7 +3,7 @@
 use super::super::cost::neighbours;
 use super::super::family::{BlockGroup, Family};
 use super::super::file_error::{FileError, number};
-use super::super::index::MOST_PROBES;
+use super::super::index::MAX_PROBES;
 use super::super::kernel::RankBytes;
 use super::super::layout::Layout;
 use super::super::table_key::TableKey;
@@ -92,7 +92,7 @@ impl StoredDirectory {
     pub(super) fn read(whole: &[u8]) -> Result<Self, FileError> {
         let length = whole.len() as u64;
         if whole.len() < HEAD + TRAILER {
-            return Err(FileError::Cut { offset: length });
+            return Err(FileError::Truncated { offset: length });
         }
         let trailer = &whole[whole.len() - TRAILER..];
         let offset = number(&trailer[..8]);
@@ -104,7 +104,7 @@ impl StoredDirectory {
         }
         // Only now is it trusted: the bytes at the end of a file that is cut off are no offset.
         if offset > length {
-            return Err(FileError::Cut { offset: length });
+            return Err(FileError::Truncated { offset: length });
         }
         Self::read_at(&whole[offset as usize..], offset)
     }
@@ -112,7 +112,7 @@ impl StoredDirectory {
     /// Reads and checks a directory and its trailer, which are at `offset` of a file.
     pub(super) fn read_at(bytes: &[u8], offset: u64) -> Result<Self, FileError> {
         let wrong = |what| FileError::Damaged { offset, what };
-        let cut = FileError::Cut {
+        let cut = FileError::Truncated {
             offset: offset + bytes.len() as u64,
         };
         let Some((bytes, trailer)) = bytes.split_last_chunk::<TRAILER>() else {
@@ -211,8 +211,7 @@ fn are_probes_bounded(tables: &[StoredTable], file_bytes: u64) -> bool {
     let probes = |table: &StoredTable| neighbours(table.address.count_ones(), table.key.budget);
     let all = tables.iter().map(probes).fold(0, u64::saturating_add);
     // No table has more probes than buckets, so tables with sections of their own have hardly more than the file has bytes.
-    tables.iter().all(|table| probes(table) <= MOST_PROBES)
-        && all <= file_bytes.max(64 * MOST_PROBES)
+    tables.iter().all(|table| probes(table) <= MAX_PROBES) && all <= file_bytes.max(64 * MAX_PROBES)
 }
 
 fn family_numbers(family: &Family) -> (u64, Vec<u64>) {

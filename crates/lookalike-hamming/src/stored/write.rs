@@ -87,7 +87,7 @@ impl<W: Write> IndexFileWriter<W> {
         let kept = directory.offset as usize;
         let Some(written) = written.get(..kept) else {
             let offset = written.len() as u64;
-            return Err(FileError::Cut { offset });
+            return Err(FileError::Truncated { offset });
         };
         // Check all of it: a power cut may have lost pages that were written before others that survived.
         directory.check(written, &(0..kept))?;
@@ -183,7 +183,7 @@ impl<W: Write> IndexFileWriter<W> {
             });
         }
         // The sample depends on the pieces in which codes arrive, so it is taken without checks for cancellation in between.
-        let builder = Builder::look_at(source, self.directory.layout, limits)?;
+        let builder = Builder::analyze(source, self.directory.layout, limits)?;
         let source = &CancellableSource {
             source,
             is_cancelled,
@@ -351,7 +351,7 @@ impl StoredDirectory {
     fn from_progress(progress: &[u8]) -> Result<Self, FileError> {
         let Some((offset, rest)) = progress.split_first_chunk::<8>() else {
             let offset = progress.len() as u64;
-            return Err(FileError::Cut { offset });
+            return Err(FileError::Truncated { offset });
         };
         let offset = u64::from_le_bytes(*offset);
         Self::read_at(rest, offset)

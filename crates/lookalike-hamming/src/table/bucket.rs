@@ -1,7 +1,7 @@
 //! The entries of one bucket, however they are stored.
 
 use super::super::code::Word;
-use super::super::kernel::{Dense, ScanLine, ScanPacked, each_hit};
+use super::super::kernel::{Dense, ScanLine, ScanPacked, hit_positions};
 
 /// Entries of a bucket.
 #[derive(Clone, Copy)]
@@ -25,13 +25,13 @@ pub(in super::super) struct Runs<'a> {
 }
 
 /// Number of entries up to which comparing all of them is faster than a binary search.
-const FEW: usize = 64;
+const LINEAR_SEARCH_MAX: usize = 64;
 
 impl Bucket<'_> {
     /// Returns the position of an entry, if it is there.
     pub(super) fn position<W: Word>(&self, sought: W) -> Option<usize> {
         let count = self.count();
-        if count <= FEW {
+        if count <= LINEAR_SEARCH_MAX {
             let mut found = None;
             // Codes are distinct, so at most one entry is equal.
             self.scan(sought, 0, &mut |at, _| found = Some(at));
@@ -178,7 +178,7 @@ fn visit_hits<W: Word>(
     visit: &mut impl FnMut(usize, W),
 ) {
     // Read again rather than kept from the vector: hits are rare, and the bytes are in the cache by now.
-    for at in each_hit(hits) {
+    for at in hit_positions(hits) {
         visit(before + at, W::read_at(bytes, at * width, width));
     }
 }

@@ -11,9 +11,9 @@ use super::{PADDING, append};
 use std::ops::Range;
 
 /// Minimum unit: the overflow of a bucket begins at a multiple of at least this many bytes.
-const LEAST_UNIT: usize = 16;
+const MIN_UNIT: usize = 16;
 /// Maximum unit, because a damaged file may have any.
-const MOST_UNIT: usize = 1 << 20;
+const MAX_UNIT: usize = 1 << 20;
 
 /// Returns the unit of the positions in the overflow for a table of `entries` entries: the smallest with which a tail of 32 bits can express all
 /// positions, however the entries are distributed. `None` if there is none.
@@ -25,8 +25,8 @@ pub(in super::super) fn overflow_unit(entries: u64, buckets: u64, width: usize) 
         .checked_mul(width as u64)
         .and_then(|bytes| bytes.checked_add(4 * lists))?;
     let room = (u64::from(u32::MAX) - capacity).checked_sub(1)?;
-    let units = std::iter::successors(Some(LEAST_UNIT), |unit| Some(2 * unit));
-    let mut units = units.take_while(|&unit| unit <= MOST_UNIT);
+    let units = std::iter::successors(Some(MIN_UNIT), |unit| Some(2 * unit));
+    let mut units = units.take_while(|&unit| unit <= MAX_UNIT);
     // Each list may leave most of its last unit unused.
     units.find(|&unit| lists + bytes / unit as u64 <= room)
 }
@@ -61,7 +61,7 @@ impl BucketStore {
         let lines = self.lines.growing();
         // Before the first line is written, because the system gives huge pages to untouched memory.
         lines.reserve_exact(buckets);
-        kernel::ask_huge_pages(lines);
+        kernel::advise_huge_pages(lines);
     }
 
     /// Adds the next buckets.
@@ -131,7 +131,7 @@ impl BucketStore {
             unit,
         };
         let fits = store.lines.items().len() == buckets
-            && (1..=MOST_UNIT).contains(&unit)
+            && (1..=MAX_UNIT).contains(&unit)
             && (store.ranks.is_empty() || store.ranks.has(buckets));
         fits.then_some(store)
     }

@@ -5,7 +5,7 @@ use super::super::kernel::{
     self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, EntryRange, LocateDense, RankBytes,
 };
 use super::super::shared_bytes::{SharedBytes, TableSection};
-use super::each_unit;
+use super::for_each_unit;
 use super::rank_list::RankList;
 use std::ops::Range;
 
@@ -45,10 +45,10 @@ impl DenseStore {
         self.counts.reserve(buckets.div_ceil(DENSE_GROUP) + 1);
         let unary = self.unary.growing();
         unary.reserve_exact(bytes(buckets + entries));
-        kernel::ask_huge_pages(unary);
+        kernel::advise_huge_pages(unary);
         let bits = self.entries.growing();
         bits.reserve_exact(bytes(entries * self.entry_bits as usize));
-        kernel::ask_huge_pages(bits);
+        kernel::advise_huge_pages(bits);
     }
 
     /// Adds the next buckets.
@@ -141,14 +141,14 @@ impl DenseStore {
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
         let counts = self.counts.view();
         // A cache line holds the counts of sixteen groups if these have four bytes.
-        each_unit(buckets, DENSE_GROUP * counts.per_line(), |at| {
+        for_each_unit(buckets, DENSE_GROUP * counts.per_line(), |at| {
             counts.prefetch(at / DENSE_GROUP);
         });
     }
 
     pub(super) fn prefetch_unary(&self, buckets: impl Iterator<Item = usize>) {
         let view = self.view();
-        each_unit(buckets, DENSE_GROUP, |at| {
+        for_each_unit(buckets, DENSE_GROUP, |at| {
             let place = view.unary_place(at);
             kernel::prefetch(view.unary, place);
             // The unary codes of most groups are sixteen bytes, of which three words are read.

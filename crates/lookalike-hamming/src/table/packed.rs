@@ -6,7 +6,7 @@ use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::bucket::Runs;
 use super::rank_list::RankList;
 use super::single_probe::{AddressSplit, PackedTable};
-use super::{PADDING, append, each_unit};
+use super::{PADDING, append, for_each_unit};
 use std::ops::Range;
 
 /// Number of four-byte starts in a cache line.
@@ -40,7 +40,7 @@ impl PackedStore {
         self.starts.push(0);
         let bytes = self.entries.growing();
         bytes.reserve_exact(entries * self.width + PADDING);
-        kernel::ask_huge_pages(bytes);
+        kernel::advise_huge_pages(bytes);
     }
 
     /// Adds the next buckets.
@@ -114,7 +114,7 @@ impl PackedStore {
             return;
         };
         // Sixteen buckets share a line of starts. As masks ascend, one request serves those that differ in the low four bits.
-        each_unit(buckets.clone(), LINE_STARTS, |at| {
+        for_each_unit(buckets.clone(), LINE_STARTS, |at| {
             kernel::prefetch(narrow, at)
         });
         // The end of a bucket is in the next line now and then.

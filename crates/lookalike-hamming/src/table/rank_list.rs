@@ -23,7 +23,7 @@ impl RankList {
     pub(super) fn reserve(&mut self, count: usize) {
         let bytes = self.bytes.growing();
         bytes.reserve_exact(count * self.width.get() + RANK_PADDING);
-        kernel::ask_huge_pages(bytes);
+        kernel::advise_huge_pages(bytes);
     }
 
     /// Adds the next rank.

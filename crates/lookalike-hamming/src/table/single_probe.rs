@@ -4,9 +4,9 @@ use super::super::code::Integer;
 use super::super::kernel::{CacheLine, Ranks, prefetch, prefetch_overflow, prefetch_run};
 
 /// Maximum number of tables that are searched in this way.
-pub(in super::super) const MOST_TABLES: usize = 20;
+pub(in super::super) const MAX_TABLES: usize = 20;
 /// Number of entries that are compared at a time.
-const TOGETHER: usize = 64;
+const ENTRIES_PER_BLOCK: usize = 64;
 
 /// Division of a code into the bits that address its bucket and those that are stored.
 #[derive(Clone, Copy, Debug, Default)]
@@ -188,10 +188,10 @@ fn part_of(
     width: usize,
     number: usize,
 ) -> Option<EntryRun<'_>> {
-    let before = number * TOGETHER;
+    let before = number * ENTRIES_PER_BLOCK;
     (before < count).then(|| EntryRun {
         bytes,
         place: place + before * width,
-        count: (count - before).min(TOGETHER),
+        count: (count - before).min(ENTRIES_PER_BLOCK),
     })
 }

@@ -126,7 +126,7 @@ fn an_incomplete_design_is_found_out() {
     assert!(Design::new(Family::block_choice(5, 3), 64, 4).is_err());
     assert!(Design::new(Family::Biplane, 64, 4).is_err());
     assert!(Design::new(Family::block_choice(5, 3), 4, 3).is_err());
-    let seen = |errors: u128| all.tables().iter().any(|table| table.sees(errors));
+    let seen = |errors: u128| all.tables().iter().any(|table| table.detects(errors));
     assert!(seen(0b111 << 20) && seen(1 | 1 << 30 | 1 << 60));
     assert!(!seen(1 | 1 << 13 | 1 << 26 | 1 << 40));
 }

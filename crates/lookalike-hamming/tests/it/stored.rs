@@ -289,7 +289,7 @@ fn no_flipped_or_missing_byte_goes_unseen() {
             damaged[at] ^= 1 << (at % 8);
             match examined(&damaged) {
                 Err(FileError::Damaged { offset, .. }) => assert!(offset <= at as u64, "byte {at}"),
-                Err(FileError::NotOurs { .. }) => assert!(at < 4),
+                Err(FileError::WrongMagic { .. }) => assert!(at < 4),
                 Err(FileError::Version { .. }) => assert!((4..8).contains(&at)),
                 other => panic!("byte {at}: {other:?}"),
             }

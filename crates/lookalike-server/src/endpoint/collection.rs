@@ -18,7 +18,7 @@ use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
 use crate::recall::RecallResponse;
 use crate::request::{
-    ChangedCollection, EncodedBody, KeptParts, NewCollection, ParagraphRuleOption, ShownNearness,
+    ChangedCollection, EncodedBody, KeptParts, NewCollection, ParagraphRuleOption, ShownRadius,
 };
 use crate::resketch_jobs::ResketchInfo;
 use crate::response::{json, with_permit};
@@ -156,7 +156,7 @@ impl OpenCollectionInfo {
             let pairs = &settings.pairs;
             pairs.category.clone().filter(|_| pairs.scope == scope)
         };
-        let nearness = ShownNearness::of(settings.sketch_form(), settings.radius);
+        let nearness = ShownRadius::of(settings.sketch_form(), settings.radius);
         Self {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
@@ -292,7 +292,7 @@ pub(crate) async fn drop_collection(
     let dropped = app.workers.run(move |_| {
         let app = on_worker;
         app.store.drop_collection(&name)?;
-        app.resketches.forget_failure(&name);
+        app.resketches.discard_failure(&name);
         let entry = LogEntry::new(LogLevel::Info, "collection-removed");
         app.log_change(entry.with("collection", name), by.as_ref());
         Ok(())

@@ -154,12 +154,12 @@ impl RequestCost {
         // The smallest item, in the compact form, has eight bytes. Count the items that a body of this size may hold, not those that it
         // does hold: it is parsed later, after the permit was taken.
         let items = batch.min(length / 8).max(1);
-        LEAST + self.fixed + items * self.item + length * (BYTES_PER_BYTE + self.byte)
+        MIN_REQUEST_MEMORY + self.fixed + items * self.item + length * (BYTES_PER_BYTE + self.byte)
     }
 }
 
 /// Memory in bytes that any request takes.
-const LEAST: usize = 16 << 10;
+const MIN_REQUEST_MEMORY: usize = 16 << 10;
 /// Memory in bytes for each byte of a body, apart from sketches: for what is parsed and extracted from it.
 const BYTES_PER_BYTE: usize = 4;
 
@@ -232,7 +232,7 @@ impl<O> CollectionRequest<O> {
                     (cache, limit): (&mut SketchCache, &WorkLimit<'_>),
                     collection: Arc<Collection>,
                     body| {
-            cache.rest_on(app.scheme_states.of(&collection)?);
+            cache.set_scheme_state(app.scheme_states.of(&collection)?);
             work(CollectionTask {
                 cache,
                 limit,
@@ -250,7 +250,7 @@ impl<O> CollectionRequest<O> {
             && let Some(collection) = app.store.try_collection(&name)
             && collection
                 .as_ref()
-                .map_or(true, |open| app.scheme_states.is_at_hand(open))
+                .map_or(true, |open| app.scheme_states.is_cached(open))
         {
             let collection = collection?;
             let done = run_inline(|cache, limit| task(&app, (cache, limit), collection, body))?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{
-    CollectionSettings, ContentKey, LONGEST_ID, QueryResult, SketchForm, StoreError,
+    CollectionSettings, ContentKey, MAX_ID_BYTES, QueryResult, SketchForm, StoreError,
     StoredDocument, UnixMillis, WriteOp, WriteOutcome,
 };
 use schemars::JsonSchema;
@@ -19,8 +19,8 @@ use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{
     CheckAndInsertOptions, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, GetOptions,
-    HexBits, InsertOptions, ItemResponse, ItemsShape, MOST_METADATA, NeighbourOptions, NewDocument,
-    QueryOptions, RequestItems, ScopeOptions, packed,
+    HexBits, InsertOptions, ItemResponse, ItemsShape, MAX_METADATA_BYTES, NeighbourOptions,
+    NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
 };
 use crate::response::with_permit;
 use crate::sketch_cache::{QuerySketch, SketchCache};
@@ -29,7 +29,7 @@ use crate::verify::verify;
 use crate::word_diff;
 
 /// Memory in bytes that a neighbour may take in an answer: its id and metadata, both as stored and as JSON.
-const NEIGHBOUR: usize = 2 * (LONGEST_ID + MOST_METADATA);
+const NEIGHBOUR: usize = 2 * (MAX_ID_BYTES + MAX_METADATA_BYTES);
 
 /// The answer to an insert.
 #[derive(Serialize, JsonSchema)]
@@ -258,7 +258,7 @@ pub(crate) async fn check_and_insert(
     let on_worker = Arc::clone(&app);
     let done = move |cache: &mut SketchCache| {
         if verifies {
-            cache.rest_on(on_worker.scheme_states.of(&collection)?);
+            cache.set_scheme_state(on_worker.scheme_states.of(&collection)?);
         }
         let outcomes = outcomes.into_iter().zip(&owns);
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
@@ -426,7 +426,7 @@ impl DocumentExcerpt {
 fn neighbours_cost(neighbours: NeighbourOptions) -> RequestCost {
     let each = NEIGHBOUR
         + if neighbours.diff {
-            word_diff::LARGEST
+            word_diff::MAX_DIFF_BYTES
         } else {
             0
         };

@@ -28,7 +28,7 @@ use crate::response::typed;
 /// Number of bytes of lines that are sent at once.
 const CHUNK: usize = 64 << 10;
 /// Maximum number of chunks that wait to be sent.
-const AHEAD: usize = 4;
+const MAX_QUEUED_CHUNKS: usize = 4;
 /// Handles `GET /v1/collections/NAME/export`.
 pub(crate) async fn export(
     request: CollectionRequest<NoOptions>,
@@ -40,7 +40,7 @@ pub(crate) async fn export(
         .workers
         .run(move |_| on_worker.collection(&name))
         .await?;
-    let (sender, receiver) = mpsc::channel(AHEAD);
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_CHUNKS);
     let thread = std::thread::Builder::new().name("export".to_owned());
     let started = spawn_detached(thread, move || {
         send(&app, &collection, &sender);
@@ -141,7 +141,7 @@ mod tests {
     #[tokio::test]
     async fn an_export_that_a_panic_cut_off_looked_whole() {
         for is_whole in [true, false] {
-            let (sender, receiver) = mpsc::channel(AHEAD);
+            let (sender, receiver) = mpsc::channel(MAX_QUEUED_CHUNKS);
             let line = Frame::data(Bytes::from("{}\n"));
             sender.send(Ok(Some(line))).await.expect("a part");
             if is_whole {

@@ -28,13 +28,13 @@ use crate::request::{
 use crate::response::with_permit;
 
 /// Maximum number of chunks of all documents of a list together.
-const MOST_CHUNKS: usize = 500_000;
+const MAX_CHUNKS: usize = 500_000;
 /// Memory in bytes of a chunk in a list: in its set, and with its document in the order.
 const BYTES_PER_CHUNK: usize = 32;
 /// Maximum memory for the chunks of one stored text, in multiples of the largest body; longer texts are left out.
 const TEXT_BODIES: usize = 4;
 /// Size in bytes of texts above which the memory of their chunks is freed.
-const KEPT: usize = 256 << 10;
+const MAX_RETAINED_BYTES: usize = 256 << 10;
 
 /// A document of a list, with its new position.
 #[derive(Serialize, JsonSchema)]
@@ -112,13 +112,13 @@ pub(crate) async fn rerank(
 ) -> Result<Response, ProblemDetails> {
     let chunking = request.options.chunking()?;
     let cost = RequestCost {
-        fixed: MOST_CHUNKS * BYTES_PER_CHUNK,
+        fixed: MAX_CHUNKS * BYTES_PER_CHUNK,
         item: size_of::<RankedResponse>() + 512,
         ..RequestCost::default()
     };
     let work = move |mut task: CollectionTask<'_>| {
         let mut chunker = task.cache.chunker(&task.settings.scheme, chunking)?;
-        let (mut ids, mut sets, mut room) = (Vec::new(), Vec::new(), MOST_CHUNKS);
+        let (mut ids, mut sets, mut room) = (Vec::new(), Vec::new(), MAX_CHUNKS);
         let listed = task.items::<ChunkedItem>()?.try_map_placed(|item, place| {
             task.limit.check()?;
             let document = item.checked();
@@ -155,7 +155,7 @@ pub(crate) async fn rerank(
 
 fn too_many() -> ProblemDetails {
     ProblemDetails::invalid(
-        format!("the documents up to this one have more than {MOST_CHUNKS} chunks"),
+        format!("the documents up to this one have more than {MAX_CHUNKS} chunks"),
         "send a shorter list, or ask for longer chunks that do not overlap, such as chunk=words:20",
     )
 }
@@ -270,7 +270,7 @@ impl CopySearch {
         // Counted exactly: sets of chunks are small, and no sketches of them are kept.
         let shared = intersection_size(&self.set, theirs);
         // Otherwise one long text among millions would determine the memory of the whole search.
-        if text.len() > KEPT {
+        if text.len() > MAX_RETAINED_BYTES {
             self.chunker.shrink();
         }
         let enough = shared >= self.scope.min_shared

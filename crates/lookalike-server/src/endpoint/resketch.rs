@@ -13,10 +13,10 @@ use lookalike_store::{Collection, CollectionSettings, RebuildTarget, StoreError,
 use super::collection::CollectionResponse;
 use super::collection_request::{CollectionRequest, CollectionTask, NoOptions, RequestCost};
 use crate::app_state::AppState;
-use crate::content::{ContentPlace, ContentSource, RequestContent};
+use crate::content::{ContentSource, ContentTraits, RequestContent};
 use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
-use crate::request::{ResketchedCollection, ShownNearness};
+use crate::request::{ResketchedCollection, ShownRadius};
 use crate::resketch_jobs::ResketchProgress;
 use crate::response::{json, with_permit};
 use crate::scheme::usable_scheme;
@@ -49,7 +49,7 @@ pub(crate) async fn resketch(
         if is_new {
             check_texts(&settings, &target)?;
             let documents = task.collection.stats().documents;
-            let nearness = ShownNearness::of(target.scheme.sketch_form(), target.radius);
+            let nearness = ShownRadius::of(target.scheme.sketch_form(), target.radius);
             let progress = ResketchProgress::new(target.scheme.id(), nearness, documents);
             let progress = app.resketches.begin(&name, progress)?;
             let entry = LogEntry::new(LogLevel::Info, "collection-resketching");
@@ -186,7 +186,7 @@ fn run(
             let entry = LogEntry::new(LogLevel::Error, "resketch-failed").with("collection", name);
             app.log
                 .record(&entry.with("reason", problem.for_operators()));
-            let is_gone = || !app.store.holds(collection);
+            let is_gone = || !app.store.is_current(collection);
             app.resketches.fail(name, problem.to_string(), is_gone);
         }
     }
@@ -214,10 +214,10 @@ fn rebuild(
         if is_same_scheme {
             return Ok(document);
         }
-        // Set the state for every document, because `tidy` drops it after a long text.
-        cache.rest_on(state.clone());
+        // Set the state for every document, because `shrink` drops it after a long text.
+        cache.set_scheme_state(state.clone());
         let sketched = sketched(&mut cache, &settings, document);
-        cache.tidy();
+        cache.shrink();
         Ok(sketched?)
     };
     let may_replace = || match progress.begin_replacement() {
@@ -250,7 +250,7 @@ fn sketched(
         // Kept, because the hash of a page covers all text that a reader sees.
         text_hash: document.text_hash,
         // Learned lines are already removed from the stored text; without a place, none are removed again.
-        place: ContentPlace::default(),
+        place: ContentTraits::default(),
     };
     let (made, _) = cache.document(settings, &content, false)?;
     Ok(StoredDocument {

@@ -66,7 +66,7 @@ fn unready(health: &CollectionHealth) -> Option<&'static str> {
 ///
 /// A separate thread is needed because the store may be locked while a collection is created, and threads that serve connections must not
 /// wait.
-async fn beside_workers<T: Send + 'static>(
+async fn run_outside_pool<T: Send + 'static>(
     app: &Arc<AppState>,
     look: impl FnOnce(&AppState) -> T + Send + 'static,
 ) -> Result<T, ProblemDetails> {
@@ -81,7 +81,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
     if app.is_stopping() {
         return Err(ProblemDetails::busy("stopping", "the service is stopping"));
     }
-    let wrong = beside_workers(&app, |app| {
+    let wrong = run_outside_pool(&app, |app| {
         let all = app.store.collections().into_iter();
         let wrong = all.filter_map(|(name, opened)| {
             let state = match opened {
@@ -112,7 +112,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
 
 /// Handles `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
-    let text = beside_workers(&app, |app| {
+    let text = run_outside_pool(&app, |app| {
         // Documents that have expired by now must not count as live.
         app.observe_time();
         let all = app.store.collections().into_iter();
@@ -129,7 +129,7 @@ pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response
         });
         app.metrics.text(&GaugeValues {
             waiting: app.workers.waiting(),
-            request_memory: app.memory.taken(),
+            request_memory: app.memory.in_use(),
             clock_held: app.is_clock_held(),
             time_ahead: app.time_ahead(),
             collections: &collections.collect::<Vec<_>>(),

@@ -32,7 +32,7 @@ const COLLECTION: &str = "pages";
 
 /// Number of turns of the runtime without progress, with no request or only such that wait for bytes that never come, before the connection
 /// is closed.
-const QUIET_TURNS: usize = 8;
+const IDLE_TURNS: usize = 8;
 /// Time limit for the answers on one connection.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -260,7 +260,7 @@ impl Harness {
             // A client that has hung up gets no answer, so wait for workers however long they take, but not for the rest of an incomplete
             // body.
             let (begun, mut quiet) = (Instant::now(), 0);
-            while quiet < QUIET_TURNS {
+            while quiet < IDLE_TURNS {
                 tokio::task::yield_now().await;
                 quiet = if self.progress.is_quiet() {
                     quiet + 1

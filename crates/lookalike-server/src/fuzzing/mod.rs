@@ -20,7 +20,7 @@ use crate::scheme::default_scheme;
 pub const TARGETS: &[&str] = &["body-json", "body-packed", "http"];
 
 /// Maximum number of items in a batch.
-const MOST: usize = 8;
+const MAX_BATCH_ITEMS: usize = 8;
 
 /// Returns the initial inputs of a target.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
@@ -69,11 +69,11 @@ fn checked<T>(read: Result<T, ProblemDetails>) -> Option<T> {
 
 /// Returns all items of a body, after checking their number.
 fn items<T: RequestItem>(bytes: &[u8], format: BodyFormat) -> Vec<T> {
-    let (items, _) = checked(RequestItems::<T>::read(bytes, format, MOST))
+    let (items, _) = checked(RequestItems::<T>::read(bytes, format, MAX_BATCH_ITEMS))
         .map(RequestItems::into_parts)
         .unzip();
     let items: Vec<T> = items.unwrap_or_default();
-    assert!(items.len() <= MOST);
+    assert!(items.len() <= MAX_BATCH_ITEMS);
     items
 }
 

@@ -19,7 +19,7 @@ use crate::request_memory::BodyPermit;
 /// Interval over which the minimum rate is measured.
 const WINDOW: Duration = Duration::from_secs(5);
 /// Size in bytes of the first buffer for a body that does not arrive at once.
-const FIRST: usize = 16 << 10;
+const BUFFER_BYTES: usize = 16 << 10;
 
 /// A body that was received completely.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ pub(crate) async fn receive(
         }
         if length > bytes.capacity() {
             // Twice as much as has arrived, but not more than the declared or largest length.
-            let room = (2 * length).max(FIRST).min(largest.max(length));
+            let room = (2 * length).max(BUFFER_BYTES).min(largest.max(length));
             // Take memory before the buffer grows: while this waits, data stay in the buffer of the connection, and flow control stops the
             // sender.
             permit.grow_to(room).await?;

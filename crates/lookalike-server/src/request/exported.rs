@@ -4,19 +4,21 @@ use std::time::Duration;
 
 use lookalike::Fingerprint;
 use lookalike_store::{
-    CollectionSettings, DocumentSketch, LONGEST_ID, PairRule, PairTraits, SketchForm,
+    CollectionSettings, DocumentSketch, MAX_ID_BYTES, PairRule, PairTraits, SketchForm,
     StoredDocument, StoredParagraph, TextHash, UnixMillis,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::fields::{HASH, HEX, HexFingerprint, HexTextHash, check_id, metadata_bytes, there};
+use super::fields::{
+    HASH, HEX, HexFingerprint, HexTextHash, check_id, double_option, metadata_bytes,
+};
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
-use super::least_equal::places_name;
-use crate::content::{ContentPlace, kept_length};
-use crate::paragraph::MOST_PARAGRAPHS;
+use super::min_equal::places_name;
+use crate::content::{ContentTraits, kept_length};
+use crate::paragraph::MAX_PARAGRAPHS;
 use crate::problem::ProblemDetails;
 use crate::sketch_cache::MINIMA;
 
@@ -28,13 +30,13 @@ const PARAGRAPH: &str = "^([0-9a-fA-F]{16}){1,2}$";
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ExportedDocument {
     /// Id of the document: 1 to 2048 bytes in UTF-8.
-    #[schemars(length(min = 1, max = LONGEST_ID))]
+    #[schemars(length(min = 1, max = MAX_ID_BYTES))]
     pub(crate) id: String,
     /// Fingerprint: 16 hexadecimal digits, or 8 for 32 bits, or 32 for 128 bits; `null` for a text without features. Present if the
     /// collection holds fingerprints.
     #[serde(
         default,
-        deserialize_with = "there",
+        deserialize_with = "double_option",
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
@@ -47,7 +49,7 @@ pub(crate) struct ExportedDocument {
     /// collection applies.
     #[serde(
         default,
-        deserialize_with = "there",
+        deserialize_with = "double_option",
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<u64>")]
@@ -59,7 +61,7 @@ pub(crate) struct ExportedDocument {
     /// Values of a signature, 8 hexadecimal digits each; `null` for a text without features. Present if the collection holds minima.
     #[serde(
         default,
-        deserialize_with = "there",
+        deserialize_with = "double_option",
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
@@ -67,7 +69,7 @@ pub(crate) struct ExportedDocument {
     /// Super-shingles, 16 hexadecimal digits each; `null` for a text without features. Present if the collection holds super-shingles.
     #[serde(
         default,
-        deserialize_with = "there",
+        deserialize_with = "double_option",
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
@@ -82,7 +84,7 @@ pub(crate) struct ExportedDocument {
     /// Hash of its category, 16 hexadecimal digits; `null` if it has none. Left out if the collection keeps no categories.
     #[serde(
         default,
-        deserialize_with = "there",
+        deserialize_with = "double_option",
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>", extend("pattern" = HEX))]
@@ -239,8 +241,8 @@ impl ExportedDocument {
                 format!("signatures have {MINIMA} minima, and the exported document has {found}"),
                 "insert its text, or leave out `signature`",
             ),
-            (_, paragraphs) if paragraphs > MOST_PARAGRAPHS => (
-                format!("the document has {paragraphs} paragraphs, more than {MOST_PARAGRAPHS}"),
+            (_, paragraphs) if paragraphs > MAX_PARAGRAPHS => (
+                format!("the document has {paragraphs} paragraphs, more than {MAX_PARAGRAPHS}"),
                 "insert its text in parts, or use a collection that keeps no paragraphs",
             ),
             _ => return Ok(()),
@@ -257,7 +259,7 @@ impl ExportedDocument {
             )
         };
         // The site follows from the id, so that exports of collections without categories can be loaded into one that compares sites.
-        let of_site = ContentPlace::default().category(pairs, Some(&self.id));
+        let of_site = ContentTraits::default().category(pairs, Some(&self.id));
         let category = match (&pairs.category, self.category_hash) {
             (None, _) => 0,
             (_, Some(told)) => told.map_or(0, |HexFingerprint(Fingerprint(hash))| hash),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lookalike::{Fingerprint, ParagraphRule};
 use lookalike_corpus::Category;
 use lookalike_store::{
-    CollectionSettings, DocumentSketch, LARGEST_RADIUS, LONGEST_ID, PairRule, RebuildTarget,
+    CollectionSettings, DocumentSketch, MAX_ID_BYTES, MAX_RADIUS, PairRule, RebuildTarget,
     RetainedParts, SchemePart, SketchForm, StoredScheme, TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -16,20 +16,20 @@ use serde_json::{Value, json};
 
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
-use super::least_equal::{LeastEqualOption, places_name, told_distance};
+use super::min_equal::{MinEqualOption, places_name, requested_distance};
 use super::packed::PackedReader;
 use super::sent_fields::{AnchorItem, SentFields};
-use crate::content::{ContentPlace, ContentSource, RequestContent};
+use crate::content::{ContentSource, ContentTraits, RequestContent};
 use crate::problem::{ProblemDetails, SettingField};
 use crate::scheme::{default_scheme, usable_scheme};
 use crate::scheme_state::{sent_boilerplate, sent_terms};
 
 /// Maximum size of metadata as JSON, in bytes.
-pub(crate) const MOST_METADATA: usize = 1024;
+pub(crate) const MAX_METADATA_BYTES: usize = 1024;
 /// Maximum depth of arrays and objects in metadata: half of what common parsers accept.
 const DEEPEST_METADATA: usize = 64;
 /// Maximum time to live in seconds: a hundred years of 365 days.
-pub(crate) const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
+pub(crate) const MAX_TTL_SECONDS: u64 = 100 * 365 * 24 * 3600;
 
 /// Default radius of fingerprints.
 const RADIUS: u32 = 3;
@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for HexTextHash {
 }
 
 /// Deserializes a field that is present, as `Some(None)` if it is `null`.
-pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(super) fn double_option<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     // On its own, serde would map `null` to the outer `None`. This function is not called for a field that is left out.
@@ -200,7 +200,7 @@ macro_rules! content_item {
                 Ok(RequestContent {
                     source: only_source(sketches, texts)?,
                     text_hash: self.text_hash.map(|HexTextHash(hash)| hash),
-                    place: ContentPlace {
+                    place: ContentTraits {
                         id,
                         category: self.category.take(),
                         url: self.url.take(),
@@ -232,16 +232,16 @@ content_item! {
     #[schemars(rename = "NewDocument", transform = exactly_one_content)]
     NewDocument {
         /// Id of the document: 1 to 2048 bytes in UTF-8.
-        #[schemars(length(min = 1, max = LONGEST_ID))]
+        #[schemars(length(min = 1, max = MAX_ID_BYTES))]
         id: String,
         ..
         /// Category, if the collection compares categories. If these are sites, the default is the site of `url` or otherwise of `id`.
         category,
         /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
-        #[schemars(range(min = 1, max = LONGEST_LIFE))]
+        #[schemars(range(min = 1, max = MAX_TTL_SECONDS))]
         ttl_seconds: Option<u64>,
         /// Time of expiry in milliseconds since 1970, or `null` for never. Overrides the lifetime.
-        #[serde(default, deserialize_with = "there")]
+        #[serde(default, deserialize_with = "double_option")]
         #[schemars(with = "Option<u64>")]
         expires_ms: Option<Option<u64>>,
         /// Any JSON of at most 1024 bytes and 64 levels of arrays and objects; returned with neighbours.
@@ -256,7 +256,7 @@ content_item! {
 #[schemars(rename = "Page", transform = exactly_one_part)]
 pub(crate) struct PageItem {
     /// Id of the page. The document with this id is left out, so that a page that is crawled again does not match itself.
-    #[schemars(length(min = 1, max = LONGEST_ID))]
+    #[schemars(length(min = 1, max = MAX_ID_BYTES))]
     pub(crate) id: Option<String>,
     text: Option<String>,
     html: Option<String>,
@@ -273,7 +273,7 @@ pub(crate) struct PageItem {
 #[schemars(rename = "ChunkedDocument", transform = one_document)]
 pub(crate) struct ChunkedItem {
     /// Id of the document. Its stored text is compared, unless a text or page is sent.
-    #[schemars(length(min = 1, max = LONGEST_ID))]
+    #[schemars(length(min = 1, max = MAX_ID_BYTES))]
     id: Option<String>,
     /// A text.
     text: Option<String>,
@@ -304,7 +304,7 @@ pub(crate) struct DocumentMeta {
 #[schemars(rename = "DocumentId")]
 pub(crate) struct DocumentId {
     /// Id of the document: 1 to 2048 bytes in UTF-8.
-    #[schemars(length(min = 1, max = LONGEST_ID))]
+    #[schemars(length(min = 1, max = MAX_ID_BYTES))]
     id: String,
 }
 
@@ -314,13 +314,13 @@ pub(crate) struct DocumentId {
 #[schemars(rename = "ExpiringDocument")]
 pub(crate) struct ExpiringDocument {
     /// Id of the document: 1 to 2048 bytes in UTF-8.
-    #[schemars(length(min = 1, max = LONGEST_ID))]
+    #[schemars(length(min = 1, max = MAX_ID_BYTES))]
     id: String,
     /// New lifetime from now on, from 1 second to a hundred years.
-    #[schemars(range(min = 1, max = LONGEST_LIFE))]
+    #[schemars(range(min = 1, max = MAX_TTL_SECONDS))]
     ttl_seconds: Option<u64>,
     /// New time of expiry in milliseconds since 1970; `null` means never. A time in the past takes effect at once.
-    #[serde(default, deserialize_with = "there")]
+    #[serde(default, deserialize_with = "double_option")]
     #[schemars(with = "Option<u64>")]
     expires_ms: Option<Option<u64>>,
 }
@@ -357,17 +357,17 @@ pub(crate) struct NewCollection {
     /// Full text of a scheme; the default is the scheme of `lookalike fingerprint`.
     scheme: Option<String>,
     /// Largest distance of a query in bits of fingerprints: 0 to 16; default 3.
-    #[schemars(range(max = LARGEST_RADIUS))]
+    #[schemars(range(max = MAX_RADIUS))]
     radius: Option<u32>,
     /// Minimum number of super-shingles or minima that near-duplicates have in common, if the scheme makes these: a whole number, or a
     /// share of all with a decimal point, such as 0.8, rounded up.
-    equal: Option<LeastEqualOption>,
+    equal: Option<MinEqualOption>,
     /// Table of terms that the scheme names, if it needs one: the file that `lookalike terms` wrote, in base64.
     terms: Option<String>,
     /// Learned lines that the scheme names, if it removes any: the file that --boilerplate-lines wrote, in base64.
     boilerplate: Option<String>,
     /// Lifetime of documents without one of their own; forever by default.
-    #[schemars(range(min = 1, max = LONGEST_LIFE))]
+    #[schemars(range(min = 1, max = MAX_TTL_SECONDS))]
     ttl_seconds: Option<u64>,
     /// Optional parts of documents to keep; by default only hashes of texts.
     keep: Option<KeptParts>,
@@ -437,7 +437,7 @@ impl Default for KeptParts {
 
 /// Returns the schema of a lifetime or `null`: a required field of type `Option` would lose its `null`.
 fn lifetime_or_null(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": ["integer", "null"], "minimum": 1, "maximum": LONGEST_LIFE})
+    json_schema!({"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TTL_SECONDS})
 }
 
 /// Changes to the settings of a collection.
@@ -445,7 +445,7 @@ fn lifetime_or_null(_: &mut SchemaGenerator) -> Schema {
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ChangedCollection {
     /// Lifetime of documents inserted from now on without one of their own; `null` means forever.
-    #[serde(deserialize_with = "there")]
+    #[serde(deserialize_with = "double_option")]
     #[schemars(schema_with = "lifetime_or_null")]
     ttl_seconds: Option<Option<u64>>,
 }
@@ -457,10 +457,10 @@ pub(crate) struct ResketchedCollection {
     /// Full text of the new scheme.
     scheme: Option<String>,
     /// Largest distance of a query in bits of fingerprints: 0 to 16.
-    #[schemars(range(max = LARGEST_RADIUS))]
+    #[schemars(range(max = MAX_RADIUS))]
     radius: Option<u32>,
     /// Minimum number of super-shingles or minima that near-duplicates have in common, if the sketches consist of these.
-    equal: Option<LeastEqualOption>,
+    equal: Option<MinEqualOption>,
     /// Table of terms that the scheme names, if it needs one: the file that `lookalike terms` wrote, in base64.
     terms: Option<String>,
 }
@@ -475,7 +475,7 @@ impl ResketchedCollection {
         let radius = |form: SketchForm| {
             // A radius that is left out stays if it has the same meaning under the new scheme.
             let stays = (form == settings.sketch_form()).then_some(settings.radius);
-            let radius = told_distance(form, told, equal)?.or(stays);
+            let radius = requested_distance(form, told, equal)?.or(stays);
             checked_distance(form, radius)
         };
         let Some(text) = self.scheme else {
@@ -537,10 +537,10 @@ fn depth(value: &Value) -> usize {
 /// Returns metadata as it is stored: on a single line, so that it fits in the lines of exports.
 pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, ProblemDetails> {
     let mut metadata = value.map_or(Vec::new(), |value| value.get().as_bytes().to_vec());
-    if metadata.len() > MOST_METADATA {
+    if metadata.len() > MAX_METADATA_BYTES {
         let bytes = metadata.len();
         return Err(ProblemDetails::invalid(
-            format!("the metadata has {bytes} bytes, more than the limit of {MOST_METADATA}"),
+            format!("the metadata has {bytes} bytes, more than the limit of {MAX_METADATA_BYTES}"),
             "store it elsewhere under the id of the document",
         ));
     }
@@ -622,7 +622,9 @@ impl NewDocument {
         time_to_live: Option<Duration>,
     ) -> Result<(RequestContent, DocumentMeta), ProblemDetails> {
         check_id(&self.id)?;
-        let own = self.ttl_seconds.map(|seconds| life(seconds, OF_DOCUMENT));
+        let own = self
+            .ttl_seconds
+            .map(|seconds| life(seconds, DOCUMENT_TTL_REMEDY));
         let own = own.transpose()?;
         let expires = match (own, self.expires_ms) {
             (Some(_), Some(_)) => {
@@ -744,7 +746,8 @@ impl NewCollection {
         let mut settings = CollectionSettings::new(&scheme);
         settings.scheme = StoredScheme::from(&scheme);
         let form = settings.sketch_form();
-        settings.radius = checked_distance(form, told_distance(form, self.radius, self.equal)?)?;
+        settings.radius =
+            checked_distance(form, requested_distance(form, self.radius, self.equal)?)?;
         settings.time_to_live = collection_life(self.ttl_seconds)?;
         settings.pairs = pair_rule(self.within, self.across, self.lengths)?;
         let KeptParts {
@@ -805,7 +808,7 @@ impl ChangedCollection {
 }
 
 fn collection_life(seconds: Option<u64>) -> Result<Option<Duration>, ProblemDetails> {
-    let life = |seconds| life(seconds, OF_COLLECTION);
+    let life = |seconds| life(seconds, COLLECTION_TTL_REMEDY);
     seconds.map(life).transpose()
 }
 
@@ -817,17 +820,17 @@ pub(crate) fn check_id(id: &str) -> Result<(), ProblemDetails> {
 }
 
 /// Remedies for an invalid lifetime: first of a document to insert, then of a collection.
-pub(crate) const OF_DOCUMENT: &str =
+pub(crate) const DOCUMENT_TTL_REMEDY: &str =
     "leave it out to use the lifetime of the collection; use delete to remove a document at once";
-const OF_COLLECTION: &str = "send null for documents that never expire";
+const COLLECTION_TTL_REMEDY: &str = "send null for documents that never expire";
 
 /// Returns a lifetime of `seconds`, or an error if it is out of range.
 pub(crate) fn life(seconds: u64, remedy: &'static str) -> Result<Duration, ProblemDetails> {
-    if (1..=LONGEST_LIFE).contains(&seconds) {
+    if (1..=MAX_TTL_SECONDS).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));
     }
     Err(ProblemDetails::invalid(
-        format!("ttl_seconds is {seconds}, not 1 to {LONGEST_LIFE}"),
+        format!("ttl_seconds is {seconds}, not 1 to {MAX_TTL_SECONDS}"),
         remedy,
     ))
 }

@@ -5,7 +5,7 @@ mod exported;
 mod fields;
 mod hex_words;
 mod items;
-mod least_equal;
+mod min_equal;
 mod options;
 pub(crate) mod packed;
 mod sent_fields;
@@ -14,14 +14,14 @@ pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
 pub(crate) use exported::ExportedDocument;
 pub(crate) use fields::{
     ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, DocumentMeta,
-    ExpiringDocument, HASHES, KeptParts, MOST_METADATA, NAME, NewCollection, NewDocument,
+    ExpiringDocument, HASHES, KeptParts, MAX_METADATA_BYTES, NAME, NewCollection, NewDocument,
     NewSnapshot, PageItem, ParagraphQuery, ParagraphRuleOption, ResketchedCollection,
 };
 pub(crate) use hex_words::HexBits;
 pub(crate) use items::{
     EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, no_compact_form, parse_one,
 };
-pub(crate) use least_equal::{ShownNearness, places_name};
+pub(crate) use min_equal::{ShownRadius, places_name};
 pub(crate) use options::{
     CheckAndInsertOptions, CopiesOptions, CopyScope, GetOptions, InsertOptions, NeighbourOptions,
     PageOptions, QueryOptions, RerankOptions, ScopeOptions,

@@ -5,22 +5,22 @@ use std::time::Duration;
 use lookalike::SchemeId;
 use lookalike::chunk::{Chunking, ChunkingError};
 use lookalike_store::{
-    CategoryScope, Collection, CollectionSettings, InsertWhen, LARGEST_RADIUS, NeighbourCursor,
+    CategoryScope, Collection, CollectionSettings, InsertWhen, MAX_RADIUS, NeighbourCursor,
     NeighbourPage, NeighbourScope,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::fields::{HEX, LONGEST_LIFE, OF_DOCUMENT, life};
-use super::least_equal::{LeastEqualOption, told_distance};
+use super::fields::{DOCUMENT_TTL_REMEDY, HEX, MAX_TTL_SECONDS, life};
+use super::min_equal::{MinEqualOption, requested_distance};
 use crate::problem::ProblemDetails;
 
 /// Default number of neighbours that are shown.
 const NEIGHBOURS: usize = 10;
 /// Maximum number of copies of a document.
-const MOST_COPIES: usize = 1000;
+const MAX_COPIES: usize = 1000;
 /// Maximum number of neighbours of an item.
-const MOST_NEIGHBOURS: usize = 100;
+const MAX_NEIGHBOURS: usize = 100;
 
 /// Defines options, the first of which say which documents are near and are compared. serde's `flatten` would accept unknown fields.
 macro_rules! scope_options {
@@ -30,11 +30,11 @@ macro_rules! scope_options {
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
             /// Largest distance in bits of fingerprints; at most the radius of the collection, which is the default.
-            #[schemars(range(max = LARGEST_RADIUS))]
+            #[schemars(range(max = MAX_RADIUS))]
             radius: Option<u32>,
             /// Minimum number of super-shingles or minima in common, if the collection holds these; at least the collection's own number,
             /// which is the default.
-            equal: Option<LeastEqualOption>,
+            equal: Option<MinEqualOption>,
             /// Id of a scheme: the request is refused unless the collection has this scheme.
             #[schemars(extend("pattern" = HEX))]
             scheme: Option<String>,
@@ -65,7 +65,7 @@ scope_options! {
     /// Options of operations that show neighbours.
     QueryOptions {
         /// Maximum number of neighbours per item; default 10, at most 100.
-        #[schemars(range(max = MOST_NEIGHBOURS))]
+        #[schemars(range(max = MAX_NEIGHBOURS))]
         limit: Option<usize>,
         /// Cursor `next` of an earlier answer: shows the neighbours that follow.
         after: Option<String>,
@@ -82,13 +82,13 @@ scope_options! {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InsertOptions {
     /// Largest distance; at most the radius of the collection, which is the default.
-    #[schemars(range(max = LARGEST_RADIUS))]
+    #[schemars(range(max = MAX_RADIUS))]
     radius: Option<u32>,
     /// Id of a scheme: the request is refused unless the collection has this scheme.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
     /// Lifetime of documents without one of their own, from 1 second to a hundred years; the default is the collection's.
-    #[schemars(range(min = 1, max = LONGEST_LIFE))]
+    #[schemars(range(min = 1, max = MAX_TTL_SECONDS))]
     ttl_seconds: Option<u64>,
 }
 
@@ -102,7 +102,9 @@ pub(crate) struct InsertScope {
 
 impl InsertOptions {
     pub(crate) fn checked(&self) -> Result<InsertScope, ProblemDetails> {
-        let time_to_live = self.ttl_seconds.map(|seconds| life(seconds, OF_DOCUMENT));
+        let time_to_live = self
+            .ttl_seconds
+            .map(|seconds| life(seconds, DOCUMENT_TTL_REMEDY));
         Ok(InsertScope {
             scope: SearchScope::new(self.radius, self.scheme.as_deref())?,
             time_to_live: time_to_live.transpose()?,
@@ -114,7 +116,7 @@ scope_options! {
     /// Options of check-and-insert.
     CheckAndInsertOptions {
         /// Maximum number of neighbours per item; default 10, at most 100.
-        #[schemars(range(max = MOST_NEIGHBOURS))]
+        #[schemars(range(max = MAX_NEIGHBOURS))]
         limit: Option<usize>,
         /// True to compare with the text or signature of each neighbour; the default if the collection keeps these.
         verify: Option<bool>,
@@ -132,10 +134,10 @@ scope_options! {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageOptions {
     /// Largest distance of similar paragraphs; at most the radius of the collection, which is the default.
-    #[schemars(range(max = LARGEST_RADIUS))]
+    #[schemars(range(max = MAX_RADIUS))]
     radius: Option<u32>,
     /// Maximum number of documents per paragraph; default 10, at most 100.
-    #[schemars(range(max = MOST_NEIGHBOURS))]
+    #[schemars(range(max = MAX_NEIGHBOURS))]
     limit: Option<usize>,
 }
 
@@ -165,7 +167,7 @@ pub(crate) struct CopiesOptions {
     #[schemars(range(min = 0, max = 1))]
     min_containment: Option<f64>,
     /// Maximum number of documents that are shown; default 10, at most 1000.
-    #[schemars(range(max = MOST_COPIES))]
+    #[schemars(range(max = MAX_COPIES))]
     limit: Option<usize>,
 }
 
@@ -221,7 +223,7 @@ impl From<PairsOption> for CategoryScope {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SearchScope {
     radius: Option<u32>,
-    equal: Option<LeastEqualOption>,
+    equal: Option<MinEqualOption>,
     scheme: Option<SchemeId>,
     categories: Option<CategoryScope>,
     length_share: Option<f64>,
@@ -265,7 +267,7 @@ impl SearchScope {
 
     fn comparing(
         mut self,
-        equal: Option<LeastEqualOption>,
+        equal: Option<MinEqualOption>,
         pairs: Option<PairsOption>,
         length_share: Option<f64>,
     ) -> Result<Self, ProblemDetails> {
@@ -314,7 +316,7 @@ impl SearchScope {
         }
         let settings = collection.settings();
         let (form, most) = (settings.sketch_form(), settings.radius);
-        let told = told_distance(form, self.radius, self.equal)?;
+        let told = requested_distance(form, self.radius, self.equal)?;
         match (told.filter(|&radius| radius > most), form.places()) {
             (Some(radius), None) => Err(ProblemDetails::invalid(
                 format!("radius {radius} is larger than {most}, the radius of the collection"),
@@ -351,8 +353,8 @@ impl SearchScope {
 
 fn checked_limit(limit: Option<usize>, remedy: &'static str) -> Result<usize, ProblemDetails> {
     match limit {
-        Some(limit) if limit > MOST_NEIGHBOURS => Err(ProblemDetails::invalid(
-            format!("limit {limit} is larger than {MOST_NEIGHBOURS}"),
+        Some(limit) if limit > MAX_NEIGHBOURS => Err(ProblemDetails::invalid(
+            format!("limit {limit} is larger than {MAX_NEIGHBOURS}"),
             remedy,
         )),
         limit => Ok(limit.unwrap_or(NEIGHBOURS)),
@@ -428,7 +430,7 @@ impl CopiesOptions {
         };
         let wrong = match scope {
             CopyScope { min_shared: 0, .. } => "min_shared is 0, not 1 or more",
-            CopyScope { limit, .. } if limit > MOST_COPIES => "limit is larger than 1000",
+            CopyScope { limit, .. } if limit > MAX_COPIES => "limit is larger than 1000",
             _ if !(0.0..=1.0).contains(&scope.min_containment) => {
                 "min_containment is not from 0 to 1"
             }

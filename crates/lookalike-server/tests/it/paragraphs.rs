@@ -16,7 +16,7 @@ const CHINESE: &str = include_str!("../../../../examples/pages/zh/yuwang.txt");
 /// Number of words in a paragraph.
 const WORDS: usize = 60;
 /// Number of paragraphs in a document.
-const OF_DOCUMENT: usize = 10;
+const DOCUMENT_TTL_REMEDY: usize = 10;
 
 /// A generator of random paragraphs from the words of one language.
 struct Writer {
@@ -106,9 +106,11 @@ async fn paragraphs_with_one_changed_word_in_four_languages_are_found_as_whole_d
     let (mut documents, mut whole, mut pages, mut expected) = (vec![], vec![], vec![], vec![]);
     let mut writers = Writer::all();
     for (language, writer) in writers.iter_mut().enumerate() {
-        for number in 0..50 / OF_DOCUMENT {
+        for number in 0..50 / DOCUMENT_TTL_REMEDY {
             let id = format!("{language}-{number}");
-            let paragraphs: Vec<_> = (0..OF_DOCUMENT).map(|_| writer.paragraph()).collect();
+            let paragraphs: Vec<_> = (0..DOCUMENT_TTL_REMEDY)
+                .map(|_| writer.paragraph())
+                .collect();
             let edited = paragraphs.iter().map(|paragraph| writer.edited(paragraph));
             let edited: Vec<_> = edited.collect::<Vec<_>>();
             let texts = |all: &[Vec<usize>]| -> Vec<String> {

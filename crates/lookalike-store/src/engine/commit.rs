@@ -27,7 +27,7 @@ use crate::view::{
 /// Maximum size of a log in bytes, for each byte of memory of its memtable.
 const LOG_PER_MEMORY: u64 = 4;
 /// Maximum size of a batch in bytes.
-pub const LARGEST_BATCH: usize = MAX_PAYLOAD_BYTES / 4;
+pub const MAX_BATCH_BYTES: usize = MAX_PAYLOAD_BYTES / 4;
 
 /// A batch of writes that succeed or fail together.
 pub(crate) struct WriteRequest {
@@ -61,19 +61,19 @@ impl WriteRequest {
 }
 
 /// The result of a request, and the callback that receives it.
-struct WriteAnswer {
+struct WriteReply {
     result: Result<Vec<WriteOutcome>>,
     done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
 }
 
-impl WriteAnswer {
+impl WriteReply {
     fn new(request: WriteRequest, result: Result<Vec<WriteOutcome>>) -> Self {
         let done = request.done;
         Self { result, done }
     }
 
     /// Calls the callback. If it panics, nothing else is affected: what it reports has already happened.
-    fn give(self) {
+    fn release(self) {
         let Self { result, done } = self;
         // The panic hook of the process has already reported the panic.
         let _ = catch_unwind(AssertUnwindSafe(|| done(result)));
@@ -84,10 +84,10 @@ impl WriteAnswer {
 fn refused(
     requests: impl IntoIterator<Item = WriteRequest>,
     error: &StoreError,
-) -> Vec<WriteAnswer> {
+) -> Vec<WriteReply> {
     let requests = requests.into_iter();
     requests
-        .map(|request| WriteAnswer::new(request, Err(error.clone())))
+        .map(|request| WriteReply::new(request, Err(error.clone())))
         .collect()
 }
 
@@ -105,12 +105,12 @@ impl CollectionEngine {
         while !waiting.is_empty() {
             // Call the callbacks without the writer lock, so that they may use the collection.
             let answers = self.commit_some(&mut waiting);
-            answers.into_iter().for_each(WriteAnswer::give);
+            answers.into_iter().for_each(WriteReply::release);
         }
     }
 
     /// Performs the first requests, as many as fit in a frame. Returns their answers, in order.
-    fn commit_some(&self, waiting: &mut VecDeque<WriteRequest>) -> Vec<WriteAnswer> {
+    fn commit_some(&self, waiting: &mut VecDeque<WriteRequest>) -> Vec<WriteReply> {
         // The writer lock is held during evaluation, sync and publication, so that no other writer, flush or merge can install anything in
         // between: a change applies to exactly the state in which its request was evaluated.
         let mut writer = self.writer();
@@ -118,7 +118,7 @@ impl CollectionEngine {
             .ensure_manifest_certain(&mut writer)
             // Rotate before the frame is appended, never after: once a frame is durable, nothing may fail any more.
             .and_then(|()| self.make_room(&mut writer));
-        if let Err(error) = self.remember_disk_full(ready) {
+        if let Err(error) = self.record_disk_full(ready) {
             return refused(waiting.drain(..), &error);
         }
         let mut answers = Vec::new();
@@ -136,7 +136,7 @@ impl CollectionEngine {
         writer: &mut WriterState,
         waiting: &mut VecDeque<WriteRequest>,
         frees_space: bool,
-        answers: &mut Vec<WriteAnswer>,
+        answers: &mut Vec<WriteReply>,
     ) -> Vec<WriteRequest> {
         let mut stage = WriteStage::new(self.shape);
         let mut group = Vec::with_capacity(waiting.len());
@@ -154,7 +154,7 @@ impl CollectionEngine {
             }
             // The size of changes of expiry is only known now. A single request never exceeds the limit here, so it will fit in the next
             // frame.
-            if stage.bytes > LARGEST_BATCH && !group.is_empty() {
+            if stage.bytes > MAX_BATCH_BYTES && !group.is_empty() {
                 stage.truncate(before, &self.hasher);
                 waiting.push_front(request);
                 break;
@@ -172,7 +172,7 @@ impl CollectionEngine {
                 // Publish changes before acknowledging them, so that a caller that gets an answer can read its writes.
                 self.apply(stage);
                 let told = group.into_iter().zip(results);
-                answers.extend(told.map(|(request, result)| WriteAnswer::new(request, result)));
+                answers.extend(told.map(|(request, result)| WriteReply::new(request, result)));
                 Vec::new()
             }
             AppendResult::Full(error) => {
@@ -226,7 +226,7 @@ impl CollectionEngine {
         let first = view.active.len() as u32;
         let log = view.log;
         // While the view is locked, so that whoever takes an id from the journal reads the document after this change.
-        self.remember_changes(&stage.changes);
+        self.record_in_journal(&stage.changes);
         for staged in stage.changes {
             match staged.old {
                 // Inserts of the stage get the next places of the memtable, in order.
@@ -261,8 +261,8 @@ impl CollectionEngine {
             let outcome = self.stage_write(stage, write, time)?;
             // A change of expiry is small, but stages its whole document: a thousand of them may take gigabytes.
             let bytes = stage.bytes - before;
-            if bytes > LARGEST_BATCH {
-                let limit = LARGEST_BATCH;
+            if bytes > MAX_BATCH_BYTES {
+                let limit = MAX_BATCH_BYTES;
                 return Err(StoreError::BatchTooLarge { bytes, limit });
             }
             Ok(outcome)
@@ -399,7 +399,7 @@ impl CollectionEngine {
                 document: None,
             }),
         };
-        Ok(found.filter(|known| !stage.is_gone(known.location)))
+        Ok(found.filter(|known| !stage.is_removed(known.location)))
     }
 
     fn is_alive(&self, known: Option<&KnownDocument>, now: UnixMillis) -> bool {
@@ -434,7 +434,7 @@ impl CollectionEngine {
         limit: usize,
         own: Option<DocumentLocation>,
     ) -> Result<QueryResult> {
-        let skip = |location| stage.is_gone(location) || Some(location) == own;
+        let skip = |location| stage.is_removed(location) || Some(location) == own;
         let (found, in_memory, runs) = {
             let view = self.view();
             // The stage is one more part, and the newest, so the same search finds neighbours among the writes of the group.
@@ -473,7 +473,7 @@ impl CollectionEngine {
         if !full {
             return Ok(());
         }
-        match self.remember_disk_full(self.rotate(writer)) {
+        match self.record_disk_full(self.rotate(writer)) {
             // The current log may still have space; for deletes it always has.
             Err(StoreError::DiskFull { .. }) if !writer.manifest_uncertain => Ok(()),
             rotated => rotated,
@@ -597,7 +597,7 @@ impl CollectionEngine {
         match writer.log.close(&mut frame) {
             AppendResult::Durable => writer.recorded_time = now,
             // The previous group is durable all the same.
-            AppendResult::Full(error) => drop(self.remember_disk_full::<()>(Err(error))),
+            AppendResult::Full(error) => drop(self.record_disk_full::<()>(Err(error))),
             AppendResult::Failed(error) => drop(self.stop(&error)),
         }
     }

@@ -19,7 +19,7 @@ const MIN_TOMBSTONES: usize = 1024;
 
 impl CollectionEngine {
     /// Returns the number of memtables that wait for a flush.
-    pub(crate) fn wants_flush(&self) -> usize {
+    pub(crate) fn pending_flushes(&self) -> usize {
         self.view().frozen.len()
     }
 
@@ -36,14 +36,14 @@ impl CollectionEngine {
             expired > 0 && (expired == there || (expired >= MIN_TOMBSTONES && expired * 2 > there))
         };
         if is_wasteful {
-            self.remember_disk_full(self.rotate_log())?;
+            self.record_disk_full(self.rotate_log())?;
         }
         Ok(is_wasteful)
     }
 
     /// Flushes the oldest memtable whose log is complete to a run. Returns false if there is none.
     pub(crate) fn flush(&self) -> Result<bool> {
-        self.remember_disk_full(self.flush_oldest())
+        self.record_disk_full(self.flush_oldest())
     }
 
     fn flush_oldest(&self) -> Result<bool> {
@@ -162,7 +162,7 @@ impl CollectionEngine {
     }
 
     fn merge_runs(&self, old: &[Arc<StoredRun>], now: UnixMillis) -> Result<()> {
-        self.remember_disk_full(self.merge_into_one(old, now))
+        self.record_disk_full(self.merge_into_one(old, now))
     }
 
     fn merge_into_one(&self, old: &[Arc<StoredRun>], now: UnixMillis) -> Result<()> {

@@ -56,7 +56,7 @@ impl CollectionEngine {
             .map_or_else(Vec::new, ChangeJournal::take)
     }
 
-    pub(super) fn remember_changes(&self, changes: &[StagedChange]) {
+    pub(super) fn record_in_journal(&self, changes: &[StagedChange]) {
         if let Some(journal) = &mut *lock(&self.journal) {
             let ids = changes.iter().map(|staged| match &staged.change {
                 LogChange::Insert(document) => document.id.clone(),

@@ -35,7 +35,7 @@ use crate::time::UnixMillis;
 use crate::view::CollectionView;
 use journal::ChangeJournal;
 
-pub use commit::LARGEST_BATCH;
+pub use commit::MAX_BATCH_BYTES;
 pub(crate) use commit::WriteRequest;
 pub use open::RecoveryReport;
 pub(crate) use open::{salvage, settings, verify};
@@ -233,7 +233,7 @@ impl CollectionEngine {
     }
 
     /// Records that the disk is full, if that is the error.
-    fn remember_disk_full<T>(&self, result: Result<T>) -> Result<T> {
+    fn record_disk_full<T>(&self, result: Result<T>) -> Result<T> {
         if result.as_ref().is_err_and(StoreError::is_disk_full) {
             self.disk_full.store(true, Ordering::Relaxed);
         }
@@ -241,7 +241,7 @@ impl CollectionEngine {
     }
 
     /// Tests whether a full disk has free space again.
-    pub(crate) fn probe_room(&self) {
+    pub(crate) fn probe_disk_space(&self) {
         let path = self.folder.join(PROBE);
         let written = self.fs.create(&path).and_then(|file| {
             let zeros = vec![0; self.tuning.log_step as usize];

@@ -78,7 +78,7 @@ impl CollectionEngine {
     ) -> Result<(Self, RecoveryReport)> {
         // Read and check everything first, then sync the folder, remove orphans, and only then start a new log. A failure before the last
         // step leaves the files of the collection unchanged.
-        let opened = OpenedFiles::read(&*fs, folder, AfterCrash::BeginLog)?;
+        let opened = OpenedFiles::read(&*fs, folder, RecoveryLog::NewLog)?;
         check_identity(folder, &opened.manifest, identity)?;
         // A killed process may have left directory entries that are not durable yet. Until they are, the files that they replaced must not
         // be removed.
@@ -122,7 +122,7 @@ impl CollectionEngine {
                 log,
                 manifest,
                 listed,
-                manifest_uncertain: full || no_room == Some(NoRoom::ManifestUncertain),
+                manifest_uncertain: full || no_room == Some(NewLogFailure::ManifestUncertain),
                 recorded_time: time,
             }),
             stopped: OnceLock::new(),
@@ -139,18 +139,18 @@ impl CollectionEngine {
 
 /// The log in which writes continue after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AfterCrash {
+enum RecoveryLog {
     /// Continue in a new log.
-    BeginLog,
+    NewLog,
     /// Continue in the existing log, because the disk is full or nothing will be written.
-    KeepLog,
+    ExistingLog,
 }
 
 /// State of the manifest if the disk was too full to start a new log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoRoom {
+enum NewLogFailure {
     /// It is the one that was read.
-    ManifestStands,
+    ManifestUnchanged,
     /// It is either the one that was read or the one that names the new log.
     ManifestUncertain,
 }
@@ -170,7 +170,7 @@ struct OpenedFiles {
 }
 
 impl OpenedFiles {
-    fn read(fs: &dyn FileSystem, folder: &Path, after_crash: AfterCrash) -> Result<Self> {
+    fn read(fs: &dyn FileSystem, folder: &Path, after_crash: RecoveryLog) -> Result<Self> {
         let manifest = CollectionManifest::read(fs, folder)?;
         let settings = manifest.settings();
         // Verify every byte of the parts without keeping them in memory.
@@ -202,9 +202,8 @@ impl OpenedFiles {
             shape: settings.index_shape(),
         };
         let last = replay.logs(fs, folder, &manifest)?;
-        let begins_log = clean_shutdown.is_none()
-            && after_crash == AfterCrash::BeginLog
-            && last.needs_recovery();
+        let begins_log =
+            clean_shutdown.is_none() && after_crash == RecoveryLog::NewLog && last.needs_recovery();
         if begins_log {
             // The last frame goes to the log that `begin_log` creates with this number.
             replay.freeze(&last, manifest.next_file);
@@ -239,13 +238,13 @@ impl OpenedFiles {
         })
     }
 
-    /// Opens the log for writing, or starts a new one durably. Returns [`NoRoom`] if the disk was too full for that.
+    /// Opens the log for writing, or starts a new one durably. Returns [`NewLogFailure`] if the disk was too full for that.
     fn into_writing(
         mut self,
         fs: &dyn FileSystem,
         folder: &Path,
         tuning: &StoreTuning,
-    ) -> Result<(Self, LogWriter, Option<NoRoom>)> {
+    ) -> Result<(Self, LogWriter, Option<NewLogFailure>)> {
         let mut no_room = None;
         if self.begins_log {
             match self.begin_log(fs, folder, tuning) {
@@ -254,16 +253,16 @@ impl OpenedFiles {
                     // Remove what was written of the new log: nothing names it, and deletes need its space.
                     let begun = file_path(folder, self.manifest.next_file, "log");
                     let _ = fs.remove(&begun);
-                    no_room = Some(NoRoom::ManifestStands);
+                    no_room = Some(NewLogFailure::ManifestUnchanged);
                 }
                 Err(ReplaceError::Unknown(error)) if error.is_disk_full() => {
-                    no_room = Some(NoRoom::ManifestUncertain);
+                    no_room = Some(NewLogFailure::ManifestUncertain);
                 }
                 Err(error) => return Err(error.into()),
             }
             // The documents were divided between memtables for a log that could not be created. Read everything again, leaving the last
             // frame in its own log.
-            self = Self::read(fs, folder, AfterCrash::KeepLog)?;
+            self = Self::read(fs, folder, RecoveryLog::ExistingLog)?;
         }
         let path = file_path(folder, self.last.header.file, "log");
         let log = LogWriter::resume(fs, &path, &self.last, tuning.log_step)?;
@@ -287,7 +286,7 @@ impl OpenedFiles {
             first: self.last.next - u64::from(last.is_some()),
             before: LogEnd {
                 log: header.file,
-                offset: self.last.end_before_last(),
+                offset: self.last.start_of_last_frame(),
             },
             recovered: 0,
         };
@@ -544,7 +543,7 @@ fn check_identity(folder: &Path, manifest: &CollectionManifest, identity: u64) -
 
 /// Reads every byte of a collection and checks that its parts are consistent.
 pub(crate) fn verify(fs: &dyn FileSystem, folder: &Path, identity: u64) -> Result<RecoveryReport> {
-    let opened = OpenedFiles::read(fs, folder, AfterCrash::KeepLog)?;
+    let opened = OpenedFiles::read(fs, folder, RecoveryLog::ExistingLog)?;
     check_identity(folder, &opened.manifest, identity)?;
     for run in &opened.view.runs {
         run.verify(&|id| opened.hasher.hash(id))?;

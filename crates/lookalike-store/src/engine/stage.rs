@@ -45,7 +45,7 @@ impl WriteStage {
     }
 
     /// Tells whether the stage deletes or replaces a document outside it.
-    pub(crate) fn is_gone(&self, location: DocumentLocation) -> bool {
+    pub(crate) fn is_removed(&self, location: DocumentLocation) -> bool {
         self.gone.contains(&location)
     }
 

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::{FileHandle, FileLock, FileSystem, LockError};
-use crate::error::is_out_of_files;
+use crate::error::is_out_of_descriptors;
 use crate::sync::lock;
 
 /// Number of open files that are kept in reserve, to be closed one by one if no others are available.
 const RESERVE: usize = 16;
 /// A file that can always be opened.
-const NOTHING: &str = "/dev/null";
+const DEV_NULL: &str = "/dev/null";
 
 /// The file system of the machine, which implements [`FileSystem`].
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl RealFs {
     fn open_with<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
         loop {
             match open() {
-                Err(error) if is_out_of_files(&error) => {
+                Err(error) if is_out_of_descriptors(&error) => {
                     // Sockets of a service and files of the store share one limit. If a burst of connections takes the last descriptors, a
                     // log that cannot be rotated would refuse writes: the reserve is for such cases.
                     let mut reserve = lock(&self.reserve);
@@ -40,7 +40,7 @@ impl RealFs {
                     }
                     // While the lock is held, no other thread of the store can take the file that was closed.
                     match open() {
-                        Err(error) if is_out_of_files(&error) => {}
+                        Err(error) if is_out_of_descriptors(&error) => {}
                         opened => return opened,
                     }
                 }
@@ -55,14 +55,14 @@ impl RealFs {
     fn fill_reserve(&self) {
         let mut reserve = lock(&self.reserve);
         while reserve.len() < RESERVE {
-            match fs::File::open(NOTHING) {
+            match fs::File::open(DEV_NULL) {
                 Ok(file) => reserve.push(file),
                 Err(_) => return,
             }
         }
     }
 
-    fn forget_folder(&self, path: &Path) {
+    fn drop_folder(&self, path: &Path) {
         lock(&self.folders).remove(path);
     }
 }
@@ -103,14 +103,14 @@ impl FileSystem for RealFs {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             made => {
                 // A handle kept for this path would refer to a folder that is gone.
-                self.forget_folder(path);
+                self.drop_folder(path);
                 made
             }
         }
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.forget_folder(path);
+        self.drop_folder(path);
         fs::remove_dir(path)
     }
 

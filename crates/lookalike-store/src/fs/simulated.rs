@@ -155,9 +155,9 @@ enum FsCall {
 
 /// A random number generator that decides the outcome of a power cut.
 #[derive(Clone, Copy, Debug)]
-struct CutRng(u64);
+struct PowerCutRng(u64);
 
-impl CutRng {
+impl PowerCutRng {
     fn next_u64(&mut self) -> u64 {
         splitmix64(&mut self.0)
     }
@@ -243,7 +243,7 @@ impl SimulatedFs {
     }
 
     /// Makes the medium acknowledge syncs of one kind without performing them, to simulate a store that forgets to sync.
-    pub fn lie(&self, lie: Option<IgnoredSync>) {
+    pub fn ignore_syncs(&self, lie: Option<IgnoredSync>) {
         self.machine().lie = lie;
     }
 
@@ -372,7 +372,7 @@ impl SimulatedInode {
         self.unsynced.push((offset, bytes.into()));
     }
 
-    fn cut(self, rng: &mut CutRng) -> Self {
+    fn cut(self, rng: &mut PowerCutRng) -> Self {
         if self.unsynced.is_empty() {
             return Self::of(self.durable);
         }
@@ -384,7 +384,7 @@ impl SimulatedInode {
             while at < written.len() {
                 let end = (SECTOR - (offset + at) % SECTOR + at).min(written.len());
                 if mood > 1 && rng.below(GARBAGE) == 0 {
-                    spoil(&mut bytes, offset + at, rng);
+                    corrupt_sector(&mut bytes, offset + at, rng);
                     at = end;
                     continue;
                 }
@@ -414,7 +414,7 @@ impl SimulatedInode {
 }
 
 /// Fills the sector of a byte with garbage, including bytes that were durable.
-fn spoil(bytes: &mut Vec<u8>, at: usize, rng: &mut CutRng) {
+fn corrupt_sector(bytes: &mut Vec<u8>, at: usize, rng: &mut PowerCutRng) {
     let start = at / SECTOR * SECTOR;
     if bytes.len() < start + SECTOR {
         bytes.resize(start + SECTOR, 0);
@@ -450,7 +450,7 @@ impl SimulatedFolder {
         self.unsynced.push(naming);
     }
 
-    fn cut(self, rng: &mut CutRng) -> Self {
+    fn cut(self, rng: &mut PowerCutRng) -> Self {
         let mut names = self.durable;
         let mood = rng.below(6);
         for naming in &self.unsynced {
@@ -469,7 +469,7 @@ impl SimulatedFolder {
 
 impl MediumState {
     fn cut(self, seed: u64) -> SimulatedFs {
-        let mut rng = CutRng(seed);
+        let mut rng = PowerCutRng(seed);
         let inodes = self.inodes.into_iter().map(|inode| inode.cut(&mut rng));
         let inodes = inodes.collect();
         // A folder whose name was never synced is lost with everything in it.

@@ -42,16 +42,16 @@ pub const TARGETS: &[&str] = &[
 ];
 
 /// Turns checksums off on this thread until it is dropped.
-struct WithoutChecks;
+struct DisabledChecksums;
 
-impl WithoutChecks {
+impl DisabledChecksums {
     fn new() -> Self {
         disable_checks(true);
         Self
     }
 }
 
-impl Drop for WithoutChecks {
+impl Drop for DisabledChecksums {
     fn drop(&mut self) {
         disable_checks(false);
     }
@@ -104,7 +104,7 @@ fn path(target: &str, fs: &SimulatedFs) -> PathBuf {
 
 /// Returns the initial inputs of a target.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
-    let _without = WithoutChecks::new();
+    let _without = DisabledChecksums::new();
     let seed = |(first, &sketch): (u8, &Sketch)| {
         let fs = undamaged(target, sketch);
         let mut bytes = fs.files().remove(&path(target, &fs)).expect("a file");
@@ -121,7 +121,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
 /// # Panics
 /// Panics if a promise is broken, to report it to the fuzzer.
 pub fn run(target: &str, bytes: &[u8]) {
-    let _without = WithoutChecks::new();
+    let _without = DisabledChecksums::new();
     let fs = undamaged(target, sketch_of(bytes));
     let damage = bytes.get(1..).unwrap_or(&[]);
     fs.damage(&path(target, &fs), Some(damage.to_vec()));
@@ -216,14 +216,14 @@ fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
 }
 
 /// Returns the files outside a folder.
-fn beside(fs: &SimulatedFs, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+fn files_outside(fs: &SimulatedFs, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = fs.files();
     files.retain(|path, _| !path.starts_with(folder));
     files
 }
 
 fn catalogue(fs: &SimulatedFs) {
-    let before = beside(fs, STORE);
+    let before = files_outside(fs, STORE);
     let _ = maintenance::info_on(fs, Path::new(STORE));
     if maintenance::verify_on(fs, Path::new(STORE)).is_err() {
         return;
@@ -234,15 +234,23 @@ fn catalogue(fs: &SimulatedFs) {
     };
     let store = Store::open_on(Arc::new(fs.clone()), Path::new(STORE), options);
     let _ = store.expect("a catalogue that was read").close();
-    assert_eq!(beside(fs, STORE), before, "nothing outside of it changes");
+    assert_eq!(
+        files_outside(fs, STORE),
+        before,
+        "nothing outside of it changes"
+    );
 }
 
 fn snapshot(fs: &SimulatedFs) {
     const TARGET: &str = "/restored";
-    let before = beside(fs, TARGET);
+    let before = files_outside(fs, TARGET);
     assert!(before.contains_key(&Path::new(ELSEWHERE).join("file")));
     let restored = maintenance::restore_on(fs, Path::new(SNAPSHOT), Path::new(TARGET));
-    assert_eq!(beside(fs, TARGET), before, "nothing outside of it changes");
+    assert_eq!(
+        files_outside(fs, TARGET),
+        before,
+        "nothing outside of it changes"
+    );
     if restored.is_ok() {
         maintenance::verify_on(fs, Path::new(TARGET)).expect("a store");
     }

@@ -23,7 +23,7 @@ use std::path::Path;
 use crate::checksum::{FileChecksum, FileIdentity, check_header, whole_file};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
-use crate::manifest::LARGEST_NUMBER;
+use crate::manifest::MAX_NUMBER;
 
 /// Size in bytes of the unit that a medium writes at once. A sector that is being written when the power fails may end up with any
 /// contents.
@@ -104,7 +104,7 @@ impl LogHeader {
             return Err(StoreError::foreign(path, what));
         }
         // Numbers count up from this one without overflow checks.
-        if header.first > LARGEST_NUMBER {
+        if header.first > MAX_NUMBER {
             let what = "the number of the first frame is larger than any that was given";
             return Err(StoreError::damaged(path, 24, what));
         }

@@ -34,7 +34,7 @@ pub(crate) struct LastFrame {
 
 impl LogContents {
     /// Returns the end of the frames before the last one.
-    pub(crate) fn end_before_last(&self) -> u64 {
+    pub(crate) fn start_of_last_frame(&self) -> u64 {
         self.last.as_ref().map_or(self.end, |last| last.offset)
     }
 

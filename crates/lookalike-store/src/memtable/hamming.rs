@@ -10,8 +10,8 @@
 use hashbrown::HashTable;
 
 /// Number of codes below which all are compared: with so few, blocks cost more than they save.
-const FEW: usize = 512;
-const MOST_BLOCKS: u32 = 4;
+const LINEAR_SCAN_MAX: usize = 512;
+const MAX_BLOCKS: u32 = 4;
 
 /// A set of distinct codes, numbered in order of insertion.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl KeyBlock {
         ((code & self.mask()) >> self.shift) as usize
     }
 
-    fn sees(&self, apart: u64) -> bool {
+    fn detects(&self, apart: u64) -> bool {
         (apart & self.mask()).count_ones() <= self.budget
     }
 }
@@ -92,7 +92,7 @@ impl KeyBlock {
 /// Returns the blocks for a radius: 16 bits each, and fewer than four blocks if the radius is below three.
 fn blocks(radius: u32) -> Vec<KeyBlock> {
     // The budgets plus one for each block add up to the radius plus one, so some block stays within its budget.
-    let count = (radius + 1).min(MOST_BLOCKS);
+    let count = (radius + 1).min(MAX_BLOCKS);
     let shifts = (0..count).map(|at| at * (64 / count));
     let budgets =
         (0..count).map(|at| (radius + 1 - count) / count + u32::from(at < (radius + 1) % count));
@@ -158,10 +158,11 @@ impl GrowingHammingIndex {
             .insert_unique(mix(code), number, |&number| mix(codes[number as usize]));
         if !self.buckets.is_empty() {
             self.file(code, number);
-        } else if self.codes.len() == FEW {
+        } else if self.codes.len() == LINEAR_SCAN_MAX {
             self.permutation();
             self.buckets = vec![vec![Vec::new(); 1 << 16]; self.blocks.len()];
-            (0..FEW as u32).for_each(|number| self.file(self.codes[number as usize], number));
+            (0..LINEAR_SCAN_MAX as u32)
+                .for_each(|number| self.file(self.codes[number as usize], number));
         }
         (number, true)
     }
@@ -213,7 +214,7 @@ impl GrowingHammingIndex {
                     let apart = code ^ query;
                     let distance = apart.count_ones();
                     // Report a code that several blocks find only for the first of them.
-                    if distance <= radius && !earlier.iter().any(|block| block.sees(apart)) {
+                    if distance <= radius && !earlier.iter().any(|block| block.detects(apart)) {
                         visit(number, distance);
                     }
                 }
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn equals_a_linear_scan_at_every_radius() {
-        for radius in 0..=crate::document_sketch::LARGEST_RADIUS {
+        for radius in 0..=crate::document_sketch::MAX_RADIUS {
             let mut hamming = GrowingHammingIndex::new(radius);
             let mut all = Vec::new();
             for i in 0..1500_u64 {
@@ -272,7 +273,7 @@ mod tests {
     /// If blocks were made of the bits in their original order, three out of four would hold every code in the same bucket.
     #[test]
     fn codes_that_share_most_of_their_bits_are_spread_over_the_buckets() {
-        for radius in 0..=crate::document_sketch::LARGEST_RADIUS {
+        for radius in 0..=crate::document_sketch::MAX_RADIUS {
             let mut hamming = GrowingHammingIndex::new(radius);
             for i in 0..4000 {
                 hamming.insert(0xabcd_ef01_2345_0000 | mixed(i) & 0xffff);
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn budgets_add_up_to_the_radius() {
-        for radius in 0..=crate::document_sketch::LARGEST_RADIUS {
+        for radius in 0..=crate::document_sketch::MAX_RADIUS {
             let sum: u32 = blocks(radius).iter().map(|block| block.budget + 1).sum();
             assert_eq!(sum, radius + 1);
         }

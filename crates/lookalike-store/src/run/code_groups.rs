@@ -56,7 +56,7 @@ impl CodeGroups {
         end: usize,
     ) -> Option<Self> {
         let bits = PackedNumbers::bits_below(end);
-        // The numbers themselves are not checked here: callers check that a document exists when they look it up (`is_there`).
+        // The numbers themselves are not checked here: callers check that a document exists when they look it up (`is_present`).
         let fits = starts.len() == listed.div_ceil(64)
             && documents.len() == PackedNumbers::words_of(listed, bits);
         fits.then(|| Self {

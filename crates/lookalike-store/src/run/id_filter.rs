@@ -6,7 +6,7 @@
 const WORDS: usize = 8;
 /// Size of a block in bytes.
 pub(super) const FILTER_BLOCK: u64 = WORDS as u64 * 8;
-const BITS_A_DOCUMENT: usize = 10;
+const BITS_PER_DOCUMENT: usize = 10;
 const PROBES: u32 = 6;
 
 /// A blocked Bloom filter of ids.
@@ -17,7 +17,7 @@ pub(crate) struct IdFilter {
 
 impl IdFilter {
     pub(crate) fn new(documents: usize) -> Self {
-        let blocks = (documents * BITS_A_DOCUMENT).div_ceil(WORDS * 64).max(1);
+        let blocks = (documents * BITS_PER_DOCUMENT).div_ceil(WORDS * 64).max(1);
         Self {
             words: vec![0; blocks * WORDS],
         }
@@ -52,7 +52,7 @@ impl IdFilter {
         bits.for_each(|(word, bit)| self.words[at + word] |= bit);
     }
 
-    pub(crate) fn may_have(&self, hash: u64) -> bool {
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let (at, mut bits) = self.place(hash);
         !self.words.is_empty() && bits.all(|(word, bit)| self.words[at + word] & bit != 0)
     }
@@ -67,9 +67,9 @@ mod tests {
         let hash = |i: u64| lookalike::hash::xxh3_64(&i.to_le_bytes(), 1);
         let mut filter = IdFilter::new(10_000);
         (0..10_000).for_each(|i| filter.insert(hash(i)));
-        assert!((0..10_000).all(|i| filter.may_have(hash(i))));
+        assert!((0..10_000).all(|i| filter.may_contain(hash(i))));
         let wrong = (10_000..110_000)
-            .filter(|&i| filter.may_have(hash(i)))
+            .filter(|&i| filter.may_contain(hash(i)))
             .count();
         assert!(wrong < 2500, "{wrong}");
     }

@@ -51,7 +51,7 @@ pub(crate) struct IndexLocation {
 }
 
 /// Returns [`StoreError::Closed`] once the run is cancelled.
-pub(crate) fn ensure_wanted(cancelled: &AtomicBool) -> Result<()> {
+pub(crate) fn check_cancelled(cancelled: &AtomicBool) -> Result<()> {
     if cancelled.load(Ordering::Acquire) {
         Err(StoreError::Closed)
     } else {
@@ -144,7 +144,7 @@ impl<'a> BlockWriter<'a> {
 
     /// Writes the buffered bytes to the file, so that they can be read back.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        ensure_wanted(self.cancelled)?;
+        check_cancelled(self.cancelled)?;
         write_all(&*self.file, &self.buffer, self.written)
             .map_err(StoreError::io(&self.path, "writing a run"))?;
         self.written += self.buffer.len() as u64;

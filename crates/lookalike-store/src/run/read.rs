@@ -51,7 +51,7 @@ pub(crate) struct StoredRun {
 }
 
 /// Takes the number of each document and its sketch, if it has one.
-type EachSketch<'a> = dyn FnMut(u32, Option<&[u8]>) -> Result<()> + 'a;
+type SketchVisitor<'a> = dyn FnMut(u32, Option<&[u8]>) -> Result<()> + 'a;
 
 /// Number of documents up to which expired ones are counted one by one.
 const COUNTED: usize = 1 << 14;
@@ -213,11 +213,11 @@ impl StoredRun {
     /// Tells whether a document is live at a given time.
     pub(crate) fn is_alive(&self, document: u32, now: UnixMillis) -> bool {
         let expired = self.any_expires() && self.expires(document) <= now.0;
-        !expired && self.is_there(document)
+        !expired && self.is_present(document)
     }
 
     /// Tells whether a document exists and has no tombstone.
-    fn is_there(&self, document: u32) -> bool {
+    fn is_present(&self, document: u32) -> bool {
         (document as usize) < self.len() && !self.tombstones.get(document as usize)
     }
 
@@ -356,13 +356,13 @@ impl StoredRun {
     /// Failures of the medium, and damage.
     pub(crate) fn find(&self, id: &str, hash: u64) -> Result<Option<u32>> {
         // Every insert looks up its id in every run, and usually none has it.
-        if !self.filter.may_have(hash) {
+        if !self.filter.may_contain(hash) {
             return Ok(None);
         }
         // The candidates are read after the visit, because its callback cannot return errors.
         let mut candidates = Vec::new();
         self.ids.find(&self.reader(), hash, &mut |document| {
-            if self.is_there(document) {
+            if self.is_present(document) {
                 candidates.push(document);
             }
             true
@@ -502,7 +502,7 @@ impl StoredRun {
     ///
     /// # Errors
     /// Failures of the medium, damage, and errors of `each`.
-    pub(crate) fn for_each_sketch(&self, each: &mut EachSketch<'_>) -> Result<()> {
+    pub(crate) fn for_each_sketch(&self, each: &mut SketchVisitor<'_>) -> Result<()> {
         let (mut document, mut absent) = (0, self.absent.iter().peekable());
         let (codes, bytes) = (self.footer.codes, self.shape.form.bytes());
         self.reader().rows(codes, bytes, &mut |sketch| {
@@ -563,7 +563,7 @@ impl StoredRun {
                 ));
             };
             let id = hash(outline.id);
-            is_filtered |= !self.filter.may_have(id);
+            is_filtered |= !self.filter.may_contain(id);
             ids.push((id, document));
             let sketch = outline.sketch(self.shape.form).flatten();
             codes.push(sketch.map(|sketch| sketch_key(&sketch.to_bytes())));
@@ -646,7 +646,7 @@ impl StoredRun {
             let mut at = 0;
             for entry in stored.iter(self.reader()) {
                 let entry = entry?;
-                if entries.get(at) != Some(&entry) || !stored.leads_to(at, entry.0) {
+                if entries.get(at) != Some(&entry) || !stored.is_found_by_lookup(at, entry.0) {
                     return damaged(what);
                 }
                 at += 1;

@@ -115,7 +115,7 @@ impl SortedIndex {
 
     /// Tells whether a lookup of `key` finds the block of its entry at position `at`: if the entry is the first of a block, `key` must be
     /// listed as its first key.
-    pub(crate) fn leads_to(&self, at: usize, key: u64) -> bool {
+    pub(crate) fn is_found_by_lookup(&self, at: usize, key: u64) -> bool {
         !at.is_multiple_of(ENTRIES) || self.firsts.get(at / ENTRIES) == Some(&key)
     }
 

@@ -7,9 +7,9 @@
 use lookalike_hamming::{BitBalance, CostConstants, Design, Family, Layout, PlanLimits, plan};
 
 /// Number of fingerprints below which planning is not worth its milliseconds.
-const FEW: usize = 1 << 14;
+const PLANNING_MIN: usize = 1 << 14;
 /// Number of fingerprints beyond which tables are chosen for minimal memory.
-const MANY: usize = 1 << 20;
+const COMPACT_MIN: usize = 1 << 20;
 /// Maximum number of fingerprints in a sample.
 const SAMPLED: usize = 1 << 16;
 
@@ -32,7 +32,7 @@ impl CodeSample {
     }
 
     /// Adds a fingerprint to the sample if it is its turn.
-    pub(super) fn see(&mut self, code: u64) {
+    pub(super) fn sample(&mut self, code: u64) {
         if self.seen.is_multiple_of(self.step) {
             self.codes.push(code);
         }
@@ -40,7 +40,7 @@ impl CodeSample {
     }
 
     /// Permutes the bits of a design according to the sample.
-    fn dealt(&self, design: Design) -> Design {
+    fn permute_by_sample(&self, design: Design) -> Design {
         let balance = BitBalance::sample(&self.codes, self.codes.len());
         if balance.worst_bias() == 0.0 {
             return design;
@@ -60,17 +60,21 @@ pub(super) fn small_design(radius: u32, sample: &CodeSample) -> Design {
         .map(|at| left / count + u32::from(at < left % count))
         .collect();
     let design = Design::new(Family::budgets(&budgets), 64, radius);
-    sample.dealt(design.unwrap_or_else(|_| Design::scan(64, radius)))
+    sample.permute_by_sample(design.unwrap_or_else(|_| Design::scan(64, radius)))
 }
 
 /// Returns the fastest design of packed tables; for many fingerprints, the fastest with as few tables as possible.
 pub(super) fn large_design(radius: u32, codes: usize, sample: &CodeSample) -> Design {
-    if codes < FEW {
+    if codes < PLANNING_MIN {
         return small_design(radius, sample);
     }
     // With this many tables, budgets of one are enough for the radius; fewer tables would need budgets of two.
     let fewest = radius as usize / 2 + 1;
-    let most = if codes > MANY { fewest } else { fewest.max(4) };
+    let most = if codes > COMPACT_MIN {
+        fewest
+    } else {
+        fewest.max(4)
+    };
     let plans = plan(
         codes as u64,
         64,
@@ -87,6 +91,6 @@ pub(super) fn large_design(radius: u32, codes: usize, sample: &CodeSample) -> De
     let best = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns));
     best.map_or_else(
         || small_design(radius, sample),
-        |costed| sample.dealt(costed.design),
+        |costed| sample.permute_by_sample(costed.design),
     )
 }

@@ -6,7 +6,7 @@ use lookalike_hamming::{IndexFile, Layout, TableIndex, share};
 
 use super::code_groups::CodeGroups;
 use super::footer::RunFooter;
-use super::pages::{BlockReader, RunSection, ensure_wanted};
+use super::pages::{BlockReader, RunSection, check_cancelled};
 use super::sorted::SortedIndex;
 use super::table_design::{CodeSample, small_design};
 use crate::codec::fixed;
@@ -24,7 +24,7 @@ pub(super) enum RunSketches {
 /// The fingerprint tables of a run, stored in it or built when it is opened.
 pub(super) enum RunTables {
     Stored(Box<IndexFile<u64>>),
-    Made(Box<TableIndex<u64>>),
+    Built(Box<TableIndex<u64>>),
 }
 
 impl RunSketches {
@@ -130,7 +130,7 @@ impl RunTables {
     pub(super) fn index(&self) -> &TableIndex<u64> {
         match self {
             Self::Stored(file) => file.index(),
-            Self::Made(index) => index,
+            Self::Built(index) => index,
         }
     }
 
@@ -162,7 +162,7 @@ impl RunTables {
             return Ok((tables, groups));
         }
         let codes = reader.words(footer.codes)?;
-        let tables = Self::made(reader, &codes, radius)?;
+        let tables = Self::build(reader, &codes, radius)?;
         let absent = reader.section(footer.absent)?;
         let wanted = AtomicBool::new(false);
         let groups = group_by_code(reader, footer, &absent, tables.index(), &wanted)?;
@@ -184,7 +184,7 @@ impl RunTables {
             all.extend_from_slice(keys);
             Ok(())
         })?;
-        Self::made(reader, &all, radius)
+        Self::build(reader, &all, radius)
     }
 
     /// Reads the tables in a section.
@@ -199,12 +199,12 @@ impl RunTables {
     }
 
     /// Builds tables of a few fingerprints.
-    fn made(reader: &BlockReader<'_>, codes: &[u64], radius: u32) -> Result<Self> {
+    fn build(reader: &BlockReader<'_>, codes: &[u64], radius: u32) -> Result<Self> {
         let mut sample = CodeSample::of(codes.len());
-        codes.iter().for_each(|&code| sample.see(code));
+        codes.iter().for_each(|&code| sample.sample(code));
         let index = TableIndex::build(codes, &small_design(radius, &sample), Layout::Packed)
             .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
-        Ok(Self::Made(Box::new(index)))
+        Ok(Self::Built(Box::new(index)))
     }
 }
 
@@ -230,7 +230,7 @@ pub(super) fn group_by_code(
     let groups = CodeGroups::build(ranks, coded, documents, &mut |each| {
         let mut documents = with_sketch(absent);
         let read = reader.pages(footer.codes, &mut |page| {
-            ensure_wanted(cancelled)?;
+            check_cancelled(cancelled)?;
             for (code, document) in page.chunks_exact(8).map(fixed).zip(&mut documents) {
                 let rank = index.rank(code).ok_or_else(|| {
                     let what = "a fingerprint is not in the tables";

@@ -7,7 +7,7 @@ use lookalike_hamming::{BuildError, BuildLimits, CodeSource, IndexFileWriter, La
 
 use super::footer::{RunFooter, header};
 use super::id_filter::IdFilter;
-use super::pages::{BlockReader, BlockWriter, RunSection, SectionWriter, ensure_wanted};
+use super::pages::{BlockReader, BlockWriter, RunSection, SectionWriter, check_cancelled};
 use super::sorted::{self, IndexKey, SortedIndex};
 use super::sources::{DocumentSource, merged};
 use super::table_design::{CodeSample, large_design};
@@ -144,14 +144,14 @@ impl StoredCodes<'_> {
         let mut codes = Vec::new();
         match self.list {
             CodeList::Documents(section) => self.reader.pages(*section, &mut |page| {
-                ensure_wanted(self.cancelled)?;
+                check_cancelled(self.cancelled)?;
                 codes.clear();
                 codes.extend(page.chunks_exact(8).map(fixed));
                 sink(&codes);
                 Ok(())
             }),
             CodeList::Paragraphs(index) => index.keys(self.reader, &mut |keys| {
-                ensure_wanted(self.cancelled)?;
+                check_cancelled(self.cancelled)?;
                 sink(keys);
                 Ok(())
             }),
@@ -262,7 +262,7 @@ fn write_index(
         cancelled,
     };
     let mut sample = CodeSample::of(count);
-    source.visit(&mut |codes| codes.iter().for_each(|&code| sample.see(code)))?;
+    source.visit(&mut |codes| codes.iter().for_each(|&code| sample.sample(code)))?;
     let design = large_design(radius, count, &sample);
     let mut section = SectionWriter::new(out);
     let built = (|| {
@@ -276,7 +276,7 @@ fn write_index(
         return Err(error);
     }
     // If the run was cancelled, the build has failed like a read: return the cancellation.
-    ensure_wanted(cancelled)?;
+    check_cancelled(cancelled)?;
     built.map_err(failed)?;
     section.finish()
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use lookalike::Fingerprint;
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
 use super::model::Model;
 use super::model_runs::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
@@ -40,7 +40,7 @@ fn live(seed: u64, lie: Option<IgnoredSync>) -> Life {
     let fs = SimulatedFs::new();
     let mut history = vec![Model::new(&random_writes.settings)];
     create(&fs, &random_writes, &tuning).expect("a collection");
-    fs.lie(lie);
+    fs.ignore_syncs(lie);
     fs.record();
     let mut engine = open(&fs, tuning).expect("it opens");
     for step in 0..6 + random_writes.rng.below(12) {
@@ -213,7 +213,7 @@ fn no_acknowledged_write_is_lost_in_any_power_cut() {
             (seed - beginning) / 2
         );
     };
-    on_each(0..2, run);
+    map_parallel(0..2, run);
 }
 
 /// Tells whether crashes reveal a planted bug.

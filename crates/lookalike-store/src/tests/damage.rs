@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
 use super::model::Model;
 use super::model_runs::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
@@ -138,7 +138,7 @@ fn sample(count: usize, wanted: u64, each: impl Fn(usize) + Sync) {
             (0..wanted / 2).for_each(|_| each(rng.below(count as u64) as usize));
         }
     };
-    on_each(0..2, run);
+    map_parallel(0..2, run);
 }
 
 #[test]

@@ -13,14 +13,14 @@ use crate::fuzzing::{self, TARGETS, seeds};
 const EXECUTIONS: u64 = 1000;
 
 /// Maximum size of an allocation for one of these small files.
-const MOST: usize = 8 << 20;
+const MAX_ALLOCATION: usize = 8 << 20;
 
 fn run(target: &str, bytes: &[u8]) {
     let _trying = Trying { target, bytes };
     largest();
     fuzzing::run(target, bytes);
     let largest = largest();
-    assert!(largest <= MOST, "{largest} bytes at once");
+    assert!(largest <= MAX_ALLOCATION, "{largest} bytes at once");
 }
 
 #[test]

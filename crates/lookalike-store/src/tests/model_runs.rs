@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
 use super::model::Model;
 use super::random_writes::RandomWrites;
@@ -151,7 +151,7 @@ pub(crate) fn compare(
 }
 
 /// Maximum number of memtables that may wait for a flush.
-const MOST_WAITING: usize = 12;
+const MAX_WAITING: usize = 12;
 
 /// Performs random operations: writes, and as many reads.
 fn live(seed: u64, operations: u64) {
@@ -175,7 +175,7 @@ fn live(seed: u64, operations: u64) {
         compare(&engine, &mut model, &mut random_writes);
         done += 1;
         // Wait for flushes as the writer of a collection does, so that memtables do not pile up.
-        while engine.wants_flush() > MOST_WAITING {
+        while engine.pending_flushes() > MAX_WAITING {
             engine.flush().expect("a flush");
         }
         match random_writes.rng.below(60) {
@@ -243,5 +243,5 @@ fn every_answer_is_that_of_the_model() {
             println!("seed {seed}: {each} operations, every answer equal");
         }
     };
-    on_each(0..2, run);
+    map_parallel(0..2, run);
 }

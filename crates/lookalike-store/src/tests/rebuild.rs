@@ -544,12 +544,12 @@ fn a_job_that_was_refused_at_its_last_step_changed_the_collection() {
         "{refused:?}"
     );
     assert_eq!((copied, asked), (20, 1));
-    assert!(store.holds(&old));
+    assert!(store.is_current(&old));
     assert_eq!(folders(&fs), ["pages"]);
     write(&old, vec![insert(20, 20)]);
     assert_eq!(all(&old).len(), 21);
     rebuild(&store).expect("it is done");
-    assert!(!store.holds(&old));
+    assert!(!store.is_current(&old));
 }
 
 #[test]
@@ -565,7 +565,7 @@ fn a_new_collection_was_rebuilt_for_one_of_its_name_that_was_removed() {
         matches!(refused, Err(StoreError::NoCollection(_))),
         "{refused:?}"
     );
-    assert!(store.holds(&again));
+    assert!(store.is_current(&again));
     assert_eq!(all(&again).len(), 1);
 }
 
@@ -583,7 +583,7 @@ fn the_last_step_waited_until_a_snapshot_had_read_all_its_files() {
         rebuilding.join().expect("no panic").expect("it was heard");
     });
     store.snapshot(Path::new("/snapshot")).expect("a snapshot");
-    assert!(!store.holds(&old));
+    assert!(!store.is_current(&old));
     let restored = restored(&fs, "/snapshot");
     assert_eq!(restored.settings().scheme, settings().scheme);
     assert_eq!(all(&restored), all(&old));
@@ -632,7 +632,7 @@ fn a_collection_that_is_rebuilt_during_a_snapshot_is_in_it() {
         rebuild(&rebuilt).expect("it is done");
     });
     store.snapshot(Path::new("/snapshot")).expect("a snapshot");
-    assert!(!store.holds(&old));
+    assert!(!store.is_current(&old));
     let restored = restored(&fs, "/snapshot");
     assert_eq!(restored.settings().scheme, target().scheme);
     let new = store.collection("pages").expect("it is there");

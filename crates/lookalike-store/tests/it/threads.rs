@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 use lookalike_store::{
     Collection, CollectionSettings, InsertWhen, Store, StoreOptions, StoreTuning, StoredDocument,
     UnixMillis, Verdict, WriteOp, WriteOutcome,
@@ -35,7 +35,7 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, pages) = pages(folder.path(), options());
     let new = AtomicU64::new(0);
-    on_each(0..8, |thread| {
+    map_parallel(0..8, |thread| {
         for page in 0..200_u64 {
             let code = Fingerprint(page.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let document = StoredDocument::new(format!("{thread}/{page}"), code);
@@ -145,7 +145,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
             assert_eq!(verdicts[0], verdicts[1]);
         }
     };
-    on_each(0..3, |thread| match thread {
+    map_parallel(0..3, |thread| match thread {
         0 => write(),
         _ => read(),
     });

@@ -50,7 +50,7 @@ fn run(rest: Option<&str>) -> Option<RunChunking> {
     let length = number
         .parse()
         .ok()
-        .filter(|n| (1..=RunChunking::MOST).contains(n))?;
+        .filter(|n| (1..=RunChunking::MAX_PARTS).contains(n))?;
     // For runs of one part both kinds are the same.
     Some(RunChunking {
         length,

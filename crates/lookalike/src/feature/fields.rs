@@ -17,7 +17,7 @@ use crate::scheme::{FieldWeights, Weight};
 /// Weight of one occurrence of a feature in the text.
 const UNIT: i32 = 256;
 /// Maximum weight of a feature.
-const MOST: i32 = 1 << 23;
+const MAX_WEIGHT: i32 = 1 << 23;
 
 /// Text of a link to a document, and the text around it on the page of the link.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -85,7 +85,7 @@ impl FeatureExtractor {
         self.extract(text);
         let mut weights = self.weights_in_256ths();
         let mut extra = std::mem::take(&mut self.features);
-        self.each_field(fields, |feature, weight, _, _| {
+        self.for_each_field(fields, |feature, weight, _, _| {
             extra.push(feature);
             weights.push((feature, weight));
         });
@@ -97,7 +97,8 @@ impl FeatureExtractor {
         for equal in weights.chunk_by(|a, b| a.0 == b.0) {
             // Add in 64 bits: the anchors of a popular page add up to more than 32 bits hold.
             let sum: i64 = equal.iter().map(|&(_, weight)| i64::from(weight)).sum();
-            self.weights.push((equal[0].0, sum.min(MOST.into()) as i32));
+            self.weights
+                .push((equal[0].0, sum.min(MAX_WEIGHT.into()) as i32));
         }
         self.set.clear();
         self.set.extend(self.weights.iter().map(|entry| entry.0));
@@ -130,7 +131,7 @@ impl FeatureExtractor {
     /// Returns the names of the features that [`FeatureExtractor::extract_with`] appends to those of the text, in the same order.
     pub(super) fn field_names(&mut self, fields: &DocumentFields) -> Vec<String> {
         let mut names = Vec::new();
-        self.each_field(fields, |_, _, origin, name| {
+        self.for_each_field(fields, |_, _, origin, name| {
             names.push(match origin {
                 Origin::Anchor => format!("anchor: {name}"),
                 Origin::InLink => format!("link from {name}"),
@@ -140,7 +141,7 @@ impl FeatureExtractor {
         names
     }
 
-    fn each_field(
+    fn for_each_field(
         &mut self,
         fields: &DocumentFields,
         mut visit: impl FnMut(u64, i32, Origin, &str),

@@ -6,7 +6,7 @@ use crate::terms::{Terms, log2_256};
 use crate::text::Segmenter;
 
 /// Maximum number of occurrences that count, so that no product overflows.
-const MOST: usize = 1 << 15;
+const MAX_OCCURRENCES: usize = 1 << 15;
 
 /// Appends each distinct feature of `sorted` with its weight.
 ///
@@ -20,7 +20,7 @@ pub(super) fn weigh(
 ) {
     let idf = |feature| terms.map_or(1, |terms| terms.idf(feature)) as usize;
     out.extend(sorted.chunk_by(|a, b| a == b).map(|equal| {
-        let (feature, often) = (equal[0], equal.len().min(MOST));
+        let (feature, often) = (equal[0], equal.len().min(MAX_OCCURRENCES));
         let log_tf = || 256 + log2_256(often as u64) as usize;
         let value = match weight {
             Weight::Set | Weight::TfLengthNoun(_) => 1,

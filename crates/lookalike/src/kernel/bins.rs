@@ -5,12 +5,12 @@ pub(crate) const HIGHEST: u32 = u32::MAX;
 /// Mark of an empty bin; a full bin has its number instead, of seven bits.
 pub(crate) const EMPTY: u8 = 0x80;
 /// Number of bins that seven bits can tell apart.
-pub(crate) const FEW: usize = 128;
+pub(crate) const MAX_SMALL_BINS: usize = 128;
 
-/// Up to [`FEW`] bins.
+/// Up to [`MAX_SMALL_BINS`] bins.
 pub(crate) struct Bins {
     /// The smallest value of each bin, [`HIGHEST`] if there is none.
-    pub(crate) least: [u32; FEW],
+    pub(crate) least: [u32; MAX_SMALL_BINS],
     /// The number of each full bin, [`EMPTY`] for the others.
-    pub(crate) full: [u8; FEW],
+    pub(crate) full: [u8; MAX_SMALL_BINS],
 }

@@ -5,12 +5,12 @@
 //! are full, one try of all bins is two lookups in it, and the values are moved once all sources are known.
 
 use super::CpuLevel;
-use super::bins::{Bins, EMPTY, FEW};
+use super::bins::{Bins, EMPTY, MAX_SMALL_BINS};
 #[cfg(target_arch = "x86_64")]
 use super::level::CpuKind;
 
 /// Donors of all bins in one try; those of unused bins are arbitrary.
-pub(crate) type Donors = [u8; FEW];
+pub(crate) type Donors = [u8; MAX_SMALL_BINS];
 
 /// Writes the values of the first bins to `out`: a full bin's own value, and for an empty bin that of its first full donor in `tries`. Returns one
 /// bit for each bin that had no full donor; the values of these are arbitrary.
@@ -26,7 +26,7 @@ pub(crate) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
     expect(unsafe_code, reason = "calls code for instructions that were detected")
 )]
 fn densify_at(level: CpuLevel, out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
-    assert!((1..=FEW).contains(&out.len()), "1 to 128 bins");
+    assert!((1..=MAX_SMALL_BINS).contains(&out.len()), "1 to 128 bins");
     #[cfg(target_arch = "x86_64")]
     // VBMI is not part of the level, because the first processors with AVX-512 lack it. The standard library caches the answer.
     if level.kind() >= CpuKind::Avx512 && std::is_x86_feature_detected!("avx512vbmi") {
@@ -39,10 +39,10 @@ fn densify_at(level: CpuLevel, out: &mut [u32], bins: &Bins, tries: &[Donors]) -
 
 fn one_by_one(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
     out.copy_from_slice(&bins.least[..out.len()]);
-    let mut places = [0; FEW];
+    let mut places = [0; MAX_SMALL_BINS];
     let mut left = list_empty(&mut places, &bins.full[..out.len()]);
     for donors in tries {
-        left = ask(out, &bins.full, &mut places[..left], |bin| {
+        left = fill_from_donors(out, &bins.full, &mut places[..left], |bin| {
             donors[bin].into()
         });
     }
@@ -68,7 +68,7 @@ pub(crate) fn list_empty(places: &mut [u16], full: &[u8]) -> usize {
 /// Gives each of the bins in `places` the value of its donor, moves those whose donor is also empty to the front of `places`, and returns their
 /// number. Whether a donor is empty is as good as random, so the loop has no branch on it.
 #[inline(always)]
-pub(crate) fn ask(
+pub(crate) fn fill_from_donors(
     bins: &mut [u32],
     full: &[u8],
     places: &mut [u16],
@@ -92,7 +92,7 @@ pub(crate) fn ask(
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Bins, Donors, FEW};
+    use super::{Bins, Donors, MAX_SMALL_BINS};
 
     /// 32-bit values in a register.
     const LANES: usize = 16;
@@ -102,7 +102,7 @@ mod x86 {
     /// A byte for each bin.
     type Table = [__m512i; 2];
     /// A value for each bin.
-    type Values = [__m512i; FEW / LANES];
+    type Values = [__m512i; MAX_SMALL_BINS / LANES];
 
     /// [`super::densify`].
     #[target_feature(
@@ -111,12 +111,12 @@ mod x86 {
     pub(super) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
         let full = table(&bins.full);
         // There is at least one bin, so the shift is below 128. Bins after the last one are also empty, and must not count as open.
-        let open = empty(full) & u128::MAX >> (FEW - out.len());
+        let open = empty(full) & u128::MAX >> (MAX_SMALL_BINS - out.len());
         let mut values = load(&bins.least);
         let mut left = open;
         if open != 0 {
             let sources;
-            (sources, left) = ask(full, open, tries);
+            (sources, left) = fill_from_donors(full, open, tries);
             values = take(&values, sources);
         }
         store(out, &values);
@@ -134,7 +134,7 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     #[expect(unsafe_code, reason = "vector loads take pointers")]
-    fn table(bytes: &[u8; FEW]) -> Table {
+    fn table(bytes: &[u8; MAX_SMALL_BINS]) -> Table {
         // SAFETY: half of the bytes fill a register.
         [0, 64].map(|first| unsafe { _mm512_loadu_si512(bytes[first..].as_ptr().cast()) })
     }
@@ -142,7 +142,7 @@ mod x86 {
     /// Returns the donor of each bin, and those of the `open` bins, which are empty, that have no full donor.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn ask(full: Table, open: u128, tries: &[Donors]) -> (Table, u128) {
+    fn fill_from_donors(full: Table, open: u128, tries: &[Donors]) -> (Table, u128) {
         // Unused bins ask no donor.
         let beyond = empty(full) & !open;
         let zero = _mm512_setzero_si512();
@@ -153,7 +153,7 @@ mod x86 {
         let mut left = open;
         let (strides, rest) = tries.as_chunks::<STRIDE>();
         for tries in strides {
-            let asked = tries.each_ref().map(|donors| answers(full, donors));
+            let asked = tries.each_ref().map(|donors| donor_values(full, donors));
             let asked = asked
                 .into_iter()
                 .rev()
@@ -165,7 +165,7 @@ mod x86 {
             }
         }
         for donors in rest {
-            sources = first(sources, answers(full, donors));
+            sources = first(sources, donor_values(full, donors));
             left = empty(sources);
         }
         (sources, left)
@@ -174,7 +174,7 @@ mod x86 {
     /// Returns the answers of the donors of all bins.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn answers(full: Table, donors: &Donors) -> Table {
+    fn donor_values(full: Table, donors: &Donors) -> Table {
         // A lookup in `full` gives the donor's number if it is full, else EMPTY, so the answer itself is the source.
         table(donors).map(|donors| _mm512_permutex2var_epi8(full[0], donors, full[1]))
     }
@@ -192,7 +192,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw")]
     #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
     fn take(values: &Values, sources: Table) -> Values {
-        let mut bytes = [0u8; FEW];
+        let mut bytes = [0u8; MAX_SMALL_BINS];
         for (half, sources) in bytes.as_chunks_mut::<64>().0.iter_mut().zip(sources) {
             // SAFETY: a half has the 64 bytes of a register.
             unsafe { _mm512_storeu_si512(half.as_mut_ptr().cast(), sources) };
@@ -217,8 +217,8 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     #[expect(unsafe_code, reason = "vector loads take pointers")]
-    fn load(least: &[u32; FEW]) -> Values {
-        let mut values = [_mm512_setzero_si512(); FEW / LANES];
+    fn load(least: &[u32; MAX_SMALL_BINS]) -> Values {
+        let mut values = [_mm512_setzero_si512(); MAX_SMALL_BINS / LANES];
         for (value, least) in values.iter_mut().zip(least.as_chunks::<LANES>().0) {
             // SAFETY: sixteen values fill a register.
             *value = unsafe { _mm512_loadu_si512(least.as_ptr().cast()) };
@@ -247,7 +247,7 @@ mod tests {
 
     /// Generates bins, some of them empty, and donors among them.
     fn table() -> impl Strategy<Value = (Vec<Option<u32>>, Vec<Vec<u8>>)> {
-        (1..=FEW, 0.0..=1.0).prop_flat_map(|(bins, full)| {
+        (1..=MAX_SMALL_BINS, 0.0..=1.0).prop_flat_map(|(bins, full)| {
             let value =
                 prop::option::weighted(full, prop_oneof![Just(u32::MAX), Just(0), any::<u32>()]);
             let donors = prop::collection::vec(0..bins as u8, bins);
@@ -264,7 +264,7 @@ mod tests {
         /// Compares every level of this machine with one bin after another.
         #[test]
         fn all_levels_agree((bins, donors) in table()) {
-            let mut made = Bins { least: [u32::MAX; FEW], full: [EMPTY; FEW] };
+            let mut made = Bins { least: [u32::MAX; MAX_SMALL_BINS], full: [EMPTY; MAX_SMALL_BINS] };
             for (bin, value) in bins.iter().enumerate() {
                 if let Some(value) = *value {
                     (made.least[bin], made.full[bin]) = (value, bin as u8);

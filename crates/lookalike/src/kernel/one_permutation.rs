@@ -3,7 +3,7 @@
 //! Vectors of features are hashed at once, which leaves the value and the place of each in one word. Lowering the bins is then a load, a comparison
 //! and two stores for each word. Bins that stay empty are filled in [`densify`](super::densify).
 
-use super::bins::{Bins, EMPTY, FEW, HIGHEST};
+use super::bins::{Bins, EMPTY, HIGHEST, MAX_SMALL_BINS};
 use super::densify::{Donors, densify};
 use super::{CpuLevel, versions};
 use crate::hash::avalanche;
@@ -12,7 +12,7 @@ use crate::hash::avalanche;
 type BinWord = [u32; 2];
 /// Number of features that are hashed at once.
 const BLOCK: usize = 32;
-/// The bins that [`few`] leaves empty.
+/// The bins that [`small_signature`] leaves empty.
 pub(crate) struct Open {
     /// The empty bins, ascending.
     pub(crate) places: Vec<u16>,
@@ -24,35 +24,45 @@ pub(crate) struct Open {
 /// takes the value of its first full donor in `tries`. Returns the bins that have none, if there are any.
 ///
 /// # Panics
-/// Panics if there are no bins or more than [`FEW`], or if a donor is not one of them.
-pub(crate) fn few(
+/// Panics if there are no bins or more than [`MAX_SMALL_BINS`], or if a donor is not one of them.
+pub(crate) fn small_signature(
     out: &mut [u32],
     factor: u64,
     features: &[u64],
     tries: &[Donors],
 ) -> Option<Open> {
-    few_at(CpuLevel::current(), out, factor, features, tries)
+    small_signature_at(CpuLevel::current(), out, factor, features, tries)
 }
 
 versions! {
-    fn few_at(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
-        portable: few_portable, avx2: few_portable, avx512: few_avx512,
+    fn small_signature_at(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
+        portable: small_signature_portable, avx2: small_signature_portable, avx512: small_signature_avx512,
     }
 }
 
 #[inline(always)]
-fn few_portable(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
-    few_by(place, out, factor, features, tries)
+fn small_signature_portable(
+    out: &mut [u32],
+    factor: u64,
+    features: &[u64],
+    tries: &[Donors],
+) -> Option<Open> {
+    small_signature_by(place, out, factor, features, tries)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn few_avx512(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
-    few_by(place_avx512, out, factor, features, tries)
+fn small_signature_avx512(
+    out: &mut [u32],
+    factor: u64,
+    features: &[u64],
+    tries: &[Donors],
+) -> Option<Open> {
+    small_signature_by(place_avx512, out, factor, features, tries)
 }
 
 #[inline(always)]
-fn few_by(
+fn small_signature_by(
     place: impl Place,
     out: &mut [u32],
     factor: u64,
@@ -60,8 +70,8 @@ fn few_by(
     tries: &[Donors],
 ) -> Option<Open> {
     let mut bins = Bins {
-        least: [HIGHEST; FEW],
-        full: [EMPTY; FEW],
+        least: [HIGHEST; MAX_SMALL_BINS],
+        full: [EMPTY; MAX_SMALL_BINS],
     };
     let (least, full) = (&mut bins.least[..out.len()], &mut bins.full[..out.len()]);
     lower(place, least, full, factor, features);
@@ -79,7 +89,7 @@ fn open(left: u128, full: &[u8]) -> Open {
 }
 
 /// Lowers any number of bins to the values of the features that fall into them, and writes the numbers of these bins, modulo 128, to `full`.
-/// Otherwise like [`few`], without donors.
+/// Otherwise like [`small_signature`], without donors.
 ///
 /// # Panics
 /// Panics if the length of `full` is not the number of bins.
@@ -230,9 +240,9 @@ mod tests {
                 let (mut found, mut numbers) = (vec![HIGHEST; count], vec![EMPTY; count]);
                 update_at(level, &mut found, &mut numbers, factor, &features);
                 prop_assert_eq!((&found, &numbers), (&least, &full));
-                if count <= FEW {
+                if count <= MAX_SMALL_BINS {
                     let mut out = vec![7; count];
-                    let open = few_at(level, &mut out, factor, &features, &[]);
+                    let open = small_signature_at(level, &mut out, factor, &features, &[]);
                     let (places, numbers) = open.map_or_else(Default::default, |open| (open.places, open.full));
                     let empty = (0..count as u16).filter(|&bin| full[usize::from(bin)] == EMPTY);
                     prop_assert_eq!(&places, &empty.collect::<Vec<_>>());

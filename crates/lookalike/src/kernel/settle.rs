@@ -8,7 +8,7 @@ use super::{CpuLevel, versions};
 
 /// Group size from which insertion takes fewer steps.
 #[cfg(target_arch = "x86_64")]
-const FEW: usize = 12;
+const INSERTION_MAX: usize = 12;
 
 /// Sorts `values`, which consist of ascending groups of at most `largest` values, each in any order.
 pub(crate) fn settle(values: &mut [u64], largest: usize) {
@@ -38,7 +38,7 @@ fn insert(values: &mut [u64], _largest: usize) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn exchange(values: &mut [u64], largest: usize) {
-    if largest > FEW || values.len() < 2 {
+    if largest > INSERTION_MAX || values.len() < 2 {
         return insert(values, largest);
     }
     // As many passes as values sort a group, whether it begins at an even position or an odd one. Each pass works on all groups at once. Pairs across

@@ -11,7 +11,7 @@ use jieba_rs::Jieba;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Number of characters after which a longer run is cut, because the cutters' memory grows with the run.
-const LONGEST_RUN: usize = 1024;
+const MAX_RUN_CHARS: usize = 1024;
 
 /// Maximum memory of [`CHINESE`], while it is read and afterwards.
 pub(crate) const CHINESE_BYTES: u64 = 64 << 20;
@@ -127,7 +127,7 @@ fn first_run(text: &str) -> Option<(&str, RunDictionary)> {
     let longest = match script {
         // Unicode's rules need no memory for a run.
         Script::Other => usize::MAX,
-        _ => LONGEST_RUN,
+        _ => MAX_RUN_CHARS,
     };
     let end = text
         .char_indices()
@@ -231,7 +231,7 @@ mod tests {
     /// If a run is cut at its maximum length, kana after the cut belong to the next run.
     #[test]
     fn han_that_is_cut_before_kana_is_chinese() {
-        let han = "中".repeat(LONGEST_RUN);
+        let han = "中".repeat(MAX_RUN_CHARS);
         let text = format!("{han}の");
         let found: Vec<_> = runs(&text).collect();
         let expected = [
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_run_without_end_is_cut() {
-        let run = "\u{4e00}".repeat(3 * LONGEST_RUN + 1);
+        let run = "\u{4e00}".repeat(3 * MAX_RUN_CHARS + 1);
         let found = cut(&run);
         assert_eq!(found.concat(), run);
         assert!(found.len() > 3);

@@ -143,7 +143,7 @@ fn begins_like(a: &str, b: &str) -> bool {
 
 /// The position of a word.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WordPlace {
+pub(crate) struct WordPosition {
     /// The number of its line, from 0.
     pub(crate) line: usize,
     /// The dictionary of the run in which it begins.
@@ -186,9 +186,9 @@ fn is_latin(letter: char) -> bool {
 }
 
 /// Returns true for each noun among a text's words, in text order; `places` has the place of each word.
-pub(crate) fn nouns(words: &[&str], places: &[WordPlace]) -> Vec<bool> {
+pub(crate) fn nouns(words: &[&str], places: &[WordPosition]) -> Vec<bool> {
     let source =
-        |(word, place): (&&str, &WordPlace)| (place.line, Tagger::of(word, place.dictionary));
+        |(word, place): (&&str, &WordPosition)| (place.line, Tagger::of(word, place.dictionary));
     let sources: Vec<_> = words.iter().zip(places).map(source).collect();
     let mut nouns = Vec::with_capacity(words.len());
     // Rules see no further than consecutive words of one line and one tagger.

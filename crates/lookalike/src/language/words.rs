@@ -10,7 +10,7 @@ use crate::scheme::{Scheme, Stemming, StopWords};
 use crate::text::WordBatch;
 
 /// Maximum bytes of a word that is stemmed: longer ones are not words of a language.
-const LONGEST_WORD: usize = 64;
+const MAX_WORD_BYTES: usize = 64;
 
 /// Removes stop words and replaces the other words by their stems. Use one per thread.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl WordListFilter {
         if self.lists.iter().any(|list| list.contains(word)) {
             return None;
         }
-        let stemmer = self.stemmer.filter(|_| word.len() <= LONGEST_WORD);
+        let stemmer = self.stemmer.filter(|_| word.len() <= MAX_WORD_BYTES);
         let stem = stemmer.map(|stemmer| stemmer.stem(word));
         // Ignore a stemmer that leaves nothing: it has cut too much.
         let stem = stem.filter(|stem| !stem.is_empty());

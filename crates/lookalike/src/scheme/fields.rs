@@ -27,7 +27,7 @@ pub struct FieldWeights {
 }
 
 /// Maximum window around an anchor text.
-const MOST: u8 = 64;
+const MAX_WINDOW: u8 = 64;
 
 impl FieldWeights {
     /// Returns true if no field is used.
@@ -85,7 +85,7 @@ fn parse(text: &str) -> Option<FieldWeights> {
             "anchors" => {
                 let (weight, window) = weight.split_once('~').unwrap_or((weight, "0"));
                 fields.anchors = parse_number(weight)?;
-                fields.window = parse_number(window).filter(|window| *window <= MOST)?;
+                fields.window = parse_number(window).filter(|window| *window <= MAX_WINDOW)?;
             }
             "in-links" => fields.in_links = parse_number(weight)?,
             "out-links" => fields.out_links = parse_number(weight)?,

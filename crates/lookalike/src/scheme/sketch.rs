@@ -76,7 +76,7 @@ pub enum Sketch {
 }
 
 /// Maximum number of bins of [`Sketch::OnePermutation`]: filling the bins of a text of two features takes half the square of their number in tries.
-const MOST_BINS: u16 = 4096;
+const MAX_BINS: u16 = 4096;
 
 impl Sketch {
     /// Checks the parameters: those that no text of a sketch has, such as a signature of no functions, are refused.
@@ -172,7 +172,7 @@ fn parse_sketch(text: &str) -> Option<Sketch> {
         },
         "minhash" => Sketch::MinHash { functions: wide()? },
         "oph" => Sketch::OnePermutation {
-            bins: wide().filter(|&bins| bins <= MOST_BINS)?,
+            bins: wide().filter(|&bins| bins <= MAX_BINS)?,
         },
         "mod-p" => Sketch::ModP { modulus: wide()? },
         "winnow" => Sketch::Winnowing { window: wide()? },

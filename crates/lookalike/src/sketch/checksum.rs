@@ -4,7 +4,7 @@ use crate::hash::{GOLDEN, avalanche, xxh3_64};
 use crate::terms::Terms;
 
 /// Minimum number of a document's distinct terms in a lexicon; with fewer, it has no hash.
-const LEAST_TERMS: usize = 3;
+const MIN_TERMS: usize = 3;
 
 /// I-Match (Chowdhury et al., TOIS 2002) with randomised lexicons (Kolcz, Chowdhury and Alspector,
 /// KDD 2004).
@@ -48,7 +48,7 @@ impl IMatch {
                 let own = kept.iter().filter(|&&term| !is_dropped(term, lexicon));
                 let bytes: Vec<u8> = own.flat_map(|term| term.to_le_bytes()).collect();
                 // One or two terms occur in many documents that have nothing else in common.
-                (bytes.len() >= LEAST_TERMS * 8).then(|| xxh3_64(&bytes, lexicon))
+                (bytes.len() >= MIN_TERMS * 8).then(|| xxh3_64(&bytes, lexicon))
             })
             .collect()
     }

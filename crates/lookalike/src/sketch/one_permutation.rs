@@ -4,8 +4,8 @@
 //! accurate minwise hashing", ICML 2017.
 
 use crate::hash::{GOLDEN, avalanche, splitmix64};
-use crate::kernel::bins::{EMPTY, FEW, HIGHEST};
-use crate::kernel::densify::{Donors, ask, list_empty};
+use crate::kernel::bins::{EMPTY, HIGHEST, MAX_SMALL_BINS};
+use crate::kernel::densify::{Donors, fill_from_donors, list_empty};
 use crate::kernel::one_permutation;
 use crate::sketch::Signature;
 
@@ -63,7 +63,7 @@ impl OnePermutation {
         let mut state = seed;
         let factor = splitmix64(&mut state) | 1;
         let row = |round| {
-            let mut row = [0; FEW];
+            let mut row = [0; MAX_SMALL_BINS];
             for (bin, place) in row[..bins].iter_mut().enumerate() {
                 // Less than 128, so it fits a byte.
                 *place = donor(bins, factor, bin, round) as u8;
@@ -71,7 +71,7 @@ impl OnePermutation {
             row
         };
         let kept = match bins {
-            0..=FEW => FirstDonors::Few((0..TRIES as u64).map(row).collect()),
+            0..=MAX_SMALL_BINS => FirstDonors::Few((0..TRIES as u64).map(row).collect()),
             _ => FirstDonors::Many(
                 (0..bins * TRIES_OF_MANY)
                     .map(|at| donor(bins, factor, at % bins, (at / bins) as u64) as u16)
@@ -107,7 +107,7 @@ impl OnePermutation {
         }
         match &self.kept {
             FirstDonors::Few(tries) => {
-                let open = one_permutation::few(out, self.factor, features, tries);
+                let open = one_permutation::small_signature(out, self.factor, features, tries);
                 if let Some(mut open) = open {
                     self.fill(out, &open.full, &mut open.places, TRIES);
                 }
@@ -118,7 +118,8 @@ impl OnePermutation {
                 one_permutation::update(out, &mut full, self.factor, features);
                 let mut left = list_empty(&mut places, &full);
                 for donors in donors.chunks_exact(self.bins) {
-                    left = ask(out, &full, &mut places[..left], |bin| donors[bin].into());
+                    left =
+                        fill_from_donors(out, &full, &mut places[..left], |bin| donors[bin].into());
                 }
                 self.fill(out, &full, &mut places[..left], TRIES_OF_MANY);
             }
@@ -140,7 +141,7 @@ impl OnePermutation {
         }
         // Terminates, because some bin is full and the donors of the rounds are pseudo-random.
         while left > 0 {
-            left = ask(out, full, &mut places[..left], |bin| {
+            left = fill_from_donors(out, full, &mut places[..left], |bin| {
                 donor(self.bins, self.factor, bin, round)
             });
             round += 1;

@@ -32,13 +32,13 @@ pub fn one_changed_word(words: u32, width: u32) -> Option<f64> {
 }
 
 /// Number of events above which the ways to choose some of them may be too many for an `f64`.
-const MOST_EVENTS: u32 = 512;
+const MAX_EXACT_EVENTS: u32 = 512;
 
 /// Computes the probability that at most `most` of `all` independent events happen, each of probability `chance`. O(most^2) time.
 #[must_use]
 pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
-    if all > MOST_EVENTS {
-        return many_at_most(most, all, chance);
+    if all > MAX_EXACT_EVENTS {
+        return log_binomial_at_most(most, all, chance);
     }
     let exactly = |count: u32| {
         let choose = (0..count).fold(1.0, |ways, taken| {
@@ -53,7 +53,7 @@ pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
 }
 
 /// Like [`binomial_at_most`], but computes with logarithms.
-fn many_at_most(most: u32, all: u32, chance: f64) -> f64 {
+fn log_binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
     let power = |base: f64, exponent: u32| match exponent {
         0 => 0.0,
         _ => f64::from(exponent) * base.ln(),
@@ -106,7 +106,7 @@ mod tests {
         for most in [0, 3, 100, 512] {
             let (one, other) = (
                 binomial_at_most(most, 512, 0.2),
-                many_at_most(most, 512, 0.2),
+                log_binomial_at_most(most, 512, 0.2),
             );
             assert!((one - other).abs() < 1e-9, "{most}: {one} and {other}");
         }

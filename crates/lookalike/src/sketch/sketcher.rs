@@ -177,12 +177,12 @@ impl Sketcher {
                 SketchValue::Hashes(bucket_checksums(set, *buckets).into())
             }
         };
-        value.says_something().then_some(value)
+        value.is_informative().then_some(value)
     }
 }
 
 impl SketchValue {
-    fn says_something(&self) -> bool {
+    fn is_informative(&self) -> bool {
         match self {
             Self::Set(features) => !features.is_empty(),
             Self::Hashes(hashes) => hashes.iter().any(Option::is_some),

@@ -45,7 +45,7 @@ impl GrowingTerms {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { terms, counts } = self;
-        let mut bytes = terms.front(counts.documents, counts.occurrences, counts.singles);
+        let mut bytes = terms.header_bytes(counts.documents, counts.occurrences, counts.singles);
         // If nothing was counted after the table was made, its lists would be stored twice.
         let own = !terms.has_counts(&counts.counts);
         bytes.push(own.into());
@@ -99,13 +99,13 @@ impl Terms {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let occurrences = self.counts.iter().map(|&count| u64::from(count)).sum();
-        let mut bytes = self.front(self.documents, occurrences, false);
+        let mut bytes = self.header_bytes(self.documents, occurrences, false);
         bytes.push(0);
         sealed(bytes)
     }
 
     /// Returns the bytes before the growing counts' lists.
-    fn front(&self, documents: u64, occurrences: u64, singles: bool) -> Vec<u8> {
+    fn header_bytes(&self, documents: u64, occurrences: u64, singles: bool) -> Vec<u8> {
         let mut bytes = self.body();
         bytes.extend(self.id.0.to_le_bytes());
         bytes.extend(documents.to_le_bytes());

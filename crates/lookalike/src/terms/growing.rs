@@ -8,7 +8,7 @@ const BITS: f64 = 64.0;
 /// A table of terms, and counts that continue to change.
 ///
 /// A scheme names the table. Documents change the counts but not the table, so the fingerprints of a collection that grew a little belong to one
-/// scheme and are comparable. When the weights of the counts differ too much from those in use, [`GrowingTerms::follow`] adopts them, and the table
+/// scheme and are comparable. When the weights of the counts differ too much from those in use, [`GrowingTerms::refresh_weights`] adopts them, and the table
 /// gets a new id.
 ///
 /// ```
@@ -18,8 +18,8 @@ const BITS: f64 = 64.0;
 /// let mut table = GrowingTerms::new(counts);
 /// let id = table.terms().id();
 /// table.counts_mut().add(&[1, 2, 3]);
-/// assert!(!table.follow(1.0).renewed && table.terms().id() == id);
-/// assert!(table.follow(0.0).renewed && table.terms().documents() == 1001);
+/// assert!(!table.refresh_weights(1.0).renewed && table.terms().id() == id);
+/// assert!(table.refresh_weights(0.0).renewed && table.terms().documents() == 1001);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrowingTerms {
@@ -27,7 +27,7 @@ pub struct GrowingTerms {
     pub(super) counts: TermCounts,
 }
 
-/// Drift of the weights found by [`GrowingTerms::follow`].
+/// Drift of the weights found by [`GrowingTerms::refresh_weights`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct TermsDrift {
@@ -71,14 +71,14 @@ impl GrowingTerms {
         (self.terms, self.counts)
     }
 
-    /// Returns the counts, to add documents or other counts, or to let them decay. The table does not change before [`GrowingTerms::follow`].
+    /// Returns the counts, to add documents or other counts, or to let them decay. The table does not change before [`GrowingTerms::refresh_weights`].
     pub fn counts_mut(&mut self) -> &mut TermCounts {
         &mut self.counts
     }
 
     /// Adopts the weights of the counts if they differ from those in use by at least `tolerance` bits; always if `tolerance` is 0 or the table counts
     /// no documents.
-    pub fn follow(&mut self, tolerance: f64) -> TermsDrift {
+    pub fn refresh_weights(&mut self, tolerance: f64) -> TermsDrift {
         self.counts.settle();
         let bits = self.drift();
         let renewed = bits >= tolerance || self.terms.documents() == 0;

@@ -142,7 +142,7 @@ impl Segmenter {
         // Word characters are chosen one by one, even in ASCII.
         if !self.rules.segmentation.is_word_chars() && !ascii.is_empty() {
             batch.push_ascii(ascii, self.rules.case == Case::Lower);
-            hand_on(batch, full);
+            flush_batch(batch, full);
             return &rest[ascii.len()..];
         }
         let piece = first_piece(rest);
@@ -170,7 +170,7 @@ impl Segmenter {
         batch.begun = true;
         for c in folded.chars().filter(|&c| spaced || is_word_char(c)) {
             batch.push(c);
-            hand_on(batch, full);
+            flush_batch(batch, full);
         }
     }
 }
@@ -189,7 +189,7 @@ fn ascii_pieces(text: &str) -> &[u8] {
     &front[..piece_start(text.as_bytes(), ascii)]
 }
 
-fn hand_on(batch: &mut CharBatch, full: &mut impl FnMut(&mut CharBatch)) {
+fn flush_batch(batch: &mut CharBatch, full: &mut impl FnMut(&mut CharBatch)) {
     if batch.len() >= CHUNK {
         full(batch);
     }

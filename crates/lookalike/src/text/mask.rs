@@ -252,7 +252,7 @@ fn day_before_month(cursor: &mut Cursor<'_>) -> Option<()> {
         Some(())
     });
     cursor.name(&MONTHS)?;
-    cursor.maybe(year_behind);
+    cursor.maybe(trailing_year);
     Some(())
 }
 
@@ -262,11 +262,11 @@ fn month_before_day(cursor: &mut Cursor<'_>) -> Option<()> {
     let with_day = cursor.maybe(|cursor| {
         cursor.blanks();
         day_number(cursor)?;
-        cursor.maybe(year_behind);
+        cursor.maybe(trailing_year);
         cursor.at_end_of_word().then_some(())
     });
     // In `May 2024` the number is not a day.
-    with_day.or_else(|| cursor.maybe(year_behind))
+    with_day.or_else(|| cursor.maybe(trailing_year))
 }
 
 fn day_number(cursor: &mut Cursor<'_>) -> Option<()> {
@@ -281,7 +281,7 @@ fn day_number(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.at_end_of_word().then_some(())
 }
 
-fn year_behind(cursor: &mut Cursor<'_>) -> Option<()> {
+fn trailing_year(cursor: &mut Cursor<'_>) -> Option<()> {
     separate(cursor);
     cursor.digits(4, 4)?;
     cursor.at_end_of_word().then_some(())

@@ -70,6 +70,6 @@ fn terms(bytes: &[u8]) {
         let again = GrowingTerms::from_bytes(&table.to_bytes(), None);
         assert_eq!(again.as_ref(), Ok(&table));
         assert!(table.terms().idf(3) >= 1);
-        assert!((0.0..=64.0).contains(&table.follow(1.0).bits));
+        assert!((0.0..=64.0).contains(&table.refresh_weights(1.0).bits));
     }
 }

@@ -72,7 +72,7 @@ proptest! {
         let (first, rest) = documents.split_at(documents.len() / 2);
         let mut grown = GrowingTerms::new(counts(first));
         rest.iter().for_each(|set| grown.counts_mut().add(set));
-        grown.follow(100.0);
+        grown.refresh_weights(100.0);
         let mut bytes = grown.to_bytes();
         // Without any document there are no weights to keep.
         let weighed = if first.is_empty() { rest } else { first };
@@ -97,14 +97,14 @@ proptest! {
         let (mut merged, mut turned) = (part(front), part(back));
         merged.counts_mut().merge(part(back).into_parts().1).unwrap();
         turned.counts_mut().merge(part(front).into_parts().1).unwrap();
-        merged.follow(0.0);
-        turned.follow(0.0);
+        merged.refresh_weights(0.0);
+        turned.refresh_weights(0.0);
         prop_assert_eq!(merged.to_bytes(), whole.to_bytes());
         prop_assert_eq!(turned.to_bytes(), whole.to_bytes());
         // If documents are added one by one, features that the table lists are counted exactly.
         let mut added = GrowingTerms::new(counts(front));
         back.iter().for_each(|set| added.counts_mut().add(set));
-        added.follow(0.0);
+        added.refresh_weights(0.0);
         let listed = table(front);
         for feature in 0..60 {
             let (found, all) = (added.terms().count(feature), whole.terms().count(feature));
@@ -114,7 +114,7 @@ proptest! {
         // Without them no count is too high, and none is too low by more than one.
         let mut lossy = GrowingTerms::new(counts(front));
         lossy.counts_mut().merge(GrowingTerms::new(counts(back)).into_parts().1).unwrap();
-        lossy.follow(0.0);
+        lossy.refresh_weights(0.0);
         for feature in 0..60 {
             let (found, all) = (lossy.terms().count(feature), whole.terms().count(feature));
             prop_assert!(found <= all && all <= found + 1, "{}: {} of {}", feature, found, all);
@@ -194,7 +194,7 @@ fn a_table_of_no_documents_stayed_empty_for_ever() {
     let mut table = GrowingTerms::new(counts(&[]));
     table.counts_mut().add(&[1, 2]);
     table.counts_mut().add(&[2, 3]);
-    assert!(table.follow(1.0).renewed);
+    assert!(table.refresh_weights(1.0).renewed);
     assert_eq!((table.terms().documents(), table.terms().count(2)), (2, 2));
 }
 
@@ -233,7 +233,7 @@ fn drift_tells_the_bits_that_fingerprints_move() {
         all[1000..grown]
             .iter()
             .for_each(|set| table.counts_mut().add(set));
-        let told = table.follow(0.0);
+        let told = table.refresh_weights(0.0);
         assert!(told.renewed);
         let moved = distance(&old, table.terms());
         let near = moved * 0.98..moved * 1.4 + 0.02;
@@ -255,7 +255,7 @@ fn a_table_keeps_its_id_until_its_weights_have_moved_by_the_tolerance() {
         all[from..end]
             .iter()
             .for_each(|set| table.counts_mut().add(set));
-        let found = table.follow(64.0);
+        let found = table.refresh_weights(64.0);
         assert!(!found.renewed && table.terms().id() == id);
         found.bits
     });
@@ -267,10 +267,10 @@ fn a_table_keeps_its_id_until_its_weights_have_moved_by_the_tolerance() {
         table.terms(),
         &GrowingTerms::new(counts(&all[..1000])).into_parts().0
     );
-    assert!(!table.clone().follow(bits[2] * 1.001).renewed);
-    assert!(table.follow(bits[2]).renewed && table.terms().id() != id);
+    assert!(!table.clone().refresh_weights(bits[2] * 1.001).renewed);
+    assert!(table.refresh_weights(bits[2]).renewed && table.terms().id() != id);
     // After the weights are renewed, the drift is 0.
-    assert!(table.follow(1e-6).bits < 1e-6);
+    assert!(table.refresh_weights(1e-6).bits < 1e-6);
 }
 
 #[test]

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 #: Names that only datasketch has.
-_NOT_HERE = frozenset(
+_UNSUPPORTED = frozenset(
     (
         "AsyncMinHashLSH HNSW HyperLogLog HyperLogLogPlusPlus MinHashLSHBloom MinHashLSHEnsemble MinHashLSHForest WeightedMinHash "
         "WeightedMinHashGenerator WeightedMinHashLSH WeightedMinHashLSHForest bBitMinHash"
@@ -48,6 +48,6 @@ _NOT_HERE = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NOT_HERE:
+    if name in _UNSUPPORTED:
         raise ImportError(f"lookalike.compat.datasketch has no {name}: import it from datasketch")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

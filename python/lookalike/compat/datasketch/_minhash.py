@@ -13,10 +13,10 @@ from lookalike._lookalike import Permutations
 __all__ = ["MinHash", "check_scheme", "check_schemes", "sha1_hash32", "sha1_hash64", "values_of"]
 
 _PRIME = (1 << 61) - 1
-_MOST_PERMUTATIONS = 1 << 32
+_MAX_PERMUTATIONS = 1 << 32
 #: Permutations that were drawn, by scheme, seed and number; many min-hashes share them.
 _DRAWN: dict[tuple[str, int, int], Any] = {}
-_MOST_DRAWN = 64
+_MAX_DRAWN = 64
 #: Number of sets that :meth:`MinHash.bulk` passes to the engine at a time.
 _BULK = 4096
 
@@ -90,7 +90,7 @@ def _drawn_permutations(scheme: str, seed: Any, count: int) -> Any:
     if key not in _DRAWN:
         # Cleared completely: a program has either a few settings, or a different one for each min-hash, for which no order of eviction
         # helps.
-        if len(_DRAWN) == _MOST_DRAWN:
+        if len(_DRAWN) == _MAX_DRAWN:
             _DRAWN.clear()
         _DRAWN[key] = _draw_permutations(*key)
     return _DRAWN[key]
@@ -161,7 +161,7 @@ class MinHash:
         check_scheme(scheme)
         if hashvalues is not None:
             num_perm = len(hashvalues)
-        if not 1 <= num_perm <= _MOST_PERMUTATIONS:
+        if not 1 <= num_perm <= _MAX_PERMUTATIONS:
             raise ValueError(f"num_perm must be from 1 to {_MOST_PERMUTATIONS}, not {num_perm}")
         if gpu_mode == "always":
             raise RuntimeError("gpu_mode='always' needs datasketch itself: lookalike.compat.datasketch has no code for GPUs")
@@ -177,14 +177,14 @@ class MinHash:
         self.seed = seed
         self.num_perm = num_perm
         self.hashfunc = hashfunc
-        self.hashvalues = self._nothing(num_perm) if hashvalues is None else values_of(scheme, hashvalues)
+        self.hashvalues = self._empty_values(num_perm) if hashvalues is None else values_of(scheme, hashvalues)
         self.permutations = _parsed_permutations(scheme, seed, num_perm, permutations)
         if len(self) != len(self.permutations[0]):
             raise ValueError(f"there are {len(self)} hash values and {len(self.permutations[0])} permutations")
         self._gpu_mode = gpu_mode
         self._engine: tuple[Any, Permutations] | None = None
 
-    def _nothing(self, count: int) -> Any:
+    def _empty_values(self, count: int) -> Any:
         width = _WIDTHS[self.scheme]
         return np.full(count, width.largest, dtype=width.dtype)
 
@@ -199,7 +199,7 @@ class MinHash:
     def _hash_values(self, raw: bytearray) -> Any:
         return np.frombuffer(raw, dtype=_WIDTHS[self.scheme].dtype)
 
-    def _is_hashed_here(self) -> bool:
+    def _is_hashed_by_engine(self) -> bool:
         """Return true if items are passed to the engine unhashed."""
         return self.hashfunc is (sha1_hash64 if self.scheme == "affine64" else sha1_hash32)
 
@@ -213,7 +213,7 @@ class MinHash:
         if not items:
             return
         permutations, current = self._permutations(), self.hashvalues.tobytes()
-        raw = permutations.update(current, items) if self._is_hashed_here() else None
+        raw = permutations.update(current, items) if self._is_hashed_by_engine() else None
         if raw is None:
             raw = permutations.update_hashed(current, self._hashes(items).tobytes())
         self.hashvalues = self._hash_values(raw)
@@ -264,7 +264,7 @@ class MinHash:
 
     def clear(self) -> None:
         """Make the set empty."""
-        self.hashvalues = self._nothing(len(self))
+        self.hashvalues = self._empty_values(len(self))
 
     def copy(self) -> MinHash:
         """A min-hash of the same set."""
@@ -322,7 +322,7 @@ class MinHash:
         return made + start._bulk(sets)
 
     def _bulk(self, sets: list[list[Any]]) -> list[MinHash]:
-        raw = self._permutations().bulk(self.hashvalues.tobytes(), sets, None) if self._is_hashed_here() else None
+        raw = self._permutations().bulk(self.hashvalues.tobytes(), sets, None) if self._is_hashed_by_engine() else None
         if raw is not None:
             # Each min-hash gets a copy of its hash values, which would otherwise keep those of the others in memory.
             rows = self._hash_values(raw).reshape(len(sets), len(self))

@@ -34,7 +34,7 @@ pub(crate) struct StagedAddition {
 }
 
 /// Facts about new documents that a job consumes before it has decided which of them to add.
-pub(crate) struct KeptFacts {
+pub(crate) struct AdditionFacts {
     pub(crate) facts: RankingFacts,
     pub(crate) keys: KeySink,
     /// The order of features in which the keys were made.
@@ -100,7 +100,7 @@ impl StagedAddition {
         if self.committed(writer)?.is_some() {
             return Ok(());
         }
-        self.ensure_there(writer)?;
+        self.ensure_segments_exist(writer)?;
         self.manifest.save(&writer.folder)?;
         // Remove the files that were merged. Ignore an error, because the addition is complete and the next one removes the rest.
         let _ = writer.remove_unnamed(&self.manifest);
@@ -143,7 +143,7 @@ impl StagedAddition {
     }
 
     /// Returns an error if another job, which was not completed, has replaced or removed a segment.
-    fn ensure_there(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
+    fn ensure_segments_exist(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
         for segment in &self.manifest.segments {
             SegmentFile::open(&writer.folder, segment).map_err(|error| match error {
                 CollectionError::Damaged { .. } => self.changed(writer),

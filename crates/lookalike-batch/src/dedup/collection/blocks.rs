@@ -145,7 +145,7 @@ pub(crate) struct BlockRun {
 }
 
 impl BlockRun {
-    fn holds(&self, first: u64, count: u64) -> bool {
+    fn contains(&self, first: u64, count: u64) -> bool {
         let blocks = (self.bytes.len() / BLOCK) as u64;
         let before = first.checked_sub(self.first);
         before.is_some_and(|before| before.saturating_add(count) <= blocks)
@@ -210,7 +210,7 @@ impl CheckedBlockFile {
         let end = position
             .checked_add(length as u64)
             .filter(|&end| end <= self.content)
-            .ok_or_else(|| self.beyond_end())?;
+            .ok_or_else(|| self.past_end_error())?;
         if length == 0 {
             bytes.clear();
             return Ok(());
@@ -218,7 +218,7 @@ impl CheckedBlockFile {
         let first = position / CONTENT as u64;
         let last = (end - 1) / CONTENT as u64;
         self.read_blocks(first, last + 1 - first, bytes)?;
-        keep_content(bytes, (position - first * CONTENT as u64) as usize, length);
+        strip_checksums(bytes, (position - first * CONTENT as u64) as usize, length);
         Ok(())
     }
 
@@ -229,7 +229,7 @@ impl CheckedBlockFile {
         count: u64,
         run: &mut BlockRun,
     ) -> Result<(), CollectionError> {
-        if run.holds(first, count) {
+        if run.contains(first, count) {
             return Ok(());
         }
         // Taken out, because a failed read would leave other bytes in the run.
@@ -238,14 +238,14 @@ impl CheckedBlockFile {
             .checked_add(count)
             .and_then(|end| end.checked_mul(CONTENT as u64));
         if end.is_none_or(|end| end > self.content) {
-            return Err(self.beyond_end());
+            return Err(self.past_end_error());
         }
         self.read_blocks(first, count, &mut bytes)?;
         *run = BlockRun { first, bytes };
         Ok(())
     }
 
-    fn beyond_end(&self) -> CollectionError {
+    fn past_end_error(&self) -> CollectionError {
         CollectionError::damaged(&self.path, "it refers to data beyond its end")
     }
 
@@ -296,7 +296,7 @@ impl CheckedBlockFile {
 }
 
 /// Removes checksums, and the bytes before and after the wanted ones, from blocks.
-fn keep_content(bytes: &mut Vec<u8>, skipped: usize, length: usize) {
+fn strip_checksums(bytes: &mut Vec<u8>, skipped: usize, length: usize) {
     let mut kept = 0;
     let mut at = skipped;
     while kept < length {

@@ -13,9 +13,9 @@ use std::path::Path;
 
 use crate::dedup::candidate_groups::{KeyRecord, KeySink, key_of, key_record, part_of};
 use crate::dedup::collection::lookup::{SegmentFile, record_of};
-use crate::dedup::collection::segment::turned;
+use crate::dedup::collection::segment::partition_first;
 use crate::dedup::documents::TextClasses;
-use crate::dedup::just_below::BelowMargin;
+use crate::dedup::just_below::MarginBins;
 use crate::dedup::margin_search::last_sampled;
 use crate::error::BatchError;
 use crate::kernel::candidate_rule::CandidateRule;
@@ -42,15 +42,15 @@ pub(crate) struct NewClasses<'a> {
 }
 
 /// Keys of new classes that records have too, with these records.
-pub(crate) struct MetKeys {
+pub(crate) struct MatchedKeys {
     /// Each key, with the end of its classes in `members`.
-    keys: Vec<MetKey>,
+    keys: Vec<MatchedKey>,
     members: Vec<u32>,
     /// Partitioned into ranges of records.
     postings: PartitionedFile<KeyPosting>,
 }
 
-struct MetKey {
+struct MatchedKey {
     key: u64,
     end: usize,
     /// True if the classes with this key have the same visible text.
@@ -89,7 +89,7 @@ impl<'a> NewClasses<'a> {
             rule: CandidateRule::of(settings),
             is_settled,
             text_keys: TableColumn::new(),
-            margin: BelowMargin::below(settings.threshold).from(),
+            margin: MarginBins::below(settings.threshold).from(),
             last_sampled: last_sampled(hashes),
         };
         let text_key = |class| key_record(new.text_key(class), class);
@@ -107,7 +107,7 @@ impl<'a> NewClasses<'a> {
 
     /// Returns those of `keys` and the text keys by which a range of classes is searched, in one of [`PARTS`] partitions: ascending and without
     /// repetition.
-    fn wanted(
+    fn search_keys(
         &self,
         keys: &KeySink,
         part: usize,
@@ -127,11 +127,13 @@ impl<'a> NewClasses<'a> {
     }
 
     /// Returns true if a class and a record with `size` features may resemble each other closely enough, given that they share `shared` keys.
-    fn may_meet(&self, class: usize, size: u32, shared: u32) -> bool {
+    fn may_resemble(&self, class: usize, size: u32, shared: u32) -> bool {
         let sizes = [self.classes.sizes[class] as usize, size as usize];
         let (shared, threshold) = (u64::from(shared), self.settings.threshold);
         match (self.classes.hashes[class] >> 64) as u64 <= self.last_sampled {
-            true => self.rule.may_reach(self.margin, sizes, shared, threshold),
+            true => self
+                .rule
+                .may_reach_similarity(self.margin, sizes, shared, threshold),
             false => self.rule.is_promising(sizes, shared, threshold),
         }
     }
@@ -142,7 +144,7 @@ impl KeySearch<'_> {
     pub(crate) fn rounds(&self) -> Result<Vec<Range<u32>>, BatchError> {
         let classes = self.new.classes.len() as u32;
         // Partitions have similar sizes, because they are chosen by the last bits of keys, which are hashes.
-        let one = self.met_in(0..1, &(0..classes))?.bytes();
+        let one = self.matched_keys_in(0..1, &(0..classes))?.bytes();
         let rounds = (one * PARTS as u64).div_ceil(self.memory.max(1)).max(1);
         let share = u64::from(classes).div_ceil(rounds).max(1) as u32;
         let starts = (0..classes).step_by(share as usize);
@@ -152,24 +154,28 @@ impl KeySearch<'_> {
     }
 
     /// Returns the keys of a range of new classes that records have too.
-    pub(crate) fn met(&self, classes: &Range<u32>) -> Result<MetKeys, BatchError> {
-        self.met_in(0..PARTS, classes)
+    pub(crate) fn matched_keys(&self, classes: &Range<u32>) -> Result<MatchedKeys, BatchError> {
+        self.matched_keys_in(0..PARTS, classes)
     }
 
-    fn met_in(&self, parts: Range<usize>, classes: &Range<u32>) -> Result<MetKeys, BatchError> {
+    fn matched_keys_in(
+        &self,
+        parts: Range<usize>,
+        classes: &Range<u32>,
+    ) -> Result<MatchedKeys, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let postings = PartitionedFile::new(self.folder, self.memory / 2).map_err(&temporary)?;
         let mut writer = SpoolWriter::new(&postings);
         let (mut keys, mut members) = (Vec::new(), Vec::new());
         let places = RecordParts::new(self.segments);
         for part in parts {
-            let own = self.new.wanted(self.keys, part, classes);
+            let own = self.new.search_keys(self.keys, part, classes);
             let own = own.map_err(&temporary)?;
             let groups: Vec<&[KeyRecord]> = own.chunk_by(|a, b| a[..2] == b[..2]).collect();
             // Keys of one partition have the same last byte, so rotating them keeps their order.
             let wanted: Vec<u64> = groups
                 .iter()
-                .map(|group| turned(key_of(&group[0])))
+                .map(|group| partition_first(key_of(&group[0])))
                 .collect();
             let mut numbers: Vec<Option<u32>> = vec![None; wanted.len()];
             for (segment, file) in self.segments.iter().enumerate() {
@@ -183,7 +189,7 @@ impl KeySearch<'_> {
                             let is_text_key =
                                 |record: &KeyRecord| self.new.text_key(record[2]) == key;
                             let number = u32::try_from(keys.len());
-                            keys.push(MetKey {
+                            keys.push(MatchedKey {
                                 key,
                                 end: members.len(),
                                 is_of_text: group.iter().any(is_text_key),
@@ -199,7 +205,7 @@ impl KeySearch<'_> {
             }
         }
         writer.finish().map_err(&temporary)?;
-        Ok(MetKeys {
+        Ok(MatchedKeys {
             keys,
             members,
             postings,
@@ -235,10 +241,10 @@ impl RecordParts {
     }
 }
 
-impl MetKeys {
+impl MatchedKeys {
     /// Returns the number of bytes in memory.
     fn bytes(&self) -> u64 {
-        (self.keys.len() * size_of::<MetKey>() + self.members.len() * 4) as u64
+        (self.keys.len() * size_of::<MatchedKey>() + self.members.len() * 4) as u64
     }
 
     /// Takes one of [`PARTS`] ranges of records: the keys of each, by segment and record.
@@ -277,7 +283,7 @@ impl MetKeys {
                 .for_each(|&class| counts.add(class));
         }
         counts.drain(|class, shared| {
-            may_meet = may_meet || new.may_meet(class as usize, size, shared)
+            may_meet = may_meet || new.may_resemble(class as usize, size, shared)
         });
         may_meet
     }

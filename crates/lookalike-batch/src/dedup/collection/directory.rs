@@ -135,7 +135,7 @@ impl DocumentCollection {
     }
 
     /// Returns true if a directory has a collection, damaged or not.
-    pub fn is_in(folder: &Path) -> bool {
+    pub fn exists_in(folder: &Path) -> bool {
         folder.join(COLLECTION_FILE).is_file()
     }
 
@@ -262,7 +262,7 @@ impl CollectionWriter {
                     most_merged: u64::from(u32::MAX - 1),
                     lock,
                 };
-                if DocumentCollection::is_in(folder) {
+                if DocumentCollection::exists_in(folder) {
                     // Its build has ended, or another job has created the collection.
                     let _ = std::fs::remove_file(writer.begun());
                 }
@@ -288,7 +288,7 @@ impl CollectionWriter {
     /// Returns true if an interrupted build left checkpoints in a directory, from which [`DedupJob::build_collection`] can resume.
     ///
     /// [`DedupJob::build_collection`]: crate::DedupJob::build_collection
-    pub fn is_begun(folder: &Path) -> bool {
+    pub fn has_unfinished_build(folder: &Path) -> bool {
         folder.join(BEGUN).is_file()
     }
 
@@ -365,7 +365,7 @@ fn is_data(name: &str) -> bool {
 
 /// Returns an error if a directory contains anything other than a collection or the start of one.
 fn refuse_foreign(folder: &Path) -> Result<(), CollectionError> {
-    if DocumentCollection::is_in(folder) {
+    if DocumentCollection::exists_in(folder) {
         return Ok(());
     }
     let unreadable = CollectionError::unreadable(folder);

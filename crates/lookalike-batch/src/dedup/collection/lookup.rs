@@ -42,7 +42,7 @@ pub(crate) struct FoundEntry<'b> {
 
 /// The place of a record, and the hash of its class.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SegmentPlace {
+pub(crate) struct SegmentPosition {
     pub(crate) hash: u128,
     at: u64,
     bytes: usize,
@@ -194,7 +194,7 @@ impl SegmentFile {
         &self,
         record: u32,
         rows: &mut BlockRun,
-    ) -> Result<SegmentPlace, CollectionError> {
+    ) -> Result<SegmentPosition, CollectionError> {
         let number = self.known(record)?;
         let [high, low, at] = self.row(number, rows)?;
         // The next row has the end of the record.
@@ -209,7 +209,7 @@ impl SegmentFile {
             .filter(|_| end <= self.entry.rows_at)
             .and_then(|bytes| usize::try_from(bytes).ok())
             .ok_or_else(|| self.damaged())?;
-        Ok(SegmentPlace {
+        Ok(SegmentPosition {
             hash: u128::from(high) << 64 | u128::from(low),
             at,
             bytes,
@@ -254,7 +254,7 @@ impl SegmentFile {
     pub(crate) fn record(
         &self,
         record: u32,
-        place: SegmentPlace,
+        place: SegmentPosition,
         tests: usize,
         bytes: &mut Vec<u8>,
     ) -> Result<SegmentRecord, CollectionError> {
@@ -270,7 +270,7 @@ impl SegmentFile {
     /// Reads a record for merging, whose class has the sets of `tests` further tests. `bytes` is a buffer.
     pub(crate) fn pieces<'b>(
         &self,
-        place: SegmentPlace,
+        place: SegmentPosition,
         tests: usize,
         bytes: &'b mut Vec<u8>,
     ) -> Result<RecordPieces<'b>, CollectionError> {
@@ -330,13 +330,13 @@ impl SortedTable {
     /// they are close.
     fn pages_ahead(&self, page: usize, wanted: &[u64]) -> usize {
         const KEYS: usize = 64;
-        const MOST: usize = 32;
+        const MAX_BLOCKS_READ: usize = 32;
         let wanted = &wanted[..wanted.len().min(KEYS)];
         let last = wanted.last().copied().unwrap_or(0);
         let end = gallop(page..self.index.len(), |page| self.index[page] <= last);
         let pages = end - page;
         match pages <= 2 * wanted.len() {
-            true => pages.min(MOST),
+            true => pages.min(MAX_BLOCKS_READ),
             false => 1,
         }
     }

@@ -145,7 +145,10 @@ impl DirectoryManifest {
         for CollectionSetting { name, .. } in self.settings.iter().chain(new) {
             let (theirs, own) = (of(&self.settings, name), of(wanted, name));
             if theirs != own {
-                let (theirs, own) = (apart(&theirs, &own), apart(&own, &theirs));
+                let (theirs, own) = (
+                    differing_words(&theirs, &own),
+                    differing_words(&own, &theirs),
+                );
                 let comma = if differences.is_empty() { "" } else { "; " };
                 let _ = write!(
                     differences,
@@ -168,7 +171,7 @@ impl DirectoryManifest {
 }
 
 /// Returns the words of a value that another one lacks, or the whole value if there are none.
-fn apart(value: &str, other: &str) -> String {
+fn differing_words(value: &str, other: &str) -> String {
     let words = value
         .split(' ')
         .filter(|word| !other.split(' ').any(|theirs| theirs == *word));

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::dedup::collection::blocks::BlockRun;
 use crate::dedup::collection::error::CollectionError;
-use crate::dedup::collection::lookup::{SegmentFile, SegmentPlace, SortedTable, TableCursor};
+use crate::dedup::collection::lookup::{SegmentFile, SegmentPosition, SortedTable, TableCursor};
 use crate::dedup::collection::segment::{NO_CLASS, PairSection, SegmentEntry, SegmentSections};
 
 /// Number of bytes in memory per record of a merged segment: its row, size and number, and spare capacity of vectors.
@@ -70,7 +70,7 @@ struct ClassCursor<'a> {
     segment: &'a SegmentFile,
     record: u32,
     /// `None` after the last class.
-    place: Option<SegmentPlace>,
+    place: Option<SegmentPosition>,
     rows: BlockRun,
     /// The record that was read last.
     bytes: Vec<u8>,
@@ -142,7 +142,7 @@ impl SegmentMerge<'_> {
                 bytes: Vec::new(),
                 before,
             };
-            cursor.look()?;
+            cursor.look_up_current()?;
             cursors.push(cursor);
             before = before.saturating_add(segment.entry.orders);
         }
@@ -234,7 +234,7 @@ impl ClassCursor<'_> {
     }
 
     /// Looks up the place of the current record, if it is a class.
-    fn look(&mut self) -> Result<(), CollectionError> {
+    fn look_up_current(&mut self) -> Result<(), CollectionError> {
         self.place = match u64::from(self.record) < self.segment.entry.classes {
             true => Some(self.segment.place(self.record, &mut self.rows)?),
             false => None,
@@ -261,7 +261,7 @@ impl MergedRecord {
             self.documents.extend_from_slice(document.rest);
         }
         cursor.record += 1;
-        cursor.look()
+        cursor.look_up_current()
     }
 
     /// Writes the record and clears it.

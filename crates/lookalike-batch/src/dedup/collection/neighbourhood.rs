@@ -28,11 +28,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::collection::blocks::BlockRun;
-use crate::dedup::collection::candidate_records::{KeySearch, MetKeys, NewClasses, SharedCounts};
+use crate::dedup::collection::candidate_records::{
+    KeySearch, MatchedKeys, NewClasses, SharedCounts,
+};
 use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::lookup::{
-    SegmentDocument, SegmentPlace, SegmentRecord, SegmentValue, hash_of, record_of,
+    SegmentDocument, SegmentPosition, SegmentRecord, SegmentValue, hash_of, record_of,
 };
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::scan::{ScannedCollection, StoredCounts};
@@ -74,7 +76,7 @@ struct FoundRecords {
 struct WaitingRecord {
     segment: usize,
     record: u32,
-    place: SegmentPlace,
+    place: SegmentPosition,
     class: Option<ClassId>,
     /// True if the tables have nothing of the class yet.
     is_new: bool,
@@ -135,7 +137,7 @@ impl Neighbourhood<'_> {
         if stored.len() + self.scanned.documents.len() >= u32::MAX as usize {
             return Err(BatchError::TooMany);
         }
-        self.scanned.documents.put_before(stored);
+        self.scanned.documents.prepend(stored);
         Ok(())
     }
 
@@ -175,7 +177,7 @@ impl Neighbourhood<'_> {
                     let class = ClassId::new(class as usize).ok_or(BatchError::TooMany)?;
                     found.classes.insert(hash, class);
                 }
-                self.meet(found, number, record, &mut rows)?;
+                self.add_record(found, number, record, &mut rows)?;
             }
         }
         Ok(())
@@ -200,16 +202,16 @@ impl Neighbourhood<'_> {
         };
         let mut writer = self.keys.writer();
         for round in search.rounds()? {
-            let met = search.met(&round)?;
-            self.meet_candidates(&met, &new, &round, found, &mut writer)?;
+            let met = search.matched_keys(&round)?;
+            self.add_candidates(&met, &new, &round, found, &mut writer)?;
         }
         writer.finish().map_err(BatchError::temporary(self.folder))
     }
 
     /// Adds the records that may resemble a class of a round, and passes on the keys that they share with these.
-    fn meet_candidates(
+    fn add_candidates(
         &self,
-        met: &MetKeys,
+        met: &MatchedKeys,
         new: &NewClasses<'_>,
         round: &Range<u32>,
         found: &mut FoundRecords,
@@ -232,7 +234,7 @@ impl Neighbourhood<'_> {
                         if !met.has_candidate(of_record, size, new, &mut counts) {
                             continue;
                         }
-                        self.meet(found, number, record, rows.of(segment))?
+                        self.add_record(found, number, record, rows.of(segment))?
                     }
                 };
                 // A class that is also a new one already has all its keys.
@@ -248,7 +250,7 @@ impl Neighbourhood<'_> {
     }
 
     /// Adds a record and returns its class.
-    fn meet(
+    fn add_record(
         &self,
         found: &mut FoundRecords,
         segment: usize,
@@ -419,7 +421,7 @@ impl Neighbourhood<'_> {
             met.sort_unstable();
             let mut rows = BlockRun::default();
             for record in met {
-                self.meet(found, number, record, &mut rows)?;
+                self.add_record(found, number, record, &mut rows)?;
             }
         }
         Ok(())

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Rows, sizes, keys and ids each start at a block, and none of their entries is split between blocks
-//! ([`BlockTable`](crate::dedup::collection::blocks::BlockTable)). Keys are rotated by eight bits ([`turned`]), so that those of one partition of a
+//! ([`BlockTable`](crate::dedup::collection::blocks::BlockTable)). Keys are rotated by eight bits ([`partition_first`]), so that those of one partition of a
 //! [`KeySink`] are adjacent.
 
 use std::io;
@@ -53,7 +53,7 @@ pub(crate) const TEXT: u8 = 2;
 pub(crate) const NO_CLASS: u128 = u128::MAX;
 
 /// Returns a key as segments sort it: first by its partition, then by the rest.
-pub(crate) fn turned(key: u64) -> u64 {
+pub(crate) fn partition_first(key: u64) -> u64 {
     // A key sink chooses the partition by the last byte of a key.
     const { assert!(PARTS == 256) };
     key.rotate_right(8)
@@ -381,7 +381,7 @@ fn put_keys(source: &KeySink, record_of: &[u32], out: &mut PairSection<'_>) -> i
     for part in 0..PARTS {
         let mut keys = source.take(part)?;
         keys.retain_mut(|key| {
-            let turned = turned(u64::from(key[0]) << 32 | u64::from(key[1]));
+            let turned = partition_first(u64::from(key[0]) << 32 | u64::from(key[1]));
             let record = record_of[key[2] as usize];
             // Rotated keys ascend from partition to partition, so sorting each partition sorts all keys.
             *key = [(turned >> 32) as u32, turned as u32, record];

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
+use super::barrier::{BarrierGuard, PanicBarrier};
 use super::group_survivors::{SurvivorRange, Survivors};
-use super::meeting::{Leaving, Meeting};
 use super::settled_ranks::SettledRanks;
 use crate::dedup::block_components::{
-    BlockComponents, BlockFacts, BlockMembers, ComponentSurvivors, PlaceSets,
+    BlockComponents, BlockFacts, BlockMembers, ComponentSurvivors, PlaceUnionFind,
 };
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
@@ -24,7 +24,7 @@ pub(super) const BLOCK: usize = 4096;
 const STRIDE: usize = 32;
 
 /// Number of ranks in a block that depend on each other above which all threads settle it. One thread settles fewer before the others have started.
-const FEW_CONNECTED: usize = 64;
+const PARALLEL_MIN_CONNECTED: usize = 64;
 
 /// Number of threads, and the sizes of the pieces that they work on.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl BlockPlan {
         Self {
             threads,
             ranks: BLOCK,
-            alone: FEW_CONNECTED,
+            alone: PARALLEL_MIN_CONNECTED,
         }
     }
 }
@@ -57,16 +57,16 @@ pub(super) fn shifted(places: Range<usize>, start: u32) -> Range<u32> {
     start + places.start as u32..start + places.end as u32
 }
 
-/// Task of all threads between two meetings.
+/// Task of all threads between two rounds of the barrier.
 #[derive(Clone, Copy, Default)]
 enum TeamTask {
     /// Compare the ranks of the block with earlier survivors.
     #[default]
-    Look,
+    Compare,
     /// Settle the components of the block.
     Settle,
     /// End the thread.
-    Leave,
+    Exit,
 }
 
 /// A rank that joins a survivor.
@@ -104,7 +104,7 @@ pub(super) struct BlockTeam<'v, 'g> {
     block: RwLock<TeamBlock>,
     plan: BlockPlan,
     /// All threads meet here before and after each task.
-    pub(super) meeting: Meeting,
+    pub(super) barrier: PanicBarrier,
     /// Index of the next piece of the task.
     next: AtomicUsize,
     results: Mutex<TeamResults>,
@@ -129,7 +129,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             survivors: RwLock::new(survivors),
             block: RwLock::default(),
             plan,
-            meeting: Meeting::new(plan.threads),
+            barrier: PanicBarrier::new(plan.threads),
             next: AtomicUsize::new(0),
             results: Mutex::default(),
         }
@@ -143,42 +143,42 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
 
     /// Takes part in one task after another, until the team is dismissed.
     pub(super) fn work(&self, scratch: &mut VerifyScratch) {
-        let _leaving = Leaving(&self.meeting);
+        let _guard = BarrierGuard(&self.barrier);
         loop {
-            self.meeting.wait();
-            if matches!(read(&self.block).task, TeamTask::Leave) {
+            self.barrier.wait();
+            if matches!(read(&self.block).task, TeamTask::Exit) {
                 return;
             }
-            self.take_part(scratch);
-            self.meeting.wait();
+            self.run_task(scratch);
+            self.barrier.wait();
         }
     }
 
     /// Ends the other threads.
-    pub(super) fn dismiss(&self) {
-        write(&self.block).task = TeamTask::Leave;
-        self.meeting.wait();
+    pub(super) fn stop_workers(&self) {
+        write(&self.block).task = TeamTask::Exit;
+        self.barrier.wait();
     }
 
     /// Carries out a task with all threads.
     fn all(&self, task: TeamTask, scratch: &mut VerifyScratch) -> io::Result<()> {
         write(&self.block).task = task;
         self.next.store(0, Ordering::Relaxed);
-        // A meeting makes everything done before it visible to all threads.
-        self.meeting.wait();
-        self.take_part(scratch);
-        self.meeting.wait();
+        // The barrier makes everything done before it visible to all threads.
+        self.barrier.wait();
+        self.run_task(scratch);
+        self.barrier.wait();
         lock(&self.results).failed.take().map_or(Ok(()), Err)
     }
 
     /// Takes pieces of the current task until there are no more. Keeps the first error for the first thread.
-    fn take_part(&self, scratch: &mut VerifyScratch) {
+    fn run_task(&self, scratch: &mut VerifyScratch) {
         // Locks are always taken in this order: the block, the survivors, the results.
         let block = read(&self.block);
         let done = match block.task {
-            TeamTask::Look => self.look(&block, scratch),
+            TeamTask::Compare => self.compare_ranks(&block, scratch),
             TeamTask::Settle => self.settle_components(&block, scratch),
-            TeamTask::Leave => Ok(()),
+            TeamTask::Exit => Ok(()),
         };
         let mut results = lock(&self.results);
         results
@@ -186,30 +186,30 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             .add(&std::mem::take(&mut scratch.comparisons));
         results.refused.append(&mut scratch.buffers.refused);
         if let Err(error) = done {
-            // Keep the error instead of returning early, because the first thread waits for all at the meeting.
+            // Keep the error instead of returning early, because the first thread waits for all at the barrier.
             results.failed.get_or_insert(error);
         }
     }
 
     /// Compares ranks of the block until all are taken.
-    fn look(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
+    fn compare_ranks(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
         let survivors = read(&self.survivors);
-        let mut sets = PlaceSets::new(block.ranks.len());
+        let mut sets = PlaceUnionFind::new(block.ranks.len());
         while let Some(stride) = next_stride(&self.next, block.ranks.len()) {
             let stride = shifted(stride, block.ranks.start);
-            self.look_at(&survivors, &block.ranks, stride, &mut sets, scratch)?;
+            self.compare_stride(&survivors, &block.ranks, stride, &mut sets, scratch)?;
         }
         lock(&self.results).facts.sets.unite_all(&sets);
         Ok(())
     }
 
     /// Finds the most similar survivors of earlier blocks for a stride of ranks, and the ranks of the block that these may resemble.
-    fn look_at(
+    fn compare_stride(
         &self,
         survivors: &Survivors<'_>,
         block: &Range<u32>,
         stride: Range<u32>,
-        sets: &mut PlaceSets,
+        sets: &mut PlaceUnionFind,
         scratch: &mut VerifyScratch,
     ) -> io::Result<()> {
         let among = |_| SurvivorRange {
@@ -319,11 +319,11 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             let block = start as u32..end.min(start + self.plan.ranks) as u32;
             lock(&self.results).facts = BlockFacts {
                 earlier: vec![None; block.len()],
-                sets: PlaceSets::new(block.len()),
+                sets: PlaceUnionFind::new(block.len()),
                 crowded: Vec::new(),
             };
             write(&self.block).ranks = block.clone();
-            self.all(TeamTask::Look, scratch)?;
+            self.all(TeamTask::Compare, scratch)?;
             match self.plan.threads {
                 1 => self.settle_in_order(&block, scratch, &mut settled.decisions)?,
                 _ => self.settle_together(&block, scratch, &mut settled.decisions)?,
@@ -360,7 +360,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             block.task = TeamTask::Settle;
             self.next.store(0, Ordering::Relaxed);
             drop(block);
-            self.take_part(scratch);
+            self.run_task(scratch);
             lock(&self.results).failed.take().map_or(Ok(()), Err)?;
         } else {
             drop(block);

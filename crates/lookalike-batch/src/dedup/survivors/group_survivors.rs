@@ -111,7 +111,12 @@ impl<'g> GroupSurvivors<'g> {
     }
 
     /// Visits the survivors with ranks in a range that are candidates of a member.
-    fn each(&self, membership: GroupMembership, ranks: &Range<u32>, mut visit: impl FnMut(u32)) {
+    fn for_each(
+        &self,
+        membership: GroupMembership,
+        ranks: &Range<u32>,
+        mut visit: impl FnMut(u32),
+    ) {
         let Range { start, end } = *ranks;
         if self.is_large(membership.group) {
             let [strong, weak] = self.listed(membership.group);
@@ -172,23 +177,23 @@ pub(super) struct SurvivorRange<'s, 'g> {
 }
 
 impl CandidateMembers for SurvivorRange<'_, '_> {
-    fn each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
+    fn for_each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
         let ranks = common(&self.ranks, within);
-        self.survivors.by_text.each(membership, &ranks, visit);
+        self.survivors.by_text.for_each(membership, &ranks, visit);
     }
 
-    fn each_by_page(
+    fn for_each_by_page(
         &self,
         membership: GroupMembership,
         within: &Range<u32>,
         visit: impl FnMut(u32),
     ) {
         if let Some(by_page) = &self.survivors.by_page {
-            by_page.each(membership, &common(&self.ranks, within), visit);
+            by_page.for_each(membership, &common(&self.ranks, within), visit);
         }
     }
 
-    fn leaves_out_weak(&self) -> bool {
+    fn excludes_weak(&self) -> bool {
         true
     }
 }
@@ -201,14 +206,19 @@ pub(super) struct EarlierSurvivors<'s, 'g> {
 }
 
 impl CandidateMembers for EarlierSurvivors<'_, '_> {
-    fn each(&self, membership: GroupMembership, within: &Range<u32>, mut visit: impl FnMut(u32)) {
+    fn for_each(
+        &self,
+        membership: GroupMembership,
+        within: &Range<u32>,
+        mut visit: impl FnMut(u32),
+    ) {
         let by_text = &self.survivors.by_text;
         let strong = GroupMembership {
             is_weak: false,
             ..membership
         };
         if !self.last_only {
-            by_text.each(strong, &common(&(0..self.than), within), visit);
+            by_text.for_each(strong, &common(&(0..self.than), within), visit);
         } else if membership.is_weak && by_text.is_large(membership.group) {
             let [_, weak] = by_text.listed(membership.group);
             // The last one before the rank, because neighbours in the order of preference are often alike.
@@ -220,10 +230,10 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
         }
     }
 
-    fn each_by_page(&self, _: GroupMembership, _: &Range<u32>, _: impl FnMut(u32)) {}
+    fn for_each_by_page(&self, _: GroupMembership, _: &Range<u32>, _: impl FnMut(u32)) {}
 
     /// Returns true if only the last ones are visited. Otherwise all shared groups are counted, as if there were no weak members.
-    fn leaves_out_weak(&self) -> bool {
+    fn excludes_weak(&self) -> bool {
         self.last_only
     }
 }

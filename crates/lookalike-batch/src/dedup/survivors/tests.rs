@@ -160,8 +160,8 @@ proptest! {
         // As little memory as possible, and any amount up to all.
         for more in [0, (part * part * 20_000.0) as u64] {
             for settled in [&case.begin(), &stopped] {
-                let plan = LittlePlan { threads, ranks: case.ranks, more };
-                let found = settle_in_little(&verifier, &groups, settled, case.fixed, plan);
+                let plan = LowMemoryPlan { threads, ranks: case.ranks, more };
+                let found = settle_low_memory(&verifier, &groups, settled, case.fixed, plan);
                 prop_assert_eq!(told(&found), told(&expected));
             }
         }

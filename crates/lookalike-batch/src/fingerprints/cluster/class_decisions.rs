@@ -52,7 +52,7 @@ impl FingerprintClustering<'_> {
         let decided = match self.rule {
             FingerprintRule::Components => {
                 let mut components = Components::new(ranks);
-                let walked = each_ranked(linked, ranking, &mut wrong, |[later, _, earlier]| {
+                let walked = for_each_ranked(linked, ranking, &mut wrong, |[later, _, earlier]| {
                     components.join(earlier, later);
                     Ok(())
                 });
@@ -64,7 +64,7 @@ impl FingerprintClustering<'_> {
                 // Sort by later rank, distance and earlier rank: each class then sees its pairs together and in ascending distance, whatever the
                 // order in which threads found them.
                 let mut sort = ExternalSort::new(budget, self.folder);
-                let walked = each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
+                let walked = for_each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
                 walked.map_err(&temporary)?;
                 let mut stars = StarClusters::new(ranks);
                 // Pairs come in the order of the later rank, so it is known by then whether the earlier one survives.
@@ -80,13 +80,13 @@ impl FingerprintClustering<'_> {
 }
 
 /// Visits every pair by ranks: the later one, the distance, the earlier one. The first pair that contradicts the files goes to `wrong`.
-fn each_ranked(
+fn for_each_ranked(
     linked: &LinkedClasses,
     ranking: &ClassRanking<'_>,
     wrong: &mut Option<ClusterError>,
     mut visit: impl FnMut(Edge) -> io::Result<()>,
 ) -> io::Result<()> {
-    linked.edges.each(|[a, b, distance]| {
+    linked.edges.for_each(|[a, b, distance]| {
         let classes = [a, b].map(|end| linked.index.end(end));
         if let ClassIndex::Ids { ids, .. } = &linked.index
             && !ranking.fingerprints.is_empty()

@@ -15,7 +15,7 @@ use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
 
 /// Value that means no document.
-const NOBODY: u32 = u32::MAX;
+const NO_DOCUMENT: u32 = u32::MAX;
 
 /// Facts about the documents of each class, and the order of the classes.
 pub(super) struct ClassRanking<'s> {
@@ -88,7 +88,7 @@ impl<'s> RankedDocuments<'_, 's> {
         let class = class as usize;
         let ranking = &mut self.ranking;
         ranking.id_bytes += document.id.bytes();
-        let is_first = ranking.best[class] == NOBODY;
+        let is_first = ranking.best[class] == NO_DOCUMENT;
         // All documents with the same bare fingerprint are one, however often it is read.
         match document.id.is_bare() {
             true => ranking.members[class] = 1,
@@ -127,7 +127,7 @@ impl<'s> RankedDocuments<'_, 's> {
             return Ok(());
         };
         let class = class as usize;
-        if self.ranking.best[class] == NOBODY {
+        if self.ranking.best[class] == NO_DOCUMENT {
             self.ranking.fingerprints[class] = fingerprint;
             self.witnesses[class] = number;
             return Ok(());
@@ -241,7 +241,7 @@ impl FingerprintClustering<'_> {
             index,
             keep,
             ranking: ClassRanking {
-                best: std::iter::repeat_n(NOBODY, classes).collect(),
+                best: std::iter::repeat_n(NO_DOCUMENT, classes).collect(),
                 members: TableColumn::zeroed(classes),
                 ranks: TableColumn::new(),
                 classes: TableColumn::new(),
@@ -261,7 +261,7 @@ impl FingerprintClustering<'_> {
             witnesses: TableColumn::zeroed(of_files),
             linked: LinkedIds::default(),
         };
-        let read = documents.each(&mut |document| ranked.add(&document))?;
+        let read = documents.for_each(&mut |document| ranked.add(&document))?;
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
         ranked.check_met()?;
         ranked.ranking.digest = read.map(|read| read.digest);

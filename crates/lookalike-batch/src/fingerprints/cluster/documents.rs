@@ -14,7 +14,7 @@ use crate::fingerprints::files::{
 use crate::fingerprints::sketches::{SketchPositions, SketchReading};
 use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, ensure_wanted};
+use crate::observer::{JobObserver, check_cancelled};
 use crate::spill::table_column::TableColumn;
 
 /// Bytes of fingerprints and ids in memory at once.
@@ -77,7 +77,7 @@ pub(super) struct ReadDocuments {
 
 impl ClusterDocuments<'_> {
     /// Visits every document in the order of places. Returns facts about the files, or `None` if there are none.
-    pub(super) fn each(
+    pub(super) fn for_each(
         &self,
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
     ) -> Result<Option<ReadDocuments>, BatchError> {
@@ -132,7 +132,7 @@ impl DocumentFiles<'_> {
         let mut chunk = FingerprintFile::<W>::default();
         let counters = [files.bytes_read()];
         while files.read_chunk(&mut chunk, CHUNK_BYTES)? {
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             read.show(&chunk, files.name(), visit)?;
             self.observer.progress(sum(&counters));
         }
@@ -157,7 +157,7 @@ impl DocumentFiles<'_> {
         let mut chunk = FingerprintFile::<u64>::default();
         let (mut rest, mut digest) = (&sketches.of_documents[..], Xxh3::new());
         let shape = sketches.distinct.shape();
-        read.files = reading.each(self.paths, &mut |reading, name, rows| {
+        read.files = reading.for_each(self.paths, &mut |reading, name, rows| {
             let positions = rest.split_off(..rows.count);
             let Some(positions) =
                 positions.filter(|_| reading.shape().is_none_or(|it| it == shape))

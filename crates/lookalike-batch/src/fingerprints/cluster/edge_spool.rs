@@ -47,7 +47,7 @@ impl EdgeSpool {
     }
 
     /// Visits all edges in no particular order.
-    pub(super) fn each(&self, mut visit: impl FnMut(Edge) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn for_each(&self, mut visit: impl FnMut(Edge) -> io::Result<()>) -> io::Result<()> {
         self.edges.pieces(0, BATCH, &mut |edges| {
             edges.iter().try_for_each(|&edge| visit(edge))
         })

@@ -11,11 +11,11 @@ use super::error::ClusterError;
 use super::id_table::IdTable;
 use super::memory_shares::MemoryShares;
 use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerprints, SortedKeys};
-use super::{FingerprintClustering, LARGEST_DISTANCE};
+use super::{FingerprintClustering, MAX_DISTANCE};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, ListedPair, PairFile, PairFileError, sum};
 use crate::fingerprints::with_word::with_word;
-use crate::observer::{JobStage, ensure_wanted};
+use crate::observer::{JobStage, check_cancelled};
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
@@ -111,7 +111,7 @@ impl FingerprintClustering<'_> {
         drop(sizes);
         let shares = MemoryShares::new(&self.limits);
         // Before reading, refuse a memory limit that is too low for any number of fingerprints.
-        shares.beside_fingerprints::<W>(0)?;
+        shares.after_fingerprints::<W>(0)?;
         self.observer.stage(JobStage::Scan, bytes);
         let temporary = BatchError::temporary(self.folder);
         // Reserving memory without writing to it costs nothing, whereas a growing column is briefly in memory twice. In a file the reservation would
@@ -124,7 +124,7 @@ impl FingerprintClustering<'_> {
         })?;
         all.shrink_to_fit();
         self.observer.stage(JobStage::Compare, 0);
-        let shares = shares.beside_fingerprints::<W>(all.len() as u64)?;
+        let shares = shares.after_fingerprints::<W>(all.len() as u64)?;
         // Sorting on several threads needs a copy.
         let threads = match shares.join >= size_of_val(all.as_slice()) as u64 {
             true => self.limits.workers(),
@@ -188,7 +188,7 @@ impl FingerprintClustering<'_> {
                     }
                 }
                 if line % STEP == 1 {
-                    ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                    check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
                     self.observer.progress(sum(&counters));
                     check(self.folder).map_err(&temporary)?;
                     let used = ids.memory() + 8 * equal.capacity() as u64;
@@ -253,7 +253,7 @@ impl FingerprintClustering<'_> {
     pub(super) fn radius(&self) -> u32 {
         self.distance
             .unwrap_or(super::DEFAULT_DISTANCE)
-            .min(LARGEST_DISTANCE)
+            .min(MAX_DISTANCE)
     }
 }
 

@@ -13,9 +13,9 @@ use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
 /// Maximum bytes of pairs that wait in memory; more are written to disk even if memory is left.
-const MOST_PAIRS: u64 = 512 * MIB;
+const MAX_PAIR_BYTES: u64 = 512 * MIB;
 /// Minimum memory of a join, besides the fingerprints.
-const LEAST_JOIN: u64 = 4 * MIB;
+const MIN_JOIN_MEMORY: u64 = 4 * MIB;
 /// Bytes of a class in tables besides its fingerprint: its best document, its number of documents, its rank in both directions, and its place in the
 /// results.
 const CLASS_BYTES: u64 = 4 + 4 + 8 + 12;
@@ -50,13 +50,13 @@ impl MemoryShares {
             left,
             held: 0,
             pairs: 0,
-            list_pairs: (left / 8).clamp(MIB, MOST_PAIRS),
+            list_pairs: (left / 8).clamp(MIB, MAX_PAIR_BYTES),
             join: 0,
         }
     }
 
     /// Returns the shares next to tables of `tables` bytes that exist until the end.
-    pub(super) fn holding(self, tables: u64) -> Self {
+    pub(super) fn reserving_tables(self, tables: u64) -> Self {
         Self {
             held: tables,
             ..self
@@ -69,7 +69,7 @@ impl MemoryShares {
     }
 
     /// Returns the bytes that tables of `tables` bytes leave.
-    fn beside(&self, tables: u64) -> u64 {
+    fn remaining_after(&self, tables: u64) -> u64 {
         let tables = (self.held + tables).min(self.tables().all());
         self.left.saturating_sub(tables)
     }
@@ -91,23 +91,24 @@ impl MemoryShares {
     ///
     /// # Errors
     /// If too little is left for a join.
-    pub(super) fn beside_fingerprints<W: Word>(self, count: u64) -> Result<Self, ClusterError> {
-        self.beside_tables(Self::fingerprint_bytes::<W>(count), "the fingerprints")
+    pub(super) fn after_fingerprints<W: Word>(self, count: u64) -> Result<Self, ClusterError> {
+        self.after_tables(Self::fingerprint_bytes::<W>(count), "the fingerprints")
     }
 
     /// Divides the memory that is left next to `count` sketches of `bytes` bytes, and next to the columns of numbers for ordering and banding them.
-    pub(super) fn beside_sketches(self, bytes: u64, count: u64) -> Result<Self, ClusterError> {
-        self.beside_tables(2 * bytes + 40 * count, "the sketches")
+    pub(super) fn after_sketches(self, bytes: u64, count: u64) -> Result<Self, ClusterError> {
+        self.after_tables(2 * bytes + 40 * count, "the sketches")
     }
 
-    fn beside_tables(self, tables: u64, what: &'static str) -> Result<Self, ClusterError> {
-        const LEAST: u64 = LEAST_JOIN + MIB;
-        let left = self.beside(tables);
-        if left < LEAST {
-            let least = TableShareSizes::least_beside(LEAST).min(self.held + tables + LEAST);
+    fn after_tables(self, tables: u64, what: &'static str) -> Result<Self, ClusterError> {
+        const MIN_MEMORY: u64 = MIN_JOIN_MEMORY + MIB;
+        let left = self.remaining_after(tables);
+        if left < MIN_MEMORY {
+            let least =
+                TableShareSizes::min_memory_beside(MIN_MEMORY).min(self.held + tables + MIN_MEMORY);
             return Err(self.refusal(what, least));
         }
-        let pairs = (left / 4).clamp(MIB, MOST_PAIRS);
+        let pairs = (left / 4).clamp(MIB, MAX_PAIR_BYTES);
         Ok(Self {
             join: left - pairs,
             pairs,
@@ -125,11 +126,12 @@ impl MemoryShares {
         // Columns double when they grow.
         let tables = 2 * used + ids * (4 + CLASS_BYTES);
         let resident = ids * (JOINED_BYTES + DECISION_BYTES);
-        if resident + 2 * self.list_pairs <= self.beside(tables) {
+        if resident + 2 * self.list_pairs <= self.remaining_after(tables) {
             return Ok(());
         }
         // Pairs take a quarter of the memory, and at least 2 MiB.
-        let in_files = TableShareSizes::least_beside(resident + 2 * MIB).max(8 * (resident + 8));
+        let in_files =
+            TableShareSizes::min_memory_beside(resident + 2 * MIB).max(8 * (resident + 8));
         let tables = self.held + tables;
         let in_memory = tables + resident + ((tables + resident) / 3).max(2 * MIB) + 8;
         Err(self.refusal("the ids of the pairs", in_files.min(in_memory)))
@@ -144,11 +146,11 @@ impl MemoryShares {
     ) -> Result<u64, ClusterError> {
         let tables = tables + classes * CLASS_BYTES;
         let resident = classes * DECISION_BYTES + held + 2 * MIB;
-        match self.beside(tables).checked_sub(resident) {
-            Some(left) => Ok((left / 4).clamp(MIB, MOST_PAIRS)),
+        match self.remaining_after(tables).checked_sub(resident) {
+            Some(left) => Ok((left / 4).clamp(MIB, MAX_PAIR_BYTES)),
             None => {
                 let least = self.held + tables + resident;
-                let least = TableShareSizes::least_beside(resident).min(least);
+                let least = TableShareSizes::min_memory_beside(resident).min(least);
                 Err(self.refusal("the fingerprints that have a neighbour", least))
             }
         }
@@ -178,19 +180,19 @@ mod tests {
             used in 0..(64_u64 << 30),
             held in prop_oneof![Just(0), 0..(64_u64 << 30)],
         ) {
-            let with = |memory: u64| MemoryShares::new(&JobLimits { memory, threads }).holding(held);
+            let with = |memory: u64| MemoryShares::new(&JobLimits { memory, threads }).reserving_tables(held);
             let shares = with(memory);
-            match shares.beside_fingerprints::<u64>(count) {
+            match shares.after_fingerprints::<u64>(count) {
                 Ok(divided) => {
                     let tables = held + MemoryShares::fingerprint_bytes::<u64>(count);
                     let tables = tables.min(shares.tables().all());
                     let taken = shares.fixed + tables + divided.pairs + divided.join;
                     prop_assert!(taken <= memory, "{taken} of {memory}");
                 }
-                Err(error) => prop_assert!(with(asked(&error)).beside_fingerprints::<u64>(count).is_ok(), "{error}"),
+                Err(error) => prop_assert!(with(asked(&error)).after_fingerprints::<u64>(count).is_ok(), "{error}"),
             }
-            if let Err(error) = shares.beside_sketches(used, count) {
-                prop_assert!(with(asked(&error)).beside_sketches(used, count).is_ok(), "{error}");
+            if let Err(error) = shares.after_sketches(used, count) {
+                prop_assert!(with(asked(&error)).after_sketches(used, count).is_ok(), "{error}");
             }
             if let Err(error) = shares.ensure_list(used, count) {
                 prop_assert!(with(asked(&error)).ensure_list(used, count).is_ok(), "{error}");

@@ -50,8 +50,8 @@ pub use text_verification::TextVerification;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::fingerprints::sketches::{LeastEqual, SketchPositions};
-use crate::fingerprints::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
+use crate::fingerprints::sketches::{MinEqual, SketchPositions};
+use crate::fingerprints::{DEFAULT_DISTANCE, MAX_DISTANCE};
 use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 use crate::losses::LossPolicy;
@@ -60,7 +60,7 @@ use crate::output_dir::{IfExists, JobIdentity, OutputDir, first_there};
 use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
 use crate::spill::table_column::TableColumn;
-use crate::spill::table_memory::{TableShare, most_mapped};
+use crate::spill::table_memory::{TableShare, max_mapped};
 use class_ranking::ClassRanking;
 use documents::{ClusterDocuments, DocumentFiles};
 use linked_classes::{ClassIndex, LinkedClasses};
@@ -106,7 +106,7 @@ pub struct FingerprintClustering<'a> {
     inputs: &'a [FingerprintSource],
     pairs: &'a [FingerprintSource],
     distance: Option<u32>,
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
     keep: Option<FingerprintKeep>,
     rule: FingerprintRule,
     verify: Option<&'a TextVerification<'a>>,
@@ -124,7 +124,7 @@ lookalike::setters! {
         /// Sets the largest distance of a pair, in bits. Default: 3 for files; for lists of pairs, whatever distances they have.
         distance: Option<u32>,
         /// Declares that the files hold sketches of several places, and sets how many of these must be equal. No other distance can be set then.
-        equal: Option<LeastEqual>,
+        equal: Option<MinEqual>,
         /// Sets which document of a cluster survives. By default it is the first one; without files, the one with the smallest id.
         keep: Option<FingerprintKeep>,
         /// Sets the rule that decides which documents are removed.
@@ -180,8 +180,8 @@ impl<'a> FingerprintClustering<'a> {
             return Err(FingerprintSettingsError::EqualOfFiles);
         }
         match self.distance {
-            Some(distance) if self.pairs.is_empty() && distance > LARGEST_DISTANCE => {
-                let most = LARGEST_DISTANCE;
+            Some(distance) if self.pairs.is_empty() && distance > MAX_DISTANCE => {
+                let most = MAX_DISTANCE;
                 Err(FingerprintSettingsError::DistanceTooLarge { distance, most })
             }
             _ => Ok(()),
@@ -206,29 +206,29 @@ impl<'a> FingerprintClustering<'a> {
         let _lock = self.enter(&place, if_exists)?;
         let done = self.write(&place, command);
         // There is nothing to resume from.
-        done.inspect_err(|_| place.forget_undecided())
+        done.inspect_err(|_| place.discard_undecided())
     }
 
     fn write(&self, place: &OutputDir<'_>, command: &str) -> Result<ClusterSummary, BatchError> {
         let _tables = TableShare::open(MemoryShares::new(&self.limits).tables(), self.folder);
         let Some(least) = self.equal else {
-            let summary = self.decided(place, command, None)?;
+            let summary = self.decide_and_write(place, command, None)?;
             return publish(place, summary);
         };
         let sketches = self.read_sketches(least)?;
         let beside = FingerprintClustering {
             // Lists state the number of places that differ.
-            distance: Some(sketches.most_different()),
+            distance: Some(sketches.max_distance()),
             ..self.clone()
         };
-        let mut summary = beside.decided(place, command, Some(&sketches))?;
+        let mut summary = beside.decide_and_write(place, command, Some(&sketches))?;
         summary.distance = None;
         summary.equal = Some(sketches.equal());
         publish(place, summary)
     }
 
     /// Decides and writes everything but the summary.
-    fn decided(
+    fn decide_and_write(
         &self,
         place: &OutputDir<'_>,
         command: &str,
@@ -236,7 +236,7 @@ impl<'a> FingerprintClustering<'a> {
     ) -> Result<ClusterSummary, BatchError> {
         let shares = MemoryShares::new(&self.limits);
         let positions = sketches.map(|classes| &classes.sketches);
-        let shares = shares.holding(positions.map_or(0, SketchPositions::bytes));
+        let shares = shares.reserving_tables(positions.map_or(0, SketchPositions::bytes));
         let distinct = positions.map(|positions| &positions.distinct);
         let files = DocumentFiles {
             paths: self.inputs,
@@ -331,7 +331,7 @@ impl<'a> FingerprintClustering<'a> {
                 repeated: written.repeated,
                 without_features: inputs.iter().map(|file| file.without_features).sum(),
                 pairs,
-                tables_on_disk: most_mapped(self.folder),
+                tables_on_disk: max_mapped(self.folder),
             },
             inputs,
             decisions: written.counts,

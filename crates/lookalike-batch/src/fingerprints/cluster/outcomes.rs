@@ -11,7 +11,7 @@ use crate::spill::table_column::TableColumn;
 pub(super) enum DocumentOutcome {
     Kept,
     /// Its fingerprint, which has no id, occurred before, so it is the same document.
-    Again,
+    Repeated,
     Removed {
         /// Rank of the class whose best document is kept instead.
         survivor: u32,
@@ -36,7 +36,7 @@ impl ClusterOutcomes<'_> {
         let rank = self.ranking.ranks[class as usize];
         let is_best = self.ranking.best[class as usize] == document.place;
         let outcome = match self.decisions.survivor(rank) {
-            _ if !is_best && document.id.is_bare() => DocumentOutcome::Again,
+            _ if !is_best && document.id.is_bare() => DocumentOutcome::Repeated,
             None if is_best => DocumentOutcome::Kept,
             None => DocumentOutcome::Removed {
                 survivor: rank,

@@ -70,7 +70,7 @@ struct RemovedMember<'a> {
 }
 
 /// Places of clusters and members in `clusters.jsonl`, by rank of the survivor.
-struct ClusterPlaces {
+struct ClusterPositions {
     /// Place of each survivor, and the end of all.
     starts: TableColumn<u32>,
     /// Place of the next member of each survivor.
@@ -81,7 +81,7 @@ struct ClusterPlaces {
     largest: Option<u32>,
 }
 
-impl ClusterPlaces {
+impl ClusterPositions {
     /// Assigns places from the number of removed documents by rank of their survivor.
     fn new(sizes: TableColumn<u32>) -> Self {
         let ranks = sizes.len();
@@ -146,7 +146,7 @@ struct ClusterFiles {
     kept: AtomicFile,
     removed: AtomicFile,
     clusters: RecordArranger,
-    places: ClusterPlaces,
+    places: ClusterPositions,
     counts: ClusterDecisionCounts,
     line: Vec<u8>,
 }
@@ -220,7 +220,7 @@ impl ClusterWriter<'_> {
             Some(verified) => verified.sizes.clone(),
             None => self.outcomes.sizes(),
         };
-        let places = ClusterPlaces::new(sizes);
+        let places = ClusterPositions::new(sizes);
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
         let all = places.all();
         let expected = ExpectedRecords {
@@ -247,7 +247,7 @@ impl ClusterWriter<'_> {
         let mut similarities = self.verified.map(|verified| verified.similarities.iter());
         let mut repeated = 0;
         let failed = unwritable(self.place.folder);
-        let read = documents.each(&mut |document| {
+        let read = documents.for_each(&mut |document| {
             let id = document.id.listed();
             let (rank, outcome) = self.outcomes.of(&document);
             let linked = &self.outcomes.ranking.linked;
@@ -256,7 +256,7 @@ impl ClusterWriter<'_> {
                 return Err(ClusterError::RepeatedId { id }.into());
             }
             match (rank, outcome) {
-                (_, DocumentOutcome::Again) => {
+                (_, DocumentOutcome::Repeated) => {
                     repeated += 1;
                     Ok(())
                 }

@@ -16,10 +16,10 @@ use crate::fingerprints::files::{CodesError, FingerprintSource, PlaceKind, Sketc
 use crate::fingerprints::join::FingerprintShard;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchPositions, SketchReading,
+    EqualPlaces, GroupedSketches, MinEqual, NearSketches, SketchPositions, SketchReading,
     is_sketch_index, stored_bytes,
 };
-use crate::observer::{JobStage, ensure_wanted};
+use crate::observer::{JobStage, check_cancelled};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
 
@@ -35,7 +35,7 @@ pub(super) struct SketchClasses {
 
 impl SketchClasses {
     /// Returns the largest number of places in which the sketches of a pair differ.
-    pub(super) fn most_different(&self) -> u32 {
+    pub(super) fn max_distance(&self) -> u32 {
         (self.sketches.distinct.shape().places - self.least) as u32
     }
 
@@ -49,7 +49,7 @@ impl SketchClasses {
 
 impl FingerprintClustering<'_> {
     /// Reads the sketches of all files.
-    pub(super) fn read_sketches(&self, least: LeastEqual) -> Result<SketchClasses, BatchError> {
+    pub(super) fn read_sketches(&self, least: MinEqual) -> Result<SketchClasses, BatchError> {
         // An index does not keep the order of documents, which survivors are chosen by.
         let is_index = |source: &&FingerprintSource| is_sketch_index(source.path());
         if let Some(index) = self.inputs.iter().find(is_index) {
@@ -60,11 +60,11 @@ impl FingerprintClustering<'_> {
         self.observer.stage(JobStage::Scan, all);
         let shares = MemoryShares::new(&self.limits);
         // Before reading, refuse a memory limit that is too low for any number of sketches.
-        shares.beside_sketches(0, 0)?;
+        shares.after_sketches(0, 0)?;
         let temporary = BatchError::temporary(self.folder);
         let mut reading = SketchReading::new(self.observer, self.losses);
         let (mut words, mut count, mut digest) = (TableColumn::new(), 0, Xxh3::new());
-        reading.each(self.inputs, &mut |_, _, rows| {
+        reading.for_each(self.inputs, &mut |_, _, rows| {
             words.extend_from_slice(&rows.words);
             digest.update(cast_slice(&rows.words));
             count += rows.count as u64;
@@ -78,16 +78,16 @@ impl FingerprintClustering<'_> {
         let shape = reading.shape().unwrap_or(SketchShape {
             kind: PlaceKind::SuperShingles,
             places: match least {
-                LeastEqual::Places(places) => places as usize,
-                LeastEqual::Share(_) => 1,
+                MinEqual::Places(places) => places as usize,
+                MinEqual::Share(_) => 1,
             },
         });
         let least = least.places(shape);
         let least = least.map_err(FingerprintSettingsError::from)?;
         let bytes = size_of_val(words.as_slice()) as u64;
-        let shares = shares.beside_sketches(bytes, count)?;
+        let shares = shares.after_sketches(bytes, count)?;
         let grouped = GroupedSketches::new(shape, words, self.limits.workers(), |a, b| a.cmp(&b));
-        let sketches = grouped.by_documents(digest.digest());
+        let sketches = grouped.into_positions(digest.digest());
         check(self.folder).map_err(&temporary)?;
         Ok(SketchClasses {
             sketches,
@@ -123,7 +123,7 @@ impl FingerprintClustering<'_> {
             wanted: &|_, _| true,
             is_cancelled: &|| self.observer.is_cancelled(),
         };
-        near.each(|| {
+        near.for_each(|| {
             let (marks, mut writer) = (&marks, edges.writer());
             move |a, b, distance| {
                 marks.set(a);
@@ -131,7 +131,7 @@ impl FingerprintClustering<'_> {
                 writer.push([a, b, distance]);
             }
         });
-        ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+        check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
         edges.check().map_err(&temporary)?;
         // Each position serves as the key of its sketch, so that lookups of fingerprints find positions.
         let positions = SortedKeys::new((0..count as u64).collect());

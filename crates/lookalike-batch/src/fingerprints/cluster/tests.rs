@@ -54,7 +54,7 @@ type ResultBytes = [Vec<u8>; 3];
 #[derive(Clone, Copy)]
 struct TestJob {
     distance: Option<u32>,
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
     keep: FingerprintKeep,
     rule: FingerprintRule,
     threads: usize,
@@ -292,7 +292,7 @@ proptest! {
         let numbered: Vec<Numbered> = documents.iter().enumerate().map(|(at, places)| {
             (id(at), places.iter().fold(0, |code, value| code << 4 | value))
         }).collect();
-        let equal = Some(LeastEqual::Places(least));
+        let equal = Some(MinEqual::Places(least));
         let job = TestJob { distance: None, equal, keep, rule, threads: 1, memory: 1 << 30 };
         let (found, summary) = job.run(&inputs, &[]).unwrap();
         let expected = slow_by(places_apart, &numbered, 6 - least, keep, rule);
@@ -437,7 +437,7 @@ fn files_of_sketches_that_change_between_two_readings_are_told() {
             let inputs = sources(std::slice::from_ref(&path));
             let (out, spool) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let job = FingerprintClustering::new(&inputs, spool.path())
-                .equal(Some(LeastEqual::Places(1)))
+                .equal(Some(MinEqual::Places(1)))
                 .observer(&change);
             let error = job.cluster(out.path(), IfExists::New, "").unwrap_err();
             assert!(

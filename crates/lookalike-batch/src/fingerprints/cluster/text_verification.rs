@@ -9,7 +9,7 @@ use lookalike::feature::FeatureExtractor;
 use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_needed};
 use lookalike::{Scheme, Terms};
 use lookalike_corpus::{InputOptions, Inputs, Record};
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
 use super::documents::ClusterDocuments;
 use super::error::ClusterError;
@@ -24,12 +24,12 @@ use crate::observer::JobStage;
 use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings_error::SettingsError;
 use crate::skipped::SkippedRow;
-use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
+use crate::spill::feature_sets::{SetPosition, SetStore, header, place};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
 
 /// Value that means no document.
-const NOBODY: u32 = u32::MAX;
+const NO_DOCUMENT: u32 = u32::MAX;
 
 /// Texts of the documents, and the rule that they must satisfy.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub(super) struct VerifiedRemovals {
 struct TextSets {
     sets: SetStore,
     /// Place and size of each set. `None` for a document that was not found.
-    places: TableColumn<Option<(SetPlace, u32)>>,
+    places: TableColumn<Option<(SetPosition, u32)>>,
     /// Texts that could not be read.
     skipped: Vec<SkippedRow>,
 }
@@ -169,11 +169,11 @@ impl ClaimedRemovals {
         shares: &MemoryShares,
     ) -> Result<Self, BatchError> {
         let mut claimed = Self {
-            survivors: std::iter::repeat_n(NOBODY, outcomes.ranking.classes.len()).collect(),
+            survivors: std::iter::repeat_n(NO_DOCUMENT, outcomes.ranking.classes.len()).collect(),
             ..Self::default()
         };
         let sizes = outcomes.sizes();
-        documents.each(&mut |document| {
+        documents.for_each(&mut |document| {
             let (rank, outcome) = outcomes.of(&document);
             let survivor = rank.filter(|&rank| sizes[rank as usize] > 0);
             let (is_removed, rank) = match (outcome, survivor) {
@@ -223,7 +223,7 @@ impl FingerprintClustering<'_> {
         // Each thread writes to its own part of the results, which need no lock and stay in document order.
         let share = claimed.removed.len().div_ceil(self.limits.workers()).max(1);
         let shares_of_work = claimed.removed.chunks(share);
-        let compared = on_each(
+        let compared = map_parallel(
             shares_of_work.zip(similarities.chunks_mut(share)),
             |(removed, found)| {
                 resemblances(&sets, removed, &claimed.survivors, texts.threshold, found)

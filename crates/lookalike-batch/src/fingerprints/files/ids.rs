@@ -38,7 +38,7 @@ pub enum FingerprintName<'a> {
 
 impl FingerprintName<'_> {
     /// Returns the name of a fingerprint that stands for itself.
-    pub fn itself<W: Word>(code: W) -> Self {
+    pub fn from_code<W: Word>(code: W) -> Self {
         Self::Fingerprint(SizedFingerprint::new(code))
     }
 }
@@ -76,7 +76,7 @@ impl FingerprintIds {
     /// Returns the name of the fingerprint at a position.
     pub fn name<W: Word>(&self, at: usize, fingerprint: W) -> FingerprintName<'_> {
         match self {
-            Self::None => FingerprintName::itself(fingerprint),
+            Self::None => FingerprintName::from_code(fingerprint),
             Self::Numbers(numbers) => FingerprintName::Number(numbers[at]),
             Self::Texts { bytes, ends } => {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]) as usize;

@@ -17,10 +17,10 @@ use super::{CodesError, FingerprintFile};
 /// Number of lines that are read before other work gets a turn.
 const LINES: usize = 4096;
 /// Maximum bytes of a line. A longer one is not of this format and must not fill the memory.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Maximum bytes that are searched for the width of fingerprints, and bytes read at a time.
-const MOST_PEEKED: usize = 1 << 20;
+const MAX_PEEKED_BYTES: usize = 1 << 20;
 const PEEKED_AT_ONCE: usize = 1 << 16;
 
 /// A stream of lines.
@@ -63,7 +63,7 @@ impl JsonLines {
         let (mut start, mut bits) = (Vec::new(), None);
         let mut piece = vec![0; PEEKED_AT_ONCE];
         let mut seen = 0;
-        while bits.is_none() && start.len() < MOST_PEEKED {
+        while bits.is_none() && start.len() < MAX_PEEKED_BYTES {
             let read = match input.read(&mut piece) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
@@ -103,7 +103,7 @@ impl JsonLines {
     ) -> Result<bool, CodesError> {
         for _ in 0..LINES {
             self.line.clear();
-            let limited = &mut io::Read::take(&mut self.input, LONGEST);
+            let limited = &mut io::Read::take(&mut self.input, MAX_LINE_BYTES);
             let read = limited
                 .read_until(b'\n', &mut self.line)
                 .map_err(rows.failed())?;
@@ -115,7 +115,7 @@ impl JsonLines {
             if line.is_empty() {
                 continue;
             }
-            let taken = if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
+            let taken = if read as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n") {
                 // Skip the rest of the line, so that the next one starts in the right place.
                 self.input.skip_until(b'\n').map_err(rows.failed())?;
                 Err("longer than 1 MiB".to_owned())

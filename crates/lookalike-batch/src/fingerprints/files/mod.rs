@@ -62,7 +62,7 @@ pub use sketch_shape::{PlaceKind, SketchShape};
 pub(crate) use sketch_writer::{SketchWriter, write_sketch};
 pub use source::FingerprintSource;
 pub(crate) use write::write_code;
-pub use write::{CodeFormat, CodeImport, CodeWriter, FileBegin, ImportSummary};
+pub use write::{AtomicFileCreator, CodeFormat, CodeImport, CodeWriter, ImportSummary};
 
 use crate::error::BatchError;
 use crate::losses::LossPolicy;

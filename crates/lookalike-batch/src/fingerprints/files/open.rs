@@ -56,7 +56,7 @@ pub(super) fn open(
         }
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
-    let counted = CountedStream {
+    let counted = CountingStream {
         input: stored,
         read,
     };
@@ -103,12 +103,12 @@ fn unpacked(head: [u8; 4], input: FingerprintStream) -> io::Result<(FingerprintS
 }
 
 /// A stream that counts the bytes read from it.
-struct CountedStream {
+struct CountingStream {
     input: FingerprintStream,
     read: Arc<AtomicU64>,
 }
 
-impl Read for CountedStream {
+impl Read for CountingStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(out)?;
         self.read.fetch_add(count as u64, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use super::open::{self, FingerprintStream, OpenedFile};
 use super::source::FingerprintSource;
 
 /// Maximum bytes of a line. A longer one is not a pair and must not fill the memory.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The id of a document in a line. Numbers sort before texts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -159,7 +159,7 @@ impl PairFile {
         loop {
             self.line.clear();
             let read = io::Read::by_ref(&mut self.input)
-                .take(LONGEST)
+                .take(MAX_LINE_BYTES)
                 .read_until(b'\n', &mut self.line);
             let read = read.map_err(|cause| {
                 let name = self.name.clone();
@@ -169,7 +169,7 @@ impl PairFile {
                 return Ok(None);
             }
             self.number += 1;
-            if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
+            if read as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n") {
                 // This is an error, not a loss: without the pair a decision might differ.
                 let reason = "longer than 1 MiB".to_owned();
                 return Err(PairFileError::Line(self.number, reason));

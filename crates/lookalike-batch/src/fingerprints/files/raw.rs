@@ -40,7 +40,7 @@ impl RawReader {
         self.offset += filled as u64;
         // Pieces are whole numbers of fingerprints, so only the end of the input can leave a partial one.
         if !numbers.remainder().is_empty() {
-            return Err(FileError::Cut {
+            return Err(FileError::Truncated {
                 offset: self.offset,
             });
         }

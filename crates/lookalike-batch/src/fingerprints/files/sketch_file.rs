@@ -57,7 +57,7 @@ impl SketchRows {
     }
 
     /// Returns the sketches with their names.
-    pub fn each(&self, shape: SketchShape) -> impl Iterator<Item = (&str, &[u64])> {
+    pub fn for_each(&self, shape: SketchShape) -> impl Iterator<Item = (&str, &[u64])> {
         let sketches = self.words.chunks_exact(shape.words());
         let name = |at| match self.ids.name(at, 0_u64) {
             FingerprintName::Text(text) => text,
@@ -283,7 +283,7 @@ fn next_raw(
     let sketches = bytes.chunks_exact(each);
     if !sketches.remainder().is_empty() {
         let offset = sketches_before * each as u64 + bytes.len() as u64;
-        return Err(FileError::Cut { offset });
+        return Err(FileError::Truncated { offset });
     }
     for sketch in sketches {
         SketchShape::extend_words(sketch, &mut out.words);
@@ -368,7 +368,7 @@ mod tests {
             panic!("{found}");
         };
         assert!(
-            matches!(cause, FileError::Cut { offset } if offset == length as u64),
+            matches!(cause, FileError::Truncated { offset } if offset == length as u64),
             "{cause}"
         );
     }

@@ -8,7 +8,7 @@ use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
 use lookalike_hamming::{FileError, FingerprintWriter};
 
 use super::sketch_shape::SketchShape;
-use super::write::{CodeFormat, FileBegin, unpacked_name, unwritable};
+use super::write::{AtomicFileCreator, CodeFormat, unpacked_name, unwritable};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -48,7 +48,7 @@ impl SketchWriter {
     /// [`BatchError`] if the name implies no format for such sketches, or if the file cannot be created.
     pub(crate) fn create(
         path: &Path,
-        begin: FileBegin,
+        begin: AtomicFileCreator,
         shape: SketchShape,
         scheme: SchemeId,
     ) -> Result<Self, BatchError> {

@@ -68,7 +68,7 @@ impl FingerprintSource {
     ///
     /// # Errors
     /// If standard input cannot be read, or the file cannot be written.
-    pub fn copied_to(self, folder: &Path) -> io::Result<Self> {
+    pub fn copy_stdin_to(self, folder: &Path) -> io::Result<Self> {
         if !self.is_standard_input() {
             return Ok(self);
         }

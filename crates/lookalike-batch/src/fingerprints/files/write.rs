@@ -21,7 +21,7 @@ use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 
 /// Format of a written collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(super) fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
 
 /// Function that creates a file which is renamed at the end: [`AtomicFile::create`], or a variant that also removes the temporary file if the process
 /// is interrupted.
-pub type FileBegin = fn(&Path, Compression) -> io::Result<AtomicFile>;
+pub type AtomicFileCreator = fn(&Path, Compression) -> io::Result<AtomicFile>;
 
 /// A collection being written. It appears only when it is complete: [`CodeWriter::commit`].
 pub struct CodeWriter {
@@ -178,7 +178,7 @@ impl CodeWriter {
     /// [`BatchError`] if the name implies no format, or one that cannot hold such fingerprints, or if the file cannot be created.
     pub fn create(
         path: &Path,
-        begin: FileBegin,
+        begin: AtomicFileCreator,
         scheme: Option<SchemeId>,
         bits: u32,
         scratch: ArchiveScratch<'_>,
@@ -347,7 +347,7 @@ impl CodeWriter {
 pub struct CodeImport<'a> {
     inputs: &'a [FingerprintSource],
     output: Option<&'a Path>,
-    begin: FileBegin,
+    begin: AtomicFileCreator,
     scratch: ArchiveScratch<'a>,
     losses: LossPolicy,
     observer: &'a dyn JobObserver,
@@ -359,7 +359,7 @@ lookalike::setters! {
         /// [`CodeImport::run`].
         output: Option<&'a Path>,
         /// Sets the function that creates that file. Default: [`AtomicFile::create`].
-        begin: FileBegin,
+        begin: AtomicFileCreator,
         /// Sets the policy for lines that cannot be read.
         losses: LossPolicy,
         /// Sets the observer of progress.
@@ -423,7 +423,7 @@ impl<'a> CodeImport<'a> {
         };
         let (counters, mut codes) = ([files.bytes_read()], FingerprintFile::<W>::default());
         while files.read_chunk(&mut codes, Self::CHUNK_BYTES)? {
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             for (at, &code) in codes.codes.iter().enumerate() {
                 let name = Some(codes.ids.name(at, code));
                 let code = Some(SizedFingerprint::new(code));

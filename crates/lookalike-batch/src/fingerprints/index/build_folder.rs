@@ -13,7 +13,7 @@ use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::unfinished::{DONE, JOB, JobFolder, can_resume, folder_beside, save};
+use crate::unfinished::{DONE, JOB, JobFolder, can_resume, save, sibling_folder};
 
 /// The index as far as it is written.
 pub(super) const PART: &str = "part";
@@ -25,7 +25,7 @@ pub(super) const TEXTS: &str = "ids.txt";
 pub(super) const ENDS: &str = "ids.ends";
 /// Distinct sketches, and the position of each sketch's first id.
 pub(super) const SKETCHES: &str = "sketches";
-pub(super) const FIRSTS: &str = "ids.firsts";
+pub(super) const FIRST_IDS: &str = "ids.firsts";
 
 /// Creates a plain file in the folder of a build.
 pub(super) fn create(folder: &Path, name: &str) -> io::Result<BufWriter<File>> {
@@ -43,14 +43,14 @@ pub(super) fn finish<const N: usize>(files: [BufWriter<File>; N]) -> io::Result<
 
 /// Returns the build folder of an output.
 pub(super) fn of(output: &Path) -> PathBuf {
-    folder_beside(output, ".building")
+    sibling_folder(output, ".building")
 }
 
 /// Enters the folder next to the output. Removes what an interrupted build of any kind left there, unless it is resumed.
 pub(super) fn enter(output: &Path, resume: bool) -> Result<JobFolder, BatchError> {
     // The files that state what is complete come first.
     let files = [
-        DONE, PROGRESS, JOB, PART, CODES, SKETCHES, FIRSTS, TEXTS, ENDS,
+        DONE, PROGRESS, JOB, PART, CODES, SKETCHES, FIRST_IDS, TEXTS, ENDS,
     ];
     JobFolder::enter("build", &of(output), &files, resume)
 }
@@ -58,7 +58,7 @@ pub(super) fn enter(output: &Path, resume: bool) -> Result<JobFolder, BatchError
 /// Contents of [`DONE`]. It is needed because an extended index differs from the one that it extends: another build would add the same documents
 /// twice.
 #[derive(Serialize, Deserialize)]
-struct DoneBuild {
+struct CompletedBuild {
     settings: String,
     index: FileIdentity,
     /// Contents of [`JOB`].
@@ -98,8 +98,8 @@ impl FileIdentity {
 /// Renames the index in the folder to its final name. `settings` identify its inputs, except for an earlier file with that name.
 pub(super) fn install(folder: &Path, output: &Path, settings: String) -> Result<(), BatchError> {
     let part = folder.join(PART);
-    let done = || -> io::Result<DoneBuild> {
-        Ok(DoneBuild {
+    let done = || -> io::Result<CompletedBuild> {
+        Ok(CompletedBuild {
             settings,
             index: FileIdentity::of(&part)?,
             job: fs::read_to_string(folder.join(JOB))?,
@@ -144,7 +144,7 @@ pub(super) fn failed(folder: &Path, resumed: bool, error: BatchError) -> BatchEr
 }
 
 /// Returns what an interrupted build with these settings gathered, or gathers it now.
-pub(super) fn gathered<G: Serialize + DeserializeOwned>(
+pub(super) fn gather_or_resume<G: Serialize + DeserializeOwned>(
     folder: &Path,
     settings: String,
     gather: impl FnOnce() -> Result<G, BatchError>,
@@ -165,13 +165,13 @@ pub(super) fn gathered<G: Serialize + DeserializeOwned>(
 }
 
 /// Returns what was gathered if an interrupted build with these settings had only to remove its folder.
-pub(super) fn done_before<G: DeserializeOwned>(
+pub(super) fn completed_build<G: DeserializeOwned>(
     folder: &Path,
     output: &Path,
     settings: &str,
 ) -> Result<Option<G>, BatchError> {
     let done = fs::read(folder.join(DONE)).ok();
-    let done = done.and_then(|text| serde_json::from_slice::<DoneBuild>(&text).ok());
+    let done = done.and_then(|text| serde_json::from_slice::<CompletedBuild>(&text).ok());
     match done.filter(|done| FileIdentity::of(output).is_ok_and(|found| found == done.index)) {
         Some(done) if done.settings == settings => {
             let job = serde_json::from_str::<JobFile<G>>(&done.job).ok();

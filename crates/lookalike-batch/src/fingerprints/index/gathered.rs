@@ -18,7 +18,7 @@ use crate::fingerprints::files::{
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, ensure_wanted};
+use crate::observer::{JobObserver, check_cancelled};
 
 /// Bytes in memory for one chunk.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -111,7 +111,7 @@ impl GatheredFile {
         observer: &dyn JobObserver,
     ) -> Result<GatheredInput, BatchError> {
         let failed = BatchError::result(&self.folder);
-        let mut reading = GatherReading {
+        let mut reading = GatherState {
             out: GatherWriters::create(&self.folder).map_err(&failed)?,
             folder: &self.folder,
             with_ids,
@@ -163,7 +163,7 @@ impl GatheredFile {
 }
 
 /// State of gathering the inputs.
-struct GatherReading<'a> {
+struct GatherState<'a> {
     out: GatherWriters,
     folder: &'a Path,
     with_ids: bool,
@@ -177,7 +177,7 @@ struct GatherReading<'a> {
     summaries: Vec<CodesSummary>,
 }
 
-impl GatherReading<'_> {
+impl GatherState<'_> {
     fn bits(&self) -> u32 {
         self.bits.get().unwrap_or(64)
     }
@@ -193,8 +193,8 @@ impl GatherReading<'_> {
         }
         let kept = self.with_ids && index.has_ids();
         let failed = BatchError::result(self.folder);
-        each_stored(name, &index, kept, &mut |codes| {
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+        for_each_stored(name, &index, kept, &mut |codes| {
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             self.out.add(codes, kept).map_err(&failed)
         })?;
         self.before += index.bytes();
@@ -211,7 +211,7 @@ impl GatherReading<'_> {
         (self.scheme).agree(file.name(), file.scheme(), ensure_equal_schemes)?;
         let (mut codes, mut more) = (FingerprintFile::<W>::default(), true);
         while more {
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             codes.clear();
             more = file.fill(&mut codes, CHUNK_BYTES)?;
             if !codes.codes.is_empty() && self.with_ids {
@@ -228,7 +228,7 @@ impl GatherReading<'_> {
 }
 
 /// Visits the fingerprints of an index, chunk by chunk, each as often as it was stored, and with its ids if `with_ids` is true.
-fn each_stored<W: Word>(
+fn for_each_stored<W: Word>(
     name: &str,
     index: &IndexFile<W>,
     with_ids: bool,

@@ -34,7 +34,7 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::stored_bytes;
 use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::settings::JobLimits;
 use crate::unfinished::{JobFolder, save};
 use build_folder::{PART, PROGRESS, identity};
@@ -115,7 +115,7 @@ const TRAILER_BYTES: usize = 32;
 /// Memory besides tables, ids and sorting.
 const BASE_BYTES: u64 = 24 << 20;
 /// Minimum memory for sorting.
-const LEAST_SCRATCH: u64 = 16 << 20;
+const MIN_SCRATCH: u64 = 16 << 20;
 
 impl<'a> IndexBuild<'a> {
     /// Creates a build of the index file `output` from collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and from
@@ -151,7 +151,7 @@ impl<'a> IndexBuild<'a> {
     /// [`BatchError`] if an input cannot be read, if the output cannot be written, if the memory limit is too low, or if the settings contradict each
     /// other.
     pub fn run(&self, folder: &JobFolder) -> Result<IndexBuildSummary, BatchError> {
-        let summary = match self.done_before(folder.path())? {
+        let summary = match self.completed_build(folder.path())? {
             Some(summary) => summary,
             None => self
                 .install(folder.path())
@@ -184,9 +184,9 @@ impl<'a> IndexBuild<'a> {
     }
 
     /// Returns the summary if an interrupted build had finished everything.
-    fn done_before(&self, folder: &Path) -> Result<Option<IndexBuildSummary>, BatchError> {
+    fn completed_build(&self, folder: &Path) -> Result<Option<IndexBuildSummary>, BatchError> {
         let settings = self.settings(Some(self.output));
-        let gathering = build_folder::done_before(folder, self.output, &settings)?;
+        let gathering = build_folder::completed_build(folder, self.output, &settings)?;
         let Some(gathering): Option<GatheredInput> = gathering else {
             return Ok(None);
         };
@@ -211,7 +211,7 @@ impl<'a> IndexBuild<'a> {
     }
 
     fn gather(&self, folder: &Path, gathered: &GatheredFile) -> Result<GatheredInput, BatchError> {
-        let gathering = build_folder::gathered(folder, self.settings(None), || {
+        let gathering = build_folder::gather_or_resume(folder, self.settings(None), || {
             self.observer
                 .stage(JobStage::Scan, stored_bytes(self.inputs));
             gathered.gather(self.inputs, self.with_ids, self.losses, self.observer)
@@ -265,10 +265,10 @@ impl<'a> IndexBuild<'a> {
         let limit = self.limits.memory;
         limit
             .checked_sub(needed)
-            .filter(|&left| left >= LEAST_SCRATCH)
+            .filter(|&left| left >= MIN_SCRATCH)
             .ok_or(BatchError::IndexMemory {
                 limit,
-                least: (needed + LEAST_SCRATCH).div_ceil(1 << 20),
+                least: (needed + MIN_SCRATCH).div_ceil(1 << 20),
             })
     }
 
@@ -297,7 +297,7 @@ impl<'a> IndexBuild<'a> {
         loop {
             self.observer.progress(writer.tables_written() as u64);
             let texts = ids.as_ref().map(LoadedIds::texts);
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             if !writer.next_table::<W>(gathered, texts, limits)? {
                 break;
             }

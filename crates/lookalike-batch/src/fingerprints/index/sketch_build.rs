@@ -16,19 +16,19 @@ use lookalike_hamming::RankBytes;
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{
-    self, ENDS, FIRSTS, PART, SKETCHES, TEXTS, create, finish, identity, other_build,
+    self, ENDS, FIRST_IDS, PART, SKETCHES, TEXTS, create, finish, identity, other_build,
 };
-use super::{BASE_BYTES, LEAST_SCRATCH};
+use super::{BASE_BYTES, MIN_SCRATCH};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, SketchShape, check_losses};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    BandSections, EqualPlaces, IdCounts, LeastEqual, PageChecks, SketchIndexHead,
+    BandSections, EqualPlaces, IdCounts, MinEqual, PageChecks, SketchIndexHeader,
     SketchIndexSections, SketchReading, bucket, open_sketches, stored_bytes,
 };
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
-use crate::parallel::on_threads;
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
+use crate::parallel::run_on_threads;
 use crate::settings::JobLimits;
 use crate::spill::frame_sort::FrameSort;
 use crate::unfinished::JobFolder;
@@ -36,15 +36,15 @@ use crate::unfinished::JobFolder;
 /// Bytes read or written at once.
 const STEP: usize = 1 << 20;
 /// Maximum number of a band's entries that are ordered at once, and of buckets that are counted at once.
-const MOST_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
-const MOST_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
+const MAX_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
+const MAX_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
 
 /// Job that builds an index of sketches of several places.
 #[derive(Debug)]
 pub struct SketchIndexBuild<'a> {
     inputs: &'a [FingerprintSource],
     output: &'a Path,
-    equal: LeastEqual,
+    equal: MinEqual,
     with_ids: bool,
     resume: bool,
     losses: LossPolicy,
@@ -94,7 +94,7 @@ pub struct SketchIndexSummary {
 /// Facts about the gathered inputs.
 #[derive(Serialize, Deserialize)]
 struct GatheredSketches {
-    /// Bytes of a [`SketchIndexHead`].
+    /// Bytes of a [`SketchIndexHeader`].
     head: Vec<u8>,
     summaries: Vec<CodesSummary>,
 }
@@ -102,7 +102,7 @@ struct GatheredSketches {
 impl<'a> SketchIndexBuild<'a> {
     /// Creates a build of the index file `output` from files of sketches of one shape, and from indexes of such. A query finds sketches with which it
     /// shares at least `equal` places.
-    pub fn new(inputs: &'a [FingerprintSource], output: &'a Path, equal: LeastEqual) -> Self {
+    pub fn new(inputs: &'a [FingerprintSource], output: &'a Path, equal: MinEqual) -> Self {
         Self {
             inputs,
             output,
@@ -137,7 +137,7 @@ impl<'a> SketchIndexBuild<'a> {
     pub fn run(&self, folder: &JobFolder) -> Result<SketchIndexSummary, BatchError> {
         let folder = folder.path();
         let settings = self.settings(Some(self.output));
-        let gathered = build_folder::done_before(folder, self.output, &settings)?;
+        let gathered = build_folder::completed_build(folder, self.output, &settings)?;
         let gathered: Option<GatheredSketches> = gathered;
         let summary = match gathered {
             Some(gathered) => {
@@ -156,10 +156,10 @@ impl<'a> SketchIndexBuild<'a> {
     fn install(&self, folder: &Path) -> Result<SketchIndexSummary, BatchError> {
         let scratch = self.scratch()?;
         let read = || self.read(folder, scratch);
-        let gathered = build_folder::gathered(folder, self.settings(None), read)?;
+        let gathered = build_folder::gather_or_resume(folder, self.settings(None), read)?;
         // Also check losses of an interrupted build, under the policy of this one.
         check_losses(self.losses, &gathered.summaries)?;
-        let head = SketchIndexHead::read(&gathered.head).map_err(|_| other_build(folder))?;
+        let head = SketchIndexHeader::read(&gathered.head).map_err(|_| other_build(folder))?;
         let part = folder.join(PART);
         let too_large = || BatchError::result(&part)(io::ErrorKind::FileTooLarge.into());
         let part_build = PartBuild {
@@ -186,14 +186,14 @@ impl<'a> SketchIndexBuild<'a> {
     fn scratch(&self) -> Result<u64, BatchError> {
         let limit = self.limits.memory;
         let left = limit.checked_sub(BASE_BYTES);
-        left.filter(|&left| left >= LEAST_SCRATCH)
+        left.filter(|&left| left >= MIN_SCRATCH)
             .ok_or(BatchError::IndexMemory {
                 limit,
-                least: (BASE_BYTES + LEAST_SCRATCH).div_ceil(1 << 20),
+                least: (BASE_BYTES + MIN_SCRATCH).div_ceil(1 << 20),
             })
     }
 
-    fn least(&self, shape: SketchShape) -> Result<usize, BatchError> {
+    fn min_equal(&self, shape: SketchShape) -> Result<usize, BatchError> {
         let least = self.equal.places(shape);
         Ok(least.map_err(FingerprintSettingsError::from)?)
     }
@@ -207,14 +207,14 @@ impl<'a> SketchIndexBuild<'a> {
         let mut sort = FrameSort::new(scratch / 2, folder);
         let mut reading = SketchReading::new(self.observer, self.losses);
         let (mut has_ids, mut frame) = (false, Vec::new());
-        let summaries = reading.each(self.inputs, &mut |reading, _, rows| {
+        let summaries = reading.for_each(self.inputs, &mut |reading, _, rows| {
             let Some(shape) = reading.shape() else {
                 return Ok(());
             };
             // Check this before hours of reading.
-            self.least(shape)?;
+            self.min_equal(shape)?;
             has_ids |= rows.has_ids && self.with_ids;
-            for (name, sketch) in rows.each(shape) {
+            for (name, sketch) in rows.for_each(shape) {
                 frame.clear();
                 shape.extend_raw(sketch, &mut frame);
                 if self.with_ids {
@@ -228,10 +228,10 @@ impl<'a> SketchIndexBuild<'a> {
         let shape = shape.ok_or(FingerprintSettingsError::NoSketch)?;
         self.observer.stage(JobStage::Rank, 0);
         let (distinct, ids) = self.write_sorted(folder, sort, shape, has_ids)?;
-        let head = SketchIndexHead {
+        let head = SketchIndexHeader {
             scheme: reading.scheme(),
             shape,
-            least: self.least(shape)?,
+            least: self.min_equal(shape)?,
             documents: summaries.iter().map(|input| input.fingerprints).sum(),
             distinct,
             ids: has_ids.then_some(ids),
@@ -255,7 +255,7 @@ impl<'a> SketchIndexBuild<'a> {
         while let Some(frame) = sorted.next().map_err(&failed)? {
             let (sketch, id) = frame.split_at(shape.raw_bytes());
             if out.distinct.is_multiple_of(1 << 16) {
-                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             }
             out.add(sketch, has_ids.then_some(id)).map_err(&failed)?;
         }
@@ -272,7 +272,7 @@ fn summary(path: &Path, inputs: Vec<CodesSummary>) -> Result<SketchIndexSummary,
         sketches: index.documents(),
         distinct,
         equal: EqualPlaces {
-            least: index.least(),
+            least: index.min_equal(),
             of: index.shape().to_string(),
         },
         bands: index.bands(),
@@ -298,7 +298,7 @@ impl SortedWriters {
     fn create(folder: &Path) -> io::Result<Self> {
         Ok(Self {
             sketches: create(folder, SKETCHES)?,
-            firsts: create(folder, FIRSTS)?,
+            firsts: create(folder, FIRST_IDS)?,
             ends: create(folder, ENDS)?,
             texts: create(folder, TEXTS)?,
             last: Vec::new(),
@@ -340,14 +340,14 @@ impl SortedWriters {
 fn position_bytes(count: u64) -> RankBytes {
     let needed = RankBytes::of_count(count);
     #[cfg(test)]
-    let needed = needed.max(LEAST_POSITION_BYTES.get());
+    let needed = needed.max(MIN_POSITION_BYTES.get());
     needed
 }
 
 #[cfg(test)]
 thread_local! {
     /// Minimum bytes of positions in this thread's builds, as if there were billions of sketches.
-    pub(super) static LEAST_POSITION_BYTES: std::cell::Cell<RankBytes> =
+    pub(super) static MIN_POSITION_BYTES: std::cell::Cell<RankBytes> =
         std::cell::Cell::new(RankBytes::default());
 }
 
@@ -364,8 +364,8 @@ impl BandRoom {
         let half = (bytes / 2) as usize;
         Self {
             // For each bucket its start, and the place of its next entry.
-            buckets: (half / (2 * size_of::<usize>())).clamp(1, MOST_BUCKETS),
-            entries: (half / position_bytes.get()).clamp(1, MOST_ENTRIES),
+            buckets: (half / (2 * size_of::<usize>())).clamp(1, MAX_BUCKETS),
+            entries: (half / position_bytes.get()).clamp(1, MAX_ENTRIES),
         }
     }
 }
@@ -373,7 +373,7 @@ impl BandRoom {
 /// Writer of the index file.
 struct PartBuild<'a> {
     folder: &'a Path,
-    head: &'a SketchIndexHead,
+    head: &'a SketchIndexHeader,
     sections: SketchIndexSections,
     part: File,
     observer: &'a dyn JobObserver,
@@ -393,15 +393,15 @@ impl PartBuild<'_> {
             .map_err(&failed)?;
         if let Some(sections) = ids {
             let [firsts, ends, texts] = sections;
-            self.copy_numbers(FIRSTS, firsts.start)
+            self.copy_numbers(FIRST_IDS, firsts.start)
                 .and_then(|()| self.copy(ENDS, ends.start))
                 .and_then(|()| self.copy(TEXTS, texts.start))
                 .map_err(&failed)?;
         }
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let threads = threads.min((scratch / LEAST_SCRATCH).max(1) as usize);
+        let threads = threads.min((scratch / MIN_SCRATCH).max(1) as usize);
         let room = BandRoom::new(scratch / threads as u64, self.head.position_bytes);
-        on_threads(threads.min(bands.len()), || {
+        run_on_threads(threads.min(bands.len()), || {
             while let Some(band) = bands.get(next.fetch_add(1, Ordering::Relaxed)) {
                 self.band(band, room)?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -414,14 +414,14 @@ impl PartBuild<'_> {
 
     /// Copies a plain file to a position of the index.
     fn copy(&self, name: &str, start: usize) -> io::Result<()> {
-        let mut out = PlacedWriter::new(&self.part, start);
+        let mut out = OffsetWriter::new(&self.part, start);
         io::copy(&mut File::open(self.folder.join(name))?, &mut out)?;
         out.flush()
     }
 
     /// Copies a plain file of numbers to a position of the index, with each number in as many bytes as positions take.
     fn copy_numbers(&self, name: &str, start: usize) -> io::Result<()> {
-        let mut out = PlacedWriter::new(&self.part, start);
+        let mut out = OffsetWriter::new(&self.part, start);
         let mut input = BufReader::with_capacity(STEP, File::open(self.folder.join(name))?);
         for _ in 0..=self.head.distinct {
             let mut number = [0; 8];
@@ -437,7 +437,7 @@ impl PartBuild<'_> {
         let failed = BatchError::result(&path);
         let bytes = self.head.position_bytes;
         let buckets = band.starts.len() / bytes.get() - 1;
-        let mut out = PlacedWriter::new(&self.part, band.starts.start);
+        let mut out = OffsetWriter::new(&self.part, band.starts.start);
         let mut write = |start: usize| out.write_all(bytes.cut(&(start as u64).to_le_bytes()));
         let mut before = 0;
         for first in (0..buckets).step_by(room.buckets) {
@@ -462,7 +462,7 @@ impl PartBuild<'_> {
     ) -> Result<Vec<usize>, BatchError> {
         let mut starts = vec![0; buckets.len() + 1];
         starts[0] = before;
-        self.each_bucket(band, &mut |_, bucket| {
+        self.for_each_bucket(band, &mut |_, bucket| {
             if buckets.contains(&bucket) {
                 starts[bucket - buckets.start + 1] += 1;
             }
@@ -491,7 +491,7 @@ impl PartBuild<'_> {
             let fit = |end: &usize| starts[*end] - starts[first] <= at_once;
             let end = (first + 1..=buckets).take_while(fit).last();
             let start = band.entries.start + bytes.get() * starts[first];
-            let mut out = PlacedWriter::new(&self.part, start);
+            let mut out = OffsetWriter::new(&self.part, start);
             match end {
                 Some(end) => {
                     let entries = self.entries(band, &starts[first..=end], bucket + first)?;
@@ -503,7 +503,7 @@ impl PartBuild<'_> {
                 }
                 // The entries of one bucket exceed the memory, but they come in order and need none.
                 None => {
-                    self.each_bucket(band, &mut |at, of| match of == bucket + first {
+                    self.for_each_bucket(band, &mut |at, of| match of == bucket + first {
                         true => out.write_all(bytes.cut(&at.to_le_bytes())),
                         false => Ok(()),
                     })?;
@@ -526,7 +526,7 @@ impl PartBuild<'_> {
         let (bytes, base) = (self.head.position_bytes, starts[0]);
         let mut next = starts[..starts.len() - 1].to_vec();
         let mut entries = vec![0; (starts[starts.len() - 1] - base) * bytes.get()];
-        self.each_bucket(band, &mut |at, bucket| {
+        self.for_each_bucket(band, &mut |at, bucket| {
             let next = bucket.checked_sub(first).and_then(|of| next.get_mut(of));
             if let Some(next) = next {
                 let place = (*next - base) * bytes.get();
@@ -539,7 +539,7 @@ impl PartBuild<'_> {
     }
 
     /// Visits the position of each sketch and its bucket in a band.
-    fn each_bucket(
+    fn for_each_bucket(
         &self,
         band: &BandSections,
         visit: &mut dyn FnMut(u64, usize) -> io::Result<()>,
@@ -551,7 +551,7 @@ impl PartBuild<'_> {
         let mut sketch = vec![0; self.head.shape.raw_bytes()];
         for at in 0..self.head.distinct {
             if at.is_multiple_of(1 << 16) {
-                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             }
             let bucket = |sketch: &[u8]| bucket(&sketch[band.part.clone()], self.head.distinct);
             input
@@ -583,13 +583,13 @@ fn create_readable(path: &Path) -> io::Result<File> {
 }
 
 /// Writer that starts at a position of a file.
-struct PlacedWriter<'a> {
+struct OffsetWriter<'a> {
     file: &'a File,
     position: u64,
     block: Vec<u8>,
 }
 
-impl<'a> PlacedWriter<'a> {
+impl<'a> OffsetWriter<'a> {
     fn new(file: &'a File, start: usize) -> Self {
         Self {
             file,
@@ -599,7 +599,7 @@ impl<'a> PlacedWriter<'a> {
     }
 }
 
-impl Write for PlacedWriter<'_> {
+impl Write for OffsetWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.block.len() + bytes.len() > STEP {
             self.flush()?;

@@ -8,11 +8,11 @@ use lookalike::hash::xxh3_64;
 use lookalike_hamming::{FileError, RankBytes, share};
 use proptest::prelude::*;
 
-use super::sketch_build::LEAST_POSITION_BYTES;
+use super::sketch_build::MIN_POSITION_BYTES;
 use super::{SketchIndexBuild, SketchIndexSummary};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintSource, PlaceKind, SketchShape};
-use crate::fingerprints::sketches::{LeastEqual, SketchIndexFile, open_sketches};
+use crate::fingerprints::sketches::{MinEqual, SketchIndexFile, open_sketches};
 use crate::settings::JobLimits;
 
 /// A document's id and the places of its sketch.
@@ -48,7 +48,7 @@ fn build(
     with_ids: bool,
 ) -> Result<SketchIndexSummary, BatchError> {
     let inputs: Vec<FingerprintSource> = inputs.iter().map(|path| path.clone().into()).collect();
-    let build = SketchIndexBuild::new(&inputs, output, LeastEqual::Places(equal as u32))
+    let build = SketchIndexBuild::new(&inputs, output, MinEqual::Places(equal as u32))
         .with_ids(with_ids)
         .limits(JobLimits::default().threads(2).memory(64 << 20));
     build.run(&build.enter()?)
@@ -144,7 +144,7 @@ proptest! {
 
 /// Makes positions take `bytes` bytes in all indexes that this thread builds, as if there were billions.
 fn set_position_bytes(bytes: u64) {
-    LEAST_POSITION_BYTES.set(RankBytes::new(bytes).unwrap());
+    MIN_POSITION_BYTES.set(RankBytes::new(bytes).unwrap());
 }
 
 /// Builds an index of ten documents with six super-shingles, and returns its bytes.
@@ -194,7 +194,7 @@ fn a_build_that_was_interrupted_after_reading_goes_on() {
     let before = fs::metadata(&job).unwrap().modified().unwrap();
     let inputs = [input.as_path().into()];
     let resumed =
-        |places| SketchIndexBuild::new(&inputs, &output, LeastEqual::Places(places)).resume(true);
+        |places| SketchIndexBuild::new(&inputs, &output, MinEqual::Places(places)).resume(true);
     let of_others = resumed(3);
     let refused = of_others.run(&of_others.enter().unwrap()).unwrap_err();
     assert!(refused.to_string().contains("other inputs or settings"));
@@ -226,7 +226,7 @@ fn cuts_and_changes_are_told(bytes: &[u8]) {
     assert_eq!(index.shape().to_string(), "6 super-shingles");
     for length in (0..bytes.len()).filter(|at| at % 977 == 0 || at + 20 > bytes.len()) {
         let cut = opened(bytes[..length].to_vec());
-        assert!(matches!(cut, Err(FileError::Cut { .. })), "{length}");
+        assert!(matches!(cut, Err(FileError::Truncated { .. })), "{length}");
     }
     let longer = [bytes.as_slice(), &[0]].concat();
     assert!(matches!(opened(longer), Err(FileError::Damaged { .. })));
@@ -315,7 +315,7 @@ fn recomputed_checks_do_no_harm(bytes: Vec<u8>) {
             let stored = (0..index.len().min(20)).map(|at| index.sketch(at));
             for query in stored.chain([words]) {
                 let mut shown = Vec::new();
-                index.search(&query, index.least(), &mut |at, _| shown.push(at));
+                index.search(&query, index.min_equal(), &mut |at, _| shown.push(at));
                 for at in shown {
                     let mut ids = Vec::new();
                     let _ = (index.ids(at, &mut ids), index.copies(at));

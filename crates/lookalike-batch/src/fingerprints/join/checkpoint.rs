@@ -16,7 +16,7 @@ use super::stream_position::StreamedPart;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::unfinished::{JOB, JobFolder, folder_beside, save};
+use crate::unfinished::{JOB, JobFolder, save, sibling_folder};
 
 const PAIRS: &str = "pairs";
 
@@ -64,18 +64,18 @@ impl JobFolder {
     /// # Errors
     /// [`BatchError`] if the folder cannot be created, if another join is using it, or if it has other contents.
     pub fn of_join(output: &Path, resume: bool) -> Result<Self, BatchError> {
-        let path = folder_beside(output, ".joining");
+        let path = sibling_folder(output, ".joining");
         Self::enter("join", &path, &[JOB, PAIRS], resume)
     }
 }
 
 /// Saved state of a join, with its folder.
-pub(super) struct KeptPairs {
+pub(super) struct JoinCheckpoint {
     folder: PathBuf,
     pub(super) state: JoinState,
 }
 
-impl KeptPairs {
+impl JoinCheckpoint {
     /// Resumes from what an interrupted join left if its settings and fingerprints in memory are the same, or starts anew. The returned file is
     /// positioned at its end.
     pub(super) fn open(

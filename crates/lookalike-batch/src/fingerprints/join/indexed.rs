@@ -8,8 +8,8 @@ use lookalike_hamming::{IndexFile, Word};
 
 use super::matches::PairSides;
 use super::memory_plan::MemoryPlan;
-use super::self_join::MatchHandover;
-use super::{FingerprintJoin, JoinSummary, JoinedSides};
+use super::self_join::MatchBuffer;
+use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
@@ -19,7 +19,7 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::observer::JobStage;
 
 /// Chunk size in bytes below which another thread gains nothing.
-const LEAST_PART: u64 = 64 << 10;
+const MIN_PART_BYTES: u64 = 64 << 10;
 
 /// An index of F.
 struct JoinedIndex<'a, W: Word> {
@@ -49,7 +49,7 @@ impl FingerprintJoin<'_> {
             .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
         let shares = MemoryPlan::new(&self.limits)
             .streaming()
-            .with_parts(q.total_bytes(), LEAST_PART);
+            .with_parts(q.total_bytes(), MIN_PART_BYTES);
         let mut held = 0_u64;
         for source in self.inputs {
             held = held.wrapping_add(index::digest(source.path())?);
@@ -62,7 +62,7 @@ impl FingerprintJoin<'_> {
             indexes.iter().try_for_each(each)
         })?;
         let summary = |of: &JoinedIndex<'_, W>| index::codes_summary(of.name, &of.file);
-        let sides = JoinedSides {
+        let sides = SideCounts {
             f: indexes.iter().map(summary).collect(),
             q: q.summaries(),
         };
@@ -96,7 +96,7 @@ impl FingerprintJoin<'_> {
         &self,
         index: &JoinedIndex<'_, W>,
         chunk: &FingerprintFile<W>,
-        found: &mut MatchHandover<'_>,
+        found: &mut MatchBuffer<'_>,
     ) -> Result<(), BatchError> {
         let f = &index.file;
         let mut ids = Vec::new();
@@ -106,7 +106,7 @@ impl FingerprintJoin<'_> {
             ids.clear();
             match f.ids(code, &mut ids) {
                 Ok(()) if ids.is_empty() => {
-                    found.push(FingerprintName::itself(code), name, distance);
+                    found.push(FingerprintName::from_code(code), name, distance);
                 }
                 Ok(()) => ids
                     .iter()

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::matches::PairSides;
 use super::memory_plan::MemoryPlan;
-use super::self_join::MatchHandover;
-use super::{FingerprintJoin, JoinSummary, JoinedSides};
+use super::self_join::MatchBuffer;
+use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, SketchRows, SketchShape};
 use crate::fingerprints::mapped::damaged;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    LeastEqual, SketchIndexFile, SketchReading, open_sketches, stored_bytes,
+    MinEqual, SketchIndexFile, SketchReading, open_sketches, stored_bytes,
 };
 use crate::observer::JobStage;
-use crate::parallel::on_threads;
+use crate::parallel::run_on_threads;
 
 /// Number of queries that a thread takes at once.
 const BLOCK: usize = 256;
@@ -33,7 +33,7 @@ impl FingerprintJoin<'_> {
     /// Writes every pair of a sketch in the indexes F and one in Q.
     pub(super) fn write_indexed_sketches(
         &self,
-        least: LeastEqual,
+        least: MinEqual,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         let mut reading = SketchReading::new(self.observer, self.losses);
@@ -43,14 +43,14 @@ impl FingerprintJoin<'_> {
             least: 0,
             join: self,
         };
-        query.least = Self::least_of(least, query.shape)?;
+        query.least = Self::min_equal_places(least, query.shape)?;
         for source in self.inputs {
             let index = open_sketches(source.path(), false)?;
             reading.agree(source.name(), index.scheme(), Some(index.shape()))?;
-            if query.least < index.least() {
+            if query.least < index.min_equal() {
                 return Err(FingerprintSettingsError::FewerPlacesThanIndex {
                     index: source.name().to_owned(),
-                    built: index.least(),
+                    built: index.min_equal(),
                     least: query.least,
                 }
                 .into());
@@ -64,14 +64,14 @@ impl FingerprintJoin<'_> {
         let budget = MemoryPlan::new(&self.limits).streaming().matches;
         let matches = Mutex::new(self.matches(budget, held)?);
         let failed = Mutex::new(None);
-        let q = reading.each(self.queries, &mut |_, _, rows| {
-            let handover = || MatchHandover::new(&matches, &failed);
+        let q = reading.for_each(self.queries, &mut |_, _, rows| {
+            let handover = || MatchBuffer::new(&matches, &failed);
             query.look_up(rows, &handover)
         })?;
         self.ensure_kept(failed)?;
         let named = self.inputs.iter().zip(&query.indexes);
         let f = named.map(|(source, index)| index.summary(source.name()));
-        let sides = JoinedSides { f: f.collect(), q };
+        let sides = SideCounts { f: f.collect(), q };
         let summary = self.finish(sides, matches, PairSides::FQ, out)?;
         Ok(summary.of_places(query.shape, query.least))
     }
@@ -82,12 +82,12 @@ impl SketchQuery<'_> {
     fn look_up<'h>(
         &self,
         rows: &SketchRows,
-        handover: &(dyn Fn() -> MatchHandover<'h> + Sync),
+        handover: &(dyn Fn() -> MatchBuffer<'h> + Sync),
     ) -> Result<(), BatchError> {
-        let queries: Vec<(&str, &[u64])> = rows.each(self.shape).collect();
+        let queries: Vec<(&str, &[u64])> = rows.for_each(self.shape).collect();
         let blocks: Vec<_> = queries.chunks(BLOCK).collect();
         let next = AtomicUsize::new(0);
-        on_threads(self.join.limits.workers().min(blocks.len()), || {
+        run_on_threads(self.join.limits.workers().min(blocks.len()), || {
             let mut found = handover();
             while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 for &(name, sketch) in *block {
@@ -106,7 +106,7 @@ impl SketchQuery<'_> {
         &self,
         name: &str,
         sketch: &[u64],
-        found: &mut MatchHandover<'_>,
+        found: &mut MatchBuffer<'_>,
     ) -> Result<(), BatchError> {
         let (mut ids, mut near) = (Vec::new(), Vec::new());
         for (index, source) in self.indexes.iter().zip(self.join.inputs) {

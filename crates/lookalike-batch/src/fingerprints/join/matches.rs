@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use lookalike_hamming::{JoinedTables, Word};
 use serde::Serialize;
 
-use super::checkpoint::{JoinState, KeptPairs, checked_run};
+use super::checkpoint::{JoinCheckpoint, JoinState, checked_run};
 use super::stream_position::StreamedPart;
 use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{FingerprintName, ListedId};
-use crate::parallel::on_items;
+use crate::parallel::map_parallel_limited;
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::temporary_file;
 
@@ -160,7 +160,7 @@ pub(super) struct JoinMatches {
     /// Start and end of each sorted run on disk.
     runs: Vec<(u64, u64)>,
     /// List of the runs on disk, if the join can be resumed.
-    kept: Option<KeptPairs>,
+    kept: Option<JoinCheckpoint>,
     /// True if pairs were lost because they could not be written to disk.
     has_lost: bool,
 }
@@ -185,7 +185,7 @@ impl JoinMatches {
         folder: &Path,
         budget: u64,
         threads: usize,
-        kept: (KeptPairs, File),
+        kept: (JoinCheckpoint, File),
     ) -> Self {
         let (kept, file) = kept;
         Self {
@@ -226,12 +226,12 @@ impl JoinMatches {
 
     /// Takes over the pairs that a thread found.
     pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
-        let appended = self.take_over(found);
+        let appended = self.absorb(found);
         self.has_lost |= appended.is_err();
         appended
     }
 
-    fn take_over(&mut self, found: &mut FoundPairs) -> io::Result<()> {
+    fn absorb(&mut self, found: &mut FoundPairs) -> io::Result<()> {
         // Spill before taking over, so that no record is in two runs.
         let memory = self.bytes.len() + found.0.len() + 16 * self.places.len();
         // Vectors double when they grow.
@@ -303,7 +303,7 @@ impl JoinMatches {
             last: Vec::new(),
             count: 0,
         };
-        self.each(&mut |record| lines.write(record), temporary)?;
+        self.for_each(&mut |record| lines.write(record), temporary)?;
         lines.end()
     }
 
@@ -332,7 +332,7 @@ impl JoinMatches {
         for start in (0..all).step_by(LINES * self.threads) {
             let parts = (all - start).div_ceil(LINES).min(self.threads);
             let starts = (0..parts).map(|part| start + part * LINES);
-            for made in on_items(starts, self.threads, made) {
+            for made in map_parallel_limited(starts, self.threads, made) {
                 let (lines, written) = made?;
                 out.write_all(&lines).map_err(unwritten)?;
                 count += written;
@@ -343,13 +343,13 @@ impl JoinMatches {
     }
 
     /// Visits each pair of fingerprints added by [`FoundPairs::push_codes`], with its smallest name and the distance.
-    pub(super) fn each_least_name<W: Word>(
+    pub(super) fn for_each_smallest_name<W: Word>(
         self,
         mut visit: impl FnMut([W; 2], FingerprintName<'_>, u32) -> Result<(), BatchError>,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
         let mut last: Option<[W; 2]> = None;
-        self.each(
+        self.for_each(
             &mut |record| {
                 let (codes, name, tail) = keys(record);
                 let (first, second) = codes.split_at(codes.len() / 2);
@@ -374,7 +374,7 @@ impl JoinMatches {
     }
 
     /// Visits all records in order.
-    fn each(
+    fn for_each(
         mut self,
         visit: &mut dyn FnMut(MatchRecord<'_>) -> Result<(), BatchError>,
         temporary: impl Fn(io::Error) -> BatchError,
@@ -608,7 +608,7 @@ mod tests {
     fn pairs_that_the_disk_did_not_take_counted_as_kept() {
         let folder = tempfile::tempdir().unwrap();
         let checkpoint = JobFolder::of_join(&folder.path().join("pairs"), false).unwrap();
-        let (kept, file) = KeptPairs::open(&checkpoint, String::new(), 0).unwrap();
+        let (kept, file) = JoinCheckpoint::open(&checkpoint, String::new(), 0).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut matches = JoinMatches::resumed(folder.path(), 0, 1, (kept, full));
         let append = |matches: &mut JoinMatches| {
@@ -627,7 +627,7 @@ mod tests {
             design: 0,
         };
         matches.keep(tables, StreamedPart::default()).unwrap();
-        let (kept, _) = KeptPairs::open(&checkpoint, String::new(), 0).unwrap();
+        let (kept, _) = JoinCheckpoint::open(&checkpoint, String::new(), 0).unwrap();
         assert_eq!(kept.state.tables(), JoinedTables::default());
     }
 
@@ -681,7 +681,7 @@ mod tests {
             found.push(record.to_vec());
             Ok(())
         };
-        matches.each(visit, temporary).unwrap();
+        matches.for_each(visit, temporary).unwrap();
         assert!(found.is_sorted_by(|a, b| keys(a) <= keys(b)));
         found.dedup();
         let mut all: Vec<u64> = (0..count)

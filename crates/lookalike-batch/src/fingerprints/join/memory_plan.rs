@@ -14,10 +14,10 @@ use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
 /// Larger chunks gain nothing.
-const LARGEST_CHUNK: u64 = 128 * MIB;
-pub(super) const SMALLEST_CHUNK: u64 = MIB;
+const MAX_CHUNK_BYTES: u64 = 128 * MIB;
+pub(super) const MIN_CHUNK_BYTES: u64 = MIB;
 /// Maximum bytes of pairs that wait in memory; more are written to disk even if memory is left.
-const MOST_MATCHES: u64 = 512 * MIB;
+const MAX_MATCH_BYTES: u64 = 512 * MIB;
 
 /// Reason why a whole collection is read into memory.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) enum MemoryPurpose {
         distance: u32,
     },
     /// It is joined with itself.
-    Alone,
+    SelfJoin,
 }
 
 /// Shares of the memory, in bytes.
@@ -55,7 +55,7 @@ impl MemoryPlan {
             threads,
             fixed,
             left: limits.memory.saturating_sub(fixed),
-            chunk: SMALLEST_CHUNK,
+            chunk: MIN_CHUNK_BYTES,
             matches: 0,
             tables: 0,
         }
@@ -81,7 +81,7 @@ impl MemoryPlan {
         let (bytes, count) = (scaled(bytes), scaled(count));
         Err(match purpose {
             MemoryPurpose::Queries { distance } => self.refusal::<W>(bytes, count, distance),
-            MemoryPurpose::Alone => BatchError::SelfJoinMemory {
+            MemoryPurpose::SelfJoin => BatchError::SelfJoinMemory {
                 name: files.names(),
                 limit: self.limit,
                 least: (self.fixed + bytes * 3 + 2 * MIB).div_ceil(MIB),
@@ -92,7 +92,7 @@ impl MemoryPlan {
     fn refusal<W: Word>(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
         let tables = BatchJoin::<W>::least_bytes(queries, distance);
         // The inverse of `after`. The result must not be too low, or the job would be refused again when it follows the advice.
-        let rest = tables + 3 * SMALLEST_CHUNK * self.threads + MIB;
+        let rest = tables + 3 * MIN_CHUNK_BYTES * self.threads + MIB;
         // Three eighths go to chunks and pairs, and growing vectors need twice their size.
         let needed = (query_bytes + rest * 8 / 5).max(2 * query_bytes + MIB);
         let least = self.fixed + needed;
@@ -103,9 +103,9 @@ impl MemoryPlan {
     }
 
     /// Returns the shares next to a collection of `bytes` bytes that is joined with itself.
-    pub(super) fn alone(self, bytes: u64) -> Self {
+    pub(super) fn for_self_join(self, bytes: u64) -> Self {
         let left = self.left.saturating_sub(bytes).max(2 * MIB);
-        let matches = (left / 4).clamp(MIB, MOST_MATCHES);
+        let matches = (left / 4).clamp(MIB, MAX_MATCH_BYTES);
         Self {
             tables: left - matches,
             matches,
@@ -117,10 +117,10 @@ impl MemoryPlan {
     /// Returns the shares of a join that holds only the streamed chunks, with eight more bytes for each fingerprint, and pairs.
     pub(super) fn streaming(self) -> Self {
         let left = self.left.max(4 * MIB);
-        let matches = (left / 4).clamp(MIB, MOST_MATCHES);
+        let matches = (left / 4).clamp(MIB, MAX_MATCH_BYTES);
         let chunk = (left - matches) / self.threads / 3;
         Self {
-            chunk: chunk.clamp(SMALLEST_CHUNK, LARGEST_CHUNK),
+            chunk: chunk.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES),
             matches,
             left,
             ..self
@@ -148,8 +148,8 @@ impl MemoryPlan {
     ) -> Result<Self, BatchError> {
         let left = self.left.saturating_sub(query_bytes);
         // A chunk is in memory as bytes, as numbers and as addresses.
-        let chunk = (left / 4 / self.threads / 3).clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
-        let matches = (left / 8).clamp(MIB, MOST_MATCHES);
+        let chunk = (left / 4 / self.threads / 3).clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
+        let matches = (left / 8).clamp(MIB, MAX_MATCH_BYTES);
         let taken = 3 * chunk * self.threads + matches;
         let tables = left.saturating_sub(taken);
         let needed = BatchJoin::<W>::least_bytes(queries, distance);
@@ -181,11 +181,11 @@ mod tests {
     fn a_stream_that_fits_one_chunk_was_joined_by_one_thread() {
         let chunk = |total| {
             let plan = shares(64 << 30, 16).after::<u64>(32 * MIB, 4 << 20, 3);
-            plan.unwrap().with_parts(total, SMALLEST_CHUNK).chunk
+            plan.unwrap().with_parts(total, MIN_CHUNK_BYTES).chunk
         };
         assert_eq!(chunk(Some(1 << 30)), 8 * MIB);
-        assert_eq!(chunk(Some(1000)), SMALLEST_CHUNK);
-        assert_eq!(chunk(None), LARGEST_CHUNK);
+        assert_eq!(chunk(Some(1000)), MIN_CHUNK_BYTES);
+        assert_eq!(chunk(None), MAX_CHUNK_BYTES);
     }
 
     proptest! {

@@ -38,29 +38,29 @@ use crate::fingerprints::files::{
 };
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
+use crate::fingerprints::sketches::{EqualPlaces, MinEqual};
 use crate::fingerprints::with_word::with_word;
-use crate::fingerprints::{DEFAULT_DISTANCE, LARGEST_DISTANCE};
+use crate::fingerprints::{DEFAULT_DISTANCE, MAX_DISTANCE};
 use crate::locks::{into_inner, lock};
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
-use crate::parallel::on_threads;
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
+use crate::parallel::run_on_threads;
 use crate::settings::JobLimits;
 use crate::unfinished::JobFolder;
-use checkpoint::KeptPairs;
+use checkpoint::JoinCheckpoint;
 use matches::{JoinMatches, PairSides};
-use memory_plan::{MemoryPlan, MemoryPurpose, SMALLEST_CHUNK};
+use memory_plan::{MIN_CHUNK_BYTES, MemoryPlan, MemoryPurpose};
 pub use pair_merge::{MergeSummary, MergedList, PairMerge};
 pub use pair_merge_error::PairMergeError;
 use queries::QuerySet;
-use self_join::MatchHandover;
+use self_join::MatchBuffer;
 pub use shard::{FingerprintShard, ParseShardError};
 use stream_position::{StreamPosition, StreamedPart};
 
 /// Assumed number of fingerprints on standard input, for the choice of tables.
 const UNKNOWN: u64 = 1 << 26;
 /// Bytes of fingerprints that are compared between two checkpoints.
-const KEPT_EVERY: u64 = if cfg!(test) { 1 } else { 64 << 20 };
+const CHECKPOINT_INTERVAL_BYTES: u64 = if cfg!(test) { 1 } else { 64 << 20 };
 /// Distance from which comparing is so slow that each chunk is a checkpoint, and the maximum bytes of such a chunk.
 const SLOW_DISTANCE: u32 = 6;
 const SLOW_CHUNK: u64 = 16 << 20;
@@ -71,7 +71,7 @@ pub struct FingerprintJoin<'a> {
     inputs: &'a [FingerprintSource],
     queries: &'a [FingerprintSource],
     distance: u32,
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
     shard: FingerprintShard,
     losses: LossPolicy,
     limits: JobLimits,
@@ -84,10 +84,10 @@ lookalike::setters! {
     FingerprintJoin<'a> {
         /// Sets the collections that are held in memory (Q). By default there are none, and the inputs are joined with themselves in memory.
         queries: &'a [FingerprintSource],
-        /// Sets the largest distance of a pair in bits, from 0 to [`LARGEST_DISTANCE`]. Default: 3.
+        /// Sets the largest distance of a pair in bits, from 0 to [`MAX_DISTANCE`]. Default: 3.
         distance: u32,
         /// Declares that the collections hold sketches of several places, and sets how many of these must be equal. The distance is then ignored.
-        equal: Option<LeastEqual>,
+        equal: Option<MinEqual>,
         /// Sets the part of the pairs to find. Default: all pairs.
         shard: FingerprintShard,
         /// Sets the policy for lines that cannot be read.
@@ -154,8 +154,8 @@ impl<'a> FingerprintJoin<'a> {
     /// # Errors
     /// [`BatchError`] if a collection cannot be read, if schemes differ, if Q does not fit in memory, or if `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
-        if self.distance > LARGEST_DISTANCE {
-            let (distance, most) = (self.distance, LARGEST_DISTANCE);
+        if self.distance > MAX_DISTANCE {
+            let (distance, most) = (self.distance, MAX_DISTANCE);
             return Err(FingerprintSettingsError::DistanceTooLarge { distance, most }.into());
         }
         let sources = self.inputs.iter().chain(self.queries);
@@ -175,7 +175,7 @@ impl<'a> FingerprintJoin<'a> {
                 let (q, f) = (self.open(self.queries)?, self.open(self.inputs)?);
                 ensure_equal_widths(f.bits(), q.bits())?;
                 let bits = f.bits().or(q.bits()).map_or(64, |(_, bits)| bits);
-                with_word!(bits, W => self.write_two::<W>(q, f, out))
+                with_word!(bits, W => self.write_cross_join::<W>(q, f, out))
             }
             (false, _) => {
                 let bits = index::width(self.inputs[0].path())?;
@@ -183,7 +183,7 @@ impl<'a> FingerprintJoin<'a> {
             }
             (true, 0) => {
                 let f = self.open(self.inputs)?;
-                with_word!(f.word_bits(), W => self.write_alone::<W>(f, out))
+                with_word!(f.word_bits(), W => self.write_self_join::<W>(f, out))
             }
             (true, _) => {
                 let index = self.inputs[0].name().to_owned();
@@ -219,11 +219,11 @@ impl<'a> FingerprintJoin<'a> {
             self.shard,
             self.losses,
         );
-        let kept = KeptPairs::open(checkpoint, settings, held)?;
+        let kept = JoinCheckpoint::open(checkpoint, settings, held)?;
         Ok(JoinMatches::resumed(self.folder, budget, threads, kept))
     }
 
-    fn write_two<W: Word>(
+    fn write_cross_join<W: Word>(
         &self,
         mut q: CodeFiles,
         mut f: CodeFiles,
@@ -241,7 +241,7 @@ impl<'a> FingerprintJoin<'a> {
         let count = queries.codes().len() as u64;
         let shares = shares
             .after::<W>(queries.bytes(), count, self.distance)?
-            .with_parts(f.total_bytes(), SMALLEST_CHUNK);
+            .with_parts(f.total_bytes(), MIN_CHUNK_BYTES);
         let join = self.tables(&queries, &shares, &f)?;
         self.observer
             .stage(JobStage::Join, f.total_bytes().unwrap_or(0));
@@ -260,7 +260,7 @@ impl<'a> FingerprintJoin<'a> {
                 Ok(())
             },
         )?;
-        self.finish(JoinedSides::new(f, Some(q)), matches, PairSides::FQ, out)
+        self.finish(SideCounts::new(f, Some(q)), matches, PairSides::FQ, out)
     }
 
     /// Builds the tables over Q for this F.
@@ -280,12 +280,12 @@ impl<'a> FingerprintJoin<'a> {
     /// Writes the pairs found.
     fn finish(
         &self,
-        sides: JoinedSides,
+        sides: SideCounts,
         matches: Mutex<JoinMatches>,
         names: PairSides,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
-        let JoinedSides { f, q } = sides;
+        let SideCounts { f, q } = sides;
         check_losses(self.losses, f.iter().chain(&q))?;
         let matches = into_inner(matches);
         let spilled_bytes = matches.bytes_on_disk();
@@ -321,19 +321,19 @@ impl<'a> FingerprintJoin<'a> {
         let source = Mutex::new(StreamSource::new(f));
         let counters = [lock(&source).bytes_read()];
         let failed = Mutex::new(None);
-        let kept = Mutex::new(StreamKept {
+        let kept = Mutex::new(StreamCheckpoint {
             before,
-            ..StreamKept::default()
+            ..StreamCheckpoint::default()
         });
         // The thread with the lock reads while the others compare: there is one stream, and no thread only reads.
         let work = || {
             let (mut chunk, mut scratch) = (FingerprintFile::default(), JoinScratch::default());
-            let mut found = MatchHandover::new(matches, &failed);
+            let mut found = MatchBuffer::new(matches, &failed);
             loop {
                 let Some(place) = lock(&source).next(&mut chunk, most)? else {
                     return Ok(());
                 };
-                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
                 let bytes = chunk.bytes();
                 look(&chunk);
                 let done = take_joined(&mut chunk, before.count.saturating_sub(place.first));
@@ -355,7 +355,7 @@ impl<'a> FingerprintJoin<'a> {
                 self.observer.progress(sum(&counters));
             }
         };
-        on_threads(self.limits.workers(), || {
+        run_on_threads(self.limits.workers(), || {
             work().inspect_err(|_: &BatchError| lock(&source).close())
         })?;
         self.ensure_kept(failed)?;
@@ -365,14 +365,14 @@ impl<'a> FingerprintJoin<'a> {
     /// Records a chunk whose pairs have all been found, and saves the pairs from time to time.
     fn end_chunk(
         &self,
-        kept: &Mutex<StreamKept>,
+        kept: &Mutex<StreamCheckpoint>,
         matches: &Mutex<JoinMatches>,
         chunk: NumberedPart,
     ) -> Result<(), BatchError> {
         let mut kept = lock(kept);
         kept.position.end_chunk(chunk.place.number, chunk.part);
         kept.bytes += chunk.bytes;
-        if kept.bytes < KEPT_EVERY && self.distance < SLOW_DISTANCE {
+        if kept.bytes < CHECKPOINT_INTERVAL_BYTES && self.distance < SLOW_DISTANCE {
             return Ok(());
         }
         // Save nothing new until the fingerprints that were read again prove to be the same.
@@ -387,12 +387,12 @@ impl<'a> FingerprintJoin<'a> {
 }
 
 /// Counts of both sides.
-struct JoinedSides {
+struct SideCounts {
     f: Vec<CodesSummary>,
     q: Vec<CodesSummary>,
 }
 
-impl JoinedSides {
+impl SideCounts {
     fn new(f: CodeFiles, q: Option<CodeFiles>) -> Self {
         Self {
             f: f.summaries(),
@@ -402,7 +402,7 @@ impl JoinedSides {
 }
 
 /// Function that finds the pairs of a chunk of the stream.
-type ChunkJoin<'j, W> = dyn Fn(&mut FingerprintFile<W>, &mut JoinScratch, &mut MatchHandover<'_>) -> Result<(), BatchError>
+type ChunkJoin<'j, W> = dyn Fn(&mut FingerprintFile<W>, &mut JoinScratch, &mut MatchBuffer<'_>) -> Result<(), BatchError>
     + Sync
     + 'j;
 
@@ -418,7 +418,7 @@ struct StreamSource<'f> {
 
 /// Position of a chunk in the stream.
 #[derive(Clone, Copy)]
-struct ChunkPlace {
+struct ChunkPosition {
     number: u64,
     /// Number of fingerprints before it.
     first: u64,
@@ -426,14 +426,14 @@ struct ChunkPlace {
 
 /// A finished chunk.
 struct NumberedPart {
-    place: ChunkPlace,
+    place: ChunkPosition,
     part: StreamedPart,
     bytes: u64,
 }
 
 /// Position up to which the stream is joined, and bytes since pairs were last saved.
 #[derive(Default)]
-struct StreamKept {
+struct StreamCheckpoint {
     position: StreamPosition,
     bytes: u64,
     /// The part that an interrupted join had finished, and how much of it has been read again.
@@ -441,7 +441,7 @@ struct StreamKept {
     again: StreamedPart,
 }
 
-impl StreamKept {
+impl StreamCheckpoint {
     fn take_again(&mut self, part: StreamedPart) {
         self.again = self.again.and(part);
     }
@@ -478,7 +478,7 @@ impl<'f> StreamSource<'f> {
         &mut self,
         chunk: &mut FingerprintFile<W>,
         bytes: u64,
-    ) -> Result<Option<ChunkPlace>, BatchError> {
+    ) -> Result<Option<ChunkPosition>, BatchError> {
         let Some(files) = self.files.as_mut() else {
             return Ok(None);
         };
@@ -489,7 +489,7 @@ impl<'f> StreamSource<'f> {
         if !read? {
             return Ok(None);
         }
-        let place = ChunkPlace {
+        let place = ChunkPosition {
             number: self.chunks,
             first: self.read,
         };

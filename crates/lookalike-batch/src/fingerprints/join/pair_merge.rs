@@ -12,7 +12,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::{
     FingerprintSource, ListedId, ListedPair, PairFile, PairFileError, sum,
 };
-use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 
 /// Number of lines between two checks of the observer.
 const STEP: u64 = 1 << 14;
@@ -167,7 +167,7 @@ impl<'a> PairMerge<'a> {
             }
             read += 1;
             if read % STEP == 0 {
-                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
                 self.observer.progress(sum(&counters));
             }
             // The heap returns equal pairs of several lists one after another.

@@ -9,7 +9,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFiles, FingerprintFile, FingerprintIds, FingerprintName, sum,
 };
-use crate::observer::{JobObserver, ensure_wanted};
+use crate::observer::{JobObserver, check_cancelled};
 use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 
 /// A collection in memory.
@@ -84,7 +84,7 @@ impl<W: Word> QuerySet<W> {
         let mut seen = StreamedPart::default();
         let counters = [files.bytes_read()];
         while files.read_chunk(&mut chunk, STEP)? {
-            ensure_wanted(observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
             chunk.retain_shard(shard);
             seen = seen.and(StreamedPart::of(&chunk));
             ids.append(codes.len(), &chunk.ids);
@@ -106,7 +106,7 @@ impl<W: Word> QuerySet<W> {
             });
         }
         let mut rows: Vec<u32> = (0..codes.len() as u32).collect();
-        // The first of equal fingerprints has the smallest name, as `least_name` assumes.
+        // The first of equal fingerprints has the smallest name, as `smallest_name` assumes.
         let key = |row: u32| {
             let code = codes[row as usize];
             (code, ids.name(row as usize, code), row)
@@ -139,9 +139,9 @@ impl<W: Word> QuerySet<W> {
     }
 
     /// Returns the single name of a fingerprint of the collection: the smallest of its names.
-    pub(super) fn least_name(&self, fingerprint: W) -> FingerprintName<'_> {
+    pub(super) fn smallest_name(&self, fingerprint: W) -> FingerprintName<'_> {
         if self.rows.is_empty() {
-            return FingerprintName::itself(fingerprint);
+            return FingerprintName::from_code(fingerprint);
         }
         // Codes ascend if there are rows; codes without ids have no rows and returned above.
         let first = self.codes.partition_point(|&code| code < fingerprint);
@@ -156,7 +156,7 @@ impl<W: Word> QuerySet<W> {
         }
         let groups = self.codes.chunk_by(|a, b| a == b);
         for group in groups.filter(|group| group.len() > 1) {
-            let least = self.least_name(group[0]);
+            let least = self.smallest_name(group[0]);
             self.names(group[0], &mut |name| {
                 if name != least {
                     visit(least, name);
@@ -168,7 +168,7 @@ impl<W: Word> QuerySet<W> {
     /// Visits all names of a fingerprint of the collection.
     pub(super) fn names<'a>(&'a self, fingerprint: W, visit: &mut dyn FnMut(FingerprintName<'a>)) {
         if self.rows.is_empty() {
-            return visit(FingerprintName::itself(fingerprint));
+            return visit(FingerprintName::from_code(fingerprint));
         }
         let first = self.codes.partition_point(|&code| code < fingerprint);
         let equal = self.codes[first..]

@@ -12,10 +12,10 @@ use lookalike_corpus::ReadError;
 use lookalike_hamming::{SelfJoinLimits, SelfJoinProgress, Word, self_join_from};
 
 use super::matches::{FoundPairs, JoinMatches, PairSides};
-use super::memory_plan::{MemoryPlan, MemoryPurpose, SMALLEST_CHUNK};
+use super::memory_plan::{MIN_CHUNK_BYTES, MemoryPlan, MemoryPurpose};
 use super::queries::QuerySet;
 use super::stream_position::{StreamedPart, digest_of_codes, folded};
-use super::{FingerprintJoin, JoinSummary, JoinedSides};
+use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintName};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -23,13 +23,13 @@ use crate::locks::{into_inner, lock};
 use crate::observer::JobStage;
 
 /// Buffer of one thread's pairs, with the first error of handing pairs over.
-pub(super) struct MatchHandover<'a> {
+pub(super) struct MatchBuffer<'a> {
     found: FoundPairs,
     matches: &'a Mutex<JoinMatches>,
     failed: &'a Mutex<Option<io::Error>>,
 }
 
-impl<'a> MatchHandover<'a> {
+impl<'a> MatchBuffer<'a> {
     pub(super) fn new(
         matches: &'a Mutex<JoinMatches>,
         failed: &'a Mutex<Option<io::Error>>,
@@ -78,37 +78,37 @@ impl<'a> MatchHandover<'a> {
     }
 }
 
-impl Drop for MatchHandover<'_> {
+impl Drop for MatchBuffer<'_> {
     fn drop(&mut self) {
         self.append();
     }
 }
 
 /// Minimum number of fingerprints for checkpoints after each table of a self-join.
-const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 18 };
+const MIN_CHECKPOINTED: usize = if cfg!(test) { 1 } else { 1 << 18 };
 
 impl FingerprintJoin<'_> {
-    pub(super) fn write_alone<W: Word>(
+    pub(super) fn write_self_join<W: Word>(
         &self,
         mut f: CodeFiles,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         if !self.shard.is_all() {
-            return self.write_alone_shard::<W>(f, out);
+            return self.write_self_join_shard::<W>(f, out);
         }
         let (all, shares) = self.read_own::<W>(&mut f)?;
-        let shares = shares.alone(all.bytes());
+        let shares = shares.for_self_join(all.bytes());
         self.observer.stage(JobStage::Compare, 0);
         let matches = Mutex::new(self.matches(shares.matches, all.seen().digest)?);
         let failed = Mutex::new(None);
-        push_equal(&all, MatchHandover::new(&matches, &failed));
+        push_equal(&all, MatchBuffer::new(&matches, &failed));
         let limits = SelfJoinLimits::default()
             .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.tables).unwrap_or(usize::MAX));
         let before = lock(&matches).state().tables();
         let mut kept = Ok(());
         let completed = &mut |tables| {
-            if kept.is_ok() && all.codes().len() >= LEAST_KEPT {
+            if kept.is_ok() && all.codes().len() >= MIN_CHECKPOINTED {
                 kept = lock(&matches).keep(tables, StreamedPart::default());
             }
         };
@@ -121,9 +121,9 @@ impl FingerprintJoin<'_> {
             &is_cancelled,
             &mut progress,
             || {
-                let (all, mut mine) = (&all, MatchHandover::new(&matches, &failed));
+                let (all, mut mine) = (&all, MatchBuffer::new(&matches, &failed));
                 move |a: W, b: W, distance| {
-                    let (a, b) = (all.least_name(a), all.least_name(b));
+                    let (a, b) = (all.smallest_name(a), all.smallest_name(b));
                     mine.push_ordered(a, b, distance);
                 }
             },
@@ -133,7 +133,7 @@ impl FingerprintJoin<'_> {
         }
         kept?;
         self.ensure_kept(failed)?;
-        self.finish(JoinedSides::new(f, None), matches, PairSides::AB, out)
+        self.finish(SideCounts::new(f, None), matches, PairSides::AB, out)
     }
 
     /// Reads the fingerprints of the shard into memory.
@@ -145,7 +145,7 @@ impl FingerprintJoin<'_> {
             .stage(JobStage::Queries, f.total_bytes().unwrap_or(0));
         let shares = MemoryPlan::new(&self.limits);
         let purpose = match self.shard.is_all() {
-            true => MemoryPurpose::Alone,
+            true => MemoryPurpose::SelfJoin,
             false => MemoryPurpose::Queries {
                 distance: self.distance,
             },
@@ -161,7 +161,7 @@ impl FingerprintJoin<'_> {
         }
     }
 
-    fn write_alone_shard<W: Word>(
+    fn write_self_join_shard<W: Word>(
         &self,
         mut f: CodeFiles,
         out: &mut dyn Write,
@@ -175,7 +175,7 @@ impl FingerprintJoin<'_> {
         // The two lists of pairs exist one after the other, but overlap in time.
         shares.matches /= 2;
         let mut all = self.open(self.inputs)?;
-        let shares = shares.with_parts(all.total_bytes(), SMALLEST_CHUNK);
+        let shares = shares.with_parts(all.total_bytes(), MIN_CHUNK_BYTES);
         let join = self.tables(&own, &shares, &all)?;
         self.observer
             .stage(JobStage::Join, all.total_bytes().unwrap_or(0));
@@ -215,23 +215,23 @@ impl FingerprintJoin<'_> {
             self.limits.workers(),
         ));
         let failed = Mutex::new(None);
-        push_equal(&own, MatchHandover::new(&matches, &failed));
-        let mut named = MatchHandover::new(&matches, &failed);
-        into_inner(found_codes).each_least_name(
+        push_equal(&own, MatchBuffer::new(&matches, &failed));
+        let mut named = MatchBuffer::new(&matches, &failed);
+        into_inner(found_codes).for_each_smallest_name(
             |[mine, _]: [W; 2], other, distance| {
-                named.push_ordered(own.least_name(mine), other, distance);
+                named.push_ordered(own.smallest_name(mine), other, distance);
                 Ok(())
             },
             &temporary,
         )?;
         drop(named);
         self.ensure_kept(failed)?;
-        self.finish(JoinedSides::new(all, None), matches, PairSides::AB, out)
+        self.finish(SideCounts::new(all, None), matches, PairSides::AB, out)
     }
 }
 
 /// Pairs the documents of each fingerprint with the one that has the smallest name.
-fn push_equal<W: Word>(all: &QuerySet<W>, mut handover: MatchHandover<'_>) {
+fn push_equal<W: Word>(all: &QuerySet<W>, mut handover: MatchBuffer<'_>) {
     all.equal(&mut |least, name| {
         handover.push_ordered(least, name, 0);
     });

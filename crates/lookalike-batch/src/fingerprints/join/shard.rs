@@ -20,12 +20,12 @@ pub struct FingerprintShard {
 }
 
 /// Maximum number of shards. With more, each would read everything for next to nothing.
-const MOST_SHARDS: u32 = 1 << 16;
+const MAX_SHARDS: u32 = 1 << 16;
 
 /// Error: a text that does not name a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{found:?} is not a shard: use I/N, such as 2/5 for the second of five, with N at most {MOST_SHARDS}"
+    "{found:?} is not a shard: use I/N, such as 2/5 for the second of five, with N at most {MAX_SHARDS}"
 )]
 pub struct ParseShardError {
     /// The text.
@@ -68,7 +68,7 @@ impl FromStr for FingerprintShard {
         let parts = text.split_once('/');
         let parsed = parts.and_then(|(number, count)| {
             let (number, count) = (number.parse().ok()?, count.parse().ok()?);
-            let is_one = (1..=MOST_SHARDS).contains(&count) && (1..=count).contains(&number);
+            let is_one = (1..=MAX_SHARDS).contains(&count) && (1..=count).contains(&number);
             is_one.then_some(Self { number, count })
         });
         parsed.ok_or_else(|| ParseShardError {

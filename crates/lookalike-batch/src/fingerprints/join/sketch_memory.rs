@@ -9,9 +9,9 @@ use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
 /// Minimum memory besides the tables, for pairs that wait and for the comparison.
-const LEAST: u64 = 4 * MIB;
+const MIN_MEMORY: u64 = 4 * MIB;
 /// Maximum bytes of pairs that wait in memory; more are written to disk even if memory is left.
-const MOST_PAIRS: u64 = 512 * MIB;
+const MAX_PAIR_BYTES: u64 = 512 * MIB;
 /// Bytes of tables for each sketch besides its own: its place in the order and in a band, twice while these are sorted.
 const PLACE_BYTES: u64 = 40;
 
@@ -50,14 +50,14 @@ impl SketchMemory {
         // Sketches are in memory twice while duplicates are removed.
         let tables = 2 * sketch_bytes + name_bytes + PLACE_BYTES * count;
         let left = self.left - tables.min(self.tables().all());
-        if left < LEAST {
-            let least = TableShareSizes::least_beside(LEAST).min(tables + LEAST);
+        if left < MIN_MEMORY {
+            let least = TableShareSizes::min_memory_beside(MIN_MEMORY).min(tables + MIN_MEMORY);
             return Err(BatchError::SketchMemory {
                 limit: self.limit,
                 least: (self.fixed + least).div_ceil(MIB),
             });
         }
-        Ok((left / 4).min(MOST_PAIRS))
+        Ok((left / 4).min(MAX_PAIR_BYTES))
     }
 }
 

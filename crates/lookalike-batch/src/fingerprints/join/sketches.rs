@@ -8,26 +8,26 @@ use lookalike_hamming::JoinedTables;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::matches::{JoinMatches, PairSides};
-use super::self_join::MatchHandover;
+use super::self_join::MatchBuffer;
 use super::sketch_memory::SketchMemory;
 use super::sketch_names::SketchNames;
 use super::stream_position::StreamedPart;
-use super::{FingerprintJoin, JoinSummary, JoinedSides};
+use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, SketchShape};
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchReading, is_sketch_index,
+    EqualPlaces, GroupedSketches, MinEqual, NearSketches, SketchReading, is_sketch_index,
     stored_bytes,
 };
 use crate::locks::lock;
-use crate::observer::{JobStage, ensure_wanted};
+use crate::observer::{JobStage, check_cancelled};
 use crate::spill::table_column::TableColumn;
-use crate::spill::table_memory::{TableShare, check, most_mapped, trim, trim_after_looks};
+use crate::spill::table_memory::{TableShare, check, max_mapped, trim, trim_periodically};
 
 /// Minimum number of distinct sketches for checkpoints after each band.
-const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 14 };
+const MIN_CHECKPOINTED: usize = if cfg!(test) { 1 } else { 1 << 14 };
 
 /// Bytes between two checks of the resident memory.
 const DIGEST_STEP: usize = 1 << 20;
@@ -57,13 +57,13 @@ struct JoinedSketches {
 
 impl JoinedSketches {
     fn name(&self, document: u32) -> FingerprintName<'_> {
-        trim_after_looks();
+        trim_periodically();
         self.names.name(document)
     }
 
     /// Returns the documents of a sketch that are in F, and those in Q.
     fn sides(&self, at: u32) -> [impl Iterator<Item = u32> + '_; 2] {
-        trim_after_looks();
+        trim_periodically();
         let documents = self.grouped.documents(at);
         [true, false].map(|is_f| {
             let side = move |&&document: &&u32| (document < self.of_f) == is_f;
@@ -82,7 +82,7 @@ impl JoinedSketches {
     }
 
     /// Adds the pairs of documents of two distinct sketches, or of one sketch with itself.
-    fn push(&self, a: u32, b: u32, distance: u32, handover: &mut MatchHandover<'_>) {
+    fn push(&self, a: u32, b: u32, distance: u32, handover: &mut MatchBuffer<'_>) {
         if self.is_alone {
             // Documents of one sketch are ordered by name.
             let [a, b] = [a, b].map(|at| self.name(self.grouped.documents(at)[0]));
@@ -102,7 +102,7 @@ impl JoinedSketches {
     }
 
     /// Adds the pairs of documents with the same sketch.
-    fn push_equal(&self, at: u32, handover: &mut MatchHandover<'_>) {
+    fn push_equal(&self, at: u32, handover: &mut MatchBuffer<'_>) {
         if !self.is_alone {
             return self.push(at, at, 0, handover);
         }
@@ -138,7 +138,7 @@ impl FingerprintJoin<'_> {
     /// Writes every pair of sketches with enough equal places. The distance is the number of places that differ.
     pub(super) fn write_sketches(
         &self,
-        least: LeastEqual,
+        least: MinEqual,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         if let Some(found) = self
@@ -169,7 +169,7 @@ impl FingerprintJoin<'_> {
         let mut count = 0;
         let [(f, of_f), (q, _)] = {
             let mut side = |sources| {
-                let summaries = reading.each(sources, &mut |_, _, rows| {
+                let summaries = reading.for_each(sources, &mut |_, _, rows| {
                     words.extend_from_slice(&rows.words);
                     names.extend(&rows.ids);
                     count += rows.count as u64;
@@ -185,7 +185,7 @@ impl FingerprintJoin<'_> {
         };
         let shape = reading.shape();
         let equal = shape
-            .map(|shape| Self::least_of(least, shape))
+            .map(|shape| Self::min_equal_places(least, shape))
             .transpose()?;
         let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count)?;
         let held = digest(&words, &names, of_f);
@@ -211,9 +211,9 @@ impl FingerprintJoin<'_> {
             PairSides::FQ
         };
         check(self.folder).map_err(&temporary)?;
-        let summary = self.finish(JoinedSides { f, q }, matches, sides, out)?;
+        let summary = self.finish(SideCounts { f, q }, matches, sides, out)?;
         let summary = JoinSummary {
-            tables_on_disk: most_mapped(self.folder),
+            tables_on_disk: max_mapped(self.folder),
             ..summary
         };
         // Without sketches the shape is unknown.
@@ -227,7 +227,10 @@ impl FingerprintJoin<'_> {
     }
 
     /// Returns the number of places that must be equal.
-    pub(super) fn least_of(least: LeastEqual, shape: SketchShape) -> Result<usize, BatchError> {
+    pub(super) fn min_equal_places(
+        least: MinEqual,
+        shape: SketchShape,
+    ) -> Result<usize, BatchError> {
         let places = least.places(shape);
         Ok(places.map_err(FingerprintSettingsError::from)?)
     }
@@ -239,7 +242,7 @@ impl FingerprintJoin<'_> {
         matches: &Mutex<JoinMatches>,
     ) -> Result<(), BatchError> {
         let failed = Mutex::new(None);
-        let handover = || MatchHandover::new(matches, &failed);
+        let handover = || MatchBuffer::new(matches, &failed);
         let distinct = &joined.grouped.distinct;
         let mut equal = handover();
         for at in 0..distinct.len() as u32 {
@@ -262,12 +265,12 @@ impl FingerprintJoin<'_> {
         let before = lock(matches).state().tables();
         let done = if before.all == all { before.done } else { 0 };
         for band in done..all {
-            near.each_of_band(band, &|| {
+            near.for_each_pair_of_band(band, &|| {
                 let mut mine = handover();
                 move |a, b, distance| joined.push(a, b, distance, &mut mine)
             });
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-            if distinct.len() >= LEAST_KEPT {
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
+            if distinct.len() >= MIN_CHECKPOINTED {
                 let tables = JoinedTables {
                     done: band + 1,
                     all,

@@ -8,7 +8,7 @@ use lookalike_hamming::Word;
 use crate::fingerprints::files::{FingerprintFile, FingerprintName};
 
 /// Multiplier of Fibonacci hashing.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Number of fingerprints, and a digest of them and their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,18 +77,18 @@ pub(super) fn digest_of_codes<W: Word>(codes: impl IntoIterator<Item = W>) -> u6
 /// Folds a code into 64 bits. Codes of at most 64 bits stay unchanged.
 pub(super) fn folded<W: Word>(code: W) -> u64 {
     let value = code.to_u128();
-    value as u64 ^ ((value >> 64) as u64).wrapping_mul(GOLDEN)
+    value as u64 ^ ((value >> 64) as u64).wrapping_mul(GOLDEN_RATIO)
 }
 
 fn mixed(code: u64) -> u64 {
-    let spread = (code ^ code >> 32).wrapping_mul(GOLDEN);
+    let spread = (code ^ code >> 32).wrapping_mul(GOLDEN_RATIO);
     spread ^ spread >> 29
 }
 
 fn name_hash(name: FingerprintName<'_>) -> u64 {
     match name {
         FingerprintName::Fingerprint(_) => 0,
-        FingerprintName::Number(number) => mixed(number ^ GOLDEN),
+        FingerprintName::Number(number) => mixed(number ^ GOLDEN_RATIO),
         FingerprintName::Text(text) => xxh3_64(text.as_bytes(), 1),
     }
 }

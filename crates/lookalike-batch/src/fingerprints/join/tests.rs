@@ -223,7 +223,7 @@ struct TestJoin<'a> {
     f: &'a [FingerprintSource],
     q: &'a [FingerprintSource],
     distance: u32,
-    equal: Option<LeastEqual>,
+    equal: Option<MinEqual>,
     threads: usize,
     memory: u64,
 }
@@ -489,7 +489,7 @@ proptest! {
         pairs.retain(|(_, _, apart)| *apart <= 6 - least);
         let expected = lines(pairs, sides);
         let (f, q) = (write(&f, "f"), q.map(|q| write(&q, "q")).unwrap_or_default());
-        let equal = Some(LeastEqual::Places(least));
+        let equal = Some(MinEqual::Places(least));
         let join = TestJoin { f: &f, q: &q, distance: 0, equal, threads, memory: 64 << 20 };
         prop_assert_eq!(&join.run(FingerprintShard::ALL).0, &expected);
         prop_assert_eq!(&join.merged(shards).0, &expected);

@@ -9,7 +9,7 @@ use crate::fingerprints::files::SketchShape;
 use crate::parallel::column;
 use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::spill::table_column::TableColumn;
-use crate::spill::table_memory::trim_after_looks;
+use crate::spill::table_memory::trim_periodically;
 use crate::spill::texts_in_order::texts_in_order;
 
 /// Distinct sketches in ascending order of their words.
@@ -93,7 +93,7 @@ impl GroupedSketches {
         });
         sort_unequal_by(&mut keyed, threads, |a, b| {
             let looked_up = || {
-                trim_after_looks();
+                trim_periodically();
                 sketch(a.number).cmp(sketch(b.number))
             };
             a.key()
@@ -130,7 +130,7 @@ impl GroupedSketches {
     }
 
     /// Converts the groups into positions by document. `digest` is that of all their sketches.
-    pub(crate) fn by_documents(self, digest: u64) -> SketchPositions {
+    pub(crate) fn into_positions(self, digest: u64) -> SketchPositions {
         let mut of_documents = TableColumn::zeroed(self.order.len());
         for at in 0..self.distinct.len() as u32 {
             for &document in self.documents(at) {

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lookalike_hamming::threads::on_each;
+use lookalike_hamming::threads::map_parallel;
 
 use super::bands::bands;
 use super::distinct_sketches::DistinctSketches;
@@ -19,10 +19,10 @@ use crate::fingerprints::join::FingerprintShard;
 use crate::parallel::column;
 use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::spill::table_column::TableColumn;
-use crate::spill::table_memory::trim_after_looks;
+use crate::spill::table_memory::trim_periodically;
 
 /// Number of sketches up to which all pairs are compared without further division.
-const FEW: usize = 32;
+const PAIRWISE_MAX: usize = 32;
 
 /// A join of distinct sketches with themselves.
 pub(crate) struct NearSketches<'a> {
@@ -54,7 +54,7 @@ fn cut(places: &[u16], count: usize) -> Vec<&[u16]> {
 
 impl NearSketches<'_> {
     /// Returns the number of places in which a pair may differ.
-    fn apart(&self) -> usize {
+    fn max_differing(&self) -> usize {
         self.sketches.shape().places - self.least
     }
 
@@ -69,7 +69,7 @@ impl NearSketches<'_> {
     }
 
     /// Visits groups of two or more members that agree in a band, until `visit` returns false. Returns false in that case.
-    fn each_group(
+    fn for_each_group(
         &self,
         members: &[u32],
         band: &[u16],
@@ -103,26 +103,26 @@ impl NearSketches<'_> {
             pairs.all(|pair| self.agree([pair[0], pair[1]], band))
         };
         // For a few members pairs are checked one by one, after the count that excludes most.
-        members.len() > FEW && bands.iter().any(agree)
+        members.len() > PAIRWISE_MAX && bands.iter().any(agree)
     }
 
     /// Reports every pair once: both positions, the smaller first, and the number of places that differ. Each thread has its own sink.
     ///
     /// Time O(bands n log n) plus comparisons of what shares a band, where the number of bands is one more than the places that may differ. Tables
     /// take 12 bytes for each sketch, twice that with several threads, and 8 for each group.
-    pub(crate) fn each<S: FnMut(u32, u32, u32)>(&self, sink: impl Fn() -> S + Sync) {
+    pub(crate) fn for_each<S: FnMut(u32, u32, u32)>(&self, sink: impl Fn() -> S + Sync) {
         for number in 0..self.bands() {
-            self.each_of_band(number, &sink);
+            self.for_each_pair_of_band(number, &sink);
         }
     }
 
     /// Returns the number of bands.
     pub(crate) fn bands(&self) -> usize {
-        self.apart() + 1
+        self.max_differing() + 1
     }
 
     /// Reports the pairs whose first common band has this number.
-    pub(crate) fn each_of_band<S: FnMut(u32, u32, u32)>(
+    pub(crate) fn for_each_pair_of_band<S: FnMut(u32, u32, u32)>(
         &self,
         number: usize,
         sink: &(impl Fn() -> S + Sync),
@@ -157,7 +157,7 @@ impl NearSketches<'_> {
                     return;
                 }
                 let members = numbers(&keyed[start as usize..end as usize]);
-                trim_after_looks();
+                trim_periodically();
                 if self.all_agree_in_any(&members, &bands[..number]) {
                     continue;
                 }
@@ -166,7 +166,7 @@ impl NearSketches<'_> {
                 walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
             }
         };
-        on_each(0..self.threads.min(groups.len()), |_| work());
+        map_parallel(0..self.threads.min(groups.len()), |_| work());
     }
 }
 
@@ -189,7 +189,7 @@ fn without(places: &[u16], band: &[u16]) -> Vec<u16> {
 impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
     /// Finds the pairs among members that share bands. Of the remaining places `needed` must be equal.
     fn compare(&mut self, members: &[u32], rest: &[u16], needed: usize) {
-        if members.len() <= FEW || needed == 0 {
+        if members.len() <= PAIRWISE_MAX || needed == 0 {
             return self.compare_all(members);
         }
         // Places in which all members agree would be used again and again, in every order, without separating any.
@@ -197,7 +197,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
             .iter()
             .partition(|&&place| self.near.agree_all(members, place));
         let needed = needed.saturating_sub(same.len());
-        let count = self.near.apart() + 1;
+        let count = self.near.max_differing() + 1;
         // Every band sorts all members, so weigh n² / 2 comparisons against the bands' n log n.
         let is_cheap = members.len() <= 2 * count * members.len().ilog2() as usize;
         if needed == 0 || is_cheap {
@@ -205,12 +205,12 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         }
         // No band is empty: `needed` is above 0, so `rest` has more than `apart` places.
         let bands = cut(&rest, count);
-        if !self.is_worth_cutting(members, &bands) {
+        if !self.is_split_worthwhile(members, &bands) {
             return self.compare_all(members);
         }
         for (number, &band) in bands.iter().enumerate() {
             let further = without(&rest, band);
-            self.near.each_group(members, band, &mut |group| {
+            self.near.for_each_group(members, band, &mut |group| {
                 let mut walk = BandWalk {
                     near: self.near,
                     shared: [self.shared.as_slice(), &[band]].concat(),
@@ -235,12 +235,12 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
 
     /// Tells whether the groups of all bands together have at most half of the pairs. Every level then halves the work; otherwise groups that hardly
     /// differ from their parent would multiply it.
-    fn is_worth_cutting(&self, members: &[u32], bands: &[&[u16]]) -> bool {
+    fn is_split_worthwhile(&self, members: &[u32], bands: &[&[u16]]) -> bool {
         let square = |count: usize| (count as u64).saturating_pow(2);
         let mut left = square(members.len()) / 2;
         let mut earlier = self.earlier.clone();
         for &band in bands {
-            let is_left = self.near.each_group(members, band, &mut |group| {
+            let is_left = self.near.for_each_group(members, band, &mut |group| {
                 if self.near.all_agree_in_any(group, &earlier) {
                     return true;
                 }
@@ -263,7 +263,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         if !(near.wanted)(a, b) {
             return;
         }
-        trim_after_looks();
+        trim_periodically();
         let shape = near.sketches.shape();
         let equal = shape.equal_places(near.sketches.sketch(a), near.sketches.sketch(b));
         // Check the count first: it excludes most, and only real pairs are checked against the bands.
@@ -339,7 +339,7 @@ mod tests {
             wanted: &|_, _| true,
             is_cancelled: &|| false,
         };
-        near.each(|| |a, b, _| found.lock().unwrap().push((a, b)));
+        near.for_each(|| |a, b, _| found.lock().unwrap().push((a, b)));
         let mut found = found.into_inner().unwrap();
         found.sort_unstable();
         found
@@ -401,7 +401,7 @@ mod tests {
                     wanted: &|a, b| (a + b) % 5 != 0,
                     is_cancelled: &|| false,
                 };
-                near.each(|| |a, b, apart| found.lock().unwrap().push((a, b, apart)));
+                near.for_each(|| |a, b, apart| found.lock().unwrap().push((a, b, apart)));
             }
             let mut found = found.into_inner().unwrap();
             found.sort_unstable();

@@ -13,13 +13,13 @@ use crate::fingerprints::files::{
 };
 use crate::fingerprints::mapped::{damaged, unreadable};
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, ensure_wanted};
+use crate::observer::{JobObserver, check_cancelled};
 
 /// Bytes of sketches and names in memory at once while a file is read.
 const CHUNK_BYTES: u64 = 4 << 20;
 
 /// Receiver of sketches: gets the reading, the name of the file, and some sketches.
-type VisitSketches<'v> =
+type SketchRowsVisitor<'v> =
     dyn FnMut(&SketchReading<'_>, &str, &SketchRows) -> Result<(), BatchError> + 'v;
 
 /// State of reading collections whose sketches have one shape and, if files name it, one scheme.
@@ -56,10 +56,10 @@ impl<'a> SketchReading<'a> {
     ///
     /// # Errors
     /// [`BatchError`] if a file cannot be read or holds something else, if shapes or schemes differ, or if `visit` fails.
-    pub(crate) fn each(
+    pub(crate) fn for_each(
         &mut self,
         sources: &[FingerprintSource],
-        visit: &mut VisitSketches<'_>,
+        visit: &mut SketchRowsVisitor<'_>,
     ) -> Result<Vec<CodesSummary>, BatchError> {
         let mut summaries = Vec::new();
         let mut rows = SketchRows::default();
@@ -79,13 +79,13 @@ impl<'a> SketchReading<'a> {
         &mut self,
         source: &FingerprintSource,
         rows: &mut SketchRows,
-        visit: &mut VisitSketches<'_>,
+        visit: &mut SketchRowsVisitor<'_>,
     ) -> Result<CodesSummary, BatchError> {
         let mut file = SketchFile::open(source, self.losses.is_strict())?;
         let (counter, before) = (file.bytes_read(), self.read_bytes);
         let mut more = true;
         while more {
-            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             rows.clear();
             more = file.fill(rows, CHUNK_BYTES)?;
             self.read_bytes = before + counter.load(Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl<'a> SketchReading<'a> {
         &mut self,
         source: &FingerprintSource,
         rows: &mut SketchRows,
-        visit: &mut VisitSketches<'_>,
+        visit: &mut SketchRowsVisitor<'_>,
     ) -> Result<CodesSummary, BatchError> {
         let (name, (file, mut index)) = (source.name(), map_sketches(source.path())?);
         self.agree(name, index.scheme(), Some(index.shape()))?;
@@ -110,16 +110,14 @@ impl<'a> SketchReading<'a> {
         for at in 0..index.len() {
             push_stored(&index, at, rows).map_err(damaged(source.path()))?;
             if rows.bytes() >= CHUNK_BYTES {
-                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
                 let done = (at + 1) as f64 / index.len() as f64;
                 self.read_bytes = before + (done * index.bytes() as f64) as u64;
                 visit(self, name, rows)?;
                 self.observer.progress(self.read_bytes);
                 rows.clear();
                 // Everything is read once, so unmap what was read to free memory.
-                index = index
-                    .mapped_anew(&file)
-                    .map_err(unreadable(source.path()))?;
+                index = index.remapped(&file).map_err(unreadable(source.path()))?;
             }
         }
         self.read_bytes = before + index.bytes();

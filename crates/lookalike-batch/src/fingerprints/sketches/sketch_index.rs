@@ -110,7 +110,7 @@ pub(crate) struct IdCounts {
 
 /// Contents of the header of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SketchIndexHead {
+pub(crate) struct SketchIndexHeader {
     pub(crate) scheme: Option<SchemeId>,
     pub(crate) shape: SketchShape,
     pub(crate) least: usize,
@@ -159,7 +159,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     eight.map_or(0, |eight| u64::from_le_bytes(*eight))
 }
 
-impl SketchIndexHead {
+impl SketchIndexHeader {
     pub(crate) fn bytes(&self) -> [u8; HEAD] {
         let kind = match self.shape.kind {
             PlaceKind::SuperShingles => 1,
@@ -192,10 +192,10 @@ impl SketchIndexHead {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, FileError> {
         let Some(head) = bytes.first_chunk::<HEAD>() else {
             let offset = bytes.len() as u64;
-            return Err(FileError::Cut { offset });
+            return Err(FileError::Truncated { offset });
         };
         if head[..4] != MAGIC {
-            return Err(FileError::NotOurs {
+            return Err(FileError::WrongMagic {
                 expected: "index of sketches",
                 magic: "LKIS",
             });
@@ -330,7 +330,7 @@ pub struct BandLoads {
 #[derive(Clone)]
 pub struct SketchIndexFile {
     bytes: SharedBytes,
-    head: SketchIndexHead,
+    head: SketchIndexHeader,
     sections: SketchIndexSections,
 }
 
@@ -342,7 +342,7 @@ impl SketchIndexFile {
     /// [`FileError`] if the bytes are not a complete index of a known version.
     pub fn open(bytes: SharedBytes) -> Result<Self, FileError> {
         let whole = (*bytes).as_ref();
-        let head = SketchIndexHead::read(whole)?;
+        let head = SketchIndexHeader::read(whole)?;
         let wrong = |what| FileError::Damaged { offset: 0, what };
         let sections = head
             .sections()
@@ -356,7 +356,7 @@ impl SketchIndexFile {
                 let what = "bytes behind the end of the index";
                 return Err(FileError::Damaged { offset, what });
             }
-            _ => return Err(FileError::Cut { offset }),
+            _ => return Err(FileError::Truncated { offset }),
         }
         let tail = &whole[sections.end..];
         let (told, check) = tail.split_at(tail.len() - 8);
@@ -388,7 +388,7 @@ impl SketchIndexFile {
     }
 
     /// Returns the minimum number of equal places that a search supports.
-    pub fn least(&self) -> usize {
+    pub fn min_equal(&self) -> usize {
         self.head.least
     }
 
@@ -579,7 +579,7 @@ impl SketchIndexFile {
     }
 
     /// Returns the same index in a new mapping of its file. Pages of the old mapping no longer count as the process's memory.
-    pub(crate) fn mapped_anew(self, file: &File) -> std::io::Result<Self> {
+    pub(crate) fn remapped(self, file: &File) -> std::io::Result<Self> {
         Ok(Self {
             bytes: map_file(file)?,
             ..self

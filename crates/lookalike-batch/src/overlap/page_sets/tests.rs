@@ -37,7 +37,7 @@ fn best<'a>(list: &Servers, among: impl Iterator<Item = (usize, &'a Servers)>) -
 }
 
 impl Definition<'_> {
-    fn held(&self, pages: &[u32], server: u32) -> usize {
+    fn common_chunk_counts(&self, pages: &[u32], server: u32) -> usize {
         pages
             .iter()
             .filter(|&&page| self.of[page as usize].contains(&server))
@@ -50,7 +50,9 @@ impl Definition<'_> {
             .flat_map(|&page| &self.of[page as usize])
             .copied()
             .collect();
-        let enough = |&server: &u32| self.held(pages, server) as f64 >= share * pages.len() as f64;
+        let enough = |&server: &u32| {
+            self.common_chunk_counts(pages, server) as f64 >= share * pages.len() as f64
+        };
         all.into_iter().filter(enough).collect()
     }
 
@@ -65,12 +67,13 @@ impl Definition<'_> {
             || stays(star) && stays(set)
     }
 
-    fn by_shares(&self, pages: &[u32]) -> (Vec<u32>, Servers) {
+    fn reduce_to_shares(&self, pages: &[u32]) -> (Vec<u32>, Servers) {
         let mut pages = pages.to_vec();
         let mut servers = self.servers(&pages, 0.0);
         loop {
             let enough = |&server: &u32| {
-                self.held(&pages, server) as f64 >= self.shares.server * pages.len() as f64
+                self.common_chunk_counts(&pages, server) as f64
+                    >= self.shares.server * pages.len() as f64
             };
             let left: Servers = servers.iter().copied().filter(enough).collect();
             let on = |page: u32| self.of[page as usize].intersection(&left).count() as f64;
@@ -98,7 +101,7 @@ impl Definition<'_> {
                 self.of[page as usize].intersection(servers).count() as u32,
             )
         };
-        let held = |&server: &u32| (server, self.held(&pages, server) as u32);
+        let held = |&server: &u32| (server, self.common_chunk_counts(&pages, server) as u32);
         PageSet {
             servers: servers.iter().map(held).collect(),
             pages: pages.iter().map(on).collect(),
@@ -182,7 +185,7 @@ impl Definition<'_> {
         }
         let mut found = Vec::new();
         for pages in &homes {
-            let (stay, servers) = self.by_shares(pages);
+            let (stay, servers) = self.reduce_to_shares(pages);
             for (list, group) in &groups {
                 let left: Vec<u32> = group
                     .iter()

@@ -93,7 +93,7 @@ impl TextComparison<'_> {
         for run in &mut runs {
             (run.a, run.b) = (run.a + words_a.start, run.b + words_b.start);
         }
-        self.drop_chance(&mut runs, &words_a, &words_b);
+        self.drop_coincidences(&mut runs, &words_a, &words_b);
         for run in &runs {
             self.marked_a[run.a..run.a + run.len].fill(false);
             self.marked_b[run.b..run.b + run.len].fill(false);
@@ -103,7 +103,7 @@ impl TextComparison<'_> {
     }
 
     /// Removes runs of a few characters between changes on both sides.
-    fn drop_chance(&self, runs: &mut Vec<AlignedRange>, a: &Range<usize>, b: &Range<usize>) {
+    fn drop_coincidences(&self, runs: &mut Vec<AlignedRange>, a: &Range<usize>, b: &Range<usize>) {
         let ends: Vec<(usize, usize)> = std::iter::once((a.start, b.start))
             .chain(runs.iter().map(|run| (run.a + run.len, run.b + run.len)))
             .collect();

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use lookalike_eval::DrawnPair;
+use lookalike_eval::SampledPair;
 use serde::{Deserialize, Serialize};
 
 use crate::console;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 #[derive(Serialize, Deserialize)]
 struct ReferenceLabel {
     #[serde(flatten)]
-    pair: DrawnPair,
+    pair: SampledPair,
     label: Option<bool>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct TagFile {
     end: u64,
 }
 
-fn key(pair: &DrawnPair) -> (String, String) {
+fn key(pair: &SampledPair) -> (String, String) {
     (pair.a.clone(), pair.b.clone())
 }
 
@@ -54,7 +54,7 @@ impl TagFile {
     ///
     /// # Errors
     /// Fails if the file is open elsewhere, or contains anything but tags of these pairs.
-    pub(super) fn open(path: &Path, pairs: &[DrawnPair]) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path, pairs: &[SampledPair]) -> Result<Self, Failure> {
         let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
@@ -117,7 +117,7 @@ impl TagFile {
     }
 
     /// Returns true if a pair has a tag.
-    pub(super) fn has(&self, pair: &DrawnPair) -> bool {
+    pub(super) fn has(&self, pair: &SampledPair) -> bool {
         self.tags.contains_key(&key(pair))
     }
 
@@ -134,7 +134,11 @@ impl TagFile {
     }
 
     /// Writes a tag, which is on disk when this returns.
-    pub(super) fn append(&mut self, pair: &DrawnPair, label: Option<bool>) -> Result<(), Failure> {
+    pub(super) fn append(
+        &mut self,
+        pair: &SampledPair,
+        label: Option<bool>,
+    ) -> Result<(), Failure> {
         let tag = ReferenceLabel {
             pair: pair.clone(),
             label,
@@ -151,7 +155,7 @@ impl TagFile {
     }
 
     /// Removes the last tag. Returns false if there is none.
-    pub(super) fn take_back(&mut self) -> Result<bool, Failure> {
+    pub(super) fn undo_last(&mut self) -> Result<bool, Failure> {
         let Some((start, key)) = self.lines.pop() else {
             return Ok(false);
         };

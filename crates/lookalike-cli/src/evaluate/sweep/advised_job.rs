@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use lookalike::Scheme;
 use lookalike::resemblance::SetMeasure;
 use lookalike::scheme::{HtmlMode, Mask, Sketch, Weight};
-use lookalike_batch::LARGEST_DISTANCE;
+use lookalike_batch::MAX_DISTANCE;
 use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind};
-use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_eval::{ConjunctiveRule, SweepSetting};
 
 use crate::arguments::quoted;
@@ -244,14 +244,14 @@ impl SketchJoin {
             SketchKind::Fingerprints(bits) => {
                 // The score is a number of equal bits, and a cut may lie between two numbers.
                 let distance = bits - cut.ceil() as u32;
-                let is_near = distance <= LARGEST_DISTANCE;
+                let is_near = distance <= MAX_DISTANCE;
                 return is_near.then(|| format!("lookalike join {input} --distance {distance}"));
             }
             SketchKind::Places(shape) => shape,
         };
         let least = match shape.kind {
-            PlaceKind::SuperShingles => LeastEqual::Places(cut.ceil() as u32),
-            PlaceKind::Minima => LeastEqual::Share(cut),
+            PlaceKind::SuperShingles => MinEqual::Places(cut.ceil() as u32),
+            PlaceKind::Minima => MinEqual::Share(cut),
         };
         let places = least.places(shape).ok()?;
         Some(format!("lookalike join {input} --equal {places}"))

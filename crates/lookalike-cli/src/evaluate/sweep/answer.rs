@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::console;
 use crate::evaluate::labels::describe_points;
-use crate::evaluate::{shown, told_copies};
+use crate::evaluate::{copies_note, shown};
 
 /// A recommendation, and the job that follows it.
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ fn describe_rows(answer: &SweepOutput<'_>) -> String {
         swept.rows.len(),
         swept.documents,
         answer.truth,
-        told_copies(answer.copies)
+        copies_note(answer.copies)
     );
     let features = swept.rows.iter().map(|row| row.features.len());
     let width = features.max().unwrap_or(0).max(12);

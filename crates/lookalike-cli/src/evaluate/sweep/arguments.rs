@@ -157,7 +157,7 @@ fn mask(text: &str) -> Result<Mask, String> {
 }
 
 /// Returns the first value and the others, without repetitions.
-pub(super) fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
+pub(super) fn distinct_values<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
     let mut all = vec![first];
     for &other in others {
         if !all.contains(&other) {
@@ -168,7 +168,7 @@ pub(super) fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
 }
 
 /// Refuses a list that repeats a value, because its settings would be measured and counted twice.
-fn ensure_once<T: PartialEq>(option: &str, values: &[T]) -> Result<(), Failure> {
+fn ensure_distinct<T: PartialEq>(option: &str, values: &[T]) -> Result<(), Failure> {
     let repeats = (1..values.len()).any(|at| values[..at].contains(&values[at]));
     match repeats {
         true => Err(Failure::Usage(format!(
@@ -180,18 +180,18 @@ fn ensure_once<T: PartialEq>(option: &str, values: &[T]) -> Result<(), Failure> 
 
 impl SweepArguments {
     /// Refuses lists that repeat a value.
-    pub(super) fn ensure_each_once(&self) -> Result<(), Failure> {
-        ensure_once("--shingles", &self.shingles)?;
-        ensure_once("--weights", &self.weights)?;
-        ensure_once("--sketches", &self.sketches)?;
-        ensure_once("--masks", &self.masks)?;
-        ensure_once("--html-modes", &self.html_modes)?;
-        ensure_once("--measures", &self.measures)
+    pub(super) fn ensure_distinct_lists(&self) -> Result<(), Failure> {
+        ensure_distinct("--shingles", &self.shingles)?;
+        ensure_distinct("--weights", &self.weights)?;
+        ensure_distinct("--sketches", &self.sketches)?;
+        ensure_distinct("--masks", &self.masks)?;
+        ensure_distinct("--html-modes", &self.html_modes)?;
+        ensure_distinct("--measures", &self.measures)
     }
 
     /// Returns all settings of every mask.
     pub(super) fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
-        let masks = each_once(base.mask, &self.masks).into_iter();
+        let masks = distinct_values(base.mask, &self.masks).into_iter();
         masks
             .flat_map(|mask| self.settings(&base.mask(mask)))
             .collect()
@@ -236,7 +236,7 @@ impl SweepArguments {
         if options.boilerplate.is_some() {
             return Ok(Vec::new());
         }
-        let modes = each_once(base.html.mode, &self.html_modes).into_iter();
+        let modes = distinct_values(base.html.mode, &self.html_modes).into_iter();
         modes
             .skip(1)
             .map(|mode| {

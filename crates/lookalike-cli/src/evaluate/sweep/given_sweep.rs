@@ -63,7 +63,7 @@ impl SweepArguments {
             let set = std::mem::take(&mut given.set);
             let ids = documents.documents().iter();
             let sketches = set.into_sketches_of(ids.map(|document| &*document.id));
-            let name = console::harmless(&input.to_string_lossy()).into_owned();
+            let name = console::sanitized(&input.to_string_lossy()).into_owned();
             let row = given.row(&sketches, &truth, &name);
             scores.add_sketches(given.setting(), row.sketch.clone(), &sketches);
             measured.swept.rows.push(row);

@@ -7,7 +7,7 @@ use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::{
     AccuracyTarget, ConjunctiveRule, DocumentHalves, DocumentSet, ExpectedAccuracy, GroundTruth,
     HalvedAccuracy, JudgedScores, Recommendation, SweepResult, SweepSetting, SweptDocuments as _,
-    expected_of_halves,
+    expected_accuracy_of_halves,
 };
 
 use super::advised_job::{self, SketchJoin};
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::output_file::write_bytes;
 
 /// Maximum number of combinations of two tests in the answer.
-const MOST_TOGETHER: usize = 10;
+const MAX_COMBINATIONS: usize = 10;
 
 /// Everything that was measured.
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl SweepMeasurement {
         let mut tallies = measurer.tallies(documents, &settings)?;
         for html in arguments.other_extractions(base, &reading.options)? {
             let options = reading.options.clone().html(html);
-            let other = match documents.read_otherwise(&options)? {
+            let other = match documents.reread_with(&options)? {
                 Ok(other) => other,
                 Err(found) => {
                     let wanted = documents.records();
@@ -75,7 +75,7 @@ impl SweepMeasurement {
                 true_pairs: truth.true_pairs(),
                 rows: measurer.rows(&settings, &tallies),
             },
-            halves: Some(expected_of_halves(
+            halves: Some(expected_accuracy_of_halves(
                 &settings, &tallies, truth, &halves, target,
             )),
             settings,
@@ -122,7 +122,7 @@ impl SweepMeasurement {
         }
         measurer.console.stage(JobStage::Compare, 0);
         let two_tests = match arguments.two_tests {
-            true => scores.conjunctive_rules(MOST_TOGETHER),
+            true => scores.conjunctive_rules(MAX_COMBINATIONS),
             false => Vec::new(),
         };
         Ok(Self {
@@ -192,7 +192,7 @@ impl SweepMeasurement {
         let answer = self.answer(words, target, &advised_job::kept_arguments());
         if let Some(path) = &arguments.page {
             let head = PageHead {
-                command: console::harmless(&command_line()).into_owned(),
+                command: console::sanitized(&command_line()).into_owned(),
                 truth: match self.copies {
                     0 => words.to_owned(),
                     copies => format!(
@@ -205,7 +205,7 @@ impl SweepMeasurement {
                     .advice
                     .first()
                     .and_then(|first| first.command.as_deref())
-                    .map(|job| console::harmless(job).into_owned()),
+                    .map(|job| console::sanitized(job).into_owned()),
             };
             let expectation = expectation_of(&self.expected, self.halves.as_deref());
             let html = page::render(&self.swept, &head, expectation.as_ref());

@@ -7,7 +7,7 @@ use lookalike::Scheme;
 use lookalike_batch::{JobObserver, JobStage};
 use lookalike_eval::{
     GroundTruth, SettingTally, SweepError, SweepLimits, SweepRow, SweepSetting, SweptDocuments,
-    each_tally,
+    for_each_tally,
 };
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +112,7 @@ impl<'a> SettingMeasurer<'a> {
                 false => ControlFlow::Continue(()),
             }
         };
-        let swept = each_tally(documents, &wanted, self.truth, self.limits, &mut add);
+        let swept = for_each_tally(documents, &wanted, self.truth, self.limits, &mut add);
         written?;
         let swept = swept.map_err(|error| match error {
             SweepError::Documents(error) => SweepError::Documents(error.into()),

@@ -3,7 +3,7 @@
 use super::measure::{density, link, text};
 use super::score::{ArticleParts, weight};
 use crate::html::element::HtmlElement;
-use crate::html::element::group::{HEADING, JUNK, MEMBER, TEXTISH};
+use crate::html::element::group::{HEADING, JUNK, MEMBER, TEXT_LIKE};
 use crate::html::marks::{FILM, LAYOUT, SHARE, SUMMARY};
 use crate::html::tree::{CharCount, PageTree};
 
@@ -332,7 +332,7 @@ fn with(tree: &PageTree, at: u32, inside: ContentSums) -> ContentSums {
         linked: inside.linked + link(node, inside.chars),
         in_lists: inside.in_lists + only(element.is_list()),
         in_headings: inside.in_headings + only(element.is(HEADING)),
-        textish: inside.textish + only(element.is(TEXTISH)),
+        textish: inside.textish + only(element.is(TEXT_LIKE)),
         paragraphs: inside.paragraphs + one(element == HtmlElement::P),
         pictures: inside.pictures + one(element == HtmlElement::Img),
         items: inside.items + one(element == HtmlElement::Li),

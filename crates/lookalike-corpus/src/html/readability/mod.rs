@@ -16,7 +16,7 @@ mod tests;
 use super::blocks::words;
 use super::element::HtmlElement;
 use super::marks::{self, AttributeMarks};
-use super::page::lay_out;
+use super::page::emit_layout_gap;
 use super::shape;
 use super::target::PageTarget;
 use super::tree::{self, PageNode, PageTree};
@@ -25,10 +25,10 @@ use paragraphs::{InnerContent, StripRules};
 use score::{ArticleParts, ArticleScores};
 
 /// Number of characters that an article needs to be accepted.
-const ENOUGH: u32 = 500;
+const MIN_ARTICLE_CHARS: u32 = 500;
 
 /// Maximum number of nodes for which buffers are kept from page to page.
-const KEPT_NODES: usize = 1 << 16;
+const MAX_RETAINED_NODES: usize = 1 << 16;
 
 /// The rules of one attempt to find the article.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ pub(super) enum ArticleSearch {
 
 /// Finds articles, reusing its buffers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ReadingView {
+pub(super) struct ArticleFinder {
     page: PageTree,
     lines: PageTree,
     insides: Vec<InnerContent>,
@@ -95,7 +95,7 @@ struct BestArticle {
     chrome: Vec<bool>,
 }
 
-impl ReadingView {
+impl ArticleFinder {
     /// Looks for the article of a page. O(length of the page).
     pub(super) fn read(&mut self, html: &str) -> ArticleSearch {
         // Checked first: on nearly all pages it costs a search for six short strings, whereas a tree costs most of the time of this mode.
@@ -106,12 +106,12 @@ impl ReadingView {
         if facts.adversarial {
             return ArticleSearch::Nothing;
         }
-        paragraphs::insides(&self.page, &mut self.insides);
+        paragraphs::inner_sums(&self.page, &mut self.insides);
         if facts.breaks {
             paragraphs::break_lines(&self.page, &self.insides, &mut self.lines);
             // The old tree becomes the buffer for the next page.
             std::mem::swap(&mut self.page, &mut self.lines);
-            paragraphs::insides(&self.page, &mut self.insides);
+            paragraphs::inner_sums(&self.page, &mut self.insides);
         }
         self.best.article.parts.clear();
         self.best.chars = 0;
@@ -152,15 +152,15 @@ impl ReadingView {
             self.best.removed.clear();
             self.best.removed.extend_from_slice(self.cleaner.removed());
         }
-        chars >= ENOUGH
+        chars >= MIN_ARTICLE_CHARS
     }
 
     /// Returns true if the article is far from the headline, which ends at `headline`: before it, or with more words between them than the article
     /// has. O(nodes and text of the page).
-    pub(super) fn is_apart(&self, html: &str, headline: usize) -> bool {
+    pub(super) fn is_far_from(&self, html: &str, headline: usize) -> bool {
         let headline = headline as u32;
         let (mut kept, mut first, mut last) = (0, None, 0);
-        self.each_text(|node| {
+        self.for_each_text(|node| {
             let count = words(node.written(html).as_bytes());
             if count > 0 {
                 first.get_or_insert(node.from);
@@ -191,7 +191,7 @@ impl ReadingView {
     pub(super) fn is_chrome(&self, html: &str) -> bool {
         let (mut chrome, mut all) = (0, 0);
         for (&part, &is_chrome) in self.best.article.parts.iter().zip(&self.best.chrome) {
-            self.each_text_of(part, |node| {
+            self.for_each_text_of(part, |node| {
                 let count = words(node.written(html).as_bytes());
                 all += count;
                 chrome += count * u32::from(is_chrome);
@@ -201,14 +201,14 @@ impl ReadingView {
     }
 
     /// Visits the texts of the article.
-    fn each_text(&self, mut visit: impl FnMut(&PageNode)) {
+    fn for_each_text(&self, mut visit: impl FnMut(&PageNode)) {
         for &part in &self.best.article.parts {
-            self.each_text_of(part, &mut visit);
+            self.for_each_text_of(part, &mut visit);
         }
     }
 
     /// Visits the texts of a part of the article.
-    fn each_text_of(&self, part: u32, mut visit: impl FnMut(&PageNode)) {
+    fn for_each_text_of(&self, part: u32, mut visit: impl FnMut(&PageNode)) {
         let tree = &self.best.tree;
         let (mut at, end) = (part, tree.at(part).end);
         while at < end {
@@ -226,19 +226,19 @@ impl ReadingView {
 
     /// Frees the buffers if the last page was large.
     pub(super) fn recycle(&mut self) {
-        if self.page.nodes.capacity() > KEPT_NODES {
-            *self = ReadingView::default();
+        if self.page.nodes.capacity() > MAX_RETAINED_NODES {
+            *self = ArticleFinder::default();
         }
     }
 
     /// Calls `target` with the texts and elements of the article.
-    pub(super) fn tell<T: PageTarget>(&self, html: &str, target: &mut T) {
+    pub(super) fn emit<T: PageTarget>(&self, html: &str, target: &mut T) {
         for &part in &self.best.article.parts {
-            self.tell_part(html, part, target);
+            self.emit_part(html, part, target);
         }
     }
 
-    fn tell_part<T: PageTarget>(&self, html: &str, part: u32, target: &mut T) {
+    fn emit_part<T: PageTarget>(&self, html: &str, part: u32, target: &mut T) {
         let tree = &self.best.tree;
         // A stack of ends instead of recursion. It is as deep as the page nests, at most 256.
         let end = tree.at(part).end;
@@ -246,7 +246,7 @@ impl ReadingView {
         let mut at = part;
         loop {
             while let Some(&(_, element)) = open.last().filter(|(end, _)| *end <= at) {
-                lay_out(target, element.kind(), false);
+                emit_layout_gap(target, element.kind(), false);
                 target.close(element.name());
                 open.pop();
             }
@@ -264,7 +264,7 @@ impl ReadingView {
                 HtmlElement::Text => target.text(written),
                 element => {
                     target.open(element.name(), written, false);
-                    lay_out(target, element.kind(), true);
+                    emit_layout_gap(target, element.kind(), true);
                     // Elements without content are only opened: closing a `br` would make a second line break.
                     if node.end > at + 1 {
                         open.push((node.end, element));

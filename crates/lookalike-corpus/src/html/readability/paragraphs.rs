@@ -33,7 +33,7 @@ pub(super) struct InnerContent {
 }
 
 /// Computes the sums over the content of every node. O(nodes).
-pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
+pub(super) fn inner_sums(tree: &PageTree, insides: &mut Vec<InnerContent>) {
     insides.clear();
     insides.resize(tree.nodes.len(), InnerContent::default());
     // Nodes come before their content, so in reverse order each is complete when it is added to its parent.
@@ -139,13 +139,13 @@ impl<'t> TreeCopy<'t> {
     }
 
     /// Returns the innermost open element.
-    fn inside(&mut self) -> &mut OpenCopy {
+    fn innermost_open(&mut self) -> &mut OpenCopy {
         self.open.last_mut().expect("the body is open to the end")
     }
 
     /// Returns the end of the open element.
     fn end(&mut self) -> u32 {
-        self.inside().end
+        self.innermost_open().end
     }
 
     /// Closes the elements that end before `at`.
@@ -166,20 +166,20 @@ impl<'t> TreeCopy<'t> {
 
     /// Opens an element around the next children.
     fn wrap(&mut self, element: HtmlElement) {
-        let parent = self.inside().at;
+        let parent = self.innermost_open().at;
         let wrap = self.to.add(PageNode::implied(element), parent);
-        self.inside().wrap = Some(wrap);
+        self.innermost_open().wrap = Some(wrap);
     }
 
     fn end_wrap(&mut self) {
-        if let Some(wrap) = self.inside().wrap.take() {
+        if let Some(wrap) = self.innermost_open().wrap.take() {
             self.to.close(wrap);
         }
     }
 
     /// Turns a paragraph that contains paragraphs into another element.
     fn rename_paragraph(&mut self) {
-        let at = self.inside().at;
+        let at = self.innermost_open().at;
         let element = &mut self.to.nodes[at as usize].element;
         if *element == HtmlElement::P {
             *element = HtmlElement::Div;
@@ -188,7 +188,7 @@ impl<'t> TreeCopy<'t> {
 
     /// Copies the node at `at`, possibly changed. Its content follows.
     fn node(&mut self, at: u32, node: PageNode, wraps: bool) {
-        let inside = self.inside();
+        let inside = self.innermost_open();
         let parent = inside.wrap.unwrap_or(inside.at);
         let end = self.from.at(at).end;
         let copied = self.to.add(node, parent);
@@ -210,7 +210,7 @@ enum DivTreatment {
     /// Becomes a paragraph, but keeps its attributes.
     Renamed,
     /// Replaced by the paragraph at this position, which is its only content.
-    Its(u32),
+    OnlyParagraph(u32),
     /// Stays a `div`, and its loose texts become paragraphs.
     Block,
 }
@@ -253,7 +253,7 @@ impl StripRules<'_> {
                 titled |= titles;
                 signed |= signs;
                 // Only the first heading that repeats the title and the first byline are removed: later ones belong to the text.
-                if titles || signs || self.takes_out(&mut copy, node, inside) {
+                if titles || signs || self.should_remove(&mut copy, node, inside) {
                     at = node.end;
                     continue;
                 }
@@ -269,7 +269,7 @@ impl StripRules<'_> {
                     DivTreatment::Paragraph => node = PageNode::implied(HtmlElement::P),
                     DivTreatment::Renamed => node.element = HtmlElement::P,
                     DivTreatment::Block => wraps = true,
-                    DivTreatment::Its(paragraph) => {
+                    DivTreatment::OnlyParagraph(paragraph) => {
                         at = paragraph;
                         // The paragraph replaces the `div`, and was judged as its content; do not judge it again.
                         fixed = fixed.max(paragraph + 1);
@@ -285,7 +285,12 @@ impl StripRules<'_> {
     }
 
     /// Returns true if an element is removed.
-    fn takes_out(&self, copy: &mut TreeCopy<'_>, node: &PageNode, inside: &InnerContent) -> bool {
+    fn should_remove(
+        &self,
+        copy: &mut TreeCopy<'_>,
+        node: &PageNode,
+        inside: &InnerContent,
+    ) -> bool {
         let marks = node.marks;
         marks.has(HIDDEN | DIALOG)
             || (self.unlikely && marks.has(UNLIKELY_ROLE))
@@ -299,7 +304,7 @@ impl StripRules<'_> {
 
 /// Begins and ends the paragraphs around the children of a `div`.
 fn place(copy: &mut TreeCopy<'_>, node: &PageNode, inside: &InnerContent) {
-    let around = copy.inside();
+    let around = copy.innermost_open();
     if !around.wraps {
         return;
     }
@@ -317,7 +322,7 @@ fn is_white(node: &PageNode) -> bool {
 
 /// Returns true if one of the three innermost open elements is a table or code.
 fn is_in_code(copy: &mut TreeCopy<'_>) -> bool {
-    let inside = copy.inside();
+    let inside = copy.innermost_open();
     let at = inside.wrap.unwrap_or(inside.at);
     let around = std::iter::once(at).chain(copy.to.ancestors(at)).take(3);
     let mut elements = around.map(|at| copy.to.at(at).element);
@@ -347,7 +352,7 @@ fn division(tree: &PageTree, insides: &[InnerContent], of: u32) -> DivTreatment 
     match (rows, others, paragraph) {
         (1, 0, _) if linked < LINKED => DivTreatment::Paragraph,
         // `_hasSingleTagInsideElement`: the `div` around a single paragraph would take half of its points.
-        (0, 1, Some(paragraph)) if linked < LINKED => DivTreatment::Its(paragraph),
+        (0, 1, Some(paragraph)) if linked < LINKED => DivTreatment::OnlyParagraph(paragraph),
         (0, _, _) if !inside.blocks => DivTreatment::Renamed,
         _ => DivTreatment::Block,
     }

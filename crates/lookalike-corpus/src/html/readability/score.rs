@@ -159,14 +159,14 @@ impl ArticleScores {
                 inside.count() >= OTHERS
             };
             if let Some(common) = tree.ancestors(best).take_while(|at| *at != 0).find(around) {
-                return self.better(tree, common, weigh);
+                return self.climb_while_better(tree, common, weigh);
             }
         }
-        self.better(tree, best, weigh)
+        self.climb_while_better(tree, best, weigh)
     }
 
     /// Moves outwards while the score rises, because then there is more of the article.
-    fn better(&mut self, tree: &PageTree, best: u32, weigh: bool) -> u32 {
+    fn climb_while_better(&mut self, tree: &PageTree, best: u32, weigh: bool) -> u32 {
         if self.scores[best as usize].is_nan() {
             self.scores[best as usize] = base(tree.at(best), weigh);
         }

@@ -11,9 +11,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
-use crate::guard::caught;
+use crate::guard::catch_panic;
 use crate::html::shape::{self, PageShape};
-use crate::html::{FEW_WORDS, HtmlText, MANY_TIMES};
+use crate::html::{HtmlText, MIN_FAST_RATIO, MIN_WORDS};
 
 /// Returns the words of the article by this crate's reading view.
 fn ours(html: &str) -> Vec<String> {
@@ -32,7 +32,7 @@ fn theirs(html: &str) -> Vec<String> {
         Some(article.content.to_string())
     };
     if shape::kind(html) == PageShape::Ordinary
-        && let Some(content) = caught(parse).flatten()
+        && let Some(content) = catch_panic(parse).flatten()
     {
         extractor.visible(content.as_str(), &mut article);
     }
@@ -45,7 +45,7 @@ fn words_or_fast(extractor: &mut HtmlText, article: &str, html: &str) -> Vec<Str
     extractor.fast(html, &mut fast);
     let count = |text: &str| crate::html::blocks::words(text.as_bytes());
     let found = count(article);
-    let text = match found < FEW_WORDS && count(&fast) > MANY_TIMES * found {
+    let text = match found < MIN_WORDS && count(&fast) > MIN_FAST_RATIO * found {
         true => &fast,
         false => article,
     };

@@ -13,7 +13,7 @@ pub(super) struct PartShape {
 }
 
 /// Number of codes from which on duplicates are dropped from a bucket before it is compared.
-const MANY: usize = 64;
+const DEDUP_MIN: usize = 64;
 /// Two buckets are too heavy to be compared code by code if |a| |b| / (|a| + |b|), the number of comparisons for each code of both, is more than
 /// this.
 const HEAVY: usize = 2048;
@@ -240,7 +240,7 @@ pub(super) fn sort_part(
 ) {
     room.order(segments, shape, &mut finder.ordered);
     room.list_larger();
-    room.drop_equal(MANY);
+    room.drop_equal(DEDUP_MIN);
     let part = room.part();
     finder.number_buckets(part);
     finder.inside(part, radius);
@@ -294,7 +294,7 @@ impl PartFinder {
                 });
             }
         }
-        self.forget_heavy(part);
+        self.drop_heavy(part);
     }
 
     /// Prepares for comparisons of a part: lists the bucket of each code.
@@ -335,11 +335,11 @@ impl PartFinder {
             for pairs in windows.chunks_exact_mut(2 * flip) {
                 pairs[flip..].fill(nowhere);
             }
-            self.look(part, 0..part.len(), part, &windows, radius);
+            self.compare_run(part, 0..part.len(), part, &windows, radius);
         } else {
             for bucket in (0..buckets).step_by(2 * flip) {
                 let run = part.starts[bucket] as usize..part.starts[bucket + flip] as usize;
-                self.look(part, run, part, &windows, radius);
+                self.compare_run(part, run, part, &windows, radius);
             }
         }
         self.windows = windows;
@@ -347,10 +347,10 @@ impl PartFinder {
             // All codes of a large bucket on this side have been compared; of one on the other side only its first sixteen have.
             let bucket = larger as usize ^ flip;
             if bucket & flip == 0 {
-                self.beyond(part, bucket, part, bucket ^ flip, radius);
+                self.compare_beyond_window(part, bucket, part, bucket ^ flip, radius);
             }
         }
-        self.forget_heavy(part);
+        self.drop_heavy(part);
     }
 
     /// Finds pairs of codes of the current part and of another whose buckets have the same number.
@@ -358,15 +358,15 @@ impl PartFinder {
         self.found.clear();
         self.heavy.clear();
         let buckets = other.starts.len() - 1;
-        self.look(part, 0..part.len(), other, &other.starts[..buckets], radius);
+        self.compare_run(part, 0..part.len(), other, &other.starts[..buckets], radius);
         for &bucket in other.larger {
-            self.beyond(part, bucket as usize, other, bucket as usize, radius);
+            self.compare_beyond_window(part, bucket as usize, other, bucket as usize, radius);
         }
-        self.forget_heavy(part);
+        self.drop_heavy(part);
     }
 
     /// Compares some codes with the first ones of the bucket of `other` that `windows` gives for their own bucket.
-    fn look(
+    fn compare_run(
         &mut self,
         part: OrderedPart<'_>,
         run: Range<usize>,
@@ -391,7 +391,7 @@ impl PartFinder {
     }
 
     /// Compares a bucket with the codes of another that the first window leaves out.
-    fn beyond(
+    fn compare_beyond_window(
         &mut self,
         part: OrderedPart<'_>,
         bucket: usize,
@@ -419,7 +419,7 @@ impl PartFinder {
     }
 
     /// Drops the pairs that were found for heavy buckets.
-    fn forget_heavy(&mut self, part: OrderedPart<'_>) {
+    fn drop_heavy(&mut self, part: OrderedPart<'_>) {
         for &bucket in &self.heavy {
             let range = part.range(bucket as usize);
             self.found

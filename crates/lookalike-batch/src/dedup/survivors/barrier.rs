@@ -1,32 +1,32 @@
-//! Meetings of threads, which end for all threads if one of them panics.
+//! A barrier at which threads wait for each other, and which fails for all of them if one panics.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::locks::lock;
 
 /// A point where threads wait for each other.
-pub(super) struct Meeting {
+pub(super) struct PanicBarrier {
     threads: usize,
-    state: Mutex<MeetingState>,
-    moved: Condvar,
+    state: Mutex<PanicBarrierState>,
+    changed: Condvar,
 }
 
 #[derive(Default)]
-struct MeetingState {
+struct PanicBarrierState {
     /// Number of threads that wait for the others.
     waiting: usize,
-    /// Number of completed meetings.
+    /// Number of completed rounds.
     round: u64,
     /// True once a thread has panicked.
     is_broken: bool,
 }
 
-impl Meeting {
+impl PanicBarrier {
     pub(super) fn new(threads: usize) -> Self {
         Self {
             threads,
             state: Mutex::default(),
-            moved: Condvar::new(),
+            changed: Condvar::new(),
         }
     }
 
@@ -38,12 +38,12 @@ impl Meeting {
         if state.waiting == self.threads {
             state.waiting = 0;
             state.round += 1;
-            self.moved.notify_all();
+            self.changed.notify_all();
         }
-        // The round distinguishes the end of the meeting from a spurious wake-up, and this meeting from the next.
+        // The round number distinguishes the end of this round from a spurious wake-up and from the next round.
         while state.round == round && !state.is_broken {
             state = self
-                .moved
+                .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
@@ -51,14 +51,14 @@ impl Meeting {
     }
 }
 
-/// Breaks the meeting if its thread panics, because the others would wait forever.
-pub(super) struct Leaving<'m>(pub(super) &'m Meeting);
+/// Breaks the barrier if its thread panics, because the others would wait forever.
+pub(super) struct BarrierGuard<'b>(pub(super) &'b PanicBarrier);
 
-impl Drop for Leaving<'_> {
+impl Drop for BarrierGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             lock(&self.0.state).is_broken = true;
-            self.0.moved.notify_all();
+            self.0.changed.notify_all();
         }
     }
 }

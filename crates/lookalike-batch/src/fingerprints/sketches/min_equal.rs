@@ -8,13 +8,13 @@ use serde::Serialize;
 use crate::fingerprints::files::SketchShape;
 
 /// Maximum number of places in which the sketches of a pair differ, since lists of pairs hold no larger distance.
-const MOST_APART: usize = 128;
+const MAX_DIFFERING: usize = 128;
 /// Tolerance for shares such as 0.9 that are slightly too large as binary fractions.
 const ROUNDING: f64 = 1e-9;
 
 /// Minimum number of equal places in the sketches of a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LeastEqual {
+pub enum MinEqual {
     /// This many places, at least 1.
     Places(u32),
     /// This share of all places, above 0 and at most 1, rounded up.
@@ -26,7 +26,7 @@ pub enum LeastEqual {
 #[error(
     "{found:?} is not a number of equal places: use a whole number of at least 1, such as 2, or a share with a decimal point, such as 0.8"
 )]
-pub struct ParseLeastEqualError {
+pub struct ParseMinEqualError {
     /// The text.
     pub found: String,
 }
@@ -34,7 +34,7 @@ pub struct ParseLeastEqualError {
 /// Error: a number of equal places that does not suit the shape of the sketches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LeastEqualError {
+pub enum MinEqualError {
     /// The number is larger than the number of places.
     #[error(
         "{least} equal places are more than the {shape} of each sketch: give at most that many"
@@ -47,7 +47,7 @@ pub enum LeastEqualError {
     },
     /// The number is too small for an exact search.
     #[error(
-        "{least} equal places let {apart} of {shape} differ, and pairs are found exactly only if at most {MOST_APART} do: give {nearest} or \
+        "{least} equal places let {apart} of {shape} differ, and pairs are found exactly only if at most {MAX_DIFFERING} do: give {nearest} or \
          more, or make shorter sketches"
     )]
     TooFew {
@@ -71,32 +71,32 @@ pub struct EqualPlaces {
     pub of: String,
 }
 
-impl LeastEqual {
+impl MinEqual {
     /// Returns the minimum number of equal places for sketches of a shape.
     ///
     /// # Errors
-    /// [`LeastEqualError`] if they have fewer places, or if too many places may differ.
-    pub fn places(self, shape: SketchShape) -> Result<usize, LeastEqualError> {
+    /// [`MinEqualError`] if they have fewer places, or if too many places may differ.
+    pub fn places(self, shape: SketchShape) -> Result<usize, MinEqualError> {
         let least = match self {
             Self::Places(places) => places as usize,
             Self::Share(share) => (share * shape.places as f64 - ROUNDING).ceil().max(1.0) as usize,
         };
         let Some(apart) = shape.places.checked_sub(least) else {
-            return Err(LeastEqualError::TooMany { least, shape });
+            return Err(MinEqualError::TooMany { least, shape });
         };
-        match apart <= MOST_APART {
+        match apart <= MAX_DIFFERING {
             true => Ok(least),
-            false => Err(LeastEqualError::TooFew {
+            false => Err(MinEqualError::TooFew {
                 least,
                 apart,
                 shape,
-                nearest: shape.places - MOST_APART,
+                nearest: shape.places - MAX_DIFFERING,
             }),
         }
     }
 }
 
-impl fmt::Display for LeastEqual {
+impl fmt::Display for MinEqual {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Places(places) => places.fmt(f),
@@ -105,10 +105,10 @@ impl fmt::Display for LeastEqual {
     }
 }
 
-impl FromStr for LeastEqual {
-    type Err = ParseLeastEqualError;
+impl FromStr for MinEqual {
+    type Err = ParseMinEqualError;
 
-    fn from_str(text: &str) -> Result<Self, ParseLeastEqualError> {
+    fn from_str(text: &str) -> Result<Self, ParseMinEqualError> {
         let parsed = match text.contains('.') {
             true => {
                 let share = text.parse().ok();
@@ -121,7 +121,7 @@ impl FromStr for LeastEqual {
                 places.filter(|&places| places > 0).map(Self::Places)
             }
         };
-        parsed.ok_or_else(|| ParseLeastEqualError {
+        parsed.ok_or_else(|| ParseMinEqualError {
             found: text.to_owned(),
         })
     }
@@ -132,9 +132,9 @@ mod tests {
     use super::*;
     use crate::fingerprints::files::PlaceKind;
 
-    fn places(text: &str, places: usize) -> Result<usize, LeastEqualError> {
+    fn places(text: &str, places: usize) -> Result<usize, MinEqualError> {
         let kind = PlaceKind::Minima;
-        text.parse::<LeastEqual>()
+        text.parse::<MinEqual>()
             .unwrap()
             .places(SketchShape { kind, places })
     }
@@ -151,7 +151,7 @@ mod tests {
         assert!(told("7", 6).contains("more than the 6 minima"));
         assert!(told("0.5", 300).contains("give 172 or more"));
         for text in ["0", "-1", "0.0", "1.1", "two", "", "2x", "."] {
-            assert!(text.parse::<LeastEqual>().is_err(), "{text}");
+            assert!(text.parse::<MinEqual>().is_err(), "{text}");
         }
     }
 }

@@ -7,13 +7,13 @@ use super::prefix::{BYTES_PER_POSTING, PrefixIndex, RoughCounts};
 
 /// Feature sets with an index of their prefixes.
 #[derive(Debug, Clone)]
-pub(crate) struct HeldSets {
+pub(crate) struct IndexedSets {
     sets: Vec<Box<[u64]>>,
     least: f64,
     index: PrefixIndex,
 }
 
-impl HeldSets {
+impl IndexedSets {
     /// Returns the memory of a set of `features` features, in bytes.
     pub(crate) fn bytes(features: usize, least: f64) -> u64 {
         let prefix = prefix_len(features, least) as u64;

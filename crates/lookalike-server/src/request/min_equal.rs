@@ -11,14 +11,14 @@ const ROUNDING: f64 = 1e-9;
 
 /// The minimum number of places that near-duplicates have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum LeastEqualOption {
+pub(crate) enum MinEqualOption {
     /// This number of places.
     Places(u64),
     /// This share of all places, rounded up.
     Share(f64),
 }
 
-impl LeastEqualOption {
+impl MinEqualOption {
     /// Parses a number as in options and in `lookalike join --equal`.
     fn parse(text: &str) -> Option<Self> {
         match text.contains('.') {
@@ -40,35 +40,35 @@ impl LeastEqualOption {
     }
 }
 
-impl<'de> Deserialize<'de> for LeastEqualOption {
+impl<'de> Deserialize<'de> for MinEqualOption {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LeastEqualVisitor;
-        impl serde::de::Visitor<'_> for LeastEqualVisitor {
-            type Value = LeastEqualOption;
+        struct MinEqualVisitor;
+        impl serde::de::Visitor<'_> for MinEqualVisitor {
+            type Value = MinEqualOption;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a whole number such as 2, or a share with a point such as 0.8")
             }
 
-            fn visit_u64<E>(self, places: u64) -> Result<LeastEqualOption, E> {
-                Ok(LeastEqualOption::Places(places))
+            fn visit_u64<E>(self, places: u64) -> Result<MinEqualOption, E> {
+                Ok(MinEqualOption::Places(places))
             }
 
-            fn visit_f64<E>(self, share: f64) -> Result<LeastEqualOption, E> {
-                Ok(LeastEqualOption::Share(share))
+            fn visit_f64<E>(self, share: f64) -> Result<MinEqualOption, E> {
+                Ok(MinEqualOption::Share(share))
             }
 
             // Options after the `?` are texts.
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<LeastEqualOption, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<MinEqualOption, E> {
                 let unexpected = serde::de::Unexpected::Str(text);
-                LeastEqualOption::parse(text).ok_or_else(|| E::invalid_value(unexpected, &self))
+                MinEqualOption::parse(text).ok_or_else(|| E::invalid_value(unexpected, &self))
             }
         }
-        deserializer.deserialize_any(LeastEqualVisitor)
+        deserializer.deserialize_any(MinEqualVisitor)
     }
 }
 
-impl JsonSchema for LeastEqualOption {
+impl JsonSchema for MinEqualOption {
     fn inline_schema() -> bool {
         true
     }
@@ -95,12 +95,12 @@ pub(crate) fn places_name(form: SketchForm) -> &'static str {
 
 /// A radius as it is shown: the radius itself for fingerprints, the number of equal places for longer sketches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ShownNearness {
+pub(crate) struct ShownRadius {
     pub(crate) radius: Option<u32>,
     pub(crate) equal: Option<u32>,
 }
 
-impl ShownNearness {
+impl ShownRadius {
     pub(crate) fn of(form: SketchForm, radius: u32) -> Self {
         let places = form.places().map(|places| places as u32);
         Self {
@@ -111,10 +111,10 @@ impl ShownNearness {
 }
 
 /// Returns the distance that a radius or a number of equal places means for sketches of a form; `None` if neither is given.
-pub(crate) fn told_distance(
+pub(crate) fn requested_distance(
     form: SketchForm,
     radius: Option<u32>,
-    equal: Option<LeastEqualOption>,
+    equal: Option<MinEqualOption>,
 ) -> Result<Option<u32>, ProblemDetails> {
     let Some(places) = form.places() else {
         if equal.is_some() {
@@ -156,7 +156,7 @@ mod tests {
     fn numbers_and_shares_say_how_many_places_may_differ() {
         let of = |places, json: &str| {
             let equal = serde_json::from_str(json).expect("a number");
-            told_distance(SketchForm::Minima(places), None, Some(equal))
+            requested_distance(SketchForm::Minima(places), None, Some(equal))
         };
         for (places, json, distance) in [
             (6, "2", 4),
@@ -185,7 +185,7 @@ mod tests {
         }
         for json in ["-1", "\"two\"", "\"\"", "\"-0x2\"", "[2]", "true"] {
             assert!(
-                serde_json::from_str::<LeastEqualOption>(json).is_err(),
+                serde_json::from_str::<MinEqualOption>(json).is_err(),
                 "{json}"
             );
         }
