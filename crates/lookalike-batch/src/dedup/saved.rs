@@ -10,7 +10,7 @@ use crate::dedup::decided::DedupCluster;
 use crate::dedup::decision::ClusterTable;
 use crate::dedup::document_decision::DocumentDecision;
 
-/// Decisions saved by [`DedupJob::save_decisions_to`](crate::DedupJob::leave_decisions).
+/// Decisions saved by [`DedupJob::save_decisions_to`](crate::DedupJob::save_decisions_to).
 ///
 /// Documents are numbered as in [`DedupDecisions`](crate::DedupDecisions).
 pub struct SavedDecisions {
