@@ -162,7 +162,7 @@ class MinHash:
         if hashvalues is not None:
             num_perm = len(hashvalues)
         if not 1 <= num_perm <= _MAX_PERMUTATIONS:
-            raise ValueError(f"num_perm must be from 1 to {_MOST_PERMUTATIONS}, not {num_perm}")
+            raise ValueError(f"num_perm must be from 1 to {_MAX_PERMUTATIONS}, not {num_perm}")
         if gpu_mode == "always":
             raise RuntimeError("gpu_mode='always' needs datasketch itself: lookalike.compat.datasketch has no code for GPUs")
         if hashfunc is None:
