@@ -84,7 +84,7 @@ impl AuditedMethod {
     }
 }
 
-/// What the audit keeps of one document.
+/// The data of one document that the audit keeps.
 struct AuditedDocument {
     bytes: u64,
     keys: Vec<u64>,

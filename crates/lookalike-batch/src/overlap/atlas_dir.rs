@@ -79,7 +79,7 @@ const SKIP: &str = r#"{"url":"","copy_of":"","why":"","chunking":"","shared":1,"
 pub struct AtlasOptions {
     /// Format of the results.
     pub format: OutputFormat,
-    /// What to do with results that already exist.
+    /// Treatment of results that already exist.
     pub folder: IfExists,
     /// The command line, shown on the page.
     pub command: String,

@@ -1,4 +1,4 @@
-//! What all files of a job have in common.
+//! The fact that all files of a job have in common, such as their scheme or the number of bits.
 
 use super::CodesError;
 
