@@ -274,7 +274,7 @@ impl OutputDir<'_> {
             (IfExists::New, Some(name)) => {
                 return Err(self.refuse(FolderRefusal::HoldsResults {
                     name: name.to_owned(),
-                    is_resumable: true,
+                    is_resumable: resumable,
                 }));
             }
             (IfExists::Resume, Some(_)) => self.recognise(identity)?,

@@ -459,6 +459,10 @@ fn other_settings_other_input_and_a_new_job_are_refused() {
     assert_eq!(names(&out), before, "a refusal changes nothing");
     job(&reference.input, &out, &["--resume"]).succeed();
     is_complete(&out, reference);
+    // A finished job cannot be resumed, so the remedy does not name `--resume`.
+    let refused = job(&reference.input, &out, &[]).fail(1);
+    refused.says(&["already holds results", "--overwrite"]);
+    assert!(!refused.err.contains("--resume"), "{}", refused.err);
 }
 
 #[test]
