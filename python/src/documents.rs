@@ -350,7 +350,7 @@ pub(crate) struct SourceError(pub(crate) std::sync::Mutex<Option<CallError>>);
 
 impl std::fmt::Display for SourceError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the documents could not be had")
+        f.write_str("the documents could not be obtained")
     }
 }
 

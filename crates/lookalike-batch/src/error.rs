@@ -267,7 +267,7 @@ pub enum BatchError {
     #[error("the job was cancelled")]
     Cancelled,
     /// The iterator of documents that the caller provides failed.
-    #[error("the documents could not be had")]
+    #[error("the documents could not be obtained")]
     Given(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The output folder cannot be used for this job.
     #[error("{path}: {reason}", path = path.display())]
@@ -331,7 +331,7 @@ impl fmt::Display for MissingField {
         match self {
             Self::Url => f.write_str("URL"),
             Self::Named(name) => write!(f, "value in the field {name}"),
-            Self::Filled(name) => write!(f, "field {name} with something in it"),
+            Self::Filled(name) => write!(f, "non-empty field {name}"),
         }
     }
 }

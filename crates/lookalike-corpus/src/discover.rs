@@ -613,7 +613,7 @@ const NAMED_BEFORE: &str = "named before; it is read once";
 
 /// Prefix of the names of result files that hold kept documents.
 const KEPT: &str = "kept";
-const IS_COLLECTION: &str = "is a collection of lookalike, which has no documents in it";
+const IS_COLLECTION: &str = "is a lookalike collection, which does not store documents";
 const HOLDS_RESULTS: &str =
     "holds results of lookalike; to read what was kept, name kept.jsonl (or the folder kept) in it";
 
@@ -671,7 +671,7 @@ fn not_found(path: &Path) -> InputError {
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     match name.split_once("://") {
         Some((scheme, _)) if is_scheme(scheme) => InputError::Unsupported {
-            reason: format!("addresses of the kind {scheme}:// are not read"),
+            reason: format!("addresses of the form {scheme}:// are not supported"),
             remedy: "name files by their path, or objects by s3://, gs://, az:// or https://"
                 .to_owned(),
             name,

@@ -52,7 +52,7 @@ pub enum InputError {
     },
     /// The user named the directory of a collection.
     #[error(
-        "{name}: is a collection, which has no documents that can be read: name the documents that it was made of"
+        "{name}: is a collection, which does not store documents: name the documents that it was built from"
     )]
     Collection {
         /// The argument.

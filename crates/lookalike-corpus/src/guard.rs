@@ -51,6 +51,6 @@ pub(crate) fn catch_panic_as_error<T, E: std::fmt::Display>(
 ) -> Result<T, String> {
     match catch_panic(work) {
         Some(done) => done.map_err(|error| error.to_string()),
-        None => Err("the data contradicts itself".to_owned()),
+        None => Err("the data is inconsistent".to_owned()),
     }
 }

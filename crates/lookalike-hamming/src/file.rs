@@ -355,7 +355,7 @@ impl<R: Read> FingerprintReader<R> {
         }
         let id_kind = IdKind::of_flags(number(&header[16..20]));
         let whole = xxh3_64(&header[..24]) == number(&header[24..]);
-        let what = "the header does not match its check";
+        let what = "the header does not match its checksum";
         let id_kind = id_kind
             .filter(|_| whole)
             .ok_or(FileError::Damaged { offset: 0, what })?;
@@ -455,7 +455,7 @@ impl<R: Read> FingerprintReader<R> {
         let (body, check) = self.bytes.split_at(self.bytes.len() - 8);
         // The sizes above were used unchecked, but only to know how much to read.
         if xxh3_64_with_seed(body, self.chunks) != number(check) {
-            return Err(damaged("the chunk does not match its check"));
+            return Err(damaged("the chunk does not match its checksum"));
         }
         let mut numbers = body[8..].chunks_exact(8).map(number);
         if count == 0 {
@@ -489,7 +489,7 @@ impl<R: Read> FingerprintReader<R> {
             fits
         });
         if !whole {
-            return Err(damaged("an id ends where none can"));
+            return Err(damaged("an id has an impossible end"));
         }
         Ok(Some(FingerprintChunk {
             fingerprints: &self.fingerprints,

@@ -105,7 +105,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
         });
     }
     if xxh3_64(&head[..24]) != number(&head[24..32]) {
-        let what = "the header does not match its check";
+        let what = "the header does not match its checksum";
         return Err(FileError::Damaged { offset: 0, what });
     }
     Ok(number(&head[16..24]) as u32)
@@ -172,7 +172,7 @@ impl<C: Code> IndexFile<C> {
         let directory = StoredDirectory::read(whole)?;
         let inconsistent = FileError::Damaged {
             offset: directory.offset,
-            what: "the tables do not fit what the directory says of them",
+            what: "the tables do not match the directory",
         };
         // Both places have scheme and width, each under its own check: files put together from two do not agree.
         if directory.bits != found || head(directory.scheme, found) != whole[..HEAD] {
@@ -256,7 +256,7 @@ impl<C: Code> IndexFile<C> {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::Damaged`] with the offset if the bytes read do not match their check.
+    /// Returns [`FileError::Damaged`] with the offset if the bytes read do not match their checksum.
     pub fn ids<'a>(&'a self, code: C, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
         let Some([firsts, ends, texts]) = &self.directory.ids else {
             return Ok(());
@@ -295,7 +295,7 @@ impl<C: Code> IndexFile<C> {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::Damaged`] if the counts do not match their check.
+    /// Returns [`FileError::Damaged`] if the counts do not match their checksum.
     pub fn copies(&self, visit: &mut dyn FnMut(C, u64)) -> Result<(), FileError> {
         let Some([firsts, ..]) = &self.directory.ids else {
             self.index.for_each(&mut |code| visit(code, 1));
@@ -318,7 +318,7 @@ impl<C: Code> IndexFile<C> {
     fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
         let inside = part.start <= part.end && part.end <= section.len();
         if !inside {
-            let (offset, what) = (section.start as u64, "ids lie outside of their section");
+            let (offset, what) = (section.start as u64, "ids lie outside their section");
             return Err(FileError::Damaged { offset, what });
         }
         let at = section.start + part.start..section.start + part.end;
@@ -332,7 +332,7 @@ impl<C: Code> IndexFile<C> {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::Damaged`] with the offset of the first page that does not match its check.
+    /// Returns [`FileError::Damaged`] with the offset of the first page that does not match its checksum.
     pub fn verify(&self) -> Result<(), FileError> {
         let whole = (*self.bytes).as_ref();
         self.directory
@@ -345,7 +345,7 @@ impl<C: Code> IndexFile<C> {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError`] if the file cannot be read, or a page does not match its check.
+    /// Returns [`FileError`] if the file cannot be read, or a page does not match its checksum.
     pub fn verify_read(&self, file: &mut impl Read) -> Result<(), FileError> {
         let mut bytes = vec![0; PAGE];
         for page in 0..self.directory.offset as usize / PAGE {
@@ -367,7 +367,7 @@ impl StoredDirectory {
         // The seed is the number of the page, so a correct page in the wrong place fails, too.
         if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
             let offset = (page * PAGE) as u64;
-            let what = "these 65536 bytes do not match their check";
+            let what = "these 65536 bytes do not match their checksum";
             return Err(FileError::Damaged { offset, what });
         }
         Ok(())

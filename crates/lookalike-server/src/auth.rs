@@ -122,7 +122,7 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
         return Err(ProblemDetails::new(
             StatusCode::FORBIDDEN,
             "origin",
-            "this service has no keys and answers no page of another site",
+            "this service has no keys and does not answer pages of other sites",
             "send the request from a program, or require keys",
         ));
     }
@@ -178,7 +178,7 @@ fn admit(
         ProblemDetails::new(
             StatusCode::UNAUTHORIZED,
             "key",
-            "the request has no key, or one that is not known here",
+            "the request has no key, or an unknown one",
             "send the header `Authorization: Bearer KEY`",
         )
     };

@@ -76,7 +76,7 @@ impl RequestContent {
             (None, _) => Ok(0),
             (Some(_), Some(length)) => Ok(length),
             (Some(_), None) => Err(ProblemDetails::invalid(
-                "the collection compares lengths of texts, and a sketch tells none",
+                "the collection compares lengths of texts, and a sketch has none",
                 "send `length`, the bytes of its text in UTF-8, or the text itself",
             )),
         }

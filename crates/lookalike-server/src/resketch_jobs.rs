@@ -149,7 +149,7 @@ impl ResketchJobs {
             return Err(ProblemDetails::conflict(
                 "no-job",
                 "no job sketches the collection anew, and none has failed",
-                "one that has ended well cannot be taken back: sketch the collection anew under its former scheme",
+                "a completed job cannot be undone: sketch the collection anew under its former scheme",
             ));
         };
         let mut stage = lock(&job.stage);

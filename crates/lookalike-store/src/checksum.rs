@@ -70,7 +70,7 @@ pub(crate) fn check_header(
     }
     let (content, check) = header.split_at(header.len() - 8);
     if whole_file(content) != fixed(check) {
-        let what = "the header does not match its check";
+        let what = "the header does not match its checksum";
         return Err(StoreError::damaged(path, 0, what));
     }
     Ok(found)

@@ -53,6 +53,6 @@ impl CleanShutdown {
         // If a power failure brought the mark back, the next start would take all newer frames for damage.
         removed
             .and_then(|()| fs.sync_dir(folder))
-            .map_err(StoreError::io(&path, "removing the mark of an orderly end"))
+            .map_err(StoreError::io(&path, "removing the clean-shutdown marker"))
     }
 }

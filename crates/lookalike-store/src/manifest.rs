@@ -205,7 +205,7 @@ impl CollectionManifest {
         }
         // A file with the number `next_file` or a larger one would be overwritten when that number is assigned.
         if !files.is_sorted_by(|a, b| a < b) || files.last() >= Some(&self.next_file) {
-            return Some("the manifest names a file twice, or one that is yet to be made");
+            return Some("the manifest names a file twice, or one that does not exist yet");
         }
         if self.next_file.max(self.frame) > MAX_NUMBER {
             return Some("the manifest has a larger number than was ever given");

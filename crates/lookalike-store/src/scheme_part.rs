@@ -117,7 +117,7 @@ impl PartEntry {
             number: self.file,
         };
         if FileChecksum::new(identity).of_block(&bytes, 0) != self.check {
-            return damaged("the part of the scheme does not match its check");
+            return damaged("the part of the scheme does not match its checksum");
         }
         Ok(SchemePart::new(self.name.clone(), bytes))
     }

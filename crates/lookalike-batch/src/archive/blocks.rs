@@ -304,7 +304,7 @@ pub(super) fn decompress(
     prefix: Option<&[u8]>,
 ) -> Result<Vec<u8>, &'static str> {
     let name = zstd_safe::get_error_name;
-    let mut context = DCtx::try_create().ok_or("there is no memory to unpack it")?;
+    let mut context = DCtx::try_create().ok_or("there is not enough memory to decompress it")?;
     let window = DParameter::WindowLogMax(WINDOW_LOG);
     context.set_parameter(window).map_err(name)?;
     if let Some(prefix) = prefix {
@@ -315,6 +315,6 @@ pub(super) fn decompress(
     context.decompress(&mut bytes, packed).map_err(name)?;
     match bytes.len() as u64 == length {
         true => Ok(bytes),
-        false => Err("it unpacks to another length"),
+        false => Err("it decompresses to another length"),
     }
 }

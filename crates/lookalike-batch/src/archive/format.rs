@@ -187,7 +187,7 @@ impl ArchiveDirectory {
             sum.checked_add(count.checked_mul(*each)?)
         });
         if needed != Some(columns.rest.len() as u64) || records > u64::from(u32::MAX) {
-            return Err("its length is not that of what it counts");
+            return Err("its length does not match its count");
         }
         // Every count is now bounded by the bytes that are present.
         let [sources, blocks, records, names, ids] = numbers.map(|number| number as usize);
@@ -220,7 +220,7 @@ impl ArchiveDirectory {
         let mut names = HashSet::new();
         for source in &self.sources {
             if !is_safe(&source.name) {
-                return Err("the name of a source is no path below a directory");
+                return Err("the name of a source is not a relative path");
             }
             if !names.insert(&*source.name) {
                 return Err("two sources have one name");
@@ -229,7 +229,7 @@ impl ArchiveDirectory {
         // If one name were a file and also a directory of another, extraction would fail midway.
         let is_above = |name: &Path| name.ancestors().skip(1).any(|above| names.contains(above));
         match self.sources.iter().any(|source| is_above(&source.name)) {
-            true => Err("the name of a source is a directory of another"),
+            true => Err("the name of one source is a directory in the path of another"),
             false => Ok(()),
         }
     }
@@ -270,7 +270,7 @@ impl ArchiveDirectory {
         // Readers allocate memory by these lengths.
         let sizes_fit = |block: &ArchivedBlock| (1..=MAX_RECORD_IN_BLOCK).contains(&block.length);
         if !self.blocks.iter().all(sizes_fit) {
-            return Err("a block has no size of one");
+            return Err("a block has an invalid size");
         }
         let positions = ArchivePositions {
             records: sums(0, self.records.iter().map(|record| record.length)).ok_or(LONG)?,
@@ -286,12 +286,12 @@ impl ArchiveDirectory {
         }
         for (record, &start) in self.records.iter().zip(&positions.records) {
             if record.length == 0 && record.hash != record_hash(xxh3_64(b"")) {
-                return Err("an empty record has the hash of another");
+                return Err("an empty record has the hash of a text");
             }
             let is_split = record.length > 0
                 && positions.block_of(start) != positions.block_of(start + record.length - 1);
             if is_split && record.length <= MAX_RECORD_IN_BLOCK {
-                return Err("a record is cut that fits a block");
+                return Err("a record that fits in one block is split");
             }
         }
         Ok(positions)
@@ -300,20 +300,20 @@ impl ArchiveDirectory {
     fn check_prefixes(&self, positions: &ArchivePositions) -> Result<(), &'static str> {
         let mut kinds = self.records.iter().map(|record| record.kind);
         if kinds.find(|&kind| kind != ArchivedKind::Between) == Some(ArchivedKind::Copy) {
-            return Err("a copy has nothing that it is a copy of");
+            return Err("a copy precedes every original");
         }
         for (number, block) in self.blocks.iter().enumerate() {
             let Some(prefix) = block.prefix else { continue };
             let record = self
                 .records
                 .get(prefix as usize)
-                .ok_or("a prefix is no record")?;
+                .ok_or("a prefix is not a record")?;
             let fits = record.kind == ArchivedKind::Kept
                 && (1..=MAX_RECORD_IN_BLOCK).contains(&record.length);
             // The prefix lies in an earlier block without a prefix, so reading a record takes at most two blocks, and prefixes cannot form a loop.
             let place = fits.then(|| positions.block_of(positions.records[prefix as usize]));
             if !place.is_some_and(|place| place < number && self.blocks[place].prefix.is_none()) {
-                return Err("a prefix is not in a block before that has none");
+                return Err("a prefix is not in an earlier block without a prefix");
             }
         }
         Ok(())
@@ -433,7 +433,7 @@ impl<'a> DirectoryColumns<'a> {
                 packed,
                 length,
                 hash,
-                prefix: prefix.map_err(|_| "a prefix is no record")?,
+                prefix: prefix.map_err(|_| "a prefix is not a record")?,
             })
         };
         packed
@@ -455,7 +455,7 @@ impl<'a> DirectoryColumns<'a> {
                 0 => ArchivedKind::Kept,
                 1 => ArchivedKind::Copy,
                 2 => ArchivedKind::Between,
-                _ => return Err("a record is of no known kind"),
+                _ => return Err("a record is of an unknown kind"),
             };
             records.push(ArchivedRecord {
                 kind,
@@ -472,7 +472,7 @@ impl<'a> DirectoryColumns<'a> {
     fn ends(&mut self, count: usize, bytes: usize) -> Result<Vec<usize>, &'static str> {
         let lengths = self.u32s(count).map(u64::from);
         let sums = sums(0, lengths).filter(|sums| sums.last() == Some(&(bytes as u64)));
-        let sums = sums.ok_or("strings are longer or shorter than all together")?;
+        let sums = sums.ok_or("the lengths of the strings do not add up")?;
         Ok(sums[1..].iter().map(|&end| end as usize).collect())
     }
 }

@@ -405,7 +405,7 @@ impl CollectionArchive {
             _ => CollectionArchiveError::unreadable(&self.path)(error),
         })?;
         if xxh3_64(&packed) != block.hash {
-            return Err(damaged("its bytes have another checksum"));
+            return Err(damaged("its bytes do not match their checksum"));
         }
         decompress(&packed, block.length, prefix).map_err(damaged)
     }
@@ -418,7 +418,7 @@ impl CollectionArchive {
         CollectionArchiveError::Damaged {
             path: self.path.clone(),
             place,
-            reason: "its bytes have another checksum".to_owned(),
+            reason: "its bytes do not match their checksum".to_owned(),
         }
     }
 }
@@ -439,7 +439,7 @@ fn check_header(
         (VERSION, _) => Err(CollectionArchiveError::Damaged {
             path: path.to_owned(),
             place: "the beginning of the file".to_owned(),
-            reason: "what must be 0 is not".to_owned(),
+            reason: "reserved bytes are not zero".to_owned(),
         }),
         (found, _) => Err(CollectionArchiveError::Version {
             path: path.to_owned(),
@@ -461,14 +461,14 @@ impl DirectoryLocation {
     /// Reads the trailer of a file, which begins at `end`.
     fn read(trailer: &[u8; TRAILER_BYTES as usize], end: u64) -> Result<Self, &'static str> {
         if trailer[40..] != END_MAGIC {
-            return Err("it is cut off, or something follows it");
+            return Err("it is truncated, or data follows it");
         }
         let number = |at: usize| {
             let bytes = trailer[at..at + 8].try_into();
             u64::from_le_bytes(bytes.expect("eight bytes"))
         };
         if xxh3_64(&trailer[..32]) != number(32) {
-            return Err("it has another checksum");
+            return Err("it does not match its checksum");
         }
         let place = Self {
             offset: number(0),
@@ -485,14 +485,14 @@ impl DirectoryLocation {
             place.offset >= HEADER_BYTES && place.offset.checked_add(place.packed) == Some(end);
         match is_there && place.length <= most {
             true => Ok(place),
-            false => Err("the directory is not where it says"),
+            false => Err("the directory is not where the footer says"),
         }
     }
 
     fn unpack(&self, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
         match xxh3_64(packed) == self.hash {
             true => decompress(packed, self.length, None),
-            false => Err("it has another checksum"),
+            false => Err("it does not match its checksum"),
         }
     }
 }

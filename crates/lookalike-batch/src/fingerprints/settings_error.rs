@@ -88,7 +88,7 @@ pub enum FingerprintSettingsError {
     },
     /// The inputs have no sketch, so the number of places is unknown.
     #[error(
-        "the inputs hold no sketch, and none tells how many places one has: give a fingerprint file (.lkfp), whose header does"
+        "the inputs hold no sketch, and no header says how many places one has: give a fingerprint file (.lkfp), whose header does"
     )]
     NoSketch,
     /// There are neither fingerprints nor pairs.
@@ -96,7 +96,7 @@ pub enum FingerprintSettingsError {
     NothingToCluster,
     /// Standard input is given although fingerprints are read more than once.
     #[error(
-        "fingerprints are read more than once, which standard input cannot be: save them to a file"
+        "fingerprints are read more than once, and standard input can be read only once: save them to a file"
     )]
     StandardInputOnce,
     /// Standard input is given for two inputs.
@@ -105,10 +105,10 @@ pub enum FingerprintSettingsError {
     )]
     StandardInputAgain,
     /// The first or the last document should survive, but pairs have no order.
-    #[error("pairs have no order, which the rule for survivors looks at")]
+    #[error("the rule for survivors needs the order of the documents, which pairs alone do not have")]
     NoOrder,
     /// A number of equal places is given without files of sketches, or together with a distance.
-    #[error("equal places are those of sketches in files, and take the place of a distance")]
+    #[error("a number of equal places applies only to sketches in files, and replaces the distance")]
     EqualOfFiles,
     /// Indexes and files of fingerprints are mixed.
     #[error(

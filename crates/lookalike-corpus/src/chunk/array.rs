@@ -241,7 +241,7 @@ impl<'a> ArrayCutter<'a> {
                 return self.abandon(chunk, reason);
             }
             (ArrayState::Finished, _) => {
-                self.abandon(chunk, "there is something after the array".to_owned());
+                self.abandon(chunk, "data follows the array".to_owned());
                 return;
             }
             (ArrayState::InElement, _) => unreachable!("not between elements"),
@@ -505,7 +505,7 @@ impl<'a> ArrayCutter<'a> {
     fn end_unclosed(&mut self, chunk: &mut RecordChunk) {
         self.state = ArrayState::Finished;
         if !self.is_damaged && !self.is_sequence {
-            let reason = format!("the array is not closed behind element {}", self.record);
+            let reason = format!("the array is not closed after element {}", self.record);
             chunk
                 .skips
                 .push(SkippedPart::unreadable(self.source, self.offset, reason));

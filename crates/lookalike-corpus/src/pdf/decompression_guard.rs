@@ -96,7 +96,7 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
 }
 
 fn unknown_growth() -> GuardRefusal {
-    let reason = "what stands before one of its streams does not say how it is packed";
+    let reason = "the dictionary of one of its streams does not say how it is compressed";
     GuardRefusal::TooLarge(reason.to_owned())
 }
 

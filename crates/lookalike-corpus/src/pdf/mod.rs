@@ -112,7 +112,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
         .name("lookalike-pdf".to_owned())
         .stack_size(STACK_BYTES);
     spawn_detached(thread, reader)
-        .map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
+        .map_err(|error| PdfError::new(&format!("cannot start a thread to read it: {error}")))?;
     // A thread cannot be ended from outside. An abandoned one uses a processor until it notices the flag; a process for each file would cost a start
     // each time.
     let outcome = receive.recv_timeout(limit.saturating_sub(start.elapsed()));

@@ -340,10 +340,10 @@ const LONG_HEADER: &str = "the first row is too long to name the columns";
 
 const CUT_OFF: &str = "the data ends within this row";
 
-const OPEN_QUOTE: &str = "a quote that begins a field of this row is never closed, so all rows behind it are missing: close the quote, or \
+const OPEN_QUOTE: &str = "a quote that begins a field of this row is never closed, so all rows after it are missing: close the quote, or \
                           double it";
 
-const STRAY_QUOTE: &str = "a quote that begins a field of this row ends in the middle of a value some lines below, so all rows between are \
+const STRAY_QUOTE: &str = "a quote that begins a field of this row ends in the middle of a value some lines below, so all rows in between are \
                            missing: double the quote, or read quotes as plain characters";
 
 /// Returns the name of a path that consists of one name.

@@ -65,7 +65,7 @@ impl ChunkReader for CheckedFooter<'_> {
         match check(&bytes) {
             Some(()) => Ok(bytes),
             None => Err(ParquetError::General(
-                "the footer contradicts itself".to_owned(),
+                "the footer is inconsistent".to_owned(),
             )),
         }
     }

@@ -118,7 +118,7 @@ impl<'f> ArrowMessages<'f> {
             return Ok(());
         };
         let rows = u64::try_from(batch.length())
-            .map_err(|_| "a batch has fewer than no rows".to_owned())?;
+            .map_err(|_| "a batch has a negative number of rows".to_owned())?;
         // Columns of nulls have rows but no bytes, so bytes alone do not limit the unpacked size.
         if rows > ALWAYS_ALLOWED_ROWS.max(bytes.saturating_mul(MAX_ROWS_PER_BYTE)) {
             return Err(format!(

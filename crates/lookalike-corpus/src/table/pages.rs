@@ -263,7 +263,7 @@ impl CheckedPages {
             _ => Some(0),
         };
         match unpacked {
-            None => refused("the lengths in a page contradict themselves".to_owned()),
+            None => refused("the lengths in a page are inconsistent".to_owned()),
             Some(sum) if sum > MAX_PAGE_BYTES as u64 => {
                 refused(format!("a page of {bytes} bytes comes to {sum}: not read"))
             }

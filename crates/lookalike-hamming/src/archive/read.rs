@@ -33,14 +33,14 @@ impl ArchiveHeader {
             });
         }
         if xxh3_64(&bytes[..88]) != number(&bytes[88..96]) {
-            return Err(damaged("the header does not match its check"));
+            return Err(damaged("the header does not match its checksum"));
         }
         let block_bytes = number(&bytes[16..20]) as u32;
         if !BLOCK_BYTES.contains(&block_bytes) {
             return Err(damaged("the block size is out of range"));
         }
         let decoder =
-            HuffmanDecoder::new(&bytes[20..85]).ok_or(damaged("the code lengths are no code"))?;
+            HuffmanDecoder::new(&bytes[20..85]).ok_or(damaged("the code lengths do not form a valid code"))?;
         let scheme = number(&bytes[8..16]);
         Ok(Self {
             scheme,
@@ -55,7 +55,7 @@ impl ArchiveHeader {
         let damaged = |what| FileError::Damaged { offset, what };
         // Before any bit is decoded: the code below trusts that a writer made this block.
         if u64::from(block_check(block, at)) != number(&block[..4]) {
-            return Err(damaged("the block does not match its check"));
+            return Err(damaged("the block does not match its checksum"));
         }
         let mut code = number(&block[6..BLOCK_HEADER]);
         out.push(code);
@@ -170,13 +170,13 @@ impl<'a> Archive<'a> {
         if xxh3_64(&bytes[keys_at..check_at]) != number(&bytes[check_at..]) {
             return Err(FileError::Damaged {
                 offset,
-                what: "the keys do not match their check",
+                what: "the keys do not match their checksum",
             });
         }
         if bytes[blocks_end..keys_at] != [0; 6] {
             return Err(FileError::Damaged {
                 offset,
-                what: "the end of the blocks is not zero",
+                what: "the padding after the blocks is not zero",
             });
         }
         let keys = bytes[keys_at..count_at]

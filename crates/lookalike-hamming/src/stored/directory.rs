@@ -99,7 +99,7 @@ impl StoredDirectory {
         if xxh3_64(&trailer[..24]) != number(&trailer[24..]) {
             return Err(FileError::Damaged {
                 offset: length - TRAILER as u64,
-                what: "the end of the file is missing or does not match its check",
+                what: "the end of the file is missing or does not match its checksum",
             });
         }
         // Only now is it trusted: the bytes at the end of a file that is cut off are no offset.
@@ -124,11 +124,11 @@ impl StoredDirectory {
             return Err(cut);
         }
         if xxh3_64(bytes) != told[2] || xxh3_64(&trailer[..24]) != number(&trailer[24..]) {
-            return Err(wrong("the directory does not match its check"));
+            return Err(wrong("the directory does not match its checksum"));
         }
         let numbers: Vec<u64> = bytes.chunks_exact(8).map(number).collect();
         let parsed = Self::parse(&mut numbers.into_iter(), offset);
-        parsed.ok_or(wrong("the directory contradicts itself"))
+        parsed.ok_or(wrong("the directory is inconsistent"))
     }
 
     fn parse(numbers: &mut impl Iterator<Item = u64>, offset: u64) -> Option<Self> {

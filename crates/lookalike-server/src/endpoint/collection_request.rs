@@ -57,7 +57,7 @@ impl<O: DeserializeOwned> FromRequest<Arc<AppState>> for CollectionRequest<O> {
             // Use the source of the error: the text around it is that of the library.
             let reason = std::error::Error::source(&refused);
             let reason = reason.map_or_else(|| refused.body_text(), ToString::to_string);
-            ProblemDetails::malformed(format!("the options after `?`: {reason}"))
+            ProblemDetails::malformed(format!("invalid query string: {reason}"))
         })?;
         Ok(Self {
             app: Arc::clone(app),

@@ -71,7 +71,7 @@ fn frames(receiver: mpsc::Receiver<ExportPart>) -> impl Stream<Item = io::Result
             Some(Ok(frame)) => frame.map(|frame| (Ok(frame), Some(receiver))),
             Some(Err(error)) => Some((Err(error), None)),
             // The thread has panicked: the channel was closed without a final `None`.
-            None => Some((Err(io::Error::other("the export was cut off")), None)),
+            None => Some((Err(io::Error::other("the export was interrupted")), None)),
         }
     })
 }

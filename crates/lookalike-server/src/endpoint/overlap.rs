@@ -328,7 +328,7 @@ impl CollectionTask<'_> {
         let text = stored.text.as_deref().ok_or_else(|| {
             ProblemDetails::conflict(
                 "no-text",
-                format!("no text is kept of the document {id:?}"),
+                format!("the text of the document {id:?} is not kept"),
                 "send its text, or use a collection with keep.texts",
             )
         })?;

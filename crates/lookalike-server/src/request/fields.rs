@@ -519,7 +519,7 @@ fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemD
 
 fn unreadable_metadata(what: impl fmt::Display) -> ProblemDetails {
     ProblemDetails::invalid(
-        format!("common readers of JSON cannot read the metadata: {what}"),
+        format!("common JSON parsers cannot read the metadata: {what}"),
         "send it as a string",
     )
 }

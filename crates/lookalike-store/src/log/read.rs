@@ -138,7 +138,7 @@ fn check_end(path: &Path, end: usize, dirty: usize, after: &LogHeader) -> Result
     }
     // A recovery leaves the bytes that it found at the end and ignores them.
     if dirty != end && after.recovered == 0 {
-        let what = "there is something behind the end of the log";
+        let what = "data follows the end of the log";
         return Err(StoreError::damaged(path, end as u64, what));
     }
     Ok(())

@@ -136,7 +136,7 @@ impl RunFooter {
         // The trailer is written last: a run that was truncated anywhere lacks its end mark, even if everything else is intact.
         if trailer[24..] != END || checksum.of_block(&trailer[..16], at) != fixed(&trailer[16..24])
         {
-            let what = "the end of the run does not match its check: it is damaged or cut off";
+            let what = "the end of the run does not match its checksum: it is damaged or truncated";
             return Err(StoreError::damaged(path, at, what));
         }
         let section = RunSection {
@@ -167,7 +167,7 @@ impl RunFooter {
             return damaged("the footer has another length");
         }
         if !footer.fits(at, sketch_bytes as u64) {
-            return damaged("the parts that the footer names do not fit each other");
+            return damaged("the sections in the footer are inconsistent");
         }
         Ok(footer)
     }

@@ -263,7 +263,7 @@ impl BlockReader<'_> {
         if stored < CHECK
             || self.checksum.of_block(&into[..content], offset) != fixed(&into[content..])
         {
-            let what = format!("these {stored} bytes do not match their check");
+            let what = format!("these {stored} bytes do not match their checksum");
             return Err(StoreError::damaged(self.path, offset, what));
         }
         into.truncate(content);

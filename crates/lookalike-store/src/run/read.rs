@@ -131,7 +131,7 @@ impl StoredRun {
             absent: small(footer.absent)?,
         };
         if !lists.fit(&footer) {
-            let what = "the lists of documents contradict each other";
+            let what = "the lists of documents are inconsistent";
             return Err(StoreError::damaged(path, footer.firsts.offset, what));
         }
         Ok(Self {

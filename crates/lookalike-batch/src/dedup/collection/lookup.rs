@@ -286,7 +286,7 @@ impl SegmentFile {
     }
 
     pub(crate) fn damaged(&self) -> CollectionError {
-        CollectionError::damaged(self.file.path(), "its sections contradict each other")
+        CollectionError::damaged(self.file.path(), "its sections are inconsistent")
     }
 
     /// Checks the whole file. Returns the number of its bytes.

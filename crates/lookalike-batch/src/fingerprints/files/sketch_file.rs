@@ -253,7 +253,7 @@ fn next_chunk(
     if is_odd && sketches.any(has_rest) {
         return Err(FileError::Damaged {
             offset: 0,
-            what: "a half word behind an odd number of minima is not zero",
+            what: "the padding after an odd number of minima is not zero",
         });
     }
     if with_texts {

@@ -211,7 +211,7 @@ impl SketchIndexHeader {
         }
         let wrong = |what| FileError::Damaged { offset: 0, what };
         if xxh3_64(&head[..CHECKED], 0) != number(head, CHECKED) {
-            return Err(wrong("the header does not match its check"));
+            return Err(wrong("the header does not match its checksum"));
         }
         let [scheme, kind, places, least] = [8, 16, 24, 32].map(|at| number(head, at));
         let [documents, distinct, has_ids, ids, id_bytes, position_bytes] =
@@ -353,7 +353,7 @@ impl SketchIndexFile {
         match length.map(|length| whole.len().cmp(&length)) {
             Some(std::cmp::Ordering::Equal) => {}
             Some(std::cmp::Ordering::Greater) => {
-                let what = "bytes behind the end of the index";
+                let what = "data follows the end of the index";
                 return Err(FileError::Damaged { offset, what });
             }
             _ => return Err(FileError::Truncated { offset }),
@@ -363,7 +363,7 @@ impl SketchIndexFile {
         if xxh3_64(told, 0) != number(check, 0) || number(told, checks) != sections.end as u64 {
             return Err(FileError::Damaged {
                 offset: sections.end as u64,
-                what: "the list of checks does not match its check",
+                what: "the list of checksums does not match its own checksum",
             });
         }
         Ok(Self {
@@ -548,7 +548,7 @@ impl SketchIndexFile {
     /// Returns a part of a section after verifying its pages.
     fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
         if part.start > part.end || part.end > section.len() {
-            let (offset, what) = (section.start as u64, "ids lie outside of their section");
+            let (offset, what) = (section.start as u64, "ids lie outside their section");
             return Err(FileError::Damaged { offset, what });
         }
         let at = section.start + part.start..section.start + part.end;
@@ -573,7 +573,7 @@ impl SketchIndexFile {
             true => Ok(()),
             false => Err(FileError::Damaged {
                 offset: (page * PAGE) as u64,
-                what: "these 65536 bytes do not match their check",
+                what: "these 65536 bytes do not match their checksum",
             }),
         }
     }
