@@ -34,6 +34,7 @@ impl CleanShutdown {
     }
 
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Option<Self>> {
+        // The last argument only appears in the error of a missing file, which is no error here.
         match read_checked(fs, folder, CLEAN_SHUTDOWN, "nothing") {
             // A damaged mark is an error, not the same as no mark: without it, frames missing at the end of the log would pass for an
             // interrupted write.

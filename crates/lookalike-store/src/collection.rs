@@ -297,6 +297,7 @@ impl Collection {
         }
         queue.requests.push_back(request);
         drop(queue);
+        // One is enough: only the writer thread waits for requests.
         self.shared.requested.notify_one();
     }
 
@@ -432,6 +433,7 @@ impl Collection {
     pub fn flush(&self) -> Result<()> {
         self.shared.engine.rotate_log()?;
         let mut background = lock(&self.shared.background);
+        // Forget earlier failures: the loop below reports only one that follows this call.
         background.flush_error = None;
         self.shared.work.notify_all();
         while self.shared.engine.pending_flushes() > 0 {
@@ -487,6 +489,7 @@ impl Collection {
     /// Writes what is queued, ends the threads, and records a clean shutdown. Runs that are being written are abandoned.
     pub(crate) fn close(&self) -> Result<()> {
         self.end();
+        // A collection that has stopped says so with every write, and its log has no certain end to record.
         let closed = match self.shared.engine.stopped() {
             Some(_) => Ok(()),
             None => self.shared.engine.close(),
@@ -509,6 +512,7 @@ impl Collection {
 
     /// Wakes writes that wait for a rebuild of the collection.
     pub(crate) fn changes_were_taken(&self) {
+        // A writer has either seen the shorter journal or waits by the time this lock is free, so the notification is not lost.
         drop(lock(&self.shared.background));
         self.shared.done.notify_all();
     }
@@ -566,6 +570,7 @@ impl CollectionShared {
     fn write(&self) {
         self.writer_thread
             .get_or_init(|| std::thread::current().id());
+        // Start again after a panic: requests that are still queued must get an error, or their callers would wait forever.
         while catch_unwind(AssertUnwindSafe(|| self.write_groups())).is_err() {
             self.engine.end_writes(WRITER_PANICKED);
         }
@@ -647,6 +652,8 @@ impl CollectionShared {
     fn flush(&self) {
         self.repeat(
             || {
+                // This thread wakes up every second, so it also does what is due without writes: it probes a full disk, and frees the memory of
+                // expired documents.
                 if self.engine.is_disk_full() {
                     self.engine.probe_disk_space();
                 } else if self.engine.stopped().is_none() {

@@ -74,10 +74,12 @@ impl FromStr for TextHash {
     type Err = ParseTextHashError;
 
     fn from_str(digits: &str) -> Result<Self, ParseTextHashError> {
+        // `from_str_radix` alone would accept a plus sign.
         if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(ParseTextHashError);
         }
         let hash = u128::from_str_radix(digits, 16).map_err(|_| ParseTextHashError)?;
+        // The digits are the bytes in order, as `Display` writes them: big-endian, unlike in the conversion from `u128`.
         Ok(Self(hash.to_be_bytes()))
     }
 }
@@ -150,6 +152,7 @@ fn bits_form(code: WideFingerprint, wanted: SketchForm) -> SketchForm {
     }
 }
 
+// Flags of the optional parts of an encoded document. They are part of the formats of logs and runs.
 const FINGERPRINT: u16 = 1;
 const EXPIRES: u16 = 2;
 const SIGNATURE: u16 = 4;
@@ -272,6 +275,7 @@ impl StoredDocument {
             }
             SketchForm::Minima(_) => self.signature.clone().map(DocumentSketch::Minima),
         };
+        // The number of values belongs to the form: a signature of another length is no sketch of this collection.
         sketch.filter(|sketch| sketch.form() == form)
     }
 
@@ -484,6 +488,7 @@ impl<'a> DocumentOutline<'a> {
     pub(crate) fn read(mut decoder: ByteDecoder<'a>) -> Option<Self> {
         let mut traits = PairTraits::default();
         let mut id = decoder.bytes()?;
+        // An empty id announces traits: see `encode`.
         if id.is_empty() {
             traits = PairTraits::decode(&mut decoder)?;
             id = decoder.bytes()?;

@@ -154,6 +154,7 @@ impl DocumentSketch {
 
 /// Returns a 64-bit key for the bytes of a sketch: the fingerprint itself if they are eight, otherwise a hash.
 pub(crate) fn sketch_key(bytes: &[u8]) -> u64 {
+    // A 64-bit fingerprint names itself in the tables (`RunSketches::for_each`), and a single super-shingle is a hash already.
     if bytes.len() == 8 {
         fixed(bytes)
     } else {

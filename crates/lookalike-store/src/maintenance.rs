@@ -70,6 +70,7 @@ impl Store {
         let target = target.as_ref();
         let _alone = lock(&self.snapshots);
         let fs = &**self.fs();
+        // Remains of a killed process would count as files below, and the name of this snapshot could not be used again.
         if is_unfinished(fs, target) {
             remove_copy(fs, target);
         }
@@ -185,6 +186,7 @@ fn remove_copy(fs: &dyn FileSystem, target: &Path) {
     let below = target.join("collections");
     let names = fs.list(&below).unwrap_or_default();
     let collections = names.into_iter().map(|name| below.join(name));
+    // Children come before their parents, because only an empty folder can be removed.
     for folder in collections.chain([below.clone(), target.to_owned()]) {
         for file in fs.list(&folder).unwrap_or_default() {
             let _ = fs.remove(&folder.join(file));
@@ -355,6 +357,7 @@ fn restore_into(
         let folder = collection_folder(target, name);
         fs.create_dir(&folder).map_err(failed)?;
     }
+    // A name with a slash is a file of a collection. The catalog, the only other one (`check_names`), is written last.
     for name in list.files.keys().filter(|name| name.contains('/')) {
         let (from, to) = (snapshot.join(name), target.join(name));
         // Logs will be appended to, so they are copied; runs, tombstones and parts never change and can be linked.
@@ -546,6 +549,7 @@ fn salvage_collections(
             }
             Err(error) => vec![error],
         };
+        // What cannot be read is reported at the end, but a failure to write the new store ends the salvage.
         for error in lost {
             if is_failure_at(&error, target) {
                 return Err(error);
@@ -578,6 +582,7 @@ fn salvaged_names(below: &Path, folders: &[String]) -> Vec<(String, PathBuf)> {
         let name = if is_alone {
             first.to_owned()
         } else {
+            // Names are ASCII (`check_name`), so every length is a character boundary.
             let kept = first.len().min(MAX_NAME_BYTES - REBUILT.len());
             format!("{}{REBUILT}", &first[..kept])
         };

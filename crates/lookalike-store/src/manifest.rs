@@ -124,6 +124,7 @@ impl CollectionManifest {
         collection: u64,
         key: u128,
     ) -> Self {
+        // File 1 is the first log.
         let numbered = parts.iter().zip(2..);
         let parts: Vec<PartEntry> = numbered
             .map(|(part, number)| PartEntry::new(part, FileIdentity { collection, number }))

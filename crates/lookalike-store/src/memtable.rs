@@ -142,6 +142,7 @@ impl MemTable {
         let slot = self.documents.len() as u32;
         let hash = hasher.hash(&document.id);
         let hashes = &mut self.hashes;
+        // Before the insert: a table that grows hashes its slots again from this list.
         hashes.push(hash);
         self.by_id
             .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
@@ -149,6 +150,7 @@ impl MemTable {
         self.sketch_links.grow();
         if let Some(sketch) = document.sketch(self.form) {
             let (group, new) = self.by_sketch.insert(&sketch.to_bytes());
+            // Sketches are numbered in order of insertion, so the chain of a new one is the next.
             if new {
                 self.with_sketch.push(SlotChain::default());
             }
@@ -199,6 +201,7 @@ impl MemTable {
 
     /// Finds the slot of the document with an id that is not deleted or replaced; it may have expired.
     pub(crate) fn find(&self, id: &str, hash: u64) -> Option<u32> {
+        // `mark_deleted` leaves dead slots in the table, so several may have this id, of which at most one is not dead.
         let found = self.by_id.find(hash, |&slot| {
             !self.tombstones.get(slot as usize) && self.documents[slot as usize].id == id
         });

@@ -108,6 +108,7 @@ impl NeighbourHits {
         let neighbours: Vec<Neighbour> = self.hits.into_iter().map(read).collect::<Result<_>>()?;
         let end = neighbours.last().map(|last| {
             let same = |near: &&Neighbour| near.distance == last.distance;
+            // `passed` counts documents at one distance, so it goes on from the previous page only if that ended at the same distance.
             let before = self
                 .page
                 .after

@@ -143,6 +143,7 @@ impl PairRule {
             return refused("a collection that compares categories has to name one".to_owned());
         }
         match self.length_share {
+            // The negation also refuses NaN.
             Some(share) if !(share > 0.0 && share <= 1.0) => refused(format!(
                 "the share of lengths is {share}, not above 0 and at most 1"
             )),

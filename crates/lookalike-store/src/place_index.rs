@@ -32,6 +32,7 @@ pub(crate) struct PlaceIndex {
 /// Cuts a sketch into bands of about equal length, such that two sketches within the radius agree in at least one.
 fn bands(form: SketchForm, radius: u32) -> Vec<Range<usize>> {
     let parts = form.parts();
+    // `largest_radius` keeps the radius below the number of parts: with fewer than `radius + 1` bands, matches would be missed.
     let bands = (radius as usize + 1).min(parts);
     let start = |band: usize| band * parts / bands * form.part_bytes();
     (0..bands)
@@ -45,6 +46,7 @@ fn differing<const BYTES: usize>(a: &[u8], b: &[u8]) -> u32 {
 }
 
 fn differing_bits(a: &[u8], b: &[u8]) -> u32 {
+    // Fingerprints of 32, 64 and 128 bits are whole words of four bytes.
     let [(a, _), (b, _)] = [a, b].map(<[u8]>::as_chunks::<4>);
     let words = a.iter().zip(b);
     let apart = words.map(|(a, b)| u32::from_le_bytes(*a) ^ u32::from_le_bytes(*b));

@@ -257,6 +257,7 @@ impl<'s> Rebuild<'s> {
             return Err(StoreError::Closed.into());
         }
         let engine = self.old.engine();
+        // Zero asks for the time of the collection without advancing it.
         let now = engine.now(UnixMillis(0));
         let mut writer = BatchWriter::new(&self.new, now);
         for id in ids {
@@ -280,6 +281,7 @@ impl<'s> Rebuild<'s> {
     fn swap_in(&mut self) -> Result<()> {
         let (store, name, [old, new]) = (self.store, self.old.name(), self.identities);
         let time_to_live: Option<Duration> = self.old.settings().time_to_live;
+        // The time to live may have changed while documents were copied.
         if self.new.settings().time_to_live != time_to_live {
             self.new.set_time_to_live(time_to_live)?;
         }
@@ -308,6 +310,7 @@ impl<'s> Rebuild<'s> {
         state
             .collections
             .insert(name.to_owned(), Ok(Arc::clone(&self.new)));
+        // The folders have exchanged their roles: the old one is busy until its files are removed.
         state.busy_folders.remove(&self.spare);
         state.busy_folders.insert(left.clone());
         self.spare = left;
@@ -326,6 +329,7 @@ impl Drop for Rebuild<'_> {
             &self.new
         };
         gone.abandon();
+        // The catalog on disk may name either folder, so both keep their files.
         if self.is_uncertain {
             return;
         }

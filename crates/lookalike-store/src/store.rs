@@ -621,6 +621,7 @@ impl Store {
         catalog.removing.insert(folder.clone(), identity);
         let mut replaced = self.replace_catalog(&mut state, catalog.clone());
         if replaced.as_ref().is_err_and(ReplaceError::is_disk_full) {
+            // The removal would free space, but it has to write a new catalog first.
             disk_reserve::release(&*self.fs, &self.folder);
             replaced = self.replace_catalog(&mut state, catalog);
         }
@@ -637,6 +638,7 @@ impl Store {
                 state.collections.remove(name)
             }
         };
+        // No new collection may take the folder until its files are gone.
         state.busy_folders.insert(folder.clone());
         Ok((collection, folder))
     }
@@ -645,6 +647,7 @@ impl Store {
     pub(crate) fn remove_files(&self, folder_name: &str) -> Result<()> {
         let removed = remove_folder(&*self.fs, &collection_folder(&self.folder, folder_name));
         let mut state = self.state();
+        // Even if some files are left: the next collection in this folder removes them (`make_files`).
         state.busy_folders.remove(folder_name);
         removed?;
         let mut catalog = state.catalog.clone();

@@ -307,6 +307,7 @@ impl CollectionView {
         if part == self.log {
             return self.active.remove(place);
         }
+        // A flush shares a frozen memtable, so its indexes cannot change any more; only the mark can be set.
         if let Some(frozen) = self.frozen.iter().find(|frozen| frozen.log == part) {
             return frozen.memtable.mark_deleted(place);
         }

@@ -618,4 +618,5 @@ impl CollectionEngine {
     }
 }
 
+// The header of a frame has four bytes for the length of its payload.
 const _: () = assert!(MAX_PAYLOAD_BYTES < u32::MAX as usize);

@@ -169,6 +169,7 @@ impl CollectionEngine {
                     .transpose();
             }
         }
+        // Not reached: attempt `TRIES` holds the lock, so it returns.
         Ok(None)
     }
 

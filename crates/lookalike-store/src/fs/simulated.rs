@@ -382,12 +382,14 @@ impl SimulatedInode {
         for (offset, written) in &self.unsynced {
             let mut at = 0;
             while at < written.len() {
+                // The end of this sector or of the write, whichever comes first.
                 let end = (SECTOR - (offset + at) % SECTOR + at).min(written.len());
                 if mood > 1 && rng.below(GARBAGE) == 0 {
                     corrupt_sector(&mut bytes, offset + at, rng);
                     at = end;
                     continue;
                 }
+                // In mixed cuts, two of five sectors are lost, one is torn and two are kept.
                 let kept = match (mood, rng.below(5)) {
                     (0, _) => end - at,
                     (1, _) | (_, 0 | 1) => 0,

@@ -55,6 +55,7 @@ pub(crate) fn read_log_header(
 ) -> Result<LogHeader> {
     let failed = |error| StoreError::io(path, "reading the log")(error);
     let file = fs.open(path, false).map_err(failed)?;
+    // A file shorter than a header is not a failed read: `LogHeader::read` reports it as damage.
     let length = file.length().map_err(failed)?.min(LOG_HEADER as u64);
     let mut bytes = vec![0; length as usize];
     read_exact(&*file, &mut bytes, 0).map_err(failed)?;
@@ -177,6 +178,7 @@ impl LogTail {
 
 /// Finds the first intact frame after an offset. Returns its offset and number.
 fn frame_after(bytes: &[u8], checksum: FileChecksum, from: usize) -> Option<(usize, u64)> {
+    // The caller has found no intact frame at `from` itself.
     let mut at = from + SECTOR;
     // Frames begin at sector boundaries.
     while at + FRAME_HEADER <= bytes.len() {

@@ -97,6 +97,7 @@ impl LogWriter {
             prepared: bytes.len() as u64,
             dirty: 0,
             step,
+            // There is no frame yet, or only one before `recovered`, whose damage no reader takes for an interrupted write.
             closed: true,
         })
     }
@@ -231,6 +232,7 @@ impl LogWriter {
             // and the next start would refuse the log.
             write_all(&*self.file, &zeros, self.offset)
                 .map_err(failed("clearing the end of the log"))?;
+            // The failed write may have extended the file.
             self.prepared = self.prepared.max(self.dirty);
             changed = true;
         }

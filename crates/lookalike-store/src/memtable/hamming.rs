@@ -11,6 +11,7 @@ use hashbrown::HashTable;
 
 /// Number of codes below which all are compared: with so few, blocks cost more than they save.
 const LINEAR_SCAN_MAX: usize = 512;
+// Four blocks of sixteen bits use all 64.
 const MAX_BLOCKS: u32 = 4;
 
 /// A set of distinct codes, numbered in order of insertion.
@@ -114,6 +115,8 @@ fn xor_masks(bits: u32, most: u32) -> Vec<u64> {
 
 /// Mixes a code to a hash for the table, because codes of similar texts are similar.
 fn mix(code: u64) -> u64 {
+    // The table takes a bucket from the lowest bits and a tag from the highest. The lowest bits of a product depend only on the lowest bits
+    // of the code, so fold the high half into them.
     let mixed = code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 32)
 }
@@ -160,6 +163,7 @@ impl GrowingHammingIndex {
             self.file(code, number);
         } else if self.codes.len() == LINEAR_SCAN_MAX {
             self.permutation();
+            // An empty `Vec` takes 24 bytes, so each block costs 1.5 MiB: scanning while there are few codes also saves this memory.
             self.buckets = vec![vec![Vec::new(); 1 << 16]; self.blocks.len()];
             (0..LINEAR_SCAN_MAX as u32)
                 .for_each(|number| self.file(self.codes[number as usize], number));

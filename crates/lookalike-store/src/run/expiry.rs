@@ -62,6 +62,7 @@ impl ExpiryTimes {
             if last <= now.0 {
                 0
             } else if first > now.0 {
+                // `BLOCK` is a multiple of 64, so a block begins with a whole word.
                 let words = start / 64..(start + times.len()).div_ceil(64);
                 times.len() - tombstones.count_in(words)
             } else {

@@ -59,6 +59,7 @@ pub(crate) struct RunFooter {
 
 impl RunFooter {
     fn numbers(&mut self, version: u32, each: &mut dyn FnMut(&mut u64)) {
+        // Reading and writing share this function, so they cannot disagree about the order.
         let section = |section: &mut RunSection, each: &mut dyn FnMut(&mut u64)| {
             each(&mut section.offset);
             each(&mut section.length);
@@ -203,6 +204,7 @@ impl RunFooter {
             && self.offsets.length == (blocks + 1) * 8
             && (blocks == 0) == (self.documents == 0)
             && self.codes.length == self.coded * sketch_bytes
+            // This relies on `coded <= documents`, checked above.
             && self.absent.length == (self.documents - self.coded) * 4
             && [0, self.documents * 8].contains(&self.expires.length)
             && [0, self.documents * 8].contains(&self.categories.length)

@@ -310,6 +310,7 @@ impl BlockReader<'_> {
         // A row may start on one page and end on the next.
         let mut begun = Vec::with_capacity(bytes);
         self.pages(section, &mut |page| {
+            // Zero if no row has begun: the page then starts with a whole row.
             let missing = (bytes - begun.len()) % bytes;
             let (end, page) = page.split_at(missing.min(page.len()));
             begun.extend_from_slice(end);

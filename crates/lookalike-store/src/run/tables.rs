@@ -164,6 +164,7 @@ impl RunTables {
         let codes = reader.words(footer.codes)?;
         let tables = Self::build(reader, &codes, radius)?;
         let absent = reader.section(footer.absent)?;
+        // Only the writing of runs is ever cancelled, not their opening.
         let wanted = AtomicBool::new(false);
         let groups = group_by_code(reader, footer, &absent, tables.index(), &wanted)?;
         Ok((tables, groups))

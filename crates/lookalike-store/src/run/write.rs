@@ -50,6 +50,7 @@ pub(crate) fn write_run(
     let version = if with_traits { WITH_TRAITS } else { VERSION };
     out.raw(&header(options.identity, version))?;
     let mut footer = RunFooter::default();
+    // Sketches and the index of paragraph fingerprints come before their tables, which are built from what is in the file.
     write_documents(&mut out, &mut footer, sources)?;
     write_sketches(&mut out, &mut footer, sources)?;
     write_tables(&mut out, &mut footer, options)?;
