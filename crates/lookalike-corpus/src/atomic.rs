@@ -347,6 +347,7 @@ fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     let mut columns = InferredColumns::default();
     let mut waiting = Vec::new();
     let mut done = Vec::new();
+    // Read all lines before the first table is written, because each table gets the columns of all.
     for file in files {
         let AtomicFile {
             encoder,
@@ -384,7 +385,8 @@ fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
 /// Removes the temporary files that a killed job left in `directory` and for whose final names `is_ours` returns true. No other job may use the
 /// directory. Returns the number of removed files. Files that are renamed or removed meanwhile are not leftovers.
 ///
-/// # Errors Fails if the directory cannot be listed or a file cannot be removed.
+/// # Errors
+/// Fails if the directory cannot be listed or a file cannot be removed.
 pub fn remove_leftovers(directory: &Path, is_ours: impl Fn(&OsStr) -> bool) -> io::Result<usize> {
     remove_temporary(directory, |_, name| is_ours(name).then_some(()))
 }

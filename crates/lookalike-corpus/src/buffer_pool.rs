@@ -54,6 +54,7 @@ impl Drop for PooledBytes {
     fn drop(&mut self) {
         let Some(pool) = self.pool.take() else { return };
         let mut bytes = std::mem::take(&mut self.bytes);
+        // A buffer without capacity would only make a later one allocate.
         if (1..=MAX_POOLED_BYTES).contains(&bytes.capacity()) {
             bytes.clear();
             pool.waiting().push(bytes);

@@ -28,7 +28,8 @@ impl Inputs {
 
     /// Returns the first source whose bytes do not match `sums`, the checksums that [`Inputs::content_sums`] returned earlier. Reads all sources.
     ///
-    /// # Errors Fails if a source cannot be read.
+    /// # Errors
+    /// Fails if a source cannot be read.
     pub fn changed_since(&self, sums: &[u64]) -> Result<Option<&Source>, ReadError> {
         for (at, source) in self.sources.iter().enumerate() {
             // Read again, never taken from `learned`: size and time may be the same although the bytes differ, which is the purpose of the checksum.

@@ -295,10 +295,12 @@ impl<R: BufRead> Read for GzipDecoder<R> {
         loop {
             let member = self.member.as_mut().expect("a member is begun at once");
             let count = member.read(out)?;
+            // Nothing read into an empty buffer is not the end of the member.
             if count > 0 || out.is_empty() || skip_zeros(member.get_mut())? {
                 return Ok(count);
             }
             let member = self.member.take();
+            // The reader keeps what it has buffered of the next member: a decoder consumes no more than its own.
             self.member = member.map(|member| GzDecoder::new(member.into_inner()));
         }
     }

@@ -38,7 +38,8 @@ impl Inputs {
     /// Within directories and globs, files that cannot be read become a [`SkippedPart`]; entries whose names begin with a dot and folders with
     /// results of a job are skipped too. An entry whose name begins with a dot is read if it is itself an argument.
     ///
-    /// # Errors Fails if an argument names nothing, or a file that cannot be read.
+    /// # Errors
+    /// Fails if an argument names nothing, or a file that cannot be read.
     pub fn discover(
         arguments: &[OsString],
         options: &InputOptions,

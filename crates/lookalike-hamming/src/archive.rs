@@ -160,6 +160,7 @@ impl<W: Write> ArchiveWriter<W> {
         }
         let symbol = symbol(self.last, code);
         let (huffman, length) = self.encoder.code(symbol);
+        // The symbol says all about a fingerprint that equals the one before.
         let below = if symbol == SYMBOLS - 1 {
             0
         } else {
@@ -168,6 +169,7 @@ impl<W: Write> ArchiveWriter<W> {
         // The room is known before anything is written, so a code is never divided between blocks, and nothing has to be undone.
         let used = 8 * self.block.len() as u32 + self.pending_bits;
         let fits = used + length + below <= 8 * self.block_bytes as u32;
+        // The header of a block has two bytes for the number of its fingerprints.
         if self.in_block > 0 && self.in_block < u16::MAX && fits {
             self.put(huffman.into(), length);
             // The differing bit itself is left out: fingerprints ascend, so it is a one (Manku et al. 2007, section 3.2).

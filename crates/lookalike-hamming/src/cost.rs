@@ -222,6 +222,7 @@ impl DesignCosts {
             return;
         }
         // Such designs are searched by the shorter loop (`index::single_probe`).
+        // Each table takes at least one probe, so no more probes than tables means one for each.
         let single_probes = self.probes <= tables && tables <= MAX_TABLES as f64;
         let (table_ns, probe_ns) = match layout {
             Layout::Packed if single_probes => (constants.single_probe_ns, 0.0),

@@ -191,6 +191,7 @@ fn detected_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64])
         return true;
     }
     let Some(((under, size), rest)) = classes.split_first() else {
+        // All bits have got their errors: a table sees them if they did not exceed its budget.
         return left.iter().any(|&left| left >= 0);
     };
     let charge = |errors: i64, left: &mut [i64]| {

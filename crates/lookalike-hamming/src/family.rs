@@ -179,6 +179,7 @@ impl Family {
                 .map(|&r| choose(r, radius))
                 .fold(1, u64::saturating_mul),
             Self::Biplane => 11,
+            // Limited only so that the shift does not overflow: nobody builds so many tables.
             Self::Affine => 2 * ((1 << radius.min(60)) - 1),
             Self::Projective => (1 << (radius.min(60) + 1)) - 1,
         }
@@ -203,6 +204,7 @@ impl Family {
                 1.0 / groups.iter().map(part).sum::<f64>()
             }
             Self::Nested(levels) => {
+                // Each level leaves k / r of the bits outside of the key (`nested`).
                 1.0 - levels
                     .iter()
                     .map(|&blocks| radius / f64::from(blocks))

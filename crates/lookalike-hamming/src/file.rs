@@ -248,6 +248,7 @@ impl<W: Write> FingerprintWriter<W> {
 
     fn end_chunk(&mut self) -> Result<(), FileError> {
         let count = (self.fingerprints.len() / self.words) as u64;
+        // Eight bytes: the number, and the zero after it.
         let mut chunk = count.to_le_bytes().to_vec();
         let numbers = self.fingerprints.iter().chain(&self.ids);
         chunk.extend(numbers.flat_map(|number| number.to_le_bytes()));

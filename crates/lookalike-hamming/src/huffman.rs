@@ -21,6 +21,7 @@ pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
     // Package-merge (Larmore, Hirschberg 1990), with a coin for each symbol and length: a code has as many bits
     // as its symbol has coins among the 2 n - 2 cheapest coins and packages.
     for _ in 1..MAX_CODE_BITS {
+        // Of an odd number, the most expensive is left over, and in no package.
         let pairs = packages.chunks_exact(2);
         let paired = pairs.map(|two| {
             (
@@ -32,6 +33,7 @@ pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
         packages.sort_by_key(|&(weight, _)| weight);
     }
     if coins.len() > 1 {
+        // There are as many, because codes of twelve bits outnumber the symbols.
         for (_, symbols) in &packages[..2 * coins.len() - 2] {
             for &symbol in symbols {
                 lengths[symbol] += 1;

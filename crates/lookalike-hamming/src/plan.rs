@@ -151,6 +151,7 @@ pub fn plan(
     constants: &CostConstants,
 ) -> Vec<CostedDesign> {
     let most_tables = limits.tables.unwrap_or(MAX_TABLES);
+    // A low limit hides no design: those beyond it are listed as not fitting.
     let designs = designs(bits, radius, most_tables.max(MAX_TABLES));
     plan_of(fingerprints, designs, limits, constants)
 }

@@ -35,6 +35,7 @@ impl<W: Word> ScatterBuffers<W> {
         }
         out.resize(total, W::ZERO);
         // Positions count from a line of memory, so that a full buffer is written to a whole line.
+        // For other widths than 64 bits, eight items are half a cache line, or two.
         let beyond = out.as_ptr().addr() % 64 / size_of::<W>() % LINE;
         let mut starts = vec![beyond];
         let mut end = beyond;
@@ -76,6 +77,7 @@ impl<W: Word> ScatterBuffers<W> {
         if end > self.starts[bucket + 1] {
             return false;
         }
+        // An empty bucket, which only `finish` flushes, ends where it starts, so nothing of it is written.
         let line = end.saturating_sub(1) / LINE * LINE;
         // The first line of a bucket may begin with the last items of the bucket before, which writes them itself.
         let start = line.max(self.starts[bucket]);

@@ -246,6 +246,7 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
             return;
         }
         if table < begun.done {
+            // The later tables must still leave out the pairs that this one visited.
             workers.iter_mut().for_each(|worker| worker.joiner.end(key));
             continue;
         }

@@ -51,8 +51,8 @@ impl FileChecksum {
     }
 }
 
-/// Checks a header that begins with four letters and a version, and ends with its check; the version. `other` is what a file is that
-/// begins with other letters.
+/// Checks a header that begins with four letters and a version and ends with its checksum. Returns the version. `other` describes a file
+/// that begins with other letters.
 pub(crate) fn check_header(
     path: &Path,
     header: &[u8],

@@ -158,6 +158,7 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
 
     /// Returns the headline of the page that was walked.
     pub(super) fn finish(mut self) -> PageHeadline {
+        // The end of the page closes an open heading.
         self.end_heading();
         let title = self.title.unwrap_or_default();
         let known: HashSet<String> = words(&title).collect();

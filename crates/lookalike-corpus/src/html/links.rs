@@ -101,6 +101,7 @@ impl HtmlLinks {
 
 /// Returns the anchor of the link whose text is in this range, or `None` if there is no text.
 fn anchor(text: &str, start: usize, end: usize, window: usize) -> Option<Anchor> {
+    // The sink has removed white space at the end of the text, which the offsets of a link may still count.
     let end = end.min(text.len());
     let written = &text[start.min(end)..end];
     // Blanks within the link but before its text belong to neither part.

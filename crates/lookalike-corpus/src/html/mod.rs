@@ -186,6 +186,7 @@ impl HtmlText {
             }
             HtmlMode::Quality => self.consensus(html, out),
         };
+        // Only now, because the position of the article is examined after it was found.
         self.reading.recycle();
         insert_title(title, start, out);
         fallback

@@ -246,6 +246,7 @@ struct TreeBuilder<'t> {
 impl TreeBuilder<'_> {
     /// Returns the range of a part of the page.
     fn place(&self, part: &str) -> (u32, u32) {
+        // `MAX_BYTES` keeps offsets within 32 bits: longer pages are not walked.
         let from = part.as_ptr().addr() - self.base;
         (from as u32, (from + part.len()) as u32)
     }

@@ -35,6 +35,7 @@ impl<'a> ArrowTable<'a> {
         source: &'a Source,
         options: &InputOptions,
     ) -> Result<ArrowTable<'a>, ReadError> {
+        // Only for its checks: it refuses a file that has changed since it was discovered.
         decode::SourceDecoder::open(source)?;
         let file = decode::open_source(source)?;
         Ok(ArrowTable {

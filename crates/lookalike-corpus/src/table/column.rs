@@ -121,6 +121,7 @@ macro_rules! decimal {
 macro_rules! time {
     ($out:expr, $array:expr, $row:expr, $kind:ty, $make:expr) => {{
         let value = $array.as_primitive::<$kind>().value($row);
+        // A moment outside of the range of the library, as a saturated product of seconds is, becomes null.
         moment($out, $make(i64::from(value)))
     }};
 }
@@ -255,6 +256,7 @@ fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize) {
         DataType::Duration(TimeUnit::Microsecond) => nanos!(DurationMicrosecondType, 1_000),
         _ => nanos!(DurationNanosecondType, 1),
     };
+    // Cannot panic: a span has 64 bits for its seconds, as many as the largest value of the coarsest unit.
     let span = SignedDuration::from_nanos_i128(nanos);
     match array.data_type() {
         DataType::Duration(_) => string(out, &span.to_string()),
@@ -349,6 +351,7 @@ fn interval(array: &ArrayRef, row: usize, unit: IntervalUnit) -> String {
             (parts.months, parts.days, parts.nanoseconds)
         }
     };
+    // Months and days carry their own signs; the fraction of a second would lose that of the time.
     let sign = if nanos < 0 { "-" } else { "" };
     let (seconds, rest) = (
         nanos.unsigned_abs() / 1_000_000_000,

@@ -135,6 +135,7 @@ impl ListBuilder {
         self.valid.append(valid);
         let length = self.items.len();
         self.ends
+            // A batch ends with the line that reaches 4 MiB, and no line is longer than 256 MiB, so it has fewer than 2^31 items (`writer`).
             .push(i32::try_from(length).expect("batches are small"));
     }
 }

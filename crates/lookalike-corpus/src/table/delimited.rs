@@ -139,6 +139,7 @@ impl<'a> DelimitedTable<'a> {
         let (mut filled, mut columns) = (0, 0);
         let mut long: Option<LongRow> = None;
         let mut is_quoted = false;
+        // No buffer is longer than `isize::MAX`, and `limit + 1` below must not overflow.
         let limit = match self.is_whole && (self.names.is_some() || !self.has_header) {
             true => isize::MAX as usize,
             false => self.limit,
@@ -168,6 +169,7 @@ impl<'a> DelimitedTable<'a> {
             self.offset += read as u64;
             filled += wrote;
             columns += ended;
+            // The appended line feed became part of a field, so a quote is still open.
             is_quoted |= self.is_closed && wrote > 0;
             match result {
                 ReadRecordResult::InputEmpty => {}
@@ -254,6 +256,7 @@ impl<'a> DelimitedTable<'a> {
             .collect();
         for wanted in &self.wanted {
             let number = wanted.parse().ok().and_then(|n: usize| n.checked_sub(1));
+            // A name counts before a number, and a column that the user also refers to by its name keeps it.
             if !names.contains(wanted)
                 && let Some(name) = number.and_then(|number| names.get_mut(number))
                 && !self.wanted.contains(name)

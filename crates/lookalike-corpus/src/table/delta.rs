@@ -22,6 +22,7 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     let minis = walk.number()?;
     let count = walk.number()?;
     let first = i32::try_from(walk.signed()?).ok()?;
+    // `None` for a block without parts.
     let mini_values = block.checked_div(minis)?;
     // A block is divided evenly into parts whose values fill whole bytes.
     if block % minis != 0 || mini_values == 0 || mini_values % 32 != 0 || count > most {

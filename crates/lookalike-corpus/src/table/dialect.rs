@@ -50,6 +50,7 @@ pub(crate) fn is_table(head: &[u8], options: &InputOptions) -> bool {
         .unwrap_or_else(|| delimiter(head, false, quotes));
     let columns = columns(head, reader(delimiter, quotes), false);
     let is_even = columns.len() > 1 && columns[0] > 1 && columns.iter().all(|n| *n == columns[0]);
+    // Such an option says that the input is a table, so its rows may be uneven.
     if options.delimiter.is_some() || options.no_header || options.no_quotes {
         return columns.first().is_some_and(|columns| *columns > 1);
     }

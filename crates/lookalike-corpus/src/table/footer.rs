@@ -106,6 +106,7 @@ fn check_schema(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<()> 
     let mut open: Vec<u64> = Vec::new();
     for left in (0..count).rev() {
         if let Some(missing) = open.last_mut() {
+            // At least one is missing: complete groups were removed below.
             *missing -= 1;
         }
         let children = children(walk)?;

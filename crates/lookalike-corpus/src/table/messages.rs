@@ -153,6 +153,7 @@ impl<'f> ArrowMessages<'f> {
     fn check_after_end(&mut self, is_file: bool) -> Option<String> {
         // Minimum size of a message; fewer bytes are padding.
         const MESSAGE: u64 = 64;
+        // The length of the footer in four bytes, and the mark.
         const TAIL: u64 = 10;
         let mark = self.file.stream_position().ok()?;
         let mut end = self.bytes;

@@ -468,6 +468,7 @@ impl DataPageHeader {
                     levels,
                 });
             }
+            // Cannot overflow: the last number is at most 8, and a step has four bits.
             last += step;
             // Step 0 would introduce a full field number, which can go backwards and repeat a field.
             if step == 0 || last > FIELDS {
@@ -485,6 +486,7 @@ impl DataPageHeader {
 /// Reads a signed number, refusing those that the library would truncate to 32 bits.
 fn small(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<i64> {
     let number = i64::from(u32::try_from(walk.number()?).ok()?);
+    // Zigzag: 0, -1, 1, -2 are stored as 0, 1, 2, 3.
     Some(number >> 1 ^ -(number & 1))
 }
 

@@ -45,6 +45,7 @@ pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<Record
         })
     });
     let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+    // A batch without columns still has rows, which `try_new` could not count.
     match columns.is_empty() {
         true => Ok(batch.clone()),
         false => RecordBatch::try_new(schema.clone(), columns).map_err(|error| error.to_string()),

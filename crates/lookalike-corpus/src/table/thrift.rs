@@ -70,6 +70,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
     /// Reads a signed number.
     pub(super) fn signed(&mut self) -> Option<i64> {
         let number = self.number()?;
+        // Zigzag: 0, -1, 1, -2 are stored as 0, 1, 2, 3.
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 

@@ -22,6 +22,7 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> CostCo
     // By difference, as for all constants here: the cost that both measurements share, such as that of the probe itself, drops out. Noise may make it
     // negative, or too large.
     let entry_ns = ((longer - shorter) / 64.0).clamp(0.0, shorter / 64.0);
+    // What is not measured yet costs nothing, so that a query is priced by the known parts alone, and the rest is what they leave.
     let fitted = CostConstants {
         query_ns: 0.0,
         table_ns: 0.0,

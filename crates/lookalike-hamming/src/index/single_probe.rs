@@ -18,7 +18,7 @@ const WAVE: usize = 32;
 /// Receiver of results: index of the query, code, distance.
 pub(in super::super) type Found<'v, W> = &'v mut dyn FnMut(usize, W, u32);
 
-/// A search of 1 to [`MAX_TABLES`](super::super::table::MOST_TABLES) tables that a query probes once each. Returns the number of entries compared.
+/// A search of 1 to [`MAX_TABLES`](super::super::table::MAX_TABLES) tables that a query probes once each. Returns the number of entries compared.
 /// The results of one query come together.
 pub(in super::super) struct SingleProbeSearch<'a, 'v, W, T> {
     pub(in super::super) tables: &'a [T],

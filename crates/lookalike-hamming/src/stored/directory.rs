@@ -146,6 +146,7 @@ impl StoredDirectory {
         let scheme = Some(numbers.next()?).filter(|_| known);
         let (documents, distinct) = (numbers.next()?, numbers.next()?);
         let count = numbers.next()?;
+        // If the count is too large, this ends with the numbers.
         let tables = (0..count).map(|_| read_table(numbers, offset));
         let tables = tables.collect::<Option<Vec<_>>>()?;
         are_probes_bounded(&tables, offset).then_some(())?;
@@ -156,6 +157,7 @@ impl StoredDirectory {
         let pages = numbers.next()?;
         // Collect the numbers that exist, so that a count that is too large allocates nothing.
         let pages: Vec<u64> = numbers.by_ref().take(pages as usize).collect();
+        // Every byte before the directory is under a check.
         let whole = pages.len() as u64 * PAGE as u64 == offset && numbers.next().is_none();
         whole.then_some(Self {
             offset,

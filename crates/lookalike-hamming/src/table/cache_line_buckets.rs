@@ -24,6 +24,7 @@ pub(in super::super) fn overflow_unit(entries: u64, buckets: u64, width: usize) 
     let bytes = entries
         .checked_mul(width as u64)
         .and_then(|bytes| bytes.checked_add(4 * lists))?;
+    // Up to the capacity, a tail is a number of entries; the larger values are left for positions.
     let room = (u64::from(u32::MAX) - capacity).checked_sub(1)?;
     let units = std::iter::successors(Some(MIN_UNIT), |unit| Some(2 * unit));
     let mut units = units.take_while(|&unit| unit <= MAX_UNIT);

@@ -106,6 +106,7 @@ impl PackedStore {
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize> + Clone) {
         let starts = self.starts.view();
+        // Ranks of four bytes, as in all tables of fewer than 2^32 fingerprints.
         let Some(narrow) = starts.narrow() else {
             buckets.for_each(|at| {
                 starts.prefetch(at);
