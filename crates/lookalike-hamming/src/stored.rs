@@ -265,6 +265,7 @@ impl<C: Code> IndexFile<C> {
             return Ok(());
         };
         let bytes = self.directory.rank_bytes.get();
+        // The number of the first document of this rank, and that of the next rank.
         let bounds = rank.saturating_mul(bytes)..rank.saturating_add(2).saturating_mul(bytes);
         let bounds = self.part(firsts, bounds)?;
         let (first, end) = bounds.split_at(bytes);

@@ -464,6 +464,7 @@ impl Collection {
     /// # Errors
     /// Failures of the medium when the log is rotated.
     pub fn compact_later(&self) -> Result<()> {
+        // The compaction waits for pending flushes, so that it includes the documents that are now in memory.
         self.shared.engine.rotate_log()?;
         self.shared.compacting.store(true, Ordering::Release);
         // The merge thread reads the flag without a lock and can miss the notification; it looks again after `RETRY_INTERVAL`.
@@ -547,6 +548,7 @@ impl Collection {
 
 impl Drop for Collection {
     fn drop(&mut self) {
+        // Without `close`, no clean shutdown is recorded, so the next start recovers as after a crash.
         self.end();
     }
 }

@@ -373,6 +373,7 @@ impl StoredDocument {
             out.extend_from_slice(&hash);
         }
         if !self.paragraphs.is_empty() {
+            // Before the longer values, so that searches for paragraphs read no further.
             encode_paragraphs(&self.paragraphs, out);
         }
         if let Some(values) = &self.signature {

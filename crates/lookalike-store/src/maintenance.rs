@@ -104,6 +104,7 @@ impl Store {
         fs.create_dir(target).map_err(failed)?;
         let mark = target.join(UNFINISHED);
         fs.create(&mark).map_err(failed)?;
+        // The lock tells other processes that this snapshot was not left unfinished.
         let unfinished = fs.lock(&mark, &std::process::id().to_string());
         let unfinished = unfinished.map_err(|error| lock_failed(target, error))?;
         let parent = target.join("collections");
@@ -608,6 +609,7 @@ fn salvage_collection(
     // Damaged parts are left out instead of copied: a collection without its table reports that, but one with a wrong table would compute
     // wrong fingerprints.
     let collection = store.create_collection_with(name, &settings, &whole)?;
+    // The time comes from the store that is read: each call below brings it before its first write.
     let mut writer = BatchWriter::new(&collection, UnixMillis(0));
     let lost = engine::salvage(&**fs, folder, &mut |told, changes| {
         writer.time = writer.time.max(told);

@@ -233,6 +233,7 @@ pub(crate) fn replace_checked<T: Serialize>(
     let new = folder.join(new);
     let prepare = || -> Result<()> {
         let failed = |error| StoreError::io(&new, "writing a list of files")(error);
+        // `create` removes the file that an interrupted call left.
         let file = fs.create(&new).map_err(failed)?;
         write_all(&*file, &to_checked(value), 0).map_err(failed)?;
         file.sync().map_err(failed)?;

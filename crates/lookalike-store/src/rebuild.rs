@@ -168,6 +168,7 @@ impl<'s> Rebuild<'s> {
                 return Err(StoreError::NoCollection(name.to_owned()));
             };
             let spare = state.catalog.spare_folder_name(name);
+            // The files that an earlier rebuild left there are still being removed.
             if state.busy_folders.contains(&spare) {
                 return Err(StoreError::BeingRemoved(name.to_owned()));
             }
@@ -241,6 +242,7 @@ impl<'s> Rebuild<'s> {
         convert: &mut dyn FnMut(StoredDocument) -> Result<StoredDocument, E>,
     ) -> Result<usize, E> {
         let changed = self.old.engine().take_changes();
+        // Writes may be waiting because the journal was too long.
         self.old.changes_were_taken();
         let count = changed.len();
         self.copy(changed, convert)?;

@@ -300,6 +300,7 @@ impl CollectionSettings {
         if !self.keep.text_hashes {
             document.text_hash = None;
         }
+        // The sketch that finds documents is always kept, longer ones besides it only if the settings say so.
         let (form, keeps) = (self.sketch_form(), self.keep.signatures);
         if form != SketchForm::Fingerprint {
             document.fingerprint = None;

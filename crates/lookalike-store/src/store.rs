@@ -617,6 +617,7 @@ impl Store {
         let mut catalog = state.catalog.clone();
         let folder = catalog.folder_name(name);
         catalog.collections.remove(name);
+        // A later collection of this name begins in its first folder.
         catalog.moved.remove(name);
         catalog.removing.insert(folder.clone(), identity);
         let mut replaced = self.replace_catalog(&mut state, catalog.clone());
@@ -683,6 +684,7 @@ impl Store {
 /// Returns a random number, or with a seed one derived from the seed, the name and the purpose.
 fn random_number(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
     match seed {
+        // The purpose is in the upper half, where it cannot meet a small seed.
         Some(seed) => lookalike::hash::xxh3_64(name.as_bytes(), seed ^ purpose << 32),
         None => {
             // The system draws the keys of this hasher at random.

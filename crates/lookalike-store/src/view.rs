@@ -196,6 +196,7 @@ pub(crate) fn search<'a>(
             // A cursor counts only documents at its own distance.
             left_out = 0;
         }
+        // Documents that are left out at the start count, too: they are dropped only after the list is cut.
         let (part, room) = (parts[at], left_out.saturating_add(most - hits.len()));
         let number = part.number();
         let mut places: Vec<u32> = Vec::new();
@@ -366,6 +367,7 @@ pub(crate) fn find_text_in_runs(
     for run in runs {
         let part = run.number();
         let hidden = |place| skip(DocumentLocation { part, place });
+        // Runs are in order of age, so the first hit is the oldest document.
         if let Some((place, id)) = run.find_text(search, &hidden)? {
             let run = Arc::clone(run);
             return Ok(Some(StoredCopy { run, place, id }));

@@ -204,6 +204,7 @@ impl FeatureExtractor {
                 .iter()
                 .for_each(|width| add_windows(&mut self.features, tokens, width)),
         }
+        // A text shorter than all windows has one feature, that of all its words.
         if self.features.is_empty() && !tokens.is_empty() {
             shingle::extend(&mut self.features, tokens, tokens.len());
         }

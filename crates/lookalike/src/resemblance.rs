@@ -102,6 +102,7 @@ pub fn prefix_len(len: usize, threshold: f64) -> usize {
     let shares = |shared: usize| len > 0 && shared as f64 / len as f64 >= threshold;
     let shared_least = smallest_reaching(threshold * len as f64, len, shares);
     // A set at the threshold shares o of its `len` features, so any len - o + 1 of them include a shared one.
+    // The limit is for thresholds of zero or less, which need no shared feature.
     (len + 1 - shared_least).min(len)
 }
 

@@ -280,6 +280,7 @@ impl Scheme {
     /// Returns the part of the canonical text that defines the words and characters of a text.
     #[must_use]
     pub fn token_rules(&self) -> String {
+        // Extraction and boilerplate act before there is a text, and shingles are made of its words.
         const RULES: [&str; 8] = [
             "mask",
             "normalize",

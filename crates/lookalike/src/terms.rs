@@ -147,6 +147,7 @@ impl Terms {
 /// Computes log2((N + 1) / n) in 256ths, at least 1.
 fn idf(documents: u64, count: u32) -> u32 {
     let all = log2_256(documents.saturating_add(1));
+    // A table from a file may count more documents with a feature than there are.
     (all - log2_256(count.into()).min(all)).max(1)
 }
 

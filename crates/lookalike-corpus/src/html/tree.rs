@@ -497,6 +497,7 @@ impl PageTarget for TreeBuilder<'_> {
         if element.is(ABSENT) || (in_table && self.counts.tables == 0) {
             match element {
                 HtmlElement::Meta => self.meta(attributes),
+                // The root is the `body`, which is there from the beginning.
                 HtmlElement::Body => self.tree.nodes[0].marks = marks::read(element, attributes),
                 _ => {}
             }
@@ -541,6 +542,7 @@ impl PageTarget for TreeBuilder<'_> {
             HtmlElement::Li => {
                 self.close_if(self.find(same, |around| around.is_list() || around.is(SCOPE)))
             }
+            // Nothing that is open in a table keeps its end tag from closing it.
             HtmlElement::Table => self.close_if(self.find(same, |_| false)),
             HtmlElement::Tr | HtmlElement::Caption => self.close_if(self.find(same, bars_table)),
             _ if element.is_row_group() || element.is_cell() => {

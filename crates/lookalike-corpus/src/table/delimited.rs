@@ -269,6 +269,7 @@ impl<'a> DelimitedTable<'a> {
 
     fn add(&self, names: &[String], row: &DelimitedRow, offset: u64, sink: &mut RowSink<'_>) {
         if row.long_hash.is_some() {
+            // The fields were dropped, so an empty object stands for them.
             JsonObject::begin(sink.bytes).end();
             return sink.push(offset, RowState::TooLong(row.long_hash), false);
         }

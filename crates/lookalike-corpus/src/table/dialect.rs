@@ -73,6 +73,7 @@ fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptio
     let is_wanted = |name: &Cow<'_, str>| {
         wanted
             .iter()
+            // The first name may begin with a byte order mark.
             .any(|wanted| name.trim_start_matches('\u{feff}').trim() == wanted)
     };
     names.iter().any(is_wanted)

@@ -177,6 +177,7 @@ impl InferredType {
             | (InferredType::Float, InferredType::Int { wide: false, .. }) => InferredType::Float,
             // Bool, Text and Float match themselves here; lists and structs are updated in place and never occur as `other`.
             (mine, other) if mine == other => mine,
+            // Among others, negative numbers beside numbers beyond 2^63, which no integer of 64 bits holds both.
             _ => InferredType::Json,
         };
     }

@@ -184,6 +184,7 @@ fn place(section: &Range<usize>) -> [u64; 2] {
 fn read_places(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<[Range<usize>; 3]> {
     let mut place = || {
         let (start, length) = (numbers.next()?, numbers.next()?);
+        // Sections come before the directory.
         let end = start.checked_add(length).filter(|&end| end <= limit)?;
         Some(start as usize..end as usize)
     };

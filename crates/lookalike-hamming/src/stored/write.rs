@@ -202,6 +202,7 @@ impl<W: Write> IndexFileWriter<W> {
             // All tables have the same codes, unless the source has changed.
             return Err(BuildError::Changed);
         }
+        // Ids are in the order of ranks, and these are those of the first table.
         let ids = ids.filter(|_| at == 0);
         if ids.is_some() {
             table.count_ranks();

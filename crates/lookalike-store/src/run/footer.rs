@@ -156,6 +156,7 @@ impl RunFooter {
             path,
             checksum,
         }
+        // The footer was found to end before the trailer, so it is not longer than the file.
         .section(section)?;
         let (mut footer, mut decoder, mut whole) =
             (Self::default(), ByteDecoder::new(&bytes), true);

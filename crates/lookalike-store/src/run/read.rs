@@ -446,6 +446,7 @@ impl StoredRun {
                         is_copy.then_some((document, header.id))
                     });
                 }
+                // Go on only if this document was neither a copy nor an error.
                 matches!(found, Ok(None))
             })?;
         found

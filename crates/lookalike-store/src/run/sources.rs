@@ -243,6 +243,7 @@ pub(super) fn merged<'a>(
     std::iter::from_fn(move || {
         // Errors first; else the least. There are a handful of sources.
         let order = |head: &Result<IndexEntry>| head.as_ref().ok().copied();
+        // No two entries are equal, because documents have different numbers, so the order of the sources does not matter.
         let least = (0..heads.len()).min_by_key(|&at| order(&heads[at].0))?;
         let (head, next) = &mut heads[least];
         match next() {

@@ -267,6 +267,7 @@ fn write_index(
     let design = large_design(radius, count, &sample);
     let mut section = SectionWriter::new(out);
     let built = (|| {
+        // Without scheme and ids: the manifest has the scheme, and `CodeGroups` the documents of each fingerprint.
         let mut writer = IndexFileWriter::new(&mut section, None, &design, Layout::Packed)
             .map_err(BuildError::Write)?;
         while writer.next_table::<u64>(&source, None, limits)? {}

@@ -35,6 +35,7 @@ fn visit_chinese_words(mut visit: impl FnMut(&str, usize, &str)) -> Option<()> {
     let (words, frequencies, tags) = (columns.next()?, columns.next()?, columns.next()?);
     let mut word = String::new();
     for ((differs, frequency), tag) in words.zip(frequencies).zip(tags) {
+        // The first byte counts, from `0` up, the characters that the word shares with the one before it.
         let shared = usize::from(differs.as_bytes().first()? - b'0');
         let end = word
             .char_indices()

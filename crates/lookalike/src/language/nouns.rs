@@ -213,6 +213,7 @@ fn english_nouns(words: &[&str]) -> Vec<bool> {
 }
 
 fn is_chinese_noun(word: &str) -> bool {
+    // `tag` may cut the word again; its last part decides.
     let tags = CHINESE.tag(word, true);
     tags.last().is_some_and(|last| last.tag.starts_with('n'))
 }

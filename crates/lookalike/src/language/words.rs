@@ -77,6 +77,7 @@ impl WordListFilter {
 
     /// Filters the words of a batch.
     pub(crate) fn apply(&mut self, batch: &WordBatch) -> &WordBatch {
+        // Taken out, because `word` borrows the whole filter.
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         for word in batch.words() {

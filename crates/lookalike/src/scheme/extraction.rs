@@ -112,6 +112,7 @@ impl FromStr for Extraction {
             }
         });
         parsed
+            // Parts that are unknown or out of place were not taken, so the text of the result differs.
             .filter(|parsed| parsed.to_string() == text)
             .ok_or_else(|| {
                 ParseOptionError::new(

@@ -41,6 +41,7 @@ impl fmt::Display for FieldWeights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         match (self.anchors, self.window) {
+            // A window is around the texts of links, so it says nothing without them.
             (0, _) => {}
             (weight, 0) => parts.push(format!("anchors:{weight}")),
             (weight, window) => parts.push(format!("anchors:{weight}~{window}")),
@@ -62,6 +63,7 @@ impl FromStr for FieldWeights {
 
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         parse(text)
+            // One text for each value: no other order, no repetition, no weight of 0.
             .filter(|fields| fields.to_string() == text)
             .ok_or_else(|| {
                 ParseOptionError::new(

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use super::parse_error::ParseOptionError;
 use crate::language::{Language, LanguageSet};
 
+// These versions are part of schemes, because other data may give a text other words.
 const DETECTION: &str = "whatlang-0.18.0";
 const STOP_WORDS: &str = "stop-words-0.10.1";
 const STEMMERS: &str = "frostem-2.20261016.1";
@@ -71,6 +72,7 @@ impl LanguageSource {
                 (Self::These(set), data.to_owned())
             }
         };
+        // A short form names no versions; those of another build are refused.
         (versions.is_empty() || versions == expected).then_some(of)
     }
 
@@ -242,6 +244,7 @@ impl FromStr for Stemming {
         };
         let parsed = LanguageSource::parse(text, STEMMERS, has_stemmer);
         parsed
+            // A word does not tell which of several stemmers it needs.
             .filter(|of| of.languages().count() <= 1)
             .map(Self)
             .ok_or_else(|| ParseOptionError::new("stemmer", expected, text))

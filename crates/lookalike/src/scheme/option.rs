@@ -355,6 +355,7 @@ impl FromStr for Shingle {
 
 fn parse_shingle(text: &str) -> Option<Shingle> {
     if let Some((longer, short)) = text.split_once('/') {
+        // `with_short` refuses all but runs of words of one size, so rules do not nest.
         return parse_shingle(longer)?.with_short(parse_short(short)?);
     }
     let (kind, sizes) = text.split_once(':')?;

@@ -91,6 +91,7 @@ impl Sketch {
     /// # Errors
     /// Returns the [`ParseOptionError`] that the text gives.
     pub fn check(self) -> Result<(), ParseOptionError> {
+        // By printing and parsing, so that the limits are in one place.
         self.to_string().parse::<Self>().map(drop)
     }
 

@@ -17,6 +17,7 @@ const NO_TERMS: &str = "none";
 
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `parse_with_key` reads the fields in this order.
         write!(
             f,
             "{VERSION} html={} boilerplate={} mask={} normalize={} fold={} case={}",

@@ -38,6 +38,7 @@ impl fmt::Display for TokenHash {
         match self {
             Self::Xxh3 => f.write_str(XXH3),
             Self::Lookup3 => f.write_str(LOOKUP3),
+            // Only the id of the key, because schemes are stored with data and the key is secret.
             Self::SipHash(key) => write!(f, "{SIPHASH}{:016x}", key.id()),
         }
     }

@@ -61,6 +61,7 @@ impl OnePermutation {
     pub fn new(bins: usize, seed: u64) -> Self {
         assert!(bins <= usize::from(u16::MAX), "at most 65535 bins");
         let mut state = seed;
+        // An odd factor permutes the numbers modulo 2^64, so different features stay different.
         let factor = splitmix64(&mut state) | 1;
         let row = |round| {
             let mut row = [0; MAX_SMALL_BINS];

@@ -54,6 +54,7 @@ pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
 
 /// Like [`binomial_at_most`], but computes with logarithms.
 fn log_binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
+    // Zero times the logarithm of zero would be NaN.
     let power = |base: f64, exponent: u32| match exponent {
         0 => 0.0,
         _ => f64::from(exponent) * base.ln(),

@@ -232,6 +232,7 @@ impl SketchValue {
             Self::Bits(..) => Vec::new(),
             Self::Signature(places) => match banding {
                 Some(banding) => banding.keys(places).collect(),
+                // Without bands, only equal signatures share a key.
                 None => {
                     let bytes: Vec<u8> = places.iter().flat_map(|p| p.to_le_bytes()).collect();
                     vec![xxh3_64(&bytes, 0)]
@@ -240,6 +241,7 @@ impl SketchValue {
             Self::Hashes(hashes) => {
                 let key = |(column, hash): (usize, &Option<u64>)| {
                     // Include the column, because equal hashes only count in the same column.
+                    // Counted from one, because `avalanche` maps zero to zero.
                     hash.map(|hash| avalanche(hash ^ avalanche(column as u64 + 1)))
                 };
                 hashes.iter().enumerate().filter_map(key).collect()

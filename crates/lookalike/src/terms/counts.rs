@@ -107,6 +107,7 @@ impl TermCounts {
         let scaled = |sum: u64| (sum as f64 * factor) as u64;
         self.documents = scaled(self.documents);
         self.occurrences = scaled(self.occurrences);
+        // Counts are rounded up by chance, but no feature is in more documents than there are.
         let most = u32::try_from(self.documents).unwrap_or(u32::MAX);
         for (feature, count) in &mut self.counts {
             let mixed = xxh3_64_with_seed(&feature.to_le_bytes(), seed);
@@ -238,6 +239,7 @@ impl TermCounts {
         let most = self.counts.len() + groups().count();
         self.counts = merged(&self.counts, new, most);
         self.batch.clear();
+        // The last document may have made the batch much larger than its limit.
         self.batch.shrink_to(self.batch_features);
     }
 }
