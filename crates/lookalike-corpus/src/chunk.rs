@@ -45,6 +45,7 @@ pub struct ChunkReader<'a> {
     options: InputOptions,
     limits: ReadLimits,
     mode: ReadMode,
+    // Position in the inputs: the source to open next, and the one that is being read.
     next_source: usize,
     open: Option<OpenSource<'a>>,
     next_number: u64,

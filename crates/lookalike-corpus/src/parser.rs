@@ -44,6 +44,7 @@ pub struct Parser<'i> {
     category: Option<Category>,
     has_fields: bool,
     max_bytes: usize,
+    // Buffers and extractors, reused from record to record.
     buffers: TextBuffers,
     html: HtmlText,
     html_text: String,
@@ -131,6 +132,7 @@ impl<'i> Parser<'i> {
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
             html_text: String::new(),
             visible_text: String::new(),
+            // The visible text takes the place of a main content that is nothing but boilerplate.
             reads_visible: options.html.mode != HtmlMode::Visible && options.boilerplate.is_some(),
             wants_visible: false,
             converters: options.converters.clone(),
@@ -648,6 +650,7 @@ fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>
 impl Category {
     /// Returns the category: the value of the field, given as JSON, or the host of the URL in the field or the id.
     pub fn value<'r>(&self, json: Option<&'r str>, id: &str) -> Option<Cow<'r, str>> {
+        // Of JSON values, only `null` begins with this letter.
         let json = json.filter(|json| !json.starts_with('n'));
         let value = json.map(|json| match json.as_bytes().first() {
             Some(b'"') => string_text(json).0,
@@ -682,6 +685,7 @@ fn category_number(json: &str) -> Cow<'_, str> {
 /// Returns true for an integer that a double may not represent.
 fn is_long_integer(json: &str) -> bool {
     let digits = json.trim_start_matches('-');
+    // A double represents every integer of 15 digits.
     digits.len() > 15 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 

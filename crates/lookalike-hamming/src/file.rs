@@ -296,6 +296,7 @@ pub struct FingerprintReader<R: Read> {
     chunks: u64,
     count: u64,
     finished: bool,
+    // Buffers of the current chunk.
     bytes: Vec<u8>,
     fingerprints: Vec<u64>,
     ids: Vec<u64>,

@@ -90,6 +90,7 @@ struct CollectionShared {
     /// Notified when a flush or merge has succeeded or failed.
     done: Condvar,
     closed: AtomicBool,
+    // Held while runs are merged, by the merge thread or by a caller of `compact`.
     merging: Mutex<()>,
     /// True if a compaction was requested.
     compacting: AtomicBool,

@@ -63,6 +63,7 @@ pub enum TermsMismatch {
 pub struct Terms {
     scheme: Scheme,
     documents: u64,
+    // Both lists are in ascending order of features.
     features: Box<[u64]>,
     counts: Box<[u32]>,
     id: TermsId,

@@ -90,6 +90,7 @@ impl<'de> Visitor<'de> for Value<'_, '_, 'de, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        // The parser wants every item to be read.
         while items.next_element::<IgnoredAny>()?.is_some() {}
         self.wrong("an array")
     }

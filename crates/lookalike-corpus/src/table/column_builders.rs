@@ -29,6 +29,7 @@ pub(super) enum ColumnBuilder {
 }
 
 pub(super) struct ListBuilder {
+    // Offsets as in Arrow: zero, then the end of each list among the items.
     ends: Vec<i32>,
     valid: NullBufferBuilder,
     items: Box<ColumnBuilder>,

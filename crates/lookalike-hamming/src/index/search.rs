@@ -47,6 +47,7 @@ const RANGES: usize = 4 * PIECE;
 /// The tasks of a search, which move through four stages: made, unary directory requested, located, compared.
 struct TaskPipeline<W> {
     tasks: [SearchTask<W>; RING],
+    // Number of tasks that have passed each stage.
     made: usize,
     unary_asked: usize,
     located: usize,

@@ -51,6 +51,7 @@ pub(crate) struct CollectionEngine {
     folder: PathBuf,
     /// Settings, of which only the time to live ever changes.
     settings: RwLock<Arc<CollectionSettings>>,
+    // Copies of settings that never change, so that they can be read without a lock.
     shape: IndexShape,
     keep: RetainedParts,
     pairs: PairRule,

@@ -84,6 +84,7 @@ struct SimulatedMachine {
     state: MediumState,
     calls: u64,
     fault: Option<(u64, InjectedFault)>,
+    // Faults that last until `heal`.
     full: bool,
     out_of_files: bool,
     read_only: bool,
@@ -119,6 +120,7 @@ struct MediumState {
 
 #[derive(Clone, Debug, Default)]
 struct SimulatedInode {
+    // The contents without the unsynced writes, the contents that readers see, and these writes in order.
     durable: Arc<Vec<u8>>,
     current: Arc<Vec<u8>>,
     unsynced: Vec<(usize, Arc<[u8]>)>,
@@ -128,6 +130,7 @@ struct SimulatedInode {
 struct SimulatedFolder {
     /// True once the folder's own name is durable.
     named: bool,
+    // Inodes by name, likewise.
     durable: BTreeMap<String, usize>,
     current: BTreeMap<String, usize>,
     unsynced: Vec<NameChange>,

@@ -30,8 +30,10 @@ pub(super) struct GrowingHammingIndex {
 
 #[derive(Clone, Debug)]
 struct KeyBlock {
+    // The bits of a permuted code that make the block.
     shift: u32,
     bits: u32,
+    // Number of these bits that may differ, and all ways in which so few of them do.
     budget: u32,
     xor_masks: Vec<u64>,
 }

@@ -68,6 +68,7 @@ pub(crate) struct BlockWriter<'a> {
     file: Arc<dyn FileHandle>,
     checksum: FileChecksum,
     buffer: Vec<u8>,
+    // Number of bytes in the file, and of those among them that are synced.
     written: u64,
     synced: u64,
 }

@@ -35,6 +35,7 @@ pub(crate) struct StoredRun {
     sketches: RunSketches,
     groups: CodeGroups,
     expires: ExpiryTimes,
+    // The first document and the offset of each block, and the documents without a sketch; see `RunFooter`.
     firsts: Vec<u32>,
     offsets: Vec<u64>,
     absent: Vec<u32>,
