@@ -17,7 +17,7 @@ pub(crate) fn is_glob(argument: &OsStr) -> bool {
         .any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{'))
 }
 
-/// Returns the paths that match a pattern, sorted by name within each directory. `**` does not enter directories for which `exclude_inputs_of` returns true,
+/// Returns the paths that match a pattern, sorted by name within each directory. `**` does not enter directories for which `leave_out` returns true,
 /// and they do not match. Calls `unreadable` with paths that cannot be examined and may have matched.
 ///
 /// # Errors

@@ -37,6 +37,7 @@ pub(crate) enum MemberOutput {
 pub(crate) struct MemberDecoder<'a> {
     source: &'a Source,
     state: MemberState<'a>,
+    // Number of bytes that were searched again after damage, which `MAX_RESCAN_BYTES` limits.
     again: u64,
     /// The error after bytes that were already returned.
     pending: Option<io::Error>,
@@ -297,6 +298,7 @@ fn find_magic(input: &mut MemberInput, magic: &[u8]) -> io::Result<bool> {
         let passed = buffer.len() - left;
         input.consume(passed);
         if passed == 0 {
+            // Only the end of the file leaves so few bytes.
             return Ok(false);
         }
         let at = position(input);

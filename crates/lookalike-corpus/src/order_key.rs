@@ -274,6 +274,7 @@ fn scaled(text: &str, digits: usize) -> Option<i128> {
         return None;
     }
     // Moves the decimal point in the text, rather than multiplying doubles, so that no nanosecond is lost.
+    // Zeros fill the fraction up to `digits`.
     format!("{whole}{fraction:0<digits$}").parse().ok()
 }
 

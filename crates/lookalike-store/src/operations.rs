@@ -103,6 +103,7 @@ impl Neighbour {
 
 impl PartialEq for Neighbour {
     fn eq(&self, other: &Self) -> bool {
+        // Where the document was found does not count: a merge may have moved it.
         let shown = |near: &Self| (near.distance, near.same_text);
         shown(self) == shown(other) && self.id == other.id && self.metadata == other.metadata
     }

@@ -124,6 +124,7 @@ elements! {
     Hr "hr" VOID | ENDS_P;
     Html "html" ABSENT;
     I "i" PHRASING;
+    // The walk skips its content, so it has none.
     Iframe "iframe" VOID | JUNK;
     Img "img" VOID | PHRASING | BLOCK | TEXT_LIKE;
     Input "input" VOID | PHRASING | JUNK;

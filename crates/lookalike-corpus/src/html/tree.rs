@@ -449,6 +449,7 @@ impl TreeBuilder<'_> {
     }
 }
 
+// HTML, 13.2.6.4.7: an item also ends if one of these three is open in it.
 fn bars_item(element: HtmlElement) -> bool {
     element.is(SPECIAL)
         && !matches!(
@@ -466,6 +467,7 @@ fn bars_inline(element: HtmlElement) -> bool {
 }
 
 fn bars_paragraph(element: HtmlElement) -> bool {
+    // The button scope of HTML, 13.2.4.2.
     element.is(SCOPE) || element == HtmlElement::Button
 }
 

@@ -18,6 +18,7 @@ pub(super) struct DeltaLengths {
 /// Reads at most `most` lengths from the start of `bytes`. Returns `None` if they are inconsistent.
 pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     let mut walk = CompactWalk::new(bytes.iter().copied());
+    // The header has the number of values in a block, that of parts in a block, that of all values, and the first value.
     let block = walk.number()?;
     let minis = walk.number()?;
     let count = walk.number()?;

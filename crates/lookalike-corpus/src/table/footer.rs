@@ -73,6 +73,7 @@ impl ChunkReader for CheckedFooter<'_> {
 
 /// Walks through a footer to its end. Returns `None` if a counted element is missing.
 fn check(footer: &[u8]) -> Option<()> {
+    // Fields of `FileMetaData` in parquet.thrift.
     const SCHEMA: i64 = 2;
     const ROW_GROUPS: i64 = 4;
     let mut walk = CompactWalk::new(footer.iter().copied());
@@ -127,6 +128,7 @@ fn check_schema(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<()> 
 
 /// Skips an element of a schema. Returns its number of children.
 fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
+    // A field of `SchemaElement` in parquet.thrift.
     const NUM_CHILDREN: i64 = 5;
     let (mut last, mut children) = (0, 0);
     loop {

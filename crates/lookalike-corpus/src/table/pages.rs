@@ -333,6 +333,7 @@ impl PageReader for CheckedPages {
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
+        // A skipped page is not decoded, so its counts do not matter.
         self.pages.skip_next_page()
     }
 

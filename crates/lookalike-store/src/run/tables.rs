@@ -41,6 +41,7 @@ impl RunSketches {
         let mut index = PlaceIndex::new(shape.form, shape.radius);
         let mut numbers = Vec::with_capacity(footer.coded as usize);
         reader.rows(footer.codes, shape.form.bytes(), &mut |sketch| {
+            // Documents with equal sketches get the same number.
             numbers.push(index.insert(sketch).0);
             Ok(())
         })?;
@@ -229,6 +230,7 @@ pub(super) fn group_by_code(
     let ranks = index.len();
     let mut failed = None;
     let groups = CodeGroups::build(ranks, coded, documents, &mut |each| {
+        // Begun anew in each of the two passes.
         let mut documents = with_sketch(absent);
         let read = reader.pages(footer.codes, &mut |page| {
             check_cancelled(cancelled)?;

@@ -60,6 +60,7 @@ pub(crate) fn write_run(
     footer.texts = sorted::write(&mut out, merged(sources, IndexKey::Text))?;
     footer.paragraph_codes = sorted::write(&mut out, merged(sources, IndexKey::ParagraphCode))?;
     write_paragraph_tables(&mut out, &mut footer, options)?;
+    // Last, because runs of version 1 do not have them.
     if with_traits {
         write_traits(&mut out, &mut footer, sources)?;
     }
@@ -78,6 +79,7 @@ fn write_documents(
         source.documents(&mut |bytes| {
             // Documents are not divided: a long one gets a block of its own.
             if in_block > 0 && block.len() + bytes.len() > BLOCK {
+                // The first document of the block that ends here.
                 firsts.extend_from_slice(&(count - in_block).to_le_bytes());
                 offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
                 block.clear();

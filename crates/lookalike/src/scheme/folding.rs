@@ -47,6 +47,7 @@ impl Folding {
 
 impl fmt::Display for Folding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A copy, because `kinds` also serves parsing and lends the fields for writing.
         let mut own = *self;
         let kinds = own.kinds().into_iter().filter(|(_, on)| **on);
         let names: Vec<&str> = kinds.map(|(name, _)| name).collect();
