@@ -176,6 +176,7 @@ impl InputOptions {
         }
         all.push(named("html", html));
         all.extend(converters.iter().map(|command| named("convert", command)));
+        // Without a converter, the limit has no effect.
         if !converters.is_empty() {
             all.push(format!("convert-limit={}s", convert_limit.as_secs_f64()));
         }

@@ -169,6 +169,7 @@ fn visit_piece<E>(
             Ok(())
         }
         PieceContent::File(state) => {
+            // In the modes for copying, whole files are not decoded here.
             debug_assert!(matches!(state, FileState::Unread));
             visit(record(0, RecordPart::File, b"", b""))
         }

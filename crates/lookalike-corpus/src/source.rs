@@ -352,6 +352,7 @@ impl Inputs {
 
     /// Returns true if any text was extracted from HTML. Valid once all sources were read.
     pub fn have_html(&self) -> bool {
+        // Relaxed is enough, because the caller has waited for all readers.
         let mut sources = self.sources.iter();
         sources.any(|source| source.learned.has_html.load(Relaxed))
     }

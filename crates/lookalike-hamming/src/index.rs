@@ -130,6 +130,7 @@ impl<C: Code> TableIndex<C> {
         }
         let tables = builder.tables(design.tables())?;
         tables.iter().for_each(ProbeTable::settle);
+        // Every table has every code.
         let len = tables.first().map_or(0, ProbeTable::len);
         Ok(Self::of_tables(design.clone(), layout, tables, len))
     }
@@ -221,6 +222,7 @@ impl<C: Code> TableIndex<C> {
             BucketLoads {
                 address_bits: table.addressing.address_bits,
                 observed: squares / codes.max(1.0),
+                // The code itself, and its share of the others.
                 expected: 1.0 + (codes - 1.0).max(0.0) / buckets,
                 largest,
             }

@@ -263,6 +263,7 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
         pass.run(&mut workers, limits.scratch_bytes);
         // Each worker gets every key, because any of them may meet a pair that an earlier key covers.
         workers.iter_mut().for_each(|worker| worker.joiner.end(key));
+        // A pass that was cancelled may have missed pairs, so its table does not count as done.
         if let Some(progress) = progress.as_deref_mut().filter(|_| !is_cancelled()) {
             workers
                 .iter_mut()
@@ -319,6 +320,7 @@ impl<C: Code> JoinPass<'_, C> {
     ) {
         let share = self.codes.len().div_ceil(workers.len()).max(1);
         let shares: Vec<&[C]> = (0..workers.len())
+            // The last shares may be empty, because the others are rounded up.
             .map(|at| self.codes.chunks(share).nth(at).unwrap_or_default())
             .collect();
         // Each thread counts and scatters its own share into its own list, so no two write to the same memory.

@@ -87,7 +87,6 @@ pub(super) fn xor_masks(bits: u32, budget: u32) -> Vec<u32> {
     let mut all = vec![0_u32];
     let mut newest = vec![0_u32];
     for _ in 0..budget.min(bits) {
-        // New bits are only added above the existing ones, so each mask comes up once.
         let grown = newest.iter().flat_map(|&mask| {
             // Only bits above the highest one, or a mask would come up once for each order of its bits.
             let above = 32 - mask.leading_zeros();

@@ -125,6 +125,7 @@ impl SketchForm {
 impl DocumentSketch {
     /// Creates a fingerprint from the lowest `bits` bits of `code`.
     pub(crate) fn low_bits(code: WideFingerprint, bits: u32) -> Self {
+        // Wide fingerprints have 32 or 128 bits, so the shift is less than 128.
         let mask = u128::MAX >> (128 - bits);
         Self::Bits(WideFingerprint(code.0 & mask), bits)
     }

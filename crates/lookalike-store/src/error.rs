@@ -206,6 +206,7 @@ impl StoreError {
             _ => Self::Io {
                 path: path.to_owned(),
                 action,
+                // Shared, because a failed sync answers all the writes that waited for it with copies of one error.
                 cause: Arc::new(cause),
             },
         }

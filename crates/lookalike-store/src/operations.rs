@@ -207,6 +207,7 @@ impl InsertWhen {
     pub(crate) fn allows(self, verdict: Verdict) -> bool {
         match self {
             Self::New => verdict == Verdict::New,
+            // A document with the same text is at distance 0, too.
             Self::NotSameFingerprint => verdict.distance() != Some(0),
             Self::NotExact => verdict != Verdict::Exact,
             Self::Always => true,

@@ -154,6 +154,7 @@ impl PairRule {
     /// Returns the traits of a document that the rule needs; the others are 0.
     pub(crate) fn relevant_traits(&self, traits: PairTraits) -> PairTraits {
         PairTraits {
+            // A run whose documents all have 0 does not store the trait (`write_traits`).
             category: self.category.as_ref().map_or(0, |_| traits.category),
             length: self.length_share.map_or(0, |_| traits.length),
         }
@@ -167,6 +168,7 @@ impl PairRule {
             return refused("the collection keeps no categories");
         }
         let share = search.length_share.or(self.length_share).unwrap_or(0.0);
+        // This also refuses NaN.
         if !(0.0..=1.0).contains(&share) {
             return refused("the share of lengths is not from 0 to 1");
         }

@@ -22,6 +22,7 @@ pub(crate) struct PlaceIndex {
     /// Byte range of each band.
     bands: Vec<Range<usize>>,
     sketches: Vec<u8>,
+    // Tables have only numbers, and compare and hash the sketches behind them, so each sketch is in memory once.
     numbers: HashTable<u32>,
     /// The newest sketch with each value of a band, by band.
     newest: Vec<HashTable<u32>>,
@@ -102,6 +103,7 @@ impl PlaceIndex {
         if let Some(number) = self.find(sketch) {
             return (number, false);
         }
+        // Below `END`, because a run has fewer documents than that (`engine/install`).
         let number = self.len() as u32;
         self.sketches.extend_from_slice(sketch);
         let (sketches, bytes) = (&self.sketches, self.form.bytes());

@@ -71,6 +71,7 @@ impl PartEntry {
             name: part.name.clone(),
             file: file.number,
             bytes: part.bytes.len() as u64,
+            // The whole file is one block at offset 0.
             check: FileChecksum::new(file).of_block(&part.bytes, 0),
         }
     }

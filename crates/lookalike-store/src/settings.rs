@@ -266,6 +266,7 @@ impl CollectionSettings {
     pub fn paragraph_radius(&self) -> u32 {
         match self.sketch_form() {
             SketchForm::Fingerprint => self.radius,
+            // The radius of the collection counts places, or bits of another width.
             SketchForm::Bits(_) | SketchForm::SuperShingles(_) | SketchForm::Minima(_) => RADIUS,
         }
     }

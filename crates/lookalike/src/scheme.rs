@@ -306,6 +306,7 @@ impl Scheme {
         match self.segmentation {
             #[cfg(feature = "languages")]
             Segmentation::Languages => crate::language::dictionary::CHINESE_BYTES,
+            // Chinese nouns are tagged with the same dictionary.
             #[cfg(feature = "languages")]
             _ if self.nouns.are_tagged() => crate::language::dictionary::CHINESE_BYTES,
             _ => 0,

@@ -152,6 +152,7 @@ impl CodeTable {
             .column_by_name(self.column)
             .ok_or_else(|| invalid("a column is missing"))?;
         let ids = batch.column_by_name(ID);
+        // Holds the id if it is a number; texts are borrowed from the batch.
         let mut text = String::new();
         for row in 0..batch.num_rows() {
             let id = ids.filter(|ids| ids.is_valid(row));

@@ -243,6 +243,7 @@ fn timestamp(out: &mut Vec<u8>, array: &ArrayRef, row: usize, unit: TimeUnit) {
 fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize) {
     macro_rules! nanos {
         ($kind:ty, $unit:expr) => {
+            // As nanoseconds, 64 bits of seconds need more than 64 bits.
             i128::from(array.as_primitive::<$kind>().value(row)) * $unit
         };
     }
@@ -321,6 +322,7 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
             value(out, values, at, depth + 1, replaced);
         }
         DataType::Union(..) => {
+            // An array of one value, with the type that this row has.
             let own = array.as_union().value(row);
             value(out, &own, 0, depth + 1, replaced);
         }

@@ -95,6 +95,7 @@ impl ColumnBuilder {
             ColumnBuilder::UInt(column) => column.append_null(),
             ColumnBuilder::Float(column) => column.append_null(),
             ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => column.append_null(),
+            // A null list has no items, so its end is that of the list before.
             ColumnBuilder::List(list) => list.close(false),
             ColumnBuilder::Struct(group) => {
                 // Arrow needs a slot in every child, even if the struct itself is null.
@@ -190,6 +191,7 @@ impl StructBuilder {
 
     /// Takes the columns with the rows added since the last call.
     pub(super) fn finish(&mut self) -> Vec<ArrayRef> {
+        // Does not take `valid`, which the record itself does not need, because it is never null.
         self.rows = 0;
         self.columns.iter_mut().map(ColumnBuilder::finish).collect()
     }

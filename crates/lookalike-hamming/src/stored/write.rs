@@ -295,6 +295,7 @@ impl<W: Write> IndexFileWriter<W> {
         ids: IdTexts<'_>,
     ) -> io::Result<[Range<usize>; 3]> {
         let mut first = 0;
+        // One more than there are ranks: the last is the end of the list.
         let firsts = (0..=ranks as u64).map(|rank| {
             // Ranks ascend, so the search continues from the last position.
             first += order[first..].partition_point(|&(of, _)| of.into() < rank);
@@ -412,6 +413,7 @@ impl<W: Write> PageWriter<W> {
         &mut self,
         items: impl IntoIterator<Item = T>,
     ) -> io::Result<Range<usize>> {
+        // In a mapped file, the lines of buckets are then cache lines.
         self.pad(HEAD)?;
         let start = self.position();
         for item in items {

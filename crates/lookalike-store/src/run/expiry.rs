@@ -42,6 +42,7 @@ impl ExpiryTimes {
 
     /// Returns the memory in bytes.
     pub(super) fn resident(&self) -> usize {
+        // Without the sample, which has at most 32 KiB.
         self.all.len() * 8 + self.ranges.len() * 16
     }
 

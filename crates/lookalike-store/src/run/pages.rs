@@ -88,6 +88,7 @@ impl<'a> BlockWriter<'a> {
             path: path.to_owned(),
             file: file.into(),
             checksum,
+            // A whole page is appended before the buffer is checked.
             buffer: Vec::with_capacity(BUFFER + PAGE),
             written: 0,
             synced: 0,

@@ -493,6 +493,7 @@ impl StoredRun {
                     .and_then(|bytes| StoredDocument::decode(&mut ByteDecoder::new(bytes)));
                 match document {
                     Some(document) => each(number, document),
+                    // One error for each lost document.
                     None => lost.push(self.malformed(block)),
                 }
             }
@@ -644,6 +645,7 @@ impl StoredRun {
         ] {
             // All entries are sorted in memory: this verifies a whole store on request, and is not part of serving it.
             entries.sort_unstable();
+            // A document may repeat a paragraph, and the index has it once.
             entries.dedup();
             let mut at = 0;
             for entry in stored.iter(self.reader()) {

@@ -137,6 +137,7 @@ impl DocumentSource for MemTableSource {
                 IndexKey::Text => document.text_hash.iter().for_each(|hash| add(hash.key())),
             }
         }
+        // In memory, because a memtable is limited (`StoreTuning::memory_bytes`).
         all.sort_unstable();
         // A document may repeat a paragraph.
         all.dedup();

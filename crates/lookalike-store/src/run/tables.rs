@@ -45,6 +45,7 @@ impl RunSketches {
             numbers.push(index.insert(sketch).0);
             Ok(())
         })?;
+        // The sketches of a run never change.
         index.shrink_to_fit();
         let absent = reader.section(footer.absent)?;
         let (coded, documents) = (footer.coded as usize, footer.documents as usize);
@@ -90,6 +91,7 @@ impl RunSketches {
                 let found = tables.index().search_group(&codes, radius, visit);
                 debug_assert!(found.is_ok());
             }
+            // One after the other: only tables gain from searching several sketches at once, because their memory accesses overlap.
             Self::Places(_) => {
                 for (at, sketch) in sketches.iter().enumerate() {
                     self.search(sketch, radius, &mut |name, distance| {

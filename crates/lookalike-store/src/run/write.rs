@@ -264,6 +264,7 @@ fn write_index(
         list,
         cancelled,
     };
+    // For paragraphs, `count` includes repeats, which only makes the sample smaller.
     let mut sample = CodeSample::of(count);
     source.visit(&mut |codes| codes.iter().for_each(|&code| sample.sample(code)))?;
     let design = large_design(radius, count, &sample);

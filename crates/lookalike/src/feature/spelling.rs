@@ -101,6 +101,7 @@ impl FeatureExtractor {
                     Shingle::WordsByLength { width, short } => {
                         vec![short.width_of(tokens.len(), width)]
                     }
+                    // Characters were handled above, and are named only to complete the match.
                     Shingle::Words(width) | Shingle::Chars(width) | Shingle::Stops(width) => {
                         vec![width.get()]
                     }
@@ -123,6 +124,7 @@ impl FeatureExtractor {
             widths,
             words: !matches!(self.shingle, Shingle::Chars(_)),
             fields: Vec::new(),
+            // Without fields, every index is one of the text.
             of_text: usize::MAX,
         }
     }
@@ -177,6 +179,7 @@ impl Features<'_> {
         }
         let norms = norm(&a) * norm(&b);
         if norms > 0.0 {
+            // Rounding may carry the quotient a little beyond 1.
             (product / norms).clamp(-1.0, 1.0)
         } else {
             0.0

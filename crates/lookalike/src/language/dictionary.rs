@@ -161,6 +161,7 @@ fn is_word(segment: &str) -> bool {
 }
 
 fn chinese_words<'t>(run: &'t str, visit: &mut impl FnMut(&'t str)) {
+    // `true` also finds words that are not in the dictionary, by the library's hidden Markov model.
     let tokens = CHINESE.cut(run, true);
     let words = tokens.iter().map(|token| token.word);
     words.filter(|word| is_word(word)).for_each(visit);

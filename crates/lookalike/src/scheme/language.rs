@@ -149,6 +149,7 @@ impl Stemming {
     /// Returns the language whose stemmer is used for every text.
     #[must_use]
     pub fn language(self) -> Option<Language> {
+        // The parser admits at most one.
         self.0.languages().next()
     }
 

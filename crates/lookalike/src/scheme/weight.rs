@@ -57,6 +57,7 @@ impl Lambda {
     /// Returns the number for a text of `words` words.
     #[must_use]
     pub fn of(self, words: usize) -> u64 {
+        // The logarithm is of at least 1, so it cannot panic.
         let by_length = || 1 + u64::from((1 + words as u64 / 64).ilog2());
         self.0.map_or_else(by_length, |fixed| fixed.get().into())
     }

@@ -154,6 +154,7 @@ impl Sketcher {
                 SketchValue::Signature(one.signature(set)?.values().into())
             }
             SketcherKind::BBit(minhash, bits) => {
+                // At most 16 bits (`Sketch::check`), so the shift cannot overflow.
                 let mask = (1 << bits) - 1;
                 let minima = minhash.signature(set)?;
                 SketchValue::Signature(minima.values().iter().map(|value| value & mask).collect())
@@ -213,9 +214,11 @@ impl SketchValue {
             }
             (Self::Signature(a), Self::Signature(b)) if a.len() == b.len() => {
                 let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+                // Empty signatures, which no sketcher makes, score 0 instead of NaN.
                 equal as f64 / a.len().max(1) as f64
             }
             (Self::Hashes(a), Self::Hashes(b)) if a.len() == b.len() => {
+                // Two empty parts are no agreement.
                 let equal = a.iter().zip(b).filter(|(a, b)| a.is_some() && a == b);
                 equal.count() as f64
             }

@@ -92,6 +92,7 @@ impl Terms {
     /// # Errors
     /// Returns [`TermsFileError`] if the bytes are not an intact table; nothing is read from damaged bytes.
     pub fn from_bytes(bytes: &[u8], key: Option<SipKey>) -> Result<Self, TermsFileError> {
+        // The growing counts that follow are verified, but not read.
         Ok(parse_terms(bytes, key)?.0)
     }
 
@@ -175,6 +176,7 @@ fn parse_terms(
     }
     let mut reader = TermsReader(body);
     let length = reader.number::<4>()?;
+    // Invalid UTF-8 is not a scheme, so parsing refuses it.
     let text = String::from_utf8_lossy(reader.take(length)?);
     let scheme = Scheme::parse_with_key(&text, key)?;
     let documents = reader.number::<8>()?;
@@ -230,6 +232,7 @@ impl<'a> TermsReader<'a> {
         let entries = self.number::<8>()?;
         // Slice the bytes that exist, so that a number that is too large allocates nothing.
         let features = self.take(entries.checked_mul(8).ok_or(TermsFileError::Length)?)?;
+        // Cannot overflow: the features before them are twice as long.
         let counts = self.take(entries * 4)?;
         let features = features.as_chunks().0.iter().copied();
         let counts = counts.as_chunks().0.iter().copied();

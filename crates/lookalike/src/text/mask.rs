@@ -18,6 +18,7 @@ const MASKED: char = '0';
 pub(super) fn mask(text: &str, mask: Mask, out: &mut String) {
     out.clear();
     let mut rest = text;
+    // A date may begin at the start of the text.
     let mut before = ' ';
     while let Some(first) = rest.chars().next() {
         let length = masked_len(rest, before, mask);
@@ -121,6 +122,7 @@ impl<'a> Cursor<'a> {
     /// Takes a word of ASCII letters that is one of `names`, or the first three letters of one.
     fn name(&mut self, names: &[&str]) -> Option<()> {
         let word = &self.rest[..run(self.rest, joins)];
+        // All names are ASCII and have three letters or more, so they can be cut there.
         let known = names
             .iter()
             .any(|name| word.eq_ignore_ascii_case(name) || word.eq_ignore_ascii_case(&name[..3]));
@@ -188,6 +190,7 @@ fn date_len(text: &str) -> usize {
             Some(())
         });
         if cursor.maybe(day).is_none() {
+            // Without a day, a time must follow: a weekday alone is no date.
             return time(cursor);
         }
         cursor.maybe(time_behind);
