@@ -223,6 +223,7 @@ impl MemTable {
         if let Ok(entry) = found {
             entry.remove();
         }
+        // Lists of paragraphs keep the dead slot, which searches leave out. The document stays in memory, too, so `bytes` does not shrink.
         let content = self.documents[slot as usize].content(self.form);
         // Chains are singly linked, so only dead slots at the head can be removed; others wait until they are at the head.
         let is_dead = |slot: u32| self.tombstones.get(slot as usize);

@@ -221,6 +221,7 @@ impl PageTarget for TextBlocks<'_> {
 
 impl TextBlocks<'_> {
     fn end_link(&mut self) {
+        // A link without text, or whose text ended with the last block, adds nothing.
         if let Some(from) = self.link.take()
             && from < self.sink.len()
         {
@@ -229,8 +230,8 @@ impl TextBlocks<'_> {
     }
 }
 
-/// Counts the words in a text: runs without white space. In scripts without spaces (Han, Kana, Thai and their neighbours, recognized by their first
-/// byte in UTF-8), every second character counts as a word.
+/// Counts the words in a text: runs without white space. In scripts without spaces (Han and Kana, recognized by their first byte in UTF-8), every
+/// second character counts as a word.
 pub(super) fn words(text: &[u8]) -> u32 {
     let (mut words, mut spaceless, mut before) = (0, 0, b' ');
     for &byte in text {

@@ -79,6 +79,7 @@ impl HtmlLinks {
             ..Extraction::default()
         };
         page::walk(html, &mut PageNotes::new(&mut finder, with_images));
+        // The page may end within a link.
         finder.end_link();
         let LinkFinder {
             sink,

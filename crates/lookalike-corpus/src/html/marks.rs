@@ -54,6 +54,7 @@ impl AttributeMarks {
     }
 
     fn set(&mut self, flag: u16, on: bool) {
+        // Never cleared, because several attributes may give the same mark.
         if on {
             self.flags |= flag;
         }

@@ -12,7 +12,7 @@
 //! all modes: runs collapse to one space, block elements begin a line, paragraphs and the like are surrounded by blank lines, and `pre` is kept.
 //!
 //! Ignored: `script`, `style`, `noscript`, `template`, `iframe` and comments; the title and attributes unless requested ([`notes`]). Style sheets are
-//! never consulted, and the `hidden` attribute only by *fast*.
+//! never consulted, and the `hidden` attribute not by *visible*.
 
 mod attribute;
 mod blocks;

@@ -485,6 +485,7 @@ impl PageTarget for TreeBuilder<'_> {
     }
 
     fn title(&mut self, text: &str) {
+        // A `title` in an `svg` names a drawing, not the page.
         if self.facts.title.is_empty() && self.counts.foreign == 0 {
             text.clone_into(&mut self.facts.title);
         }
@@ -496,6 +497,7 @@ impl PageTarget for TreeBuilder<'_> {
         }
         let element = HtmlElement::of(name);
         let in_table = element == HtmlElement::Tr || element.is_row_group() || element.is_cell();
+        // Outside of a table, tags of its parts are ignored (HTML, 13.2.6.4.7).
         if element.is(ABSENT) || (in_table && self.counts.tables == 0) {
             match element {
                 HtmlElement::Meta => self.meta(attributes),

@@ -272,6 +272,7 @@ impl ArticleCleaner {
         if weight < 0.0 {
             return !sums.code;
         }
+        // As in `_cleanConditionally`: so many commas are prose.
         if sums.commas >= 10 || sums.film {
             return false;
         }

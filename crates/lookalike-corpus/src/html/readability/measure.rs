@@ -7,6 +7,7 @@ use crate::html::tree::{CharCount, PageNode, PageTree};
 /// Returns the number of linked characters that a node adds; links to positions on the same page count less.
 pub(super) fn link(node: &PageNode, chars: CharCount) -> f32 {
     match node.element {
+        // The factor of `_getLinkDensity` of Readability.js.
         HtmlElement::A if node.marks.has(marks::FRAGMENT) => 0.3 * chars.trimmed() as f32,
         HtmlElement::A => chars.trimmed() as f32,
         _ => 0.0,

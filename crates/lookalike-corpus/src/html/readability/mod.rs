@@ -175,6 +175,7 @@ impl ArticleFinder {
         let (mut between, mut at) = (0, 0);
         while at < self.page.len() {
             let node = self.page.at(at);
+            // Readers do not see these words between headline and article.
             if node.marks.has(marks::HIDDEN) {
                 at = node.end;
                 continue;
