@@ -55,6 +55,7 @@ impl PlaceUnionFind {
 
     /// Unites all places that are united in `others`.
     pub(crate) fn unite_all(&mut self, others: &Self) {
+        // Each place is in one set with its parent, so these pairs connect all that `others` connects.
         (0..)
             .zip(&others.0)
             .for_each(|(place, &parent)| self.unite(place, parent));
@@ -125,11 +126,13 @@ impl BlockComponents {
             let size = *end;
             *end = total;
             total += size;
+            // Only roots have a size, and the root of a component is its first place.
             if size > 0 {
                 starts.push(total);
             }
         }
         let mut places = vec![0; count];
+        // Places come in ascending order, so those of each component ascend too.
         for (place, &root) in (0..).zip(&roots) {
             let end = &mut ends[usize::from(root)];
             places[*end as usize] = place;
@@ -160,6 +163,7 @@ pub(crate) struct BlockMembers<'g> {
     pub(crate) groups: &'g CandidateGroups,
     pub(crate) page_groups: Option<&'g CandidateGroups>,
     pub(crate) ranks: Range<u32>,
+    // A cell, because members are visited through a shared reference.
     pub(crate) crowded: &'g std::cell::RefCell<Vec<BlockGroup>>,
 }
 
@@ -178,11 +182,15 @@ impl BlockMembers<'_> {
         wanted: &Range<u32>,
         visit: &mut impl FnMut(u32),
     ) {
+        // Each half by itself, because `ComponentSurvivors` lists survivors by halves.
         for members in groups.partners(membership) {
+            // All members before the rank, not only the wanted ones: candidates of a rank may be visited in several ranges, with the same answer in
+            // each.
             let all = within(members, &self.ranks);
             // `EarlierInComponent` makes the same test for the same range: members that are not visited here are listed
             // there.
             match all.len() > MAX_PAIRWISE_GROUP {
+                // Recorded once per rank and half; repetitions are removed later.
                 true => self.crowded.borrow_mut().push(group),
                 false => {
                     let wanted = all.iter().copied().filter(|rank| wanted.contains(rank));
@@ -272,6 +280,7 @@ impl<'g> ComponentSurvivors<'g> {
     pub(crate) fn add(&mut self, rank: u32) {
         let place = (rank - self.block.start) as usize;
         self.bits[place / 64] |= 1 << (place % 64);
+        // Without crowded groups, bits and member lists suffice.
         if self.crowded.is_empty() {
             return;
         }

@@ -26,6 +26,7 @@ use crate::spill::prefetch::prefetch;
 use crate::spill::table_column::TableColumn;
 
 /// A key in the first two words and a class in the third.
+// Three words: alignment would pad (u64, u32) to 16 bytes.
 pub(crate) type KeyRecord = [u32; 3];
 
 /// Returns the record of a key of a class.
@@ -265,6 +266,7 @@ pub(crate) enum GroupedKeys {
 fn starts(parts: Vec<GroupPartition>, threads: usize) -> Vec<u64> {
     let groups: usize = parts.iter().map(|part| part.sizes.len()).sum();
     let mut starts = zeroed_vec(1 + groups);
+    // The members before each partition are summed up first, so that threads can fill the ends of all partitions at the same time.
     let (mut rest, mut before, mut shares) = (&mut starts[1..], 0, Vec::new());
     for part in parts {
         let (ends, more) = rest.split_at_mut(part.sizes.len());
@@ -299,6 +301,7 @@ impl CandidateGroups {
     pub(crate) fn of_partitions(parts: Vec<GroupPartition>, ranks: usize, threads: usize) -> Self {
         let members: Vec<&[u32]> = parts.iter().map(|part| part.members.as_slice()).collect();
         let mut strong: Vec<&[u32]> = parts.iter().map(|part| part.strong.as_slice()).collect();
+        // Without weak members the counts say nothing. Partitions made by `group` have no counts at all.
         if parts.iter().all(|part| part.strong == part.sizes) {
             strong.clear();
         }
@@ -308,6 +311,7 @@ impl CandidateGroups {
             left_out: parts.iter().map(|part| part.left_out).sum(),
             ..Self::default()
         };
+        // Frees the partitions before the lists are allocated.
         groups.starts = starts(parts, threads);
         groups.invert(ranks, threads);
         groups
@@ -317,7 +321,9 @@ impl CandidateGroups {
     pub(crate) fn invert(&mut self, ranks: usize, threads: usize) {
         // Ranks are in no order, so each step misses the cache: prefetching this many steps ahead hides a memory access.
         const PREFETCH_DISTANCE: usize = 24;
+        // First the number of groups of each rank, later the number of free entries in its list.
         let left: TableColumn<AtomicU32> = TableColumn::zeroed(ranks);
+        // Relaxed, because each pass ends with all threads joined before the next reads its numbers.
         let relaxed = Ordering::Relaxed;
         in_ranges(self.members.len(), threads, |range| {
             for i in range {
@@ -331,6 +337,7 @@ impl CandidateGroups {
         let lists: Vec<AtomicU32> = zeroed_vec(self.members.len());
         // Lists are filled from their ends, so the number of free entries in each gives the position of the next.
         in_ranges(self.len(), threads, |range| {
+            // Groups go backwards, so that lists filled from their ends ascend with one thread. So the positions to prefetch are the lower ones.
             for group in range.rev() {
                 for i in self.starts[group] as usize..self.starts[group + 1] as usize {
                     if let Some(earlier) = i.checked_sub(PREFETCH_DISTANCE) {
@@ -398,6 +405,7 @@ impl CandidateGroups {
             members.clear();
             members.extend_from_slice(groups.members(group));
             let strong = split_virtual_ranks(&mut members, ranks);
+            // Two weak members are no candidates, so such a group proposes nothing.
             if strong == 0 {
                 continue;
             }
@@ -506,6 +514,7 @@ impl CandidateGroups {
     pub(crate) fn prefetch(&self, ranks: Range<u32>) {
         let from = self.list_starts.get(ranks.start as usize);
         let groups = &self.lists[from..self.list_starts.get(ranks.end as usize)];
+        // All starts first: the addresses of the members depend on them, and misses of the same kind overlap.
         groups
             .iter()
             .for_each(|&group| prefetch(&self.starts, group as usize));
@@ -524,6 +533,7 @@ impl CandidateGroups {
 
 /// Returns the number of bytes that this many postings and groups need at the peak of building.
 fn bytes_needed(postings: usize, groups: usize) -> u64 {
+    // A posting has 4 bytes in `members` and 4 in `lists`, a group 8 in `starts`.
     (postings * 8 + groups * 8) as u64
 }
 
@@ -536,6 +546,7 @@ pub(crate) fn weaken_members(
     if members.len() <= bound {
         return members.len();
     }
+    // Both parts keep their order, because searches in groups rely on ascending ranks.
     let (mut weak, mut strong) = (Vec::new(), 0);
     for at in 0..members.len() {
         match is_weak(members[at]) {
@@ -583,8 +594,10 @@ pub(crate) fn grouped(
             record[2] = rank_of[record[2] as usize];
         }
         let found = group(records, resources.most_members);
+        // Counted here too, because a partition that goes to the file is dropped.
         left_out.fetch_add(found.left_out, Ordering::Relaxed);
         let more = bytes_needed(found.members.len(), found.sizes.len());
+        // Which partitions still fit depends on the threads, but their total does not: it alone decides between memory and disk.
         match needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
             true => *lock(&parts[part]) = Some(found),
             false => found.write(&file, part)?,
@@ -604,6 +617,7 @@ pub(crate) fn grouped(
 
 /// Sorts the records of one partition by key and returns the groups of at least two and at most `most` ranks.
 fn group(mut records: Vec<KeyRecord>, most: Option<u32>) -> GroupPartition {
+    // By key and then by rank, so that the members of each group ascend.
     records.sort_unstable();
     // A class may have a key twice, which would make a group with a single class.
     records.dedup();
@@ -651,6 +665,7 @@ impl SharedKeys {
         self.cells.fill(0);
         for &record in &records {
             let (byte, shift) = Self::cell(record);
+            // A cell is 0 before any key, 1 after one, and 3 after more.
             let seen = self.cells[byte] >> shift & 3;
             // A third key must not change the neighbouring cell.
             self.cells[byte] |= (seen << 1 & 2 | 1) << shift;

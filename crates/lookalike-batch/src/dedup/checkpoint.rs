@@ -90,6 +90,7 @@ impl DecisionCheckpoint {
         write_column(out, kept, ExpectedNumber::Position, threads)?;
         write_similarities(out, near)?;
         write_similarities(out, visible)?;
+        // Columns are written as they lie in memory; `hashing_stream` refuses to compile where that is not little-endian.
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))
     }
@@ -109,10 +110,12 @@ impl DecisionCheckpoint {
 
     /// Returns the documents of each source, in the order of sources. Documents of a collection come before all of them.
     pub(crate) fn source_documents(&self) -> impl Iterator<Item = Range<u32>> {
+        // These were loaded from the collection and belong to no source.
         let stored = self.head.counts.collection.map_or(0, |used| used.looked_at);
         // Both are ordered by source, so a single pass covers all sources.
         let (mut next, mut bad) = (stored as u32, self.bad.iter().peekable());
         (0..).zip(&self.records).map(move |(source, &records)| {
+            // An unreadable record counts in its source, but has no document.
             let unreadable = std::iter::from_fn(|| bad.next_if(|bad| bad[0] == source)).count();
             let documents = next..next + (records - unreadable as u64) as u32;
             next = documents.end;

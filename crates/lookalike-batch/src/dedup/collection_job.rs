@@ -79,6 +79,7 @@ impl DedupJob<'_> {
             reason,
         };
         match resume {
+            // The log of a build with other settings stays, because that build can still be resumed.
             true => log.ensure_same(&identity).map_err(other_build)?,
             false => log.discard(),
         }
@@ -101,6 +102,7 @@ impl DedupJob<'_> {
         self.ensure_documents_fit()?;
         let _tables = self.open_tables();
         let temporary = BatchError::temporary(self.folder);
+        // A collection keeps the order of features in which its first keys were made: two prefixes meet only in one order.
         let old = self.collection.map(|collection| collection.levels.clone());
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let text_bytes = expected_text(self.inputs);
@@ -183,7 +185,9 @@ impl DedupJob<'_> {
         let kept = match self.addition {
             None => None,
             Some(_) => Some(AdditionFacts {
+                // Copies, because ranking drops these columns, and the neighbourhood moves the documents.
                 facts: scanned.documents.ranking_facts(),
+                // Before the keys of the neighbourhood are added, and because grouping takes keys out of the sink.
                 keys: keys
                     .copied(self.folder, budget.keys() / 2)
                     .map_err(&temporary)?,

@@ -142,10 +142,12 @@ impl DedupJob<'_> {
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let fingerprints = self.settings.method.has_fingerprints();
+        // While the groups are there, which know the features that were left out.
         let counts = self.counts(&prepared);
         // The groups now take memory beside all tables, so tables that only other steps use are dropped, and computed again afterwards.
         prepared.rank_of = TableColumn::new();
         prepared.ranking.id_ranks = TableColumn::new();
+        // An addition stores sizes, and a distance is shown only for texts with features.
         if !fingerprints && self.addition.is_none() {
             prepared.scanned.classes.sizes = TableColumn::new();
         }
@@ -177,6 +179,7 @@ impl DedupJob<'_> {
             by_rank,
             ..
         } = prepared;
+        // `deciding_bytes` does not count these.
         drop((groups, by_rank));
         let outcomes = outcomes(
             &scanned.documents,
@@ -225,6 +228,7 @@ impl DedupJob<'_> {
         }
         let scanned = &prepared.scanned;
         let hashes = &scanned.classes.high_hashes;
+        // New classes have the first numbers; those that a collection added come after them.
         let new = hashes.len() - scanned.stored.classes as usize;
         let search = MarginSearch {
             verifier: &self.verifier(prepared),
@@ -232,6 +236,7 @@ impl DedupJob<'_> {
             hashes,
             decisions,
             fixed: prepared.ranking.fixed,
+            // For other new texts, neighbours below the threshold were not loaded from the collection.
             last_sampled: match scanned.stored.collection {
                 Some(_) => last_sampled(hashes[..new].iter().copied()),
                 None => u64::MAX,

@@ -33,6 +33,7 @@ pub(crate) fn outcomes(
         let Some(class) = documents.classes[document] else {
             return itself;
         };
+        // These are never removed, even if they are copies of each other.
         if document < documents.against {
             return itself;
         }
@@ -41,9 +42,11 @@ pub(crate) fn outcomes(
             return match scope {
                 // Documents of one text and one category are not pairs, so all of them are kept.
                 PairScope::Across => itself,
+                // For the preferred document this is itself: it is kept.
                 _ => (best(rank), None),
             };
         };
+        // Classes with equal visible texts are exact copies, although their main texts or categories differ.
         let near = match decisions.class(rank as usize) {
             ClassDecision::Joins {
                 similarity,
@@ -54,6 +57,7 @@ pub(crate) fn outcomes(
         };
         (best(survivor), near)
     };
+    // A table for each range, because resemblances are appended in the order of documents.
     let found = in_ranges(documents.len(), threads, |range| {
         let mut table = DecisionTable::default();
         for document in range {

@@ -173,6 +173,7 @@ impl HashedFile {
     fn add(&mut self, mut segment: Vec<u8>) -> io::Result<()> {
         self.hash.update(&segment);
         let sum = self.hash.digest().to_le_bytes();
+        // `HashingStream::end` hashes the sum that it reads, so the next one covers it too.
         self.hash.update(&sum);
         segment.extend_from_slice(&sum);
         self.put(&segment)
@@ -187,6 +188,7 @@ impl HashedFile {
         let is_it = matches!(file.word(), Ok(magic) if magic == u64::from_le_bytes(MAGIC))
             && matches!(file.word(), Ok(found) if found == job);
         if !is_it {
+            // A log of another job is replaced.
             return Ok(None);
         }
         let mut whole = None;
@@ -228,6 +230,7 @@ fn take_segment(
     settled.count = count;
     settled.decisions.join_all(&near, &survivors, &visible);
     settled.refused.append(&mut refused);
+    // A segment has the totals so far, not its own counts.
     settled.comparisons.visits = visits;
     settled.comparisons.candidates = candidates;
     settled.comparisons.compared = compared;

@@ -146,6 +146,7 @@ impl DecisionTable {
 
     /// Returns one bit for each of the first `count` numbers, set if it is kept.
     pub(crate) fn kept_bits(&self, count: usize, threads: usize) -> TableColumn<u64> {
+        // By words, so that no two threads write the same one.
         column(count.div_ceil(64), threads, |word| {
             let numbers = 64 * word..count.min(64 * word + 64);
             numbers.fold(0, |bits, number| {

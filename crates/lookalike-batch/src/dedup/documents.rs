@@ -120,10 +120,12 @@ impl DocumentTable {
             return;
         }
         let values = &mut self.values;
+        // The nearest number first, then its remainder: see `OrderNumber`.
         let key = |values: &[f64], at: u32| {
             let at = at as usize;
             (ordered_bits(values[at]), rests[at])
         };
+        // A missing value stays NaN, which is last for every rule.
         let mut order: TableColumn<u32> = (0..values.len() as u32)
             .filter(|&at| !values[at as usize].is_nan())
             .collect();
@@ -153,6 +155,7 @@ impl DocumentTable {
     /// Returns a copy of the facts that ranking consumes.
     pub(crate) fn ranking_facts(&self) -> RankingFacts {
         let mut texts = 0;
+        // A document without a text gets the number of another one's, which `RankingFacts::value` never looks up.
         let text_numbers = self.values.iter().map(|value| {
             texts += u32::from(!value.is_nan());
             texts.saturating_sub(1)
@@ -177,6 +180,7 @@ impl DocumentTable {
             stored.value_rests.resize(stored.values.len(), 0);
             self.value_rests.resize(self.values.len(), 0);
         }
+        // Before the columns are appended, because their length is the number of documents.
         stored.against = stored.len() + self.against;
         stored.stored = stored.len() + self.stored;
         stored.classes.append(&mut self.classes);
@@ -265,6 +269,7 @@ impl ValueTexts {
     fn ranks(&self) -> TableColumn<u32> {
         let text = |at: &u32| self.text(*at as usize);
         let mut order: TableColumn<u32> = (0..self.ends.len() as u32).collect();
+        // Equal texts get the same rank, so it does not matter in which order they come.
         order.sort_unstable_by(|a, b| text(a).cmp(text(b)));
         let mut ranks = TableColumn::zeroed(order.len());
         let mut rank = 0;

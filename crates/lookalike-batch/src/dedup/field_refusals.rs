@@ -21,6 +21,7 @@ impl DedupJob<'_> {
             return Ok(());
         }
         let mut fields = first_names(self.inputs, &self.options);
+        // What could not be read may be what has the text.
         if let Some(first) = scanned.bad.first() {
             let unread = scanned.bad.len();
             fields += &format!(
@@ -67,6 +68,7 @@ impl DedupJob<'_> {
             })
         };
         let with_text = tally.categorised + tally.uncategorised;
+        // Categories are counted only for records with a text, so without any text nothing follows.
         if let (Some(category), 0, 1..) = (&options.category, tally.categorised, with_text) {
             let setting = match self.settings.scope {
                 PairScope::Within => FieldSetting::Within,

@@ -123,6 +123,7 @@ impl FeatureFrequency {
 
     pub(crate) fn with_counters(plan: CounterPlan) -> Self {
         let bits = plan.bits();
+        // Counters are accessed at random, and huge pages save a miss of the TLB for most accesses.
         let mut cells = huge_page_buffer(1 << bits);
         cells.resize_with(1 << bits, AtomicU32::default);
         Self {
@@ -191,6 +192,7 @@ impl FeatureFrequency {
     }
 
     fn counts(&self) -> impl Iterator<Item = u32> {
+        // Threads that add at the same time may pass the maximum.
         let count = |cell: &AtomicU32| cell.load(Ordering::Relaxed).min(MAX_COUNT);
         self.cells.iter().map(count)
     }
@@ -212,6 +214,7 @@ impl FeatureFrequency {
         };
         // Very large counts do not contribute to the mean in full.
         let most = mean(MAX_COUNT).saturating_mul(8).max(LINEAR);
+        // At least 1: in a small collection the mean is 0, but a feature that occurs once is not common.
         let rare = mean(most).max(1);
         let mut levels: Vec<u8> = huge_page_buffer(cells);
         levels.resize(cells, 0);
@@ -244,6 +247,7 @@ fn level(count: u32) -> u8 {
     let doublings = count.ilog2() - LINEAR.ilog2();
     // The two bits after the leading one.
     let quarters = ((count >> doublings) - LINEAR) >> 5;
+    // At most 128 + 4 * 24 + 3 = 227, so the level fits in a byte.
     (LINEAR + 4 * doublings + quarters) as u8
 }
 
@@ -259,6 +263,7 @@ impl FrequencyLevels {
     /// [`CheckedBytesError`] if the bytes are something else, truncated or changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
         let cells = LEVELS.open(bytes)?;
+        // A power of two, because `cell_of` takes the last bits of a feature.
         match cells.len().is_power_of_two() && cells.len() >= 1 << MIN_BITS {
             true => Ok(Self {
                 cells: cells.to_vec(),

@@ -164,6 +164,7 @@ impl<'a> DocumentDedup<'a> {
             Ok((scanned, sink))
         })?;
         let decided = job.choose_survivors(prepared, None)?;
+        // The caller has no results on disk to complete first, so the addition is committed at once.
         if let (Some(staged), Some(writer)) = (job.stage_kept(&decided)?, self.addition) {
             staged.commit(writer)?;
         }

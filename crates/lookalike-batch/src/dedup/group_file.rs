@@ -68,7 +68,9 @@ impl GroupFile {
         self.parts.pieces(part, PIECE, &mut |piece: &[u32]| {
             let mut rest = piece;
             while let Some(&first) = rest.first() {
+                // Either is the first word of a group, its number of members: of the group that has begun, or of the one that begins here.
                 let words = HEAD + *begun.first().unwrap_or(&first) as usize;
+                // Nearly all groups lie within a piece and are visited there, without a copy.
                 if begun.is_empty() && words <= rest.len() {
                     visit(group(&rest[..words]))?;
                     rest = &rest[words..];

@@ -97,11 +97,13 @@ impl ClassWindow<'_> {
 impl ClassGroups {
     /// Returns the groups of the first window of the ranks in the plan; all ranks if the groups are in memory.
     pub(crate) fn window(&self, plan: &WindowPlan<'_>) -> Result<ClassWindow<'_>, GroupError> {
+        // Both windows are in memory at the same time, so two kinds on disk get half of it each.
         let shares = match self.by_page {
             Some(StoredGroups::OnDisk(_)) if self.by_text.is_on_disk() => 2,
             _ => 1,
         };
         let memory = plan.memory / shares;
+        // Both kinds get equal shares, so the one that does not fit has to be counted twice.
         let too_large = |error| match error {
             GroupError::TooLarge(needed) => GroupError::TooLarge(needed * shares),
             GroupError::Io(error) => GroupError::Io(error),
@@ -282,6 +284,7 @@ impl StoredGroups {
 impl WindowPlan<'_> {
     /// Returns the end, exclusive, of the largest window that fits in the memory.
     fn end(&self, file: &GroupFile) -> Result<u32, GroupError> {
+        // By step instead of by rank, because a window ends at the end of a step.
         let costs: Vec<AtomicU64> = (0..self.ranks.len().div_ceil(self.step))
             .map(|_| AtomicU64::new(0))
             .collect();
@@ -299,6 +302,7 @@ impl WindowPlan<'_> {
         let (mut needed, mut end) = (fixed, self.ranks.start);
         for cost in costs {
             needed += cost.into_inner();
+            // In 64 bits, because the end of the step may exceed 32.
             let next = u64::from(self.ranks.end).min(u64::from(end) + self.step as u64);
             if needed > self.memory {
                 return match end == self.ranks.start {
@@ -317,6 +321,7 @@ impl WindowPlan<'_> {
         let step = |rank: u32| (rank - self.ranks.start) as usize / self.step;
         let add = |step: usize, bytes: u64| costs[step].fetch_add(bytes, Ordering::Relaxed);
         let within = [strong, weak].map(|half| self.within(half, self.ranks.end));
+        // A group without members from here on is in no later window.
         let Some(first) = within.iter().filter_map(|half| half.first()).min() else {
             return;
         };
@@ -327,12 +332,15 @@ impl WindowPlan<'_> {
             .iter()
             .map(|half| self.candidates_before_window(half).count())
             .sum();
+        // The group and its earlier candidates are loaded with its first member in the window.
         if earlier > 0 {
             add(step(*first), GROUP + POSTING * earlier as u64);
             return;
         }
         // A single strong member in a window has no candidate, so the group costs nothing until the next member.
+        // This cannot underflow: the loop above added as much to the same step.
         costs[step(*first)].fetch_sub(POSTING, Ordering::Relaxed);
+        // The group is needed from its second strong member on, which has a candidate, or from its first weak member, whose weakness must be known.
         let begins = [within[1].first(), within[0].get(1)];
         if let Some(&begins) = begins.into_iter().flatten().min() {
             add(step(begins), GROUP + POSTING);
@@ -356,6 +364,7 @@ impl WindowPlan<'_> {
             },
         )?;
         let parts = parts.into_iter().map(into_inner).collect();
+        // From rank 0, because earlier survivors look up their groups too.
         Ok(CandidateGroups::of_partitions(
             parts,
             end as usize,
@@ -372,6 +381,7 @@ impl WindowPlan<'_> {
         }
         let members = found.members();
         let first = members.len();
+        // Strong members, then weak ones, each ascending, as in all groups.
         members.extend(self.candidates_before_window(halves[0]));
         members.extend_from_slice(within[0]);
         let strong = members.len() - first;

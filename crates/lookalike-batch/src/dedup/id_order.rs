@@ -122,6 +122,7 @@ impl IdSort<'_> {
         let mut order = column(self.documents.len(), threads, |document| {
             KeyedNumber::new(0, document as u32)
         });
+        // New documents start again from the smallest id, so both sides are sorted separately.
         let (old, new) = order.split_at_mut(self.documents.against);
         self.sort(old, 0, MAX_LEVELS, threads);
         self.sort(new, 0, MAX_LEVELS, threads);
@@ -135,6 +136,7 @@ impl IdSort<'_> {
         }
         let common = self.common_bytes(run, common, threads);
         self.set_keys(run, common, threads);
+        // By number within equal keys, because ids are read in the order of the input on the next level.
         sort_unequal_by(run, threads, |a, b| {
             (a.key(), a.number).cmp(&(b.key(), b.number))
         });
@@ -144,6 +146,7 @@ impl IdSort<'_> {
                 self.sort_after_key(run, common, levels, 1);
             }
         });
+        // Many ids with one key are one piece of work that a single thread would finish last, so all threads sort it.
         for run in large {
             self.sort_after_key(run, common, levels, threads);
         }
@@ -239,6 +242,7 @@ impl IdSort<'_> {
     fn set_keys(&self, run: &mut [KeyedNumber], common: usize, threads: usize) {
         let length = share_length(run.len(), threads);
         map_parallel_limited(run.chunks_mut(length), threads, |part| {
+            // Cells, because the ids are read by the numbers of the same entries whose keys are being set.
             let part = Cell::from_mut(part).as_slice_of_cells();
             let documents = part.iter().map(|place| place.get().number as usize);
             let ids = self.documents.ids().raw_of(documents);
@@ -289,10 +293,12 @@ fn are_sorted(documents: &DocumentTable, threads: usize) -> bool {
         if !are_sorted.load(AtomicOrdering::Relaxed) {
             return;
         }
+        // From the last document of the range before, so that the pair across the boundary is compared too.
         let from = range.start.saturating_sub(1);
         let ids = documents.ids().raw_of(from..range.end);
         let followers = documents.ids().raw_of(from + 1..range.end);
         let mut pairs = (from + 1..).zip(ids.zip(followers));
+        // Strictly ascending, so sorted ids are also different. At `against`, the ids of new documents start again.
         if !pairs.all(|(second, (a, b))| a < b || second == documents.against) {
             are_sorted.store(false, AtomicOrdering::Relaxed);
         }

@@ -65,6 +65,7 @@ impl IdTable {
         let (mut next, mut rest) = (0, &self.bytes[..]);
         documents.map(move |document| {
             let block = document - document % BLOCK;
+            // Another block, or a document before the last one: start from the first id of the block.
             if next < block || document < next {
                 next = block;
                 rest = &self.bytes[self.starts[document / BLOCK] as usize..];
@@ -103,6 +104,7 @@ impl IdTable {
 
     /// Appends all ids of another table.
     pub(crate) fn append(&mut self, others: &Self) {
+        // Before the loop, which counts the new ids.
         let before = self.count as u32;
         self.bytes.reserve(others.bytes.len());
         (0..others.count).for_each(|document| self.push(others.original_id(document)));
@@ -133,6 +135,7 @@ impl IdTable {
         if self.renamed.is_empty() {
             return Cow::Borrowed(&self.bytes);
         }
+        // Only the new id of a renamed document: after the checkpoint, nothing asks for the given one.
         let mut bytes = TableColumn::with_capacity(self.bytes.len());
         (0..self.count).for_each(|document| put(&mut bytes, self.get(document)));
         Cow::Owned(bytes)
@@ -147,6 +150,7 @@ impl IdTable {
                 starts.push((bytes.len() - rest.len()) as u64);
             }
             let (id, others) = split_first(rest)?;
+            // Checked here once, because `text` relies on it.
             std::str::from_utf8(id).ok()?;
             rest = others;
         }

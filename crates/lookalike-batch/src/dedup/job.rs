@@ -189,6 +189,7 @@ impl DedupJob<'_> {
     pub(super) fn advance(&self, done: u64) -> io::Result<()> {
         self.observer.progress(done);
         check_cancelled(self.observer)?;
+        // Arrays for which a file had no room are in memory beyond the limit, so the job must not continue.
         table_memory::check(self.folder)
     }
 }

@@ -25,6 +25,7 @@ impl MarginBins {
     pub(crate) fn below(threshold: f64) -> Self {
         // At a threshold of 1 the bins would have no width.
         let width = (1.0 - threshold.min(0.999)) / BINS as f64;
+        // No bin reaches below a similarity of 0.
         let bins = ((threshold / width) as usize).min(BINS_BELOW);
         Self {
             threshold,

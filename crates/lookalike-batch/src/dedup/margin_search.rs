@@ -87,6 +87,7 @@ struct TextSample {
     sets: Vec<u64>,
     /// Ascending features; `owners` has the number of the text for each.
     features: Vec<u64>,
+    // A sample has at most 4096 texts, so 16 bits suffice.
     owners: Vec<u16>,
     /// Start in `features` of each value of the leading bits, and the end of the last one.
     starts: Vec<u32>,
@@ -141,8 +142,10 @@ impl TextSample {
             entries
         });
         let mut entries = entries.concat();
+        // Sets have each feature once, so no entry occurs twice.
         sort_unequal_by(&mut entries, threads, Ord::cmp);
         // About half of the leading values have an entry.
+        // At least one bit, because a shift by 64 overflows.
         let bits = (entries.len() * 2).max(2).ilog2();
         self.shift = u64::BITS - bits;
         // Features are hashes, so their leading bits distribute them evenly among buckets.
@@ -216,6 +219,7 @@ impl MarginSearch<'_> {
         let (start, end) = (self.fixed + range.start, self.fixed + range.end);
         let (mut kept, mut least) = (0, BinaryHeap::new());
         for rank in start as u32..end as u32 {
+            // The classes of successive ranks are anywhere, so each hash is a cache miss.
             if let Some(&later) = classes.get((rank + PREFETCH_DISTANCE) as usize) {
                 prefetch(self.hashes, later as usize);
             }
@@ -237,6 +241,7 @@ impl MarginSearch<'_> {
                 least.push(found);
             }
         }
+        // A full heap holds as many texts as a sample, so no larger hash can be in it.
         if let Some(last) = least.peek().filter(|_| least.len() == SAMPLED) {
             largest.fetch_min(last.0, Ordering::Relaxed);
         }
@@ -270,6 +275,7 @@ impl MarginSearch<'_> {
         };
         let fitting = least.into_iter().filter(fits);
         let mut ranks: Vec<u32> = fitting.map(|(_, rank)| rank).collect();
+        // `run` cuts the sample into parts in the order of ranks.
         ranks.sort_unstable();
         SampledRanks { ranks, kept }
     }
@@ -378,6 +384,7 @@ impl<'a> MarginWorker<'a> {
                 *count += 1;
             }
         }
+        // Taken out while `compare` borrows the worker, and put back to be reused.
         let mut touched = std::mem::take(&mut self.touched);
         for number in touched.drain(..) {
             let shared = std::mem::take(&mut self.counts[usize::from(number)]);

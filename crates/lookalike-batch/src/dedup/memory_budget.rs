@@ -91,6 +91,7 @@ impl DedupMemory {
     }
 
     fn remaining(&self) -> u64 {
+        // Tables beyond their share are in files.
         let tables = self.tables.min(self.table_share().all());
         self.all().saturating_sub(self.used + tables)
     }
@@ -243,6 +244,8 @@ impl ReadingBudget {
 
     fn min_memory_for_lists(&self, lists: u64) -> u64 {
         // The shares of the memory besides the fixed part, in total and without those of keys and of tables.
+        // Of R bytes besides the fixed part, keys take R / K, and tables R (P - L) / P, for K = KEYS_SHARE, P = PARTS and L = LEFT. So R (K L - P) /
+        // (K P) bytes are left.
         const ALL: u64 = KEYS_SHARE * TableShareSizes::PARTS;
         const BESIDE: u64 = KEYS_SHARE * TableShareSizes::LEFT - TableShareSizes::PARTS;
         // A few bytes more for numbers that were rounded down.

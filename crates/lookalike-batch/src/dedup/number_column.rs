@@ -110,6 +110,7 @@ pub(crate) fn write_column(
 ) -> io::Result<()> {
     let starts = (0..numbers.len()).step_by(BLOCK).collect();
     let block_from = |start: usize| -> io::Result<Vec<u8>> {
+        // The state that all earlier numbers leave depends only on the last one, so blocks can be encoded in any order.
         let mut place = ColumnPosition {
             expected,
             position: start as u64,
@@ -134,6 +135,7 @@ pub(crate) fn write_column(
 /// Appends numbers, each as its difference from the expected one.
 fn put_block(block: &mut Vec<u8>, place: &mut ColumnPosition, numbers: impl Iterator<Item = u64>) {
     for number in numbers {
+        // Wrapping, so that each pair of numbers has a difference in 64 bits.
         put_varint(block, zigzag(number.wrapping_sub(place.expected())));
         place.pass(number);
     }
@@ -151,6 +153,7 @@ pub(crate) fn read_numbers<T: TryFrom<u64>>(
     expected: ExpectedNumber,
 ) -> io::Result<TableColumn<T>> {
     let mut place = ColumnPosition::first(expected);
+    // Nothing is reserved: each number takes at least a byte, so a wrong count ends with the file.
     let mut numbers = TableColumn::new();
     while place.position < count {
         let length = file.word()?;

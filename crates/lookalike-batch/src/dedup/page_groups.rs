@@ -62,6 +62,7 @@ pub(crate) fn page_groups(
     }
     let families = PageFamilies::new(verifier, by_text, bound)?;
     // Twice as many numbers as ranks are needed: one for strong members, one for weak ones.
+    // Without groups of pages, large groups are compared pair by pair: slower, with the same result.
     if families.members.is_empty() || u32::try_from(2 * ranks).is_err() {
         return Ok(None);
     }
@@ -76,6 +77,7 @@ pub(crate) fn page_groups(
     keys.push_prefixes()?;
     keys.push_frames(bound)?;
     keys.writer.finish()?;
+    // The keys already have virtual ranks instead of classes, so the map from classes to ranks is the identity.
     let virtual_ranks: TableColumn<u32> = (0..2 * ranks as u32).collect();
     let groups = StoredGroups::new(&sink, &virtual_ranks, &resources.groups)?;
     Ok(Some(groups.of_virtual_ranks(ranks, resources.folder)?))
@@ -250,6 +252,7 @@ impl PageKeys<'_, '_> {
             let salt = key_of(PageKeyKind::Threshold, family, 0);
             self.push_prefix(rank, &levels, threshold, salt)?;
             // Below the threshold only pages with the same title and headline are accepted.
+            // A page without a headline does not have the headline of itself either, and drops out.
             let identity = self
                 .identity(rank)
                 .filter(|page| page.has_headline_of(*page));
@@ -280,6 +283,7 @@ impl PageKeys<'_, '_> {
             // The prefix for a partner of the same size, which is the shortest one needed: a larger partner finds this page by it.
             (size + 1).saturating_sub(shared_needed(size, size, least))
         })?;
+        // The prefix begins with its rarest features, so the shorter prefix is its beginning.
         for (at, &feature) in prefix.iter().enumerate() {
             self.push(avalanche(feature ^ salt), rank, at >= strong)?;
         }
@@ -308,6 +312,7 @@ impl PageKeys<'_, '_> {
                 keyed.push(KeyedPage { key, rank });
             }
         }
+        // By key, then by rank: the sample of a core depends on the order.
         keyed.sort_unstable();
         for pages in keyed
             .chunk_by(|a, b| a.key == b.key)

@@ -176,6 +176,7 @@ impl PageVerifier<'_> {
         scratch: &mut PageScratch,
     ) -> io::Result<bool> {
         let identities = [a.rank, b.rank].map(|rank| self.columns.identity(rank));
+        // No part was chosen from either, so there is nothing else to compare.
         if identities == [None, None] {
             return Ok(true);
         }
@@ -260,6 +261,7 @@ impl PagePair {
         }
         let is_page_and_text = self.identities.contains(&None);
         match is_page_and_text || self.is_mostly_main() {
+            // A threshold below the floor applies to visible texts too.
             true => shared_needed(a, b, MIN_VISIBLE_RESEMBLANCE.min(self.threshold)),
             false => shared_needed(a, b, self.threshold),
         }
@@ -274,6 +276,7 @@ impl PagePair {
             return reaches(floor);
         };
         let mut rests = self.visible;
+        // Saturating, because shingles across parts that were left out are features of the main text only.
         for (rest, main) in rests.iter_mut().zip(self.main) {
             *rest = rest.saturating_sub(main);
         }

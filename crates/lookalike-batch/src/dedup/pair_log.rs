@@ -97,6 +97,7 @@ impl PairLogSettings {
             last_stride: 0,
         };
         let mut file = OpenOptions::new();
+        // Not truncated, because a log of this job is read first.
         let file = file.read(true).write(true).create(true).truncate(false);
         let mut file = file.open(&self.path)?;
         let whole = kept.replay(&file, visit)?;
@@ -152,7 +153,9 @@ impl LoggedStrides {
         while let Ok([stride, from, to, pairs]) = self.read_entry(&mut log, &mut entry) {
             let start = whole + size_of::<EntryHeader>() as u64;
             whole += entry.len() as u64 + 8;
+            // New strides get larger numbers, so that pairs of a stride without an end are never taken for theirs.
             self.last_stride = self.last_stride.max(stride);
+            // The stride may never end in this log. Then its ranks are searched again, and its pairs must not be found twice.
             if from == to {
                 let place = start..start + pairs * size_of::<PairRecord>() as u64;
                 begun.entry(stride).or_default().push(place);
@@ -174,6 +177,7 @@ impl LoggedStrides {
         let mut head: EntryHeader = [0; 4];
         log.read_exact(bytemuck::cast_slice_mut(&mut head))?;
         let [_, from, to, pairs] = head;
+        // Before the buffer is allocated, because after a power cut these may be any numbers.
         if pairs > MAX_ENTRY_PAIRS as u64 || from > to || to > self.ranks {
             return Err(damaged());
         }
@@ -246,6 +250,7 @@ impl PairLog {
         entry.extend_from_slice(bytemuck::cast_slice(pairs));
         let sum = xxh3_64_with_seed(&entry, self.seed);
         entry.extend_from_slice(&sum.to_le_bytes());
+        // The entry is complete before the lock is taken, so threads wait only for the copy.
         let mut file = lock(&self.file);
         let Some(open) = &mut *file else { return };
         if open.add(&entry).is_err() {
@@ -268,6 +273,7 @@ impl PairLogFile {
 
 impl StridePairs<'_> {
     pub(crate) fn push(&mut self, pair: PairRecord) {
+        // Only when another pair follows, so that the entry that ends the stride is the last one.
         if self.pairs.len() == MAX_ENTRY_PAIRS {
             self.log
                 .add([self.stride, 0, 0, MAX_ENTRY_PAIRS as u64], &self.pairs);

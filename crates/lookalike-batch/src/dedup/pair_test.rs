@@ -31,6 +31,7 @@ pub struct PairTest {
 impl PairTest {
     /// Returns the scheme of its features, for a job with this scheme.
     pub(crate) fn scheme(&self, job: &Scheme) -> Scheme {
+        // Only the sets are compared, so nothing is needed that serves weights or sketches.
         job.shingle(self.shingle)
             .weight(Weight::Set)
             .sketch(Sketch::None)
@@ -76,6 +77,7 @@ impl FromStr for PairTest {
             return Err(ParseSettingError::malformed(text, fault));
         };
         let shingle = rest.rsplit_once(':').map_or("", |(shingle, _)| shingle);
+        // A NaN fails both comparisons.
         let share = |least: &f64| *least > 0.0 && *least <= 1.0;
         Ok(Self {
             measure: measure.parse().map_err(ParseSettingError::part)?,

@@ -42,6 +42,7 @@ pub(crate) fn class_copies(
     ranking: &DocumentRanking,
     rank_of: &[u32],
 ) -> ListTable<u32> {
+    // The closure is called twice, to count and to fill, so that no pairs are stored in between.
     ListTable::new(rank_of.len(), || {
         let places = (0..).zip(ranking.by_id.iter());
         places.filter_map(move |(place, &document)| {
@@ -184,6 +185,7 @@ impl PairJoin<'_> {
                 step,
                 memory: self.memory,
                 threads: self.threads,
+                // All earlier ranks may form pairs, not only survivors.
                 is_wanted: &|_| true,
             })?;
             let end = window.end as usize;
@@ -219,6 +221,7 @@ impl PairJoin<'_> {
                         for run in log.unfinished(from as u32..to as u32) {
                             let mut found = log.stride(run.clone());
                             stride.join(run, Some(&mut found))?;
+                            // After an error, the stride has no end in the log, and is searched again.
                             found.end();
                         }
                     }
@@ -263,6 +266,7 @@ impl PairStride<'_> {
             }
             writer.push(pair)
         };
+        // Documents of one class have one category.
         if join.scope.allows(true) {
             push_exact_copies(copies, against, ranks.clone(), |a, b, similarity| {
                 put(pair_record(a, b, similarity, None))

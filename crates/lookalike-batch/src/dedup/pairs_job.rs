@@ -63,6 +63,7 @@ impl DedupJob<'_> {
         let _tables = all.open_tables();
         let found = all.find_pairs(logs.as_ref());
         let found = found.inspect_err(|error| {
+            // The logs stay if a further attempt may succeed.
             if let Some(logs) = logs.as_ref().filter(|_| !is_recoverable(error)) {
                 logs.discard();
             }

@@ -132,6 +132,7 @@ impl SplitChunk {
         let document = document_key(id, hash);
         let mut seen = std::collections::HashSet::new();
         let mut paragraphs = 0;
+        // Positions count repeated paragraphs too, because they are those in the document.
         for (position, paragraph) in rule.split(text).enumerate() {
             let paragraph = paragraph.trim();
             if !seen.insert(paragraph) {
@@ -266,6 +267,7 @@ impl DocumentNames {
             return Err(BatchError::RepeatedId { id, count });
         }
         let mut names = BTreeMap::new();
+        // Collected first, because new names are added to `hashes`.
         let shared: Vec<String> = hashes
             .iter()
             .filter(|(_, all)| all.len() > 1)

@@ -137,6 +137,7 @@ impl DedupJob<'_> {
             advance: &advance,
         };
         let groups = StoredGroups::new(&sink, &rank_of, &resources).map_err(&temporary)?;
+        // A class outside all groups cannot resemble another.
         let in_groups = groups.ranks_in_groups(classes, threads);
         budget.near_ranks(in_groups.map_err(&temporary)?);
         let all = MemoryShare {
@@ -177,6 +178,7 @@ impl DedupJob<'_> {
         text_bytes: u64,
         read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
+        // Records beyond the limit are read too: they are compared for equal bytes.
         let options = self.options.clone().read_long(true);
         let is_ordered = self.settings.method == Method::AllPairs;
         let frequency = budget.frequency(if is_ordered { text_bytes } else { 0 });
@@ -255,6 +257,7 @@ impl DedupJob<'_> {
             groups.by_text = by_text.into_file(self.folder)?;
         }
         groups.by_page = Some(found);
+        // Only now, because `page_groups` needs groups without weak members.
         let is_page = |rank| by_rank.pages.identity(rank).is_some();
         groups
             .by_text

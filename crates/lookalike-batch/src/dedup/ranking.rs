@@ -36,6 +36,7 @@ impl DocumentRanking {
         keep: &KeepRules,
         threads: usize,
     ) -> Self {
+        // The comparisons below only know doubles, so texts, and numbers that doubles cannot hold, become ranks first.
         documents.rank_value_texts();
         documents.rank_large_integers();
         let by_id = ids.by_id;
@@ -141,6 +142,7 @@ impl SurvivorOrder<'_> {
 
     /// Returns the smallest first key of these documents, if there is a single rule and the range of its keys is narrow.
     fn smallest_narrow_key(&self, best: &[u32], threads: usize) -> Option<u64> {
+        // With further rules, the rank of the id must not decide after the first key.
         if self.keep.rules().len() > 1 {
             return None;
         }
@@ -178,6 +180,7 @@ impl SurvivorOrder<'_> {
             KeepRule::Longest => u64::MAX - documents.lengths.get(document),
             KeepRule::Shortest => documents.lengths.get(document),
             KeepRule::First => document as u64,
+            // No value has this key, in either direction: only a NaN maps to 0 or to `u64::MAX`.
             _ if documents.values[document].is_nan() => u64::MAX,
             KeepRule::Min(_) => value(),
             KeepRule::Max(_) | KeepRule::Newest(_) | KeepRule::Latest(_) => u64::MAX - value(),

@@ -83,6 +83,7 @@ impl RecordRouter<'_> {
         let Some(document) = self.numbers.of(source, record.number) else {
             return Ok(());
         };
+        // Lines behind a file begin a new piece, so that the pieces stay in the order of the input.
         if !matches!(routed.last(), Some(RoutedRecords::Lines(_))) {
             routed.push(RoutedRecords::Lines(RoutedLines {
                 bytes: [KEPT, REMOVED].map(|_| self.buffers.take()),

@@ -91,6 +91,7 @@ impl ReportExamples {
 
     /// Keeps a record if the report needs it.
     pub(crate) fn collect_line(&mut self, document: u32, bytes: &[u8]) {
+        // A longer record stays pending, and the report names its document without a text.
         if let Some(met) = self.wanted.get_mut(&document)
             && bytes.len() <= RECORD_BYTES
         {
@@ -322,6 +323,7 @@ fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
 fn sizes(clusters: &ClusterTable) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
     for (_, members) in clusters.iter() {
+        // The survivor is not among the members: 1, 2, 3 to 4, 5 to 8 members, and so on, are the logarithm rounded up.
         let bucket = members.len().ilog2() as usize + usize::from(!members.len().is_power_of_two());
         if counts.len() <= bucket {
             counts.resize(bucket + 1, 0);
@@ -457,6 +459,7 @@ fn skips(summary: &DedupSummary) -> Vec<SkipRow> {
             example: row.first.clone(),
         })
         .collect();
+    // A stable sort, so that kinds keep their order within both parts.
     rows.sort_by_key(|row| !row.lost);
     rows
 }
@@ -483,6 +486,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary, names: &[Stri
             removed_exact: decisions.removed_exact,
             removed_near: decisions.removed_near,
             clusters: decisions.clusters,
+            // Records without a text field are among the notes.
             empty: counts.empty - counts.missing_text,
             notes: counts.field_notes(),
             without_features: counts.without_features,

@@ -260,6 +260,7 @@ impl ResultWriter<'_> {
             intake.files[REMOVED].bytes += bytes[REMOVED];
             return Ok(());
         }
+        // A file is the only record of its source.
         let Some(document) = intake.router.numbers.of(source, 0) else {
             return Ok(());
         };
@@ -303,6 +304,7 @@ impl ResultWriter<'_> {
     ) -> Result<[u64; 2], BatchError> {
         let RecordIntake { router, inputs, .. } = *intake;
         let mut choose = |row: &TableRow<'_>| {
+            // An unreadable row is in neither table.
             let document = router.numbers.of(source, row.number)?;
             if document.is_multiple_of(4096) {
                 self.job.observer.progress(document as u64);
@@ -408,6 +410,7 @@ impl ResultWriter<'_> {
     /// Returns true if the input is already in the order of ids.
     fn is_in_order(&self) -> bool {
         let against = self.verdicts.documents.against;
+        // Others are not written, so it does not matter where they are.
         self.verdicts
             .by_id
             .iter()

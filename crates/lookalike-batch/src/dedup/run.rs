@@ -100,6 +100,7 @@ impl DedupJob<'_> {
             results: &DEDUP_RESULTS,
         };
         let checkpoint = place.state(DECIDED);
+        // An addition is staged before the checkpoint is saved, so without a checkpoint it is staged anew.
         let is_resumed = options.folder == IfExists::Resume && checkpoint.exists();
         let interrupted = is_resumed.then(|| place.state(STAGED));
         let identity = JobIdentity {
@@ -118,6 +119,7 @@ impl DedupJob<'_> {
                 self.collection_state(interrupted.as_deref())?
             ),
         };
+        // Only for its error: the value is needed at the end.
         self.settings.stated_recall()?;
         // Check everything that can be checked before the folder is touched.
         self.check()?;
@@ -132,6 +134,7 @@ impl DedupJob<'_> {
                 let CheckpointHeader {
                     skipped, counts, ..
                 } = &verdicts.head;
+                // The limit of losses is not part of the identity, so it may be lower than that of the interrupted job.
                 self.settings.losses.check(skipped, counts.documents)?;
                 (verdicts, true)
             }
@@ -213,6 +216,7 @@ impl DedupJob<'_> {
             let line = SkippedLine::of_record(self.inputs, bad);
             write_line(out, &line.with_file(is_file.and_then(of_source)))?;
         }
+        // One path for each skip with a file, in the same order.
         let mut files = copies.skipped_copies();
         for skip in &self.inputs.skips {
             let file = skip.file.as_ref().and_then(|_| files.next());
@@ -224,6 +228,7 @@ impl DedupJob<'_> {
         }
         let unread = self.unread(&decided.scanned);
         for skip in &decided.scanned.skips {
+            // A part that was skipped while a source was read has only the name of the source.
             let is_it = |number: &&u32| self.inputs.sources[**number as usize].name() == skip.name;
             let number = unread.iter().find(is_it);
             let file = number.and_then(|number| of_source(*number));
@@ -264,6 +269,7 @@ impl DedupJob<'_> {
         let is_lone_table = sources.len() == 1 && is_split(format, &sources[0]);
         let is_file = |source: &Source| source.is_document() || is_split(format, source);
         let mut names = Vec::new();
+        // Without any source, `kept.jsonl` is written too, and empty: see `has_lines`.
         if is_lone_table || !sources.iter().all(is_file) || sources.is_empty() {
             let compression = options
                 .compression
@@ -321,6 +327,7 @@ impl DedupJob<'_> {
         let verdicts = self.verdicts(decided, identity, &copies);
         let head = &verdicts.head;
         let losses = self.settings.losses;
+        // Again, because files that were gone before they could be copied are losses too.
         losses.check(&head.skipped, head.counts.documents)?;
         // The checkpoint comes last: if it exists, everything that only this job could write has been written.
         contents::save(&place.state(CONTENTS), self.inputs)?;
@@ -339,6 +346,7 @@ impl DedupJob<'_> {
             job: scan.job,
             segment_bytes: self.checkpoint_bytes,
         };
+        // A log that is there is continued, as in `is_log_worthwhile`.
         let is_there = decisions.path.exists();
         let pairs = PairLogSettings {
             path: place.state(FOUND),
@@ -492,12 +500,14 @@ impl DedupJob<'_> {
         {
             sync_file_system(place.folder).map_err(BatchError::result(place.folder))?;
         }
+        // Before `publish`, which removes the checkpoint.
         if let Some(path) = self.decisions {
             hard_link_or_copy(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
         }
         // Before `run.json`, which reports the addition: once that exists, the next command publishes it, whatever happened to the collection.
         // If this process ends in between, `--resume` finds the addition made.
         self.commit_staged(&place.state(STAGED))?;
+        // Again, because the report is one of them.
         summary.results = place.written()?;
         place.write_summary(&summary)?;
         place.publish()?;

@@ -282,6 +282,7 @@ fn add_record(
     } else {
         let placed = placed(shared.plan, record, tally);
         let is_against = (record.source as usize) < shared.plan.against_sources;
+        // Across categories, new documents get classes apart from those that are only compared with; see `class_salt`.
         let salt = shared.plan.scope.class_salt(is_against);
         let hash = placed.class_hash(shared.plan.by_category) ^ salt;
         let Some((class, is_new)) = shared.seen.class(hash) else {
@@ -291,6 +292,7 @@ fn add_record(
         };
         if is_new {
             let new = tools.add_class(shared.plan, placed, class, hash)?;
+            // Without features by design is not worth a note to the user.
             let compared = shared.plan.sketch.method != Method::Copies && !placed.is_too_long;
             tally.featureless += u64::from(compared && new.size == 0);
             tally.long_classes += u64::from(placed.is_too_long);
@@ -329,6 +331,7 @@ impl ScanBatch {
                 tally.rank_unusable += is_new;
                 if is_new > 0 && self.unusable.is_none() {
                     let name = plan.inputs.sources[record.source as usize].name();
+                    // A value may be a whole array or object.
                     let shown: String = value.json.chars().take(60).collect();
                     let (number, reason) = (record.number + 1, value.reason);
                     self.unusable = Some(format!("{name}, record {number}: {shown} is {reason}"));
@@ -373,6 +376,7 @@ impl ScanContext<'_> {
         self.words.extend_from_slice(features.set);
         let size = features.set.len();
         self.words[word] = header(number, size);
+        // Once per text: copies would make the features of their text look common.
         if let Some(frequency) = plan.frequency {
             frequency.add(features.set);
         }
@@ -427,6 +431,7 @@ impl ScanContext<'_> {
     ) -> Option<NewPage> {
         let visible = placed.visible?;
         let identity = visible.page?;
+        // Then the features of the text serve for both.
         if visible.own() == placed.text || plan.sketch.method == Method::Copies {
             return Some(NewPage {
                 identity,
@@ -531,6 +536,7 @@ impl<'a> ScanCollector<'a> {
         Self {
             plan,
             scanned,
+            // `u32::MAX` is no document: ranking uses it as a mark.
             most_documents: u32::MAX as usize - 1,
             read_bytes: 0,
             list_bytes: 0,
@@ -559,6 +565,7 @@ impl<'a> ScanCollector<'a> {
         } = &mut self.scanned;
         let rows = (documents.len() + batch.rows.len()) as u64;
         let texts = (classes.len() + batch.classes.len()) as u64;
+        // Later steps count too, because feature sets are moved to disk only during the scan.
         let tables = tables + later_bytes(rows, texts);
         let left = self.plan.reading.remaining_after(tables, self.list_bytes)?;
         let share = left / (1 + test_sets.len() as u64);
@@ -597,6 +604,7 @@ impl<'a> ScanCollector<'a> {
         if self.scanned.documents.len() + batch.rows.len() > self.most_documents {
             return Err(BatchError::TooMany);
         }
+        // Before the batch is added, so that both fit in the memory.
         self.spill_to_fit(&batch)?;
         let ScannedCollection {
             documents,
@@ -679,6 +687,7 @@ impl<'a> ScanCollector<'a> {
             if self.plan.by_category {
                 classes.set_category(class.class, class.category, class.text);
             } else if class.text != class.hash {
+                // A missing hash stands for the hash of the class: see `TextClasses::visible_text`.
                 classes.set_visible_text(class.class, class.text);
             }
             if let Some(NewPage { identity, set }) = class.page {
@@ -751,6 +760,7 @@ where
             let logged = logged.map(|(log, batch)| log.add(batch, scanned.begins_segment));
             collector.append(scanned.batch, logged)?;
             // Texts without a number are in no batch, so the results would be wrong.
+            // Relaxed suffices, because the worker set it before it passed on this batch.
             if too_many.load(Ordering::Relaxed) {
                 return Err(BatchError::TooMany);
             }
@@ -788,6 +798,7 @@ fn complete_from_chunk<C: ScanChunk>(
 ) -> Result<(), BatchError> {
     let same = chunk.filter(|chunk| chunk.content_sum() == batch.content);
     let Some(chunk) = same else {
+        // The name is a guess: a chunk without lines does not know its source, and the input may have ended.
         let place = chunk.and_then(|chunk| chunk.longest_document().place);
         let row = batch.rows.last().map(|row| row.source);
         let source = place.map(|place: RecordPosition| place.source).or(row);

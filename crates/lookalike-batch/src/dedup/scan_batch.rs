@@ -192,6 +192,7 @@ impl ScanBatch {
         let bytes = self.column_bytes() + facts.len() + 8 * tests.len();
         out.reserve(bytes);
         // `decode` reads the columns in this order.
+        // A checksum of one word is a column too, so that `take` reads all parts.
         put(&mut out, &[self.content]);
         put(&mut out, &facts);
         put(&mut out, self.ids.as_bytes());
@@ -288,6 +289,7 @@ impl ScanBatch {
         };
         let rows: Option<Vec<ScanRow>> = rows.into_iter().map(row).collect();
         // One for each class and test. Without tests, any chunk size above 0 will do.
+        // The columns of a class have no tests in them, because their number differs between jobs.
         let mut tests = tests.chunks(test_words.len().max(1));
         let mut class = |class: LoggedClass| {
             let tests = tests.next().unwrap_or_default();

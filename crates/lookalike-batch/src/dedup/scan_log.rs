@@ -185,6 +185,7 @@ impl ScanLogSettings {
             None => (None, LogFile::begin(self)?),
         };
         let end = log.file.stream_position()?;
+        // A handle of its own, because that of the writer cannot read.
         let file = Arc::new(File::open(log.begun.as_ref().unwrap_or(&log.path))?);
         Ok(ScanLog {
             kept,
@@ -303,6 +304,7 @@ impl ScanLog {
 impl UnfinishedLog {
     /// Removes the log, when the job continues and needs the space.
     pub(crate) fn discard(self) {
+        // The writing thread has removed the file without a segment, if that was all there was.
         let _ = std::fs::remove_file(self.path);
     }
 }
@@ -317,6 +319,7 @@ impl LogEntry {
     /// Returns the number of bytes that it takes in the file.
     fn bytes(&self) -> u64 {
         match self {
+            // Kind and checksum are before a batch; an end has its kind, the number of chunks, and a checksum.
             Self::Batch(batch) => 16 + batch.bytes.len() as u64,
             Self::SegmentEnd(_) => 24,
         }
@@ -325,6 +328,7 @@ impl LogEntry {
 
 impl LogWriter {
     fn new(mut file: LogFile) -> Self {
+        // Bounded, so that batches do not pile up if the disk is slower than the scan.
         let (sender, entries) = mpsc::sync_channel::<LogEntry>(WAITING);
         let thread = std::thread::spawn(move || {
             let written = entries.iter().try_for_each(|entry| file.write(entry));
@@ -345,6 +349,7 @@ impl LogWriter {
     }
 
     fn has_failed(&self) -> bool {
+        // While there is a sender, the thread ends only with an error.
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
@@ -359,6 +364,7 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
+        // Waits, so that an incomplete segment is cut off before anyone opens the file again.
         let _ = self.finish();
     }
 }
@@ -366,6 +372,7 @@ impl Drop for LogWriter {
 impl LogFile {
     fn begin(place: &ScanLogSettings) -> io::Result<Self> {
         let path = &place.path;
+        // Before the new log has a segment, an older one under this name would be taken for it.
         if path.exists() {
             std::fs::remove_file(path)?;
         }
@@ -463,6 +470,7 @@ impl FoundSegments {
         let (mut found, mut chunks) = (None, 0);
         loop {
             match file.word() {
+                // A batch has no length; only decoding it shows where it ends.
                 Ok(BATCH) if file.summed(ScanBatch::decode).is_ok() => chunks += 1,
                 Ok(SEGMENT_END) => {
                     let told = file.word();

@@ -99,6 +99,7 @@ impl SeenTexts {
 
     /// Returns the class of a text, and whether it is new. Returns `None` if there are too many classes.
     pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
+        // The upper six bits choose one of 64 parts; tables use the lower ones.
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
         let is_it =
             |text: &KnownText| text.hash == hash as u32 && self.hashes.get(text.position) == hash;

@@ -68,6 +68,7 @@ impl<'a> SkippedFiles<'a> {
             .map(|(from, to)| (from.to_owned(), to.to_owned()))
             .collect();
         let inputs = self.inputs;
+        // The tree has a path for each of these, in the same order.
         let skips = inputs.skips.iter().filter(|skip| skip.file.is_some());
         for (skip, (from, to)) in skips.zip(files) {
             let copy = transfer_file(&from, &self.folder.join(&to), self.transfer);

@@ -157,6 +157,7 @@ pub(crate) fn input_counts(
     let documents = &scanned.documents;
     let stored = scanned.stored;
     let read = documents.len() as u64 - stored.documents;
+    // Texts that are too long are counted by record, in `too_long`.
     let distinct = scanned.classes.len() as u64 - stored.classes - tally.long_classes;
     let others = distinct + tally.empty + tally.too_long;
     let against = inputs.sources[..against_sources].iter();
@@ -187,6 +188,7 @@ pub(crate) fn input_counts(
         input_bytes: inputs.total_bytes(),
         against_bytes: against.map(|source| source.bytes).sum(),
         text_bytes: tally.text_bytes,
+        // Documents of a collection were not read.
         against_text_bytes: (documents.stored..documents.against)
             .map(|document| documents.lengths.get(document))
             .sum(),

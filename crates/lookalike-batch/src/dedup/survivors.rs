@@ -144,13 +144,16 @@ fn settle_window(
             .iter_mut()
             .map(|scratch| scope.spawn(move || team.work(scratch)))
             .collect();
+        // If this thread panics, the guard releases the workers, for which the scope waits.
         let _leaving = BarrierGuard(&team.barrier);
+        // No `?` before the workers are dismissed: they would wait at the barrier forever.
         let settled = team.settle(settled, end, own, advance);
         team.stop_workers();
         join_all(workers);
         settled
     })?;
     let survivors = team.into_survivors();
+    // Fixed ranks survive anyway, so none of them is kept because its page differs.
     let ranks = range.fixed.max(range.ranks.start) as u32..end as u32;
     record_refused_survivors(verifier, &survivors, ranks, &mut scratches)?;
     settled.refused_as_weak.extend(

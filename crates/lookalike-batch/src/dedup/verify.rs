@@ -283,6 +283,7 @@ impl<'a> Verifier<'a> {
                 ComparedPage { rank: y, text },
             );
             if !pages.accepts(a, b, shared, &mut buffers.pages)? {
+                // The search below the threshold comes here with pairs that are no near-duplicates by their texts either.
                 let is_near = shared >= self.needed(x, y, self.threshold);
                 // Candidates of x are consecutive, so this check records it only once.
                 if is_near && buffers.refused.last() != Some(&x) {
@@ -388,6 +389,7 @@ impl<'a> Verifier<'a> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
             sort_by_likelihood(candidates);
             let x = candidates[0].x;
+            // Only the next x shows that no more candidates of the last one follow.
             if let Some(of_last) = best.take_if(|best| best.x != x) {
                 visit(of_last.x, of_last.found);
             }
@@ -398,6 +400,7 @@ impl<'a> Verifier<'a> {
             {
                 let closest_yet = best.map(|best| best.found);
                 // A candidate must be at least as similar as the best so far to be better.
+                // Equal similarity must pass, because the smaller rank wins then.
                 let bar = closest_yet.map_or(self.threshold, |found| self.similarity(x, found));
                 let needed = self.needed(x, y, bar);
                 // At the threshold itself, `is_promising` has already checked this.
@@ -517,6 +520,7 @@ impl<'a> Verifier<'a> {
         while !queue.is_empty() {
             let x = queue.ranks.start;
             let members = members(x);
+            // Only such a rank needs the groups of pages, and only its counts may be too low for the rule.
             let is_weak = members.excludes_weak() && self.groups.is_weak(x);
             let visitor = MemberVisitor {
                 verifier: self,
@@ -524,6 +528,7 @@ impl<'a> Verifier<'a> {
                 members,
                 is_weak,
             };
+            // All ranks are counted at once, unless the counts do not fit: then in halves, the first one first.
             if queue.ranges.is_empty() {
                 queue.ranges.push(0..self.sizes.len() as u32);
             }
@@ -552,6 +557,7 @@ impl<'a> Verifier<'a> {
             ..
         } = scratch;
         counts.drain(|y, counted| {
+            // Counted here, because a search whose table is full counts again from the start.
             comparisons.visits += u64::from(counted);
             comparisons.candidates += 1;
             let shared_groups = match is_weak {
@@ -561,6 +567,7 @@ impl<'a> Verifier<'a> {
             };
             // Groups of pages also propose pairs that share no key of the text: these are not candidates.
             if shared_groups > 0 && self.is_promising(x, y, shared_groups) {
+                // Both sets are read when all candidates of the stride have been proposed.
                 self.sets.prefetch(self.places[x as usize]);
                 self.sets.prefetch(self.places[y as usize]);
                 proposed.push(CandidatePair {
@@ -576,6 +583,7 @@ impl<'a> Verifier<'a> {
         if !self.may_match(x, y) {
             return false;
         }
+        // Equal visible texts are a pair whatever the main texts share, so no size may rule them out.
         if self.is_same_text(x, y) {
             return true;
         }

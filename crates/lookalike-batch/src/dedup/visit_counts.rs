@@ -77,6 +77,7 @@ impl VisitCounts {
     #[cold]
     fn grow(&mut self) {
         let mut larger = Self::with_slots(self.slots.len() * 2, self.most);
+        // In the order of `taken`, because `drain` promises the order of first visits.
         for &place in &self.taken {
             let slot = self.slots[place as usize];
             let mut place = larger.place((slot >> 32) as u32);

@@ -76,6 +76,7 @@ impl StagedAddition {
         };
         let mut chosen = chosen.peekable();
         let mut added = 0;
+        // Nothing to add makes no segment, but a new collection gets its manifest all the same.
         if chosen.peek().is_some() {
             let path = writer.folder.join(&name);
             let segment = source
@@ -134,6 +135,7 @@ impl StagedAddition {
         match writer.manifest()? {
             // Every manifest has an empty addition, but a new collection needs a manifest even then.
             None if self.base.is_none() => Ok(None),
+            // Later additions and merges keep the beginning of the list.
             Some((manifest, _)) if manifest.additions.starts_with(&self.manifest.additions) => {
                 Ok(Some(manifest))
             }
@@ -145,6 +147,7 @@ impl StagedAddition {
     /// Returns an error if another job, which was not completed, has replaced or removed a segment.
     fn ensure_segments_exist(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
         for segment in &self.manifest.segments {
+            // Opening reads the indexes, whose checksums depend on the identity of the segment, so the file of another job is noticed.
             SegmentFile::open(&writer.folder, segment).map_err(|error| match error {
                 CollectionError::Damaged { .. } => self.changed(writer),
                 error => error,
@@ -182,6 +185,7 @@ fn merge_newest(
     let [_, .., newest] = &manifest.segments[first..] else {
         return Ok(());
     };
+    // This replaces the file of the addition, which no manifest names yet. Its open handle still reads the old one.
     let name = newest.file.clone();
     let open = |entry| SegmentFile::open(&writer.folder, entry);
     let segments = manifest.segments[first..].iter().map(open);

@@ -91,6 +91,7 @@ impl CheckedBlockWriter {
 
     /// Completes the file, syncs it to disk and gives it its name. Returns the number of bytes of its content.
     pub(crate) fn commit(mut self) -> io::Result<u64> {
+        // Before the last block ends, because `position` takes ended blocks for full ones.
         let content = self.position();
         if !self.block.is_empty() {
             self.end_block()?;
@@ -146,6 +147,7 @@ pub(crate) struct BlockRun {
 
 impl BlockRun {
     fn contains(&self, first: u64, count: u64) -> bool {
+        // A short last block does not count, because no table needs it.
         let blocks = (self.bytes.len() / BLOCK) as u64;
         let before = first.checked_sub(self.first);
         before.is_some_and(|before| before.saturating_add(count) <= blocks)
@@ -153,6 +155,7 @@ impl BlockRun {
 
     /// Returns the content of a block, which must have been read.
     pub(crate) fn content(&self, block: u64) -> &[u8] {
+        // Blocks in a run are full: `load` refuses the shorter last block of a file.
         let from = (block - self.first) as usize * BLOCK;
         &self.bytes[from..from + CONTENT]
     }
@@ -211,6 +214,7 @@ impl CheckedBlockFile {
             .checked_add(length as u64)
             .filter(|&end| end <= self.content)
             .ok_or_else(|| self.past_end_error())?;
+        // An empty range may be at the end, where no block exists.
         if length == 0 {
             bytes.clear();
             return Ok(());
@@ -237,6 +241,7 @@ impl CheckedBlockFile {
         let end = first
             .checked_add(count)
             .and_then(|end| end.checked_mul(CONTENT as u64));
+        // Tables are filled up to the end of a block, so a block that is not full cannot be one of theirs.
         if end.is_none_or(|end| end > self.content) {
             return Err(self.past_end_error());
         }

@@ -89,11 +89,13 @@ impl<'a> NewClasses<'a> {
             rule: CandidateRule::of(settings),
             is_settled,
             text_keys: TableColumn::new(),
+            // As in `DedupJob::find_below_threshold`, so that all neighbours in the margin are loaded.
             margin: MarginBins::below(settings.threshold).from(),
             last_sampled: last_sampled(hashes),
         };
         let text_key = |class| key_record(new.text_key(class), class);
         new.text_keys = (0..classes.len() as u32).map(text_key).collect();
+        // By partition only: `search_keys` sorts each partition with the other keys.
         new.text_keys.sort_unstable_by_key(part_of);
         new
     }
@@ -130,6 +132,7 @@ impl<'a> NewClasses<'a> {
     fn may_resemble(&self, class: usize, size: u32, shared: u32) -> bool {
         let sizes = [self.classes.sizes[class] as usize, size as usize];
         let (shared, threshold) = (u64::from(shared), self.settings.threshold);
+        // Sampled classes also need their neighbours below the threshold, which the search for near misses lists.
         match (self.classes.hashes[class] >> 64) as u64 <= self.last_sampled {
             true => self
                 .rule
@@ -145,6 +148,7 @@ impl KeySearch<'_> {
         let classes = self.new.classes.len() as u32;
         // Partitions have similar sizes, because they are chosen by the last bits of keys, which are hashes.
         let one = self.matched_keys_in(0..1, &(0..classes))?.bytes();
+        // Postings do not count here: they have a budget of their own, beyond which they go to a file.
         let rounds = (one * PARTS as u64).div_ceil(self.memory.max(1)).max(1);
         let share = u64::from(classes).div_ceil(rounds).max(1) as u32;
         let starts = (0..classes).step_by(share as usize);
@@ -177,7 +181,9 @@ impl KeySearch<'_> {
                 .iter()
                 .map(|group| partition_first(key_of(&group[0])))
                 .collect();
+            // A key gets a number with its first record; those without a record need none.
             let mut numbers: Vec<Option<u32>> = vec![None; wanted.len()];
+            // A partition at a time, because the keys of a partition are adjacent in every segment.
             for (segment, file) in self.segments.iter().enumerate() {
                 file.find(&file.keys, &wanted, |found| {
                     let number = match numbers[found.wanted] {
@@ -282,6 +288,7 @@ impl MatchedKeys {
                 .iter()
                 .for_each(|&class| counts.add(class));
         }
+        // Even if the answer is known, because all counts must be zero for the next record.
         counts.drain(|class, shared| {
             may_meet = may_meet || new.may_resemble(class as usize, size, shared)
         });

@@ -259,6 +259,7 @@ impl CollectionWriter {
                 remove_spools(folder, None).map_err(unwritable(folder.to_owned()))?;
                 let writer = Self {
                     folder: folder.to_owned(),
+                    // Record numbers have 32 bits, and `u32::MAX` stands for no record.
                     most_merged: u64::from(u32::MAX - 1),
                     lock,
                 };
@@ -337,6 +338,7 @@ impl CollectionWriter {
         manifest: &DirectoryManifest,
     ) -> Result<(), CollectionError> {
         let remove = || -> std::io::Result<()> {
+            // Temporary files of atomic writes that a kill interrupted.
             remove_leftovers(&self.folder, |name| {
                 name == COLLECTION_FILE || is_data(&name.to_string_lossy())
             })?;

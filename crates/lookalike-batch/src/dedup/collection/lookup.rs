@@ -137,6 +137,7 @@ impl SegmentFile {
         // Rows of documents without a text come after those of classes, and are found only by number.
         let entries = entry.classes;
         let rows = BlockTable { entries, ..rows };
+        // Indexes follow the tables as plain content, not in blocks of entries.
         let mut at = block.saturating_mul(CONTENT as u64);
         let mut sorted = |table: BlockTable| -> Result<SortedTable, CollectionError> {
             let index = words(&file, at, table.blocks())?;
@@ -166,6 +167,7 @@ impl SegmentFile {
         wanted: &[u64],
         mut visit: impl FnMut(FoundEntry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        // Two ascending lists, the index and the wanted values, are merged; both skip what the other lacks.
         let index = &*sorted.index;
         let mut run = BlockRun::default();
         let (mut next, mut page) = (0, 0);
@@ -173,6 +175,7 @@ impl SegmentFile {
             let begins = gallop(page..index.len(), |page| index[page] < key);
             // Equal keys may start in the block before the first that begins with them.
             page = begins.saturating_sub(1).max(page);
+            // Blocks from here on begin behind the key, and so it is in none of them.
             if index[page] > key {
                 next = gallop(next..wanted.len(), |next| wanted[next] < index[page]);
                 continue;
@@ -199,6 +202,7 @@ impl SegmentFile {
         let [high, low, at] = self.row(number, rows)?;
         // The next row has the end of the record.
         let next = number + 1;
+        // Across a block boundary, a run of its own, so that `rows` keeps the block of the record.
         let [.., end] = match self.rows.table.block_of(next) == self.rows.table.block_of(number) {
             true => self.row(next, rows)?,
             false => self.row(next, &mut BlockRun::default())?,
@@ -231,6 +235,7 @@ impl SegmentFile {
         let block = self.sizes.block_of(number);
         self.file.load(block, 1, sizes)?;
         let bytes = &sizes.content(block)[self.sizes.offset_of(number)..];
+        // Entries lie within blocks and blocks are read whole, so the size is always there.
         Ok(bytes
             .first_chunk()
             .map_or(0, |bytes| u32::from_le_bytes(*bytes)))
@@ -335,6 +340,7 @@ impl SortedTable {
         let last = wanted.last().copied().unwrap_or(0);
         let end = gallop(page..self.index.len(), |page| self.index[page] <= last);
         let pages = end - page;
+        // Two blocks per key: to read a few blocks in vain costs less than another read, but many would cost more.
         match pages <= 2 * wanted.len() {
             true => pages.min(MAX_BLOCKS_READ),
             false => 1,
@@ -424,6 +430,7 @@ fn first_word(bytes: &[u8]) -> u64 {
 }
 
 fn words(file: &CheckedBlockFile, at: u64, count: u64) -> Result<Vec<u64>, CollectionError> {
+    // A length that no memory can hold exceeds the file, and `read` refuses it.
     let length = usize::try_from(count.saturating_mul(8)).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     file.read(at, length, &mut bytes)?;
@@ -470,6 +477,7 @@ impl<'b> RecordBytes<'b> {
     fn record(&mut self, tests: usize) -> Option<SegmentRecord> {
         let documents = self.word()?;
         let mut record = self.class(tests)?;
+        // The count is not trusted: nothing is reserved for it, and the loop ends when bytes are missing.
         for _ in 0..documents {
             record.documents.push(self.document()?);
         }
@@ -480,10 +488,12 @@ impl<'b> RecordBytes<'b> {
     fn pieces(mut self, tests: usize) -> Option<RecordPieces<'b>> {
         let count = self.word()?;
         let from = self.0;
+        // Decoded only to find the end of the class; its bytes are copied as they are.
         let size = self.class(tests)?.features.len() as u32;
         let class = self.since(from);
         let mut documents = Vec::new();
         for _ in 0..count {
+            // Behind the order, which merging replaces.
             let from = self.0.get(8..)?;
             let order = self.document()?.order;
             let rest = self.since(from);

@@ -145,6 +145,7 @@ impl DirectoryManifest {
         for CollectionSetting { name, .. } in self.settings.iter().chain(new) {
             let (theirs, own) = (of(&self.settings, name), of(wanted, name));
             if theirs != own {
+                // A scheme has many words, most of which agree.
                 let (theirs, own) = (
                     differing_words(&theirs, &own),
                     differing_words(&own, &theirs),
@@ -190,6 +191,7 @@ pub(crate) fn settings_of(job: &JobSettings, read: &InputOptions) -> Vec<Collect
         PairScope::Within => "within",
         PairScope::Across => "across",
     };
+    // A category that the job reads but does not use may differ.
     let category = read.category.as_ref().filter(|_| job.by_category());
     let tests: Vec<String> = job.tests.iter().map(ToString::to_string).collect();
     let mut settings = vec![

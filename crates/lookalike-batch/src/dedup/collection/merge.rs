@@ -105,6 +105,7 @@ impl SegmentMerge<'_> {
         let entry = SegmentEntry {
             file: name.to_owned(),
             identity,
+            // `SegmentSections::finish` replaces the zeros.
             content: 0,
             documents: sum(|entry| entry.documents),
             classes,
@@ -123,6 +124,7 @@ impl SegmentMerge<'_> {
     }
 
     fn identity(&self) -> u64 {
+        // Not from the contents: checksums need it from the first block on, before these are read.
         let mut hash = Xxh3::new();
         for segment in self.segments {
             hash.update(&segment.entry.identity.to_le_bytes());
@@ -144,6 +146,7 @@ impl SegmentMerge<'_> {
             };
             cursor.look_up_current()?;
             cursors.push(cursor);
+            // Documents of newer segments are ordered after those of older ones.
             before = before.saturating_add(segment.entry.orders);
         }
         Ok(cursors)
@@ -157,6 +160,7 @@ impl SegmentMerge<'_> {
         numbers: &mut [MergedNumbers],
     ) -> Result<(), MergeError> {
         let mut merged = MergedRecord::default();
+        // There are some ten segments at most, so a linear search for the smallest hash is enough.
         while let Some(hash) = cursors.iter().filter_map(ClassCursor::hash).min() {
             let number = sections.records() as u32;
             for (cursor, numbers) in cursors.iter_mut().zip(&mut *numbers) {
@@ -179,6 +183,7 @@ impl SegmentMerge<'_> {
     ) -> Result<(), MergeError> {
         let mut merged = MergedRecord::default();
         for (cursor, numbers) in cursors.iter_mut().zip(numbers) {
+            // The cursor has passed all classes, so the rest are records without a text.
             while u64::from(cursor.record) < cursor.segment.entry.records {
                 let place = cursor.segment.place(cursor.record, &mut cursor.rows)?;
                 cursor.place = Some(place);
@@ -219,6 +224,7 @@ impl SegmentMerge<'_> {
                     cursor.advance();
                 }
             }
+            // Records of one class in several segments have become one number.
             records.sort_unstable();
             records.dedup();
             for &record in &records {
@@ -246,10 +252,12 @@ impl ClassCursor<'_> {
 impl MergedRecord {
     /// Adds the current record and moves to the next.
     fn add(&mut self, cursor: &mut ClassCursor<'_>, tests: usize) -> Result<(), CollectionError> {
+        // Not reached: callers add only records whose places they have looked up.
         let Some(place) = cursor.place else {
             return Ok(());
         };
         let pieces = cursor.segment.pieces(place, tests, &mut cursor.bytes)?;
+        // Cursors are in the order of age, so these are the facts of the oldest.
         if self.count == 0 {
             self.size = pieces.size;
             self.class.extend_from_slice(pieces.class);

@@ -134,6 +134,7 @@ impl Neighbourhood<'_> {
         // In the order of addition, because the rule `first` depends on it.
         documents.sort_unstable_by_key(|found| (found.segment, found.stored.order));
         let stored = self.table(&documents);
+        // One number less than 32 bits have, because `u32::MAX` stands for no document.
         if stored.len() + self.scanned.documents.len() >= u32::MAX as usize {
             return Err(BatchError::TooMany);
         }
@@ -144,6 +145,7 @@ impl Neighbourhood<'_> {
     /// Step 1: finds classes of the collection that have the text or the visible text of a new one.
     fn find_texts(&self, found: &mut FoundRecords) -> Result<(), BatchError> {
         let classes = &self.scanned.classes;
+        // Sorted, because each row that is found has only its hash, not the class that wanted it.
         let mut wanted: TableColumn<(u128, u32)> =
             classes.hashes.iter().copied().zip(0..).collect();
         wanted.sort_unstable();
@@ -159,6 +161,7 @@ impl Neighbourhood<'_> {
         // A repeated value would visit its records twice.
         tops.dedup();
         for (number, segment) in self.collection.segments.iter().enumerate() {
+            // Added after the search, because adding a record reads its row and the next one.
             let mut met = Vec::new();
             segment.find(&segment.rows, &tops, |row| {
                 let hash = hash_of(row.bytes);
@@ -200,6 +203,7 @@ impl Neighbourhood<'_> {
             folder: self.folder,
             memory: self.memory,
         };
+        // Keys of found classes go to the sink that later rounds read; `search_keys` leaves them out by their classes.
         let mut writer = self.keys.writer();
         for round in search.rounds()? {
             let met = search.matched_keys(&round)?;
@@ -221,6 +225,7 @@ impl Neighbourhood<'_> {
         let mut counts = SharedCounts::new(round);
         let (mut rows, mut sizes) = (SegmentBlocks::default(), SegmentBlocks::default());
         for part in 0..PARTS {
+            // Ascending, so sizes and rows are read from the beginning of a segment to its end.
             let postings = met.take(part).map_err(&temporary)?;
             for of_record in postings.chunk_by(|a, b| a[..2] == b[..2]) {
                 let [segment, record, _] = of_record[0];
@@ -305,6 +310,7 @@ impl Neighbourhood<'_> {
         let temporary = BatchError::temporary(folder);
         let mut own = SetAppender::new(sets, folder);
         let mut pages = SetAppender::new(page_sets, folder);
+        // Collected first: while an appender borrows the store of a test, its places cannot be set.
         let mut tests: Vec<_> = test_sets.iter_mut().map(|_| Vec::new()).collect();
         let mut bytes = Vec::new();
         for waiting in waiting {
@@ -445,6 +451,7 @@ impl Neighbourhood<'_> {
 
 fn push_value(table: &mut DocumentTable, value: &SegmentValue) {
     match value {
+        // As in a scan, NaN stands for no value.
         SegmentValue::None => table.push_value(OrderNumber {
             nearest: f64::NAN,
             rest: 0,

@@ -120,6 +120,7 @@ pub(crate) struct SegmentSource<'a> {
 
 /// A document that is added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+// In the order of comparison: documents without a class are last, and each class is in the order of the input.
 struct AddedDocument {
     has_no_class: bool,
     hash: u128,
@@ -195,6 +196,7 @@ impl SegmentSource<'_> {
         let entry = SegmentEntry {
             file: name.to_owned(),
             identity,
+            // `SegmentSections::finish` replaces the zeros.
             content: 0,
             documents: chosen.len() as u64,
             classes: records - (chosen.len() - with_text) as u64,
@@ -274,6 +276,7 @@ impl SegmentBuilder<'_> {
         let visible = classes.visible_text(class);
         let mut flags = 0;
         let mut facts = Vec::new();
+        // In the order of the flags' values, in which `RecordBytes::class` reads the facts.
         let mut put = |flag: u32, is_there: bool, bytes: &[u8]| {
             if is_there {
                 flags |= flag;
@@ -436,6 +439,7 @@ impl SegmentSections {
             self.out.write_entry(bytemuck::cast_slice(row))?;
         }
         self.out.fill_block()?;
+        // Only rows of classes are searched by hash; others are found by number.
         let row_index: Vec<u64> = self.rows[..entry.classes as usize]
             .iter()
             .step_by(CONTENT / ROW)
@@ -453,6 +457,7 @@ impl SegmentSections {
         ids(&mut id_table)?;
         let (id_count, id_index) = (id_table.count, id_table.index);
         self.out.fill_block()?;
+        // Indexes come last, because they are only known when their tables have been written.
         for index in [row_index, key_index, id_index] {
             self.out.write(bytemuck::cast_slice(&index))?;
         }

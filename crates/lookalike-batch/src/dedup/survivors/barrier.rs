@@ -47,6 +47,7 @@ impl PanicBarrier {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        // This panic poisons the mutex, which `lock` ignores, so every waiting thread ends here.
         assert!(!state.is_broken, "another thread panicked");
     }
 }

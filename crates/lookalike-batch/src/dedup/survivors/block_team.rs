@@ -48,6 +48,7 @@ impl BlockPlan {
 
 /// Takes the next stride of `places` places, or returns `None` when all are taken.
 pub(super) fn next_stride(next: &AtomicUsize, places: usize) -> Option<Range<usize>> {
+    // Relaxed, because each number is given out once; locks and the barrier publish the results.
     let from = next.fetch_add(STRIDE, Ordering::Relaxed);
     (from < places).then(|| from..places.min(from + STRIDE))
 }
@@ -157,6 +158,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     /// Ends the other threads.
     pub(super) fn stop_workers(&self) {
         write(&self.block).task = TeamTask::Exit;
+        // Workers return after this meeting, so there is no second one.
         self.barrier.wait();
     }
 
@@ -194,6 +196,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     /// Compares ranks of the block until all are taken.
     fn compare_ranks(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
         let survivors = read(&self.survivors);
+        // Each thread unites places in sets of its own: there are far more pairs than ranks, and a lock for each would cost more than the comparison.
         let mut sets = PlaceUnionFind::new(block.ranks.len());
         while let Some(stride) = next_stride(&self.next, block.ranks.len()) {
             let stride = shifted(stride, block.ranks.start);
@@ -218,6 +221,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             ranks: 0..block.start,
         };
         let place = |rank: u32| (rank - block.start) as u16;
+        // Collected first, so that the lock is taken once for each stride.
         let mut closest = Vec::new();
         self.verifier
             .best(stride.clone(), scratch, among, |x, best| {
@@ -275,6 +279,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     ) -> io::Result<()> {
         let verifier = self.verifier;
         let is_alone = places.len() == 1;
+        // A component of one rank neither reads survivors nor adds one.
         if !is_alone {
             survivors.clear();
         }
@@ -359,6 +364,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         if is_quick {
             block.task = TeamTask::Settle;
             self.next.store(0, Ordering::Relaxed);
+            // `run_task` locks the block for reading.
             drop(block);
             self.run_task(scratch);
             lock(&self.results).failed.take().map_or(Ok(()), Err)?;

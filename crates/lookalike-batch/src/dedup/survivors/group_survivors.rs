@@ -42,6 +42,7 @@ pub(crate) fn settling_bytes(groups: &CandidateGroups, threads: usize) -> u64 {
     let [large, members] = large.into_iter().fold([0, 0], |[a, b], [groups, members]| {
         [a + groups, b + members]
     });
+    // A list may touch one page more than its bytes need, but all lists together touch no more than the whole array.
     let lists = (4 * postings).min(4 * members + PAGE * large);
     let lengths = (8 * count).min(PAGE * large);
     (lists + lengths) as u64
@@ -213,6 +214,7 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
         mut visit: impl FnMut(u32),
     ) {
         let by_text = &self.survivors.by_text;
+        // As if the rank were strong, because the pairs of two weak members are those that were not compared before.
         let strong = GroupMembership {
             is_weak: false,
             ..membership
