@@ -33,6 +33,7 @@ impl<'a> SketchPlan<'a> {
             scheme: &settings.scheme,
             method: settings.method,
             banding,
+            // A table that the scheme does not name must not change any sketch.
             terms: terms.filter(|_| settings.scheme.terms.is_some()),
         }
     }

@@ -121,6 +121,7 @@ impl<'a> ComponentBuilder<'a> {
     ///
     /// Features are ordered within this component only: the result does not depend on the order.
     pub(crate) fn push_prefixes(&mut self, finder: &mut PrefixFinder) -> io::Result<()> {
+        // The store visits only segments that have ended.
         self.sets.end_segment()?;
         // With few members any prefix costs little; with many, a prefix that begins with common features would propose
         // nearly all pairs.
@@ -239,6 +240,7 @@ impl Component<'_> {
 
     /// Returns the decision on each member.
     pub(crate) fn settle(&self) -> io::Result<DecisionTable> {
+        // One thread, because an engine runs many components at the same time.
         Ok(settle(&self.verifier(), self.fixed, 1, |_| Ok(()))?.decisions)
     }
 

@@ -98,6 +98,7 @@ impl DocumentPacker {
                 *held += rows.len() - before;
             },
         )?;
+        // A document without a text is kept in any case, so only its id is sent.
         if let Some(hash) = scanned.text_hash {
             let row = ClassRow {
                 hash,
@@ -219,6 +220,7 @@ impl DedupKernel {
         }
         // Read the rows twice: most keys occur only once, and those are never stored.
         let bytes: usize = parts.clone().map(<[u8]>::len).sum();
+        // No row is shorter, so there are at most this many keys.
         let mut met = RepeatedKeyFilter::new(bytes / MIN_KEY_ROW_BYTES);
         for part in parts.clone() {
             for_each_key(part, false, |key| met.add(key.class.key))?;
@@ -314,6 +316,7 @@ fn ids_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Result<(u64, u64), Kerne
 fn add_up(edges: &mut Vec<WorkEdge>) {
     // Counts come last in the order of edges, so edges of the same classes are adjacent.
     edges.sort_unstable();
+    // `dedup_by` passes the later item first.
     edges.dedup_by(|edge, first| {
         let nodes = |edge: &WorkEdge| (edge.x, edge.y, edge.size_x, edge.size_y);
         let is_same = nodes(edge) == nodes(first);

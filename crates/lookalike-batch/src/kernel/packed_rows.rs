@@ -37,6 +37,7 @@ fn append_small(mut value: u64, out: &mut Vec<u8>) {
 
 /// Maps numbers near 0 to small unsigned ones: 0, -1, 1, -2 and so on become 0, 1, 2, 3.
 fn zigzag(value: i32) -> u64 {
+    // Through `u32`, because sign extension would make negative numbers large.
     u64::from(((value << 1) ^ (value >> 31)) as u32)
 }
 
@@ -79,6 +80,7 @@ pub(crate) fn node_of(hash: u128) -> i64 {
 }
 
 fn append_node(node: i64, out: &mut Vec<u8>) {
+    // The first bytes are the low ones, which are 0.
     out.extend_from_slice(&node.to_le_bytes()[8 - NODE_BYTES..]);
 }
 
@@ -89,6 +91,7 @@ pub(crate) fn place_of_node(node: i64) -> u64 {
 
 /// Returns a value that distributes edges among buckets.
 pub(crate) fn place_of_edge(edge: &WorkEdge) -> u64 {
+    // Rotated, so that bits that both nodes have in common do not cancel out.
     lookalike::hash::avalanche((edge.x as u64).rotate_left(32) ^ edge.y as u64)
 }
 

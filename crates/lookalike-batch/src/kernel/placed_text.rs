@@ -75,6 +75,7 @@ impl<'t> PlacedText<'t> {
             return self.hash;
         }
         let mut hasher = blake3::Hasher::new();
+        // Without separators: in a job, only the visible hash may be absent, and then the input is shorter.
         hasher.update(&self.hash.to_le_bytes());
         if self.hash != self.visible_hash {
             hasher.update(&self.visible_hash.to_le_bytes());

@@ -48,6 +48,7 @@ fn ascending(value: i64) -> u64 {
 fn append_value(value: &OrderKey<'_>, flip: u8, out: &mut Vec<u8>) {
     let mut append = |bytes: &[u8]| out.extend(bytes.iter().map(|byte| byte ^ flip));
     match value {
+        // The first byte is 255 for a missing value and 0 for any other, in both directions.
         OrderKey::Missing | OrderKey::Unusable(_) => append(&[u8::MAX ^ flip]),
         OrderKey::Number(OrderNumber { nearest, rest }) => {
             append(&[flip]);

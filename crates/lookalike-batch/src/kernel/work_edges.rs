@@ -98,6 +98,7 @@ impl EdgeRule {
     }
 
     fn group(self, group: &mut [ClassKey], visit: &mut impl FnMut(WorkEdge)) {
+        // Equal texts must be connected whatever their sizes.
         if group.iter().any(|member| member.size < 0) {
             return chain(group, |_, _| true, visit);
         }
@@ -137,6 +138,7 @@ pub(crate) struct RepeatedKeyFilter {
 impl RepeatedKeyFilter {
     /// Creates enough cells for `keys` keys that at most an eighth of the keys that occur once share a cell with another.
     pub(crate) fn new(keys: usize) -> Self {
+        // A word has 64 cells, so this makes eight for each key.
         let words = (keys / 8).next_power_of_two();
         Self {
             once: vec![0; words],
@@ -186,6 +188,7 @@ pub(crate) fn fingerprint_edges(
     distance: u32,
     mut visit: impl FnMut(WorkEdge),
 ) {
+    // Within a key, equal fingerprints become one run, which is compared as one.
     keys.sort_unstable_by_key(|key| (key.class.key, key.fingerprint, key.class.rank));
     keys.dedup();
     let mut visit = |edge: WorkEdge| {

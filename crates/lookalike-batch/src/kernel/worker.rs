@@ -236,6 +236,7 @@ impl KernelWorker {
         number: i64,
         mut visit: impl FnMut(FingerprintKey),
     ) -> Result<(), KernelError> {
+        // A clone of a reference, because the tools are borrowed for the rest of the step.
         let kernel = self.kernel.clone();
         let job = kernel.settings();
         let salt = KeySalt::new(job.scope, placed.category);
@@ -250,6 +251,7 @@ impl KernelWorker {
             let levels = plan.levels.as_ref().ok_or(KernelError::NoLevels)?;
             found.extend_from_slice(self.finder.prefix(features.set, job.threshold, levels));
         }
+        // The fingerprint of a text without features is 0, which is near all fingerprints with few bits set.
         if let Some(blocks) = plan.blocks.as_ref().filter(|_| size > 0) {
             found.extend(blocks.of(fingerprint));
         }
