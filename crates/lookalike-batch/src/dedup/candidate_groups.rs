@@ -45,6 +45,7 @@ pub(crate) fn key_of(record: &KeyRecord) -> u64 {
 #[inline]
 pub(crate) fn part_of(record: &KeyRecord) -> usize {
     // By the last bits: the smallest features of a set are its prefix, so leading bits are similar.
+    // Segments of collections depend on it: see `partition_first`.
     record[1] as usize % PARTS
 }
 
@@ -184,6 +185,7 @@ impl ListStarts {
         let threads = if all.len() < PARALLEL_MIN { 1 } else { threads };
         let share = share_length(lists, threads);
         let mut rest = all;
+        // Lists are adjacent, so those of a thread are one slice, which it can own.
         let parts = (0..lists).step_by(share).map(|first| {
             let last = lists.min(first + share);
             let length = self.get(last) - self.get(first);
@@ -337,7 +339,7 @@ impl CandidateGroups {
         let lists: Vec<AtomicU32> = zeroed_vec(self.members.len());
         // Lists are filled from their ends, so the number of free entries in each gives the position of the next.
         in_ranges(self.len(), threads, |range| {
-            // Groups go backwards, so that lists filled from their ends ascend with one thread. So the positions to prefetch are the lower ones.
+            // Groups go backwards, so that lists that one thread fills from their ends ascend. So the positions to prefetch are lower ones.
             for group in range.rev() {
                 for i in self.starts[group] as usize..self.starts[group + 1] as usize {
                     if let Some(earlier) = i.checked_sub(PREFETCH_DISTANCE) {
@@ -461,6 +463,7 @@ impl CandidateGroups {
 
     /// Returns the number of groups that two ranks share.
     pub(crate) fn shared(&self, x: u32, y: u32) -> u32 {
+        // Weak memberships count too, because the rule is about all keys that both have.
         let (mut own, mut other) = (self.list(x), self.list(y));
         let mut shared = 0;
         while let (Some(&a), Some(&b)) = (own.first(), other.first()) {
@@ -497,6 +500,7 @@ impl CandidateGroups {
         let from = self.list_starts.get(rank as usize);
         let groups = self.list(rank).iter().enumerate();
         groups.map(move |(at, &group)| {
+            // Without weak members there are no bits.
             let bits = self.weak.get((from + at) / 64).copied().unwrap_or(0);
             GroupMembership {
                 group,

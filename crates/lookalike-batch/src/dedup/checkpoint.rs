@@ -74,6 +74,7 @@ impl DecisionCheckpoint {
     fn write_columns(&self, out: &mut impl Write, threads: usize) -> io::Result<()> {
         let ids = self.documents.ids().encoded();
         let (kept, near, visible) = self.outcomes.columns();
+        // `read` takes the columns in the same order.
         let sizes = [
             ids.len(),
             self.outcomes.len(),

@@ -302,6 +302,7 @@ impl DedupJob<'_> {
         let Some(writer) = self.addition else {
             return Ok(None);
         };
+        // Without the file, nothing tells what the job had added.
         let lost = || CollectionError::Changed {
             folder: writer.folder().to_owned(),
         };

@@ -108,6 +108,7 @@ impl DedupJob<'_> {
         let mut log = opened.transpose()?;
         prepared.scanned.is_resumed |= settled.count > fixed;
         let advance = |settled: &SettledRanks| {
+            // Noted first, so that a job that is cancelled below resumes from here.
             if let Some(log) = &mut log {
                 log.note(settled);
             }

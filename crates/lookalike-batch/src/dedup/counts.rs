@@ -175,6 +175,7 @@ impl DecisionCounts {
         threads: usize,
     ) -> Self {
         let mut largest: Option<LargestCluster> = None;
+        // Clusters are in the order of ids, so of several largest ones the same is named for any input order.
         for (survivor, members) in clusters.iter() {
             let removed = members.len() as u64;
             if largest

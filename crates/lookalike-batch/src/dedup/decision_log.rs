@@ -127,6 +127,7 @@ fn segment(settled: &SettledRanks, noted: &LoggedRanks) -> io::Result<Vec<u8>> {
     let (kept, near, visible) = settled.decisions.columns();
     let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
     let refused = &settled.refused[noted.refused..];
+    // Every class that joins another has a resemblance, so these are all that do not survive.
     let survivors = near.iter().map(|near| u64::from(kept[near.number()]));
     let compared = settled.comparisons;
     let numbers = [

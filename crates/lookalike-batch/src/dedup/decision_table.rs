@@ -229,6 +229,7 @@ impl DecisionTable {
 
     /// Returns the decision on a class.
     pub(crate) fn class(&self, rank: usize) -> ClassDecision {
+        // Copies are in one class, so a class that is removed always has a resemblance.
         match (self.survivor(rank), find(&self.near, rank)) {
             (Some(survivor), Some(similarity)) => ClassDecision::Joins {
                 survivor,

@@ -130,6 +130,7 @@ impl DocumentTable {
             .filter(|&at| !values[at as usize].is_nan())
             .collect();
         order.sort_unstable_by_key(|&at| key(values, at));
+        // Equal numbers get the same rank, so that the next rule decides.
         let (mut rank, mut last) = (0, None);
         for &document in &order {
             let own = key(values, document);

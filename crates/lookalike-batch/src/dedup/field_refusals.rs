@@ -21,7 +21,7 @@ impl DedupJob<'_> {
             return Ok(());
         }
         let mut fields = first_names(self.inputs, &self.options);
-        // What could not be read may be what has the text.
+        // The texts may be in the records that could not be read.
         if let Some(first) = scanned.bad.first() {
             let unread = scanned.bad.len();
             fields += &format!(

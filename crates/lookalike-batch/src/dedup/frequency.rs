@@ -94,6 +94,7 @@ const MIN_BITS: u32 = 17;
 #[inline]
 fn cell_of(feature: u64, cells: usize) -> usize {
     // By the last bits: prefixes are the smallest features of a document, so their leading bits are similar.
+    // The order of features that a collection stores is indexed in the same way.
     feature as usize & (cells - 1)
 }
 
@@ -123,7 +124,7 @@ impl FeatureFrequency {
 
     pub(crate) fn with_counters(plan: CounterPlan) -> Self {
         let bits = plan.bits();
-        // Counters are accessed at random, and huge pages save a miss of the TLB for most accesses.
+        // Counters are accessed at random; with huge pages, few accesses miss the TLB.
         let mut cells = huge_page_buffer(1 << bits);
         cells.resize_with(1 << bits, AtomicU32::default);
         Self {

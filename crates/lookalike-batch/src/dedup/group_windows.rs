@@ -319,6 +319,7 @@ impl WindowPlan<'_> {
     fn add_costs(&self, group: GroupMembers<'_>, costs: &[AtomicU64]) {
         let [strong, weak] = group.halves();
         let step = |rank: u32| (rank - self.ranks.start) as usize / self.step;
+        // Relaxed, because sums are read after all threads have been joined.
         let add = |step: usize, bytes: u64| costs[step].fetch_add(bytes, Ordering::Relaxed);
         let within = [strong, weak].map(|half| self.within(half, self.ranks.end));
         // A group without members from here on is in no later window.

@@ -143,6 +143,7 @@ impl<R: Read> HashingStream<R> {
         read: impl FnOnce(&mut Self) -> io::Result<T>,
     ) -> io::Result<T> {
         let sum = self.word()?;
+        // Put aside, because the sum of the part already covers its bytes.
         let outer = std::mem::take(&mut self.hash);
         let part = read(self);
         let found = std::mem::replace(&mut self.hash, outer).digest();

@@ -185,6 +185,7 @@ impl IdSort<'_> {
         let (mut bytes, mut ids) = (Vec::new(), Vec::with_capacity(run.len()));
         for (document, id) in run.iter().zip(self.ids(run)) {
             let start = bytes.len();
+            // Only bytes after `common` are copied, so only they count.
             if start + id.len() > common + MAX_GATHERED_BYTES {
                 return false;
             }
@@ -268,6 +269,7 @@ fn pieces(
         return (vec![rest], large);
     }
     while !rest.is_empty() {
+        // The piece has at least the given length, and goes on to the end of the last key in it.
         let last = rest[length.min(rest.len()) - 1].key();
         let start = rest.partition_point(|document| document.key() < last);
         let end = start + rest[start..].partition_point(|document| document.key() == last);

@@ -35,6 +35,7 @@ impl DedupJob<'_> {
         levels: &FrequencyLevels,
         sink: &KeySink,
     ) -> io::Result<()> {
+        // By segments of the store, so that sets on disk are read in the order in which they were written.
         let segments = scanned.sets.segments();
         self.observer.stage(JobStage::Keys, segments as u64);
         let next = AtomicUsize::new(0);

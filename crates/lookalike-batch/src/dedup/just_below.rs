@@ -88,6 +88,7 @@ impl BelowThresholdCounts {
 
     /// Returns the number of kept texts in each bin, extrapolated from the sample to all texts.
     pub(crate) fn estimated(&self) -> Vec<u64> {
+        // An empty sample has only zeros to scale.
         let scale = self.texts as f64 / self.sampled.max(1) as f64;
         let estimate = |&kept: &u64| (kept as f64 * scale).round() as u64;
         self.kept.iter().map(estimate).collect()

@@ -174,6 +174,7 @@ fn outside(size: usize, from: f64) -> usize {
 impl MarginSearch<'_> {
     /// Searches for the most similar kept text before each text of the sample, and counts those in the margin.
     pub(crate) fn run(&self, margin: MarginBins) -> io::Result<BelowThresholdCounts> {
+        // A search of its own: candidates for the lower end of the margin in the whole job would cost more than this pass.
         let from = margin.from();
         let SampledRanks { ranks, kept } = self.sampled_ranks();
         let mut just_below = BelowThresholdCounts::new(margin, ranks.len() as u64, kept);
@@ -309,6 +310,7 @@ impl MarginSearch<'_> {
     /// Returns, for each text of the sample, the most similar kept text before it that shares a feature of its prefix, if their resemblance reaches
     /// `from`; among equally similar ones, that of the smallest rank.
     fn closest(&self, sample: &TextSample, from: f64) -> io::Result<Vec<Option<VerifiedMatch>>> {
+        // By segments of the store, not by rank, so that sets on disk are read in the order in which they were written.
         let segments = self.verifier.sets.segments();
         let next = AtomicUsize::new(0);
         let work = || -> io::Result<Vec<Option<VerifiedMatch>>> {

@@ -244,8 +244,7 @@ impl ReadingBudget {
 
     fn min_memory_for_lists(&self, lists: u64) -> u64 {
         // The shares of the memory besides the fixed part, in total and without those of keys and of tables.
-        // Of R bytes besides the fixed part, keys take R / K, and tables R (P - L) / P, for K = KEYS_SHARE, P = PARTS and L = LEFT. So R (K L - P) /
-        // (K P) bytes are left.
+        // With K = KEYS_SHARE, P = PARTS and L = LEFT: of R bytes, keys take R / K and tables R (P - L) / P, which leaves R (K L - P) / (K P).
         const ALL: u64 = KEYS_SHARE * TableShareSizes::PARTS;
         const BESIDE: u64 = KEYS_SHARE * TableShareSizes::LEFT - TableShareSizes::PARTS;
         // A few bytes more for numbers that were rounded down.

@@ -73,6 +73,7 @@ pub(crate) fn split_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
             return Some((number, rest));
         }
     }
+    // Ten bytes hold 64 bits, so a longer number is damaged.
     None
 }
 
@@ -181,6 +182,7 @@ pub(crate) fn write_similarities(
 ) -> io::Result<()> {
     let numbers = similarities.iter().map(|near| near.number() as u64);
     write_numbers(out, numbers, ExpectedNumber::Next)?;
+    // In blocks, so that the whole column is not in memory twice.
     for block in similarities.chunks(BLOCK) {
         let bits: Vec<u64> = block
             .iter()

@@ -281,6 +281,7 @@ impl PageKeys<'_, '_> {
             let long = prefix_len(size, least);
             levels.prefix(page.visible, long, &mut prefix, &mut common);
             // The prefix for a partner of the same size, which is the shortest one needed: a larger partner finds this page by it.
+            // It has |A| - o + 1 features, where o is what two sets of this size must share.
             (size + 1).saturating_sub(shared_needed(size, size, least))
         })?;
         // The prefix begins with its rarest features, so the shorter prefix is its beginning.

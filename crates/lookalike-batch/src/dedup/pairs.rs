@@ -229,6 +229,7 @@ impl PairJoin<'_> {
                 // Held during the call, so that the numbers passed to the observer only grow.
                 let mut done = lock(&done);
                 *done += to - from;
+                // After the stride has ended in the log, so that a cancelled job keeps its pairs.
                 (self.advance)(*done)?;
             }
         };
@@ -343,6 +344,7 @@ impl<'g> EarlierMembers<'g> {
     ) {
         let end = within.end.min(self.than);
         for partners in groups.partners(membership) {
+            // Nearly all searches are for all ranks, so skip this one for them.
             let from = match within.start {
                 0 => 0,
                 start => partners.partition_point(|&y| y < start),

@@ -297,6 +297,7 @@ impl DocumentNames {
     /// Returns the document and position of a record.
     pub(crate) fn place<'a>(&'a self, id: &'a str) -> io::Result<ParagraphPlace<'a>> {
         let place = || {
+            // From the end, because the id of the document may contain the separator.
             let (key, position) = id.rsplit_once(ID_SEPARATOR)?;
             let (document, _) = key.rsplit_once(ID_SEPARATOR)?;
             let document = self.0.get(key).map_or(document, String::as_str);

@@ -279,6 +279,7 @@ impl DedupJob<'_> {
                 log.open(attempt == 0)
                     .map_err(BatchError::result(&log.path))
             });
+            // A new one, because the last attempt has filled the old one.
             let sink = KeySink::new(self.folder, keys_budget)
                 .map_err(BatchError::temporary(self.folder))?;
             self.observer
@@ -349,6 +350,7 @@ impl ClassColumns {
             }),
             pages: classes.pages.sorted(order),
             lengths: column(ranks(wants_lengths), threads, |rank| {
+                // All documents of a class have one text, so any of them would do.
                 let best = ranking.best[order[rank] as usize];
                 scanned.documents.lengths.get(best as usize)
             }),

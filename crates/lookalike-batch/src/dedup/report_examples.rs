@@ -29,6 +29,7 @@ const SHOWN: usize = 30;
 /// Number of bytes at which texts are truncated in the report.
 const TEXT_BYTES: usize = 20_000;
 /// Maximum number of bytes of a record that the report shows.
+// For 30 clusters and 10 pairs, 80 records are held at most: 20 MiB.
 pub(crate) const RECORD_BYTES: usize = 256 << 10;
 
 /// A document for the report: its record, once it has been met.
@@ -51,6 +52,7 @@ impl ReportExamples {
     /// threshold.
     pub(crate) fn choose(verdicts: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
         let mut largest: TableColumn<usize> = (0..clusters.len()).collect();
+        // Clusters are in the order of ids, so ties do not depend on the order of the input.
         largest.sort_unstable_by_key(|&cluster| {
             (std::cmp::Reverse(clusters.get(cluster).1.len()), cluster)
         });
@@ -117,6 +119,7 @@ impl ReportExamples {
         written: WrittenBytes,
         folder: &Path,
     ) -> Result<ReportData, BatchError> {
+        // Copies, because `texts` consumes the documents.
         let (shown, below) = (self.shown.clone(), self.below.clone());
         let texts = self.texts(&job.options, folder)?;
         let just_below = &verdicts.head.just_below;
@@ -181,6 +184,7 @@ impl ReportExamples {
             }
         }
         if !documents.is_empty() {
+            // The lines of archives and tables are JSON too.
             let options = options.clone().format(Some(Format::Jsonl));
             let inputs = Inputs::discover(&[lines.into_os_string()], &options, folder)?;
             // There is one result for each line, in order, including unreadable ones.
@@ -363,6 +367,7 @@ fn title(inputs: &[InputRow]) -> String {
         [one] => return last(&one.name),
         [first, rest @ ..] => (&*first.name, rest),
     };
+    // Climb from the first input until the folder contains all others.
     let mut folder = first;
     while let Some((above, _)) = folder.rsplit_once('/') {
         folder = above;

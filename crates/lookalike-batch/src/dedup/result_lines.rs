@@ -63,6 +63,7 @@ pub(crate) fn write_pair(
         similarity: pair.similarity,
         visible_similarity: pair.visible,
         distance,
+        // Two documents that are only compared with are no pair.
         against: match [first, second].map(|document| documents.is_against(document)) {
             [true, _] => Some("a"),
             [_, true] => Some("b"),

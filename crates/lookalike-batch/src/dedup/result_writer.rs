@@ -103,6 +103,7 @@ impl ResultWriter<'_> {
                     write_cluster(out, documents, number, survivor, members, outcomes)
                 })
             })?;
+        // Before the records are written, because their texts are collected on the way.
         let mut examples = ReportExamples::choose(self.verdicts, &clusters);
         let written = self.write_records(&id_ranks, &mut examples)?;
         examples.report(
@@ -158,9 +159,11 @@ impl ResultWriter<'_> {
             .map(|_| RouteWorker(&router))
             .collect();
         let memory = DocumentMemory::of_chunks(limits.memory / CHUNKS_SHARE);
+        // A failure from here on costs only the writing: the checkpoint has the decisions.
         run_in_order(chunks, memory, observer, workers, |routed| {
             self.take_all(routed, &mut intake)
         })?;
+        // They were copied before the checkpoint was written.
         let copied = self.verdicts.head.copied;
         let written = WrittenBytes {
             kept: files[KEPT].bytes,

@@ -100,8 +100,8 @@ impl DedupJob<'_> {
             results: &DEDUP_RESULTS,
         };
         let checkpoint = place.state(DECIDED);
-        // An addition is staged before the checkpoint is saved, so without a checkpoint it is staged anew.
         let is_resumed = options.folder == IfExists::Resume && checkpoint.exists();
+        // An addition is staged before the checkpoint is saved, so without a checkpoint it is staged anew.
         let interrupted = is_resumed.then(|| place.state(STAGED));
         let identity = JobIdentity {
             settings: format!(
@@ -426,6 +426,7 @@ impl DedupJob<'_> {
             .collect();
         let (by_id, records) = (ranking.by_id, scanned.records);
         let mut documents = scanned.documents;
+        // Results need no classes, and writing them needs the memory.
         documents.drop_classes();
         DecisionCheckpoint {
             head,

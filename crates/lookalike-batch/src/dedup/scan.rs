@@ -277,6 +277,7 @@ fn add_record(
     tally.count(record);
     // Texts that are only white space are not copies in any useful sense, so they equal nothing.
     let class = if text.trim().is_empty() && record.long_hash.is_none() {
+        // Some records beyond the limit have no hash; they count as too long only.
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
     } else {
@@ -292,7 +293,7 @@ fn add_record(
         };
         if is_new {
             let new = tools.add_class(shared.plan, placed, class, hash)?;
-            // Without features by design is not worth a note to the user.
+            // Texts that have no features by design are not counted.
             let compared = shared.plan.sketch.method != Method::Copies && !placed.is_too_long;
             tally.featureless += u64::from(compared && new.size == 0);
             tally.long_classes += u64::from(placed.is_too_long);
@@ -764,6 +765,7 @@ where
             if too_many.load(Ordering::Relaxed) {
                 return Err(BatchError::TooMany);
             }
+            // If the job is cancelled here, the log is dropped and keeps its complete segments.
             collector.report_progress(observer)
         },
     )?;
@@ -781,6 +783,7 @@ where
 /// is kept for a resumed job.
 fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> Result<(), BatchError> {
     match log.take().map_or(Ok(()), ScanLog::finish) {
+        // The guard also makes the stores forget the log.
         Err(unfinished) if !collector.stop_logging() => Err(unfinished.into()),
         Err(unfinished) => {
             unfinished.discard();

@@ -106,6 +106,7 @@ struct BatchFacts {
 }
 
 /// A row in the layout of the log.
+// The layout is a part of the log's format, and changes with `MAGIC` only.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LoggedRow {
@@ -302,6 +303,7 @@ impl ScanBatch {
                 category: class.category,
                 text: class.text,
                 tests: tests.iter().map(|&[word, size]| (word, size)).collect(),
+                // Pages are rare: they are set from the facts below.
                 page: None,
             })
         };

@@ -73,6 +73,7 @@ impl<C: InputChunk> SegmentChunk<C> {
     ) -> impl Iterator<Item = Result<Self, E>> + Send {
         let mut bytes = 0;
         let mut with_segment = move |chunk: C| {
+            // The chunk that reaches the length is the last of its segment.
             let begins_segment = segment_bytes.is_some_and(|most| bytes >= most);
             bytes = chunk.held_bytes() as u64 + if begins_segment { 0 } else { bytes };
             Self {
@@ -407,6 +408,7 @@ impl LogFile {
             file: HashingStream::new(BufReader::new(File::open(path)?)),
             chunks: found.chunks,
         };
+        // Past the head, so that the next read begins with an entry.
         ScanLogHeader::read(&mut kept.file)?;
         let log = Self {
             file: BufWriter::new(file),
@@ -428,6 +430,7 @@ impl LogFile {
             LogEntry::Batch(batch) => {
                 self.put(&BATCH.to_le_bytes())?;
                 self.put(&batch.sum.to_le_bytes())?;
+                // Not hashed here: its worker has computed the sum that stands for it.
                 self.file.write_all(&batch.bytes)
             }
             LogEntry::SegmentEnd(chunks) => {

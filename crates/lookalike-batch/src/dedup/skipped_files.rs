@@ -96,6 +96,7 @@ impl<'a> SkippedFiles<'a> {
                 self.copied.files += 1;
                 Ok(None)
             }
+            // A file that is gone or has changed is a loss; only a copy that cannot be written ends the job.
             Err(TransferError::Source(reason)) => {
                 self.gone.insert(to);
                 Ok(Some(reason.to_string()))

@@ -137,6 +137,7 @@ fn settle_window(
     let (own, others) = scratches
         .split_first_mut()
         .expect("a job has at least one thread");
+    // One team for all blocks, because starting threads for each would cost more than many blocks do.
     let team = BlockTeam::new(verifier, survivors, plan);
     let mut settled = std::thread::scope(|scope| {
         let team = &team;

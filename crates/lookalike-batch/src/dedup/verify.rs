@@ -283,7 +283,7 @@ impl<'a> Verifier<'a> {
                 ComparedPage { rank: y, text },
             );
             if !pages.accepts(a, b, shared, &mut buffers.pages)? {
-                // The search below the threshold comes here with pairs that are no near-duplicates by their texts either.
+                // The search below the threshold also passes pairs whose main texts are not near-duplicates.
                 let is_near = shared >= self.needed(x, y, self.threshold);
                 // Candidates of x are consecutive, so this check records it only once.
                 if is_near && buffers.refused.last() != Some(&x) {
@@ -407,6 +407,7 @@ impl<'a> Verifier<'a> {
                 if best.is_some() && !self.can_share(x, y, shared_groups, needed) {
                     continue;
                 }
+                // Only from here on are sets read.
                 scratch.comparisons.compared += 1;
                 let Some(shared) = self.shared(set, x, y, needed, &mut scratch.buffers.other)?
                 else {
@@ -480,6 +481,7 @@ impl<'a> Verifier<'a> {
             for &CandidatePair { y, .. } in &scratch.proposed {
                 let needed = self.needed(x, y, self.threshold);
                 self.matched(set, x, y, needed, &mut scratch.buffers)?;
+                // `matched` records a refusal of x behind all others.
                 if scratch.buffers.refused.last() == Some(&x) {
                     return Ok(true);
                 }

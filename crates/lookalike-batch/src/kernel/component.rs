@@ -160,6 +160,7 @@ impl<'a> ComponentBuilder<'a> {
         let ranks = self.sizes.len();
         let mut tests = Vec::with_capacity(self.tests.len());
         for (sets, mut columns) in self.tests {
+            // Until now the columns had an empty store; the sets were in the appender.
             columns.sets = sets.finish()?;
             tests.push(columns);
         }
@@ -167,6 +168,7 @@ impl<'a> ComponentBuilder<'a> {
             settings: self.settings,
             sets: self.sets.finish()?,
             tests,
+            // Members are numbered by rank, so each is its own class.
             numbers: (0..ranks as u32).collect(),
             places: self.places,
             sizes: self.sizes,

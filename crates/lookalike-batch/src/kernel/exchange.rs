@@ -250,6 +250,7 @@ impl DedupKernel {
         for part in parts {
             for_each_edge(part, |edge| edges.push(edge))?;
         }
+        // Two classes may share keys of several buckets.
         add_up(&mut edges);
         for edge in edges.into_iter().filter(|edge| self.is_promising(edge)) {
             visit(edge);
@@ -384,6 +385,7 @@ pub fn connected_nodes(edges: &[[i64; 2]]) -> Result<Vec<NodeComponent>, KernelE
         classes: nodes.len(),
     };
     let count = u32::try_from(nodes.len()).map_err(too_large)?;
+    // A binary search, because a map would take more memory than the nodes themselves.
     let number = |node: i64| nodes.partition_point(|&other| other < node) as u32;
     let mut trees = Components::new(count);
     for &[x, y] in edges {

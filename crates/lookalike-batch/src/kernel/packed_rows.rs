@@ -37,7 +37,7 @@ fn append_small(mut value: u64, out: &mut Vec<u8>) {
 
 /// Maps numbers near 0 to small unsigned ones: 0, -1, 1, -2 and so on become 0, 1, 2, 3.
 fn zigzag(value: i32) -> u64 {
-    // Through `u32`, because sign extension would make negative numbers large.
+    // Through `u32`, because the result may be negative as a signed number.
     u64::from(((value << 1) ^ (value >> 31)) as u32)
 }
 

@@ -51,6 +51,7 @@ impl<'t> PlacedText<'t> {
             None => hash(text),
         };
         let visible = record.visible.as_ref();
+        // A visible text that is no more than the text has the same hash, and is not hashed again.
         let whole = visible.filter(|visible| visible.whole != record.text);
         Self {
             text,
@@ -70,6 +71,7 @@ impl<'t> PlacedText<'t> {
 
     /// Returns the key of the class: a hash of the text and the visible text, and of the category if `by_category`.
     pub(crate) fn class_hash(&self, by_category: bool) -> u128 {
+        // Collections and packed rows hold this hash, so its definition is a part of their formats.
         // Usually the text is all visible: then its hash is the key, and nothing has to be hashed again.
         if !by_category && self.hash == self.visible_hash {
             return self.hash;

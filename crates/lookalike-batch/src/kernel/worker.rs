@@ -286,6 +286,7 @@ impl KernelWorker {
         let kernel = self.kernel.clone();
         let component = self.load(&kernel, members)?;
         let decisions = component.settle()?;
+        // `load` has sorted the members, so numbers in the component are their indices.
         let joined = (0..members.len() as u32).filter_map(|x| match decisions.class(x as usize) {
             ClassDecision::Survives => None,
             ClassDecision::Joins {

@@ -119,6 +119,7 @@ impl<'a> NewClasses<'a> {
         let from = self
             .text_keys
             .partition_point(|record| part_of(record) < part);
+        // The sink has no such key of a plain text, but a page of the collection may show exactly this text.
         let text_keys = self.text_keys[from..].iter();
         wanted.extend(text_keys.take_while(|record| part_of(record) == part));
         // Other classes are those of the collection that earlier rounds found.

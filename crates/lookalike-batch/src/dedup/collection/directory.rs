@@ -374,6 +374,7 @@ fn refuse_foreign(folder: &Path) -> Result<(), CollectionError> {
     for entry in std::fs::read_dir(folder).map_err(&unreadable)? {
         let name = entry.map_err(&unreadable)?.file_name();
         let name = name.to_string_lossy().into_owned();
+        // What a killed job may have left is not foreign.
         let begun = [SEGMENT, ORDER, COLLECTION_FILE];
         let is_temporary = name.starts_with(SPOOL)
             || name.contains(".tmp-") && begun.iter().any(|begun| name.starts_with(begun));

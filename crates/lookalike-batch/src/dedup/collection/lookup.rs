@@ -145,6 +145,7 @@ impl SegmentFile {
             Ok(SortedTable { table, index })
         };
         let (rows, keys, ids) = (sorted(rows)?, sorted(keys)?, sorted(ids)?);
+        // If the sections fill the file exactly, no position that is computed from them lies outside.
         match at == entry.content && entry.classes <= entry.records {
             true => Ok(Self {
                 file,
@@ -175,7 +176,7 @@ impl SegmentFile {
             let begins = gallop(page..index.len(), |page| index[page] < key);
             // Equal keys may start in the block before the first that begins with them.
             page = begins.saturating_sub(1).max(page);
-            // Blocks from here on begin behind the key, and so it is in none of them.
+            // No block from here on has the key: all begin behind it.
             if index[page] > key {
                 next = gallop(next..wanted.len(), |next| wanted[next] < index[page]);
                 continue;
@@ -265,6 +266,7 @@ impl SegmentFile {
     ) -> Result<SegmentRecord, CollectionError> {
         self.file.read(place.at, place.bytes, bytes)?;
         let mut rest = RecordBytes(bytes);
+        // A record without a text has no sizes of tests either.
         let tests = match self.is_classless(record) {
             true => 0,
             false => tests,
@@ -316,6 +318,7 @@ impl<'a> TableCursor<'a> {
             return Ok(None);
         }
         let block = self.table.block_of(self.next);
+        // Nearly always, the block is there already.
         self.segment.file.load(block, 1, &mut self.run)?;
         let entry = &self.run.content(block)[self.table.offset_of(self.next)..][..PAIR];
         Ok(Some(PairEntry {
@@ -358,6 +361,7 @@ impl SortedTable {
     ) -> Result<usize, E> {
         let BlockTable { entries, width, .. } = self.table;
         let first = page as u64 * self.table.per_block();
+        // The last block may have fewer.
         let count = self.table.per_block().min(entries - first) as usize;
         let key_of = |entry: usize| first_word(&content[entry * width..]);
         let mut entry = 0;
@@ -393,6 +397,7 @@ impl SortedTable {
 /// usually near.
 fn gallop(places: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let Range { mut start, mut end } = places;
+    // All places before `start` are before the result, and none from `end` on is.
     let mut step = 1;
     while step <= end - start {
         let place = start + step - 1;
@@ -528,6 +533,7 @@ impl<'b> RecordBytes<'b> {
         if flags & PAGE != 0 {
             record.page = Some(self.word()?);
         }
+        // Sets have no headers in a record, so all sizes come before the first set.
         let sizes: Vec<u32> = (0..tests).map(|_| self.number()).collect::<Option<_>>()?;
         record.features = self.set(features)?;
         record.page_features = self.set(page_features)?;

@@ -24,6 +24,7 @@ pub(crate) fn first_to_merge(segments: &[SegmentEntry], most: u64) -> usize {
         return 0;
     };
     let (mut first, mut records) = (older.len(), newest.records);
+    // Only the newest in a row, because segments stay in the order of additions.
     for segment in older.iter().rev() {
         let all = records.saturating_add(segment.records);
         if segment.records / 2 >= records || all > most {
@@ -203,6 +204,7 @@ impl SegmentMerge<'_> {
         out: &mut PairSection<'_>,
     ) -> Result<(), MergeError> {
         let cursors = self.segments.iter();
+        // One block of each segment is in memory.
         let mut cursors: Vec<TableCursor<'_>> = cursors
             .map(|segment| TableCursor::new(segment, table(segment)))
             .collect();

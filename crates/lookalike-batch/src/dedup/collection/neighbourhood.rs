@@ -134,7 +134,7 @@ impl Neighbourhood<'_> {
         // In the order of addition, because the rule `first` depends on it.
         documents.sort_unstable_by_key(|found| (found.segment, found.stored.order));
         let stored = self.table(&documents);
-        // One number less than 32 bits have, because `u32::MAX` stands for no document.
+        // `u32::MAX` stands for no document.
         if stored.len() + self.scanned.documents.len() >= u32::MAX as usize {
             return Err(BatchError::TooMany);
         }
@@ -262,6 +262,7 @@ impl Neighbourhood<'_> {
         record: u32,
         rows: &mut BlockRun,
     ) -> Result<Option<ClassId>, BatchError> {
+        // Another step may have found it before.
         if let Some(&class) = found.records[segment].get(&record) {
             return Ok(class);
         }
@@ -317,6 +318,7 @@ impl Neighbourhood<'_> {
             let file = &self.collection.segments[waiting.segment];
             let count = self.settings.tests.len();
             let record = file.record(waiting.record, waiting.place, count, &mut bytes)?;
+            // The features of a class that a new text or another segment has are there already.
             if let Some(class) = waiting.class.filter(|_| waiting.is_new) {
                 let number = class.position() as u32;
                 let place = own.push(number, &record.features).map_err(&temporary)?;
@@ -326,6 +328,7 @@ impl Neighbourhood<'_> {
                     classes.set_fingerprint(class, fingerprint, self.settings.fingerprint_bits());
                 }
                 let visible = record.visible.unwrap_or(hash);
+                // As in a scan: with categories, every class has the hash of its visible text; without them, only if it differs.
                 if let Some(category) = record.category {
                     classes.set_category(class, category, visible);
                 } else if visible != hash {
@@ -349,6 +352,7 @@ impl Neighbourhood<'_> {
                 documents: of_record,
                 ..
             } = record;
+            // All documents of a class, because the preferred one gives it its rank.
             documents.extend(of_record.into_iter().map(|stored| LoadedDocument {
                 segment: waiting.segment,
                 class: waiting.class,
@@ -424,6 +428,7 @@ impl Neighbourhood<'_> {
                 met.push(record_of(id.bytes));
                 Ok::<_, CollectionError>(())
             })?;
+            // In the order of records, so that rows are read from the beginning of the segment to its end.
             met.sort_unstable();
             let mut rows = BlockRun::default();
             for record in met {

@@ -162,6 +162,7 @@ impl SegmentSource<'_> {
         folder: &Path,
         name: &str,
     ) -> io::Result<SegmentEntry> {
+        // The salt of new documents is taken off, because in the collection they are documents that are only compared with.
         let added = |document: u32| {
             let class = self.documents.classes[document as usize];
             AddedDocument {
@@ -293,6 +294,7 @@ impl SegmentBuilder<'_> {
             false => 0,
         };
         put(CATEGORY, by_category, &category.to_le_bytes());
+        // The hash of a class includes its category and the visible text, if they count.
         let is_part = visible != classes.hashes[class];
         put(VISIBLE, is_part, &visible.to_le_bytes());
         let identity = page.map_or(0, |(identity, _)| identity.to_bits());
@@ -331,6 +333,7 @@ impl SegmentBuilder<'_> {
             first,
             ..
         } = *self.source;
+        // As it was read: which number a repeated id gets depends on the other documents of a job.
         let id = documents.given_id(document);
         let hash = xxh3_64(id.as_bytes());
         self.ids.push([(hash >> 32) as u32, hash as u32, record]);
@@ -480,6 +483,7 @@ impl<'w> PairSection<'w> {
     pub(crate) fn put(&mut self, pair: [u32; 3]) -> io::Result<()> {
         let [high, low, record] = pair;
         let key = u64::from(high) << 32 | u64::from(low);
+        // The first of each block, as `BlockTable::per_block` divides them.
         if self.count.is_multiple_of((CONTENT / PAIR) as u64) {
             self.index.push(key);
         }

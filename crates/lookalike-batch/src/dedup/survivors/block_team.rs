@@ -146,6 +146,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     pub(super) fn work(&self, scratch: &mut VerifyScratch) {
         let _guard = BarrierGuard(&self.barrier);
         loop {
+            // The first meeting begins a task, and the second ends it.
             self.barrier.wait();
             if matches!(read(&self.block).task, TeamTask::Exit) {
                 return;
@@ -322,6 +323,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         // Logged decisions end with a block, so after a resumption blocks may begin elsewhere than in the first run. Decisions do not depend on that.
         for start in (settled.count..end).step_by(self.plan.ranks) {
             let block = start as u32..end.min(start + self.plan.ranks) as u32;
+            // In the results at first, where all threads may write; `settle_together` moves them into the block.
             lock(&self.results).facts = BlockFacts {
                 earlier: vec![None; block.len()],
                 sets: PlaceUnionFind::new(block.len()),
@@ -406,6 +408,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         let facts = std::mem::take(&mut lock(&self.results).facts);
         let mut survivors = write(&self.survivors);
         let counted = scratch.comparisons;
+        // Survivors of earlier blocks were compared by all threads; only those of this block are missing.
         for (rank, earlier) in ranks.clone().zip(facts.earlier) {
             let mut within = None;
             let among = |x| SurvivorRange {
@@ -439,6 +442,7 @@ fn compared_bytes(
     comparisons: &ComparisonCounts,
 ) -> u64 {
     let sizes = &verifier.sizes[block.start as usize..block.end as usize];
+    // A block has at least one rank, so the division below is safe.
     let own = 8 * sizes.iter().map(|&size| u64::from(size)).sum::<u64>();
     // A visit reads one number.
     own + 2 * own / block.len() as u64 * comparisons.compared + 4 * comparisons.visits
