@@ -259,6 +259,7 @@ impl DedupJob<'_> {
         // If windows of groups take all the memory that is left, pairs get their part of it.
         let keys = match prepared.groups.are_on_disk() {
             true => prepared.budget.keys(),
+            // Otherwise pairs get the share that keys had.
             false => DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
         };
         let spool = PairSpool::new(self.folder, keys, prepared.scanned.documents.len());

@@ -104,6 +104,7 @@ impl PairSpool {
     ) -> io::Result<()> {
         for part in 0..PARTS {
             let mut records = Vec::with_capacity(self.spool.records(part) as usize);
+            // Not taken, because callers may ask for the pairs again.
             self.spool.pieces(part, READ_PAIRS, &mut |piece| {
                 records.extend_from_slice(piece);
                 io::Result::Ok(())
@@ -242,6 +243,7 @@ struct PairStride<'a> {
     join: &'a PairJoin<'a>,
     verifier: &'a Verifier<'a>,
     scratch: VerifyScratch,
+    // `matches` holds the other scratch while it passes on pairs.
     whole_pages: VerifyScratch,
     writer: PairWriter<'a>,
 }

@@ -104,6 +104,7 @@ impl DedupJob<'_> {
         // An addition is staged before the checkpoint is saved, so without a checkpoint it is staged anew.
         let interrupted = is_resumed.then(|| place.state(STAGED));
         let identity = JobIdentity {
+            // Options of the output count too, because a resumed job completes results that were begun with them.
             settings: format!(
                 "{} output={} compress={} link={} {}",
                 self.settings.canonical(),
@@ -310,6 +311,7 @@ impl DedupJob<'_> {
         let new = self.new_inputs();
         let sources = self.unread_sources(&decided.scanned);
         let folder = place.path(SKIPPED_FILES);
+        // First, because `skipped.jsonl` names the copies.
         let copies = SkippedFiles::copy(&new, sources, folder, options.transfer)?;
         let pair = match decided.fingerprints {
             true => PAIR_WITH_DISTANCE,

@@ -258,6 +258,7 @@ impl<'a> ScanWorker<'a> {
             .map(|(_, words)| words.as_slice().to_vec());
         batch.test_words = test_words.collect();
         batch.page_words = tools.page_words.as_slice().to_vec();
+        // Only a log needs the checksum, which costs a pass over the chunk.
         if let Some(keys) = &mut tools.keys.logged {
             batch.keys.append(keys);
             batch.content = chunk.content_sum();
@@ -654,6 +655,7 @@ impl<'a> ScanCollector<'a> {
             };
             pushed.map_err(&temporary)
         };
+        // Each batch is a segment of the store, so that its classes keep their positions.
         let segment = push(sets, batch.words, logged.as_ref().map(|at| at.words))?;
         let mut test_segments = Vec::with_capacity(test_sets.len());
         for (number, words) in batch.test_words.into_iter().enumerate() {
@@ -775,6 +777,7 @@ where
         keys.finish().map_err(&failed)?;
     }
     let mut scanned = collector.scanned;
+    // Until here the table of seen texts has the hashes, so that they are in memory only once.
     scanned.classes.hashes = seen.into_hashes(scanned.classes.len());
     Ok(scanned)
 }

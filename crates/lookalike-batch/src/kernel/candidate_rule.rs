@@ -21,6 +21,7 @@ impl CandidateRule {
     /// Returns the rule of the settings' method.
     pub(crate) fn of(settings: &JobSettings) -> Self {
         match settings.method {
+            // With `copies` all sets are empty, so any rule will do.
             Method::AllPairs | Method::Copies => Self::Prefix,
             Method::Simhash => Self::Distance(settings.distance),
             Method::Henzinger => Self::SharedWithin(

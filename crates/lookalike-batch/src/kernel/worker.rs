@@ -132,6 +132,7 @@ impl KernelWorker {
             sketcher: ClassSketcher::new(plan),
             tests: tests.collect(),
             finder: PrefixFinder::default(),
+            // Always as many counters, so that those of all machines can be added up.
             frequency: FeatureFrequency::new(),
             kernel,
         }

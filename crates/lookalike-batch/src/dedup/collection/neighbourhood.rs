@@ -98,6 +98,7 @@ struct SegmentBlocks {
 
 impl SegmentBlocks {
     fn of(&mut self, segment: u32) -> &mut BlockRun {
+        // Blocks of different segments have the same numbers.
         if self.segment != segment {
             (self.segment, self.run) = (segment, BlockRun::default());
         }
@@ -396,6 +397,7 @@ impl Neighbourhood<'_> {
                 // `a#2` may be the second `a`, and `a#2#2` the second `a#2`.
                 let mut name = &*name;
                 while !asked.contains(name) {
+                    // Other ids may have the same hash: they only make the neighbourhood larger.
                     hashes.push(xxh3_64(name.as_bytes()));
                     asked.insert(name.to_owned());
                     match name.rsplit_once('#') {
