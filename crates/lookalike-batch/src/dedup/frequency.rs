@@ -245,6 +245,7 @@ fn level(count: u32) -> u8 {
     if count <= LINEAR {
         return count as u8;
     }
+    // Four levels for each doubling, at equal distances, so the counts of a level differ by less than a quarter.
     let doublings = count.ilog2() - LINEAR.ilog2();
     // The two bits after the leading one.
     let quarters = ((count >> doublings) - LINEAR) >> 5;

@@ -57,6 +57,7 @@ impl SharedHashes {
         }
     }
 
+    // A vector would move its hashes when it grows. A block is found by two indices, and is never moved or freed before the end.
     fn cell(&self, position: usize) -> &HashCell {
         let block = position / Self::BLOCK;
         let group = self.groups[block / Self::GROUP]

@@ -516,6 +516,7 @@ impl<'a> Verifier<'a> {
         scratch: &mut VerifyScratch,
         members: &impl Fn(u32) -> M,
     ) {
+        // First visits are counted, then sizes and counts rule out most pairs, and only then are sets read, which have been prefetched meanwhile.
         scratch.proposed.clear();
         // For the whole stride at once, so that cache misses overlap.
         self.groups.prefetch(queue.ranks.clone());

@@ -23,6 +23,7 @@ pub(crate) fn first_to_merge(segments: &[SegmentEntry], most: u64) -> usize {
     let Some((newest, older)) = segments.split_last() else {
         return 0;
     };
+    // A segment is rewritten only when it grows by half at least, so each record is rewritten O(log n) times.
     let (mut first, mut records) = (older.len(), newest.records);
     // Only the newest in a row, because segments stay in the order of additions.
     for segment in older.iter().rev() {

@@ -385,6 +385,8 @@ impl Neighbourhood<'_> {
         found: &mut FoundRecords,
         documents: &mut Vec<LoadedDocument>,
     ) -> Result<(), BatchError> {
+        // If the second `a` becomes `a#2`, a document that was read as `a#2` may become `a#2#2`, and so on. So names lead to further names in both
+        // directions.
         let mut asked: HashSet<String> = HashSet::new();
         let mut names: Vec<String> = documents
             .iter()

@@ -98,6 +98,8 @@ struct TeamResults {
 }
 
 /// Threads that process one block after another: all of them compare its ranks, then all settle its components.
+// The first thread writes the block and the task. At the barrier all threads begin to read both, and at the next they have ended. From there on only
+// the first thread works, until it begins another task.
 pub(super) struct BlockTeam<'v, 'g> {
     verifier: &'v Verifier<'g>,
     /// Survivors of earlier blocks. All threads read them during a task; between tasks only the first thread uses them and the block.
