@@ -167,6 +167,7 @@ impl FromStr for ApiKeys {
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let mut keys = Vec::new();
         for (number, line) in text.lines().enumerate() {
+            // No role, hash or name of a collection contains `#`, so a comment may also follow a key.
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = line.split_whitespace().collect();
             let wrong = |what: String| KeyError::Line {

@@ -43,6 +43,7 @@ pub struct AppState {
     pub(crate) resketches: ResketchJobs,
     pub(crate) overload: LoadShedder,
     pub(crate) snapshots: Option<PathBuf>,
+    // A request clones the `Arc` and releases the lock, so neither waits for the other: a reload, nor a request that is being authenticated.
     keys: RwLock<Arc<ApiKeys>>,
     clock: GuardedClock,
     stopping: AtomicBool,
@@ -97,6 +98,7 @@ impl AppState {
             snapshots: config.snapshots,
         };
         app.log_collections();
+        // Before requests are served: a snapshot that is being made would look unfinished too.
         app.remove_unfinished_snapshots();
         if app.clock.is_held() {
             let entry = LogEntry::new(LogLevel::Error, "clock-held");
@@ -197,6 +199,7 @@ impl AppState {
                     drop(app.workers);
                     return app.store.close().map(|()| true);
                 }
+                // An `Arc` does not tell when its other holders are gone, so poll.
                 Err(held) if Instant::now() < end => self = held,
                 Err(held) => {
                     held.log

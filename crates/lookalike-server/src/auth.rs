@@ -28,6 +28,7 @@ pub(crate) async fn authenticate(
     next: Next,
 ) -> Response {
     let started = Instant::now();
+    // Before admission, because a key may be for some collections only.
     let (mut request, collection) = named_collection(request).await;
     let response = match admit(&app, operation, collection.as_deref(), &request) {
         Err(problem) => problem.into_response(),
@@ -35,6 +36,7 @@ pub(crate) async fn authenticate(
             if let Some(key) = holder {
                 let extensions = request.extensions_mut();
                 extensions.insert(KeyName(key.name));
+                // For the list of collections, which shows only those in the scope.
                 extensions.insert(key.scope);
             }
             // A last resort: a panic on this thread would close the connection and, with HTTP/2, interrupt its other requests.
@@ -44,6 +46,7 @@ pub(crate) async fn authenticate(
                 .unwrap_or_else(|_| ProblemDetails::panic().into_response())
         }
     };
+    // The time until the answer is ready: how fast the client takes it, or how long an export runs, is not part of it.
     let (status, took) = (response.status(), started.elapsed());
     app.metrics.request(operation, status.as_u16(), took);
     let told = response.extensions().get::<ProblemExt>();
@@ -58,6 +61,7 @@ pub(crate) async fn authenticate(
     } else {
         LogLevel::Debug
     };
+    // Checked before the entry is built, because this runs for every request.
     if app.log.enabled(level) {
         let mut entry = LogEntry::new(level, "request")
             .with("operation", operation.name())
@@ -80,6 +84,7 @@ async fn named_collection(request: Request) -> (Request, Option<String>) {
     let params = RawPathParams::from_request_parts(&mut parts, &())
         .await
         .ok();
+    // The placeholder in the paths of `ApiOperation::path`.
     let name = params.iter().flatten().find(|(name, _)| *name == "name");
     let name = name.map(|(_, value)| value.to_owned());
     (Request::from_parts(parts, body), name)
@@ -118,6 +123,7 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
             "send the request to localhost, or require keys",
         ));
     }
+    // After the name of the host, because to the browser a page whose name resolves to this machine is of the same site.
     if host::is_cross_site(request) {
         return Err(ProblemDetails::new(
             StatusCode::FORBIDDEN,
@@ -188,6 +194,7 @@ fn admit(
     let key = secret
         .and_then(|secret| keys.find(secret, allows))
         .ok_or_else(unknown)?;
+    // `find` prefers keys that are allowed, so if this one is not, no other line with its secret is.
     if allows(key) {
         return Ok(Some(key.clone()));
     }

@@ -35,6 +35,7 @@ impl GuardedClock {
     /// whatever its time.
     pub(crate) fn new(wall: WallClock, last: UnixMillis, trusted: bool) -> Self {
         let now = wall();
+        // A new store has no time to compare with, so its first clock is trusted.
         let held = !trusted && last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
         let state = ClockReading {
             // Never go back: documents that expired by `last` stay expired.
@@ -50,6 +51,7 @@ impl GuardedClock {
 
     /// Returns the time.
     pub(crate) fn now(&self) -> UnixMillis {
+        // Read before the lock is taken: a thread that comes second with an earlier reading gets `told`, so time never goes back.
         let wall = (self.wall)();
         let mut state = lock(&self.state);
         let expected = state.told.after(state.at.elapsed());
@@ -80,6 +82,7 @@ impl GuardedClock {
 
     /// Tells whether the wall clock is not trusted.
     pub(crate) fn is_held(&self) -> bool {
+        // Updates `held`, which is otherwise as old as the last request.
         self.now();
         lock(&self.state).held
     }

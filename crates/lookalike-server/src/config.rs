@@ -56,6 +56,7 @@ impl Default for ServiceLimits {
             body_bytes: 8 << 20,
             batch: 1000,
             connections: 512,
+            // Half of all, so that one address cannot take every slot.
             address_connections: 256,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),

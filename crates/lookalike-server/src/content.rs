@@ -104,6 +104,7 @@ impl ContentTraits {
         if let Some(category) = &self.category {
             return category_hash(category);
         }
+        // In the order of `Category::Site` in jobs: the URL, otherwise the id.
         let urls = [self.url.as_deref(), id].into_iter().flatten();
         let site = || urls.into_iter().find_map(host);
         let site = if name == SITE { site() } else { None };

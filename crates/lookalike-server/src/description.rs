@@ -38,6 +38,7 @@ pub(crate) async fn console() -> Response {
         "text/html; charset=utf-8",
         include_str!("console.html"),
     );
+    // The page has its styles and scripts inline and talks to this service only: nothing that an answer contains may load or send more.
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
                   base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
     let fixed: [(HeaderName, &'static str); 4] = [
@@ -242,6 +243,7 @@ fn described(operation: ApiOperation) -> Option<OperationDoc> {
 fn description(limits: &ServiceLimits) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
+        // Version 3.1 of OpenAPI implies this dialect, so no schema names it.
         settings.meta_schema = None;
         // `true` means the same, but not all readers understand it.
         let spelled_out = RecursiveTransform(|schema: &mut Schema| {
@@ -261,6 +263,7 @@ fn description(limits: &ServiceLimits) -> Value {
         let entry = paths.entry(path).or_insert_with(|| json!({}));
         entry[method.to_lowercase()] = operation_value(operation, described, limits, &mut schemas);
     }
+    // After all operations, because each adds the types that it uses.
     let mut definitions = schemas.take_definitions(true);
     definitions.insert("Problem".to_owned(), problem());
     // The schemas of options are inlined where they are used.
@@ -300,6 +303,7 @@ fn operation_value(
     let body = described.body.map(|body| {
         let mut asked = one_or((body.schema)(schemas), many);
         if many {
+            // The array is the second alternative of `one_or`.
             asked["oneOf"][1]["maxItems"] = limits.batch.into();
         }
         let json = json!({"schema": asked, "example": body.example});
@@ -311,6 +315,7 @@ fn operation_value(
         "summary": described.summary,
         "parameters": parameters(operation, options, schemas),
         "responses": responses(described.status, described.or_status, answer),
+        // The empty alternative is for services without keys: whether keys are needed depends on the configuration.
         "security": operation.role().map_or(json!([]), |_| json!([{}, {"key": []}])),
     });
     if let Some(role) = operation.role() {
@@ -361,6 +366,7 @@ fn parameters(
             "schema": {"type": "string", "pattern": NAME}, "example": "pages",
         }));
     }
+    // The schema of options is a reference; its properties are in the definition that it names.
     let options = options.map(|options| {
         let name = options
             .get("$ref")
@@ -395,6 +401,7 @@ fn given(schema: &Value) -> Value {
             given["type"] = kind.clone();
         }
     }
+    // An optional reference is an alternative of the type and `null`.
     if let Some([kind, _null]) = given
         .get("anyOf")
         .and_then(Value::as_array)

@@ -82,6 +82,7 @@ impl EventLog {
 
     /// Tells whether entries of a level are recorded.
     pub fn enabled(&self, level: LogLevel) -> bool {
+        // The enum lists the most severe level first.
         level <= self.level
     }
 

@@ -10,6 +10,7 @@ use axum::http::header::{HOST, ORIGIN};
 /// Tells whether a request is addressed to a name of this machine, or to no name.
 pub(crate) fn is_local(request: &Request<Body>) -> bool {
     let headers = request.headers().get_all(HOST).iter();
+    // A name that is not ASCII is none of this machine's, and neither is `?`.
     let named = headers.map(|value| value.to_str().unwrap_or("?"));
     let sent_to = request
         .uri()

@@ -53,6 +53,7 @@ const REST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Returns the response to a connection beyond a limit.
 fn refusal(code: &str, detail: &str) -> String {
+    // Not a `ProblemDetails`: a refused connection has no request and no task, so the bytes are written by hand.
     let body = format!(
         "{{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"{code}\",\
          \"detail\":\"{detail}\",\"remedy\":\"try again later\"}}\n"
@@ -116,6 +117,7 @@ pub async fn serve(
         open: JoinSet::new(),
         is_main: false,
     });
+    // Without this listener, the future never completes, and only `all` ends the service.
     let health = async {
         match health {
             Some(mut door) => door.accept().await,
@@ -142,6 +144,7 @@ pub async fn serve(
             _ = timeout(app.limits.drain, ended) => {}
             () = force_shutdown => {}
         }
+        // Aborts the connections that are left. What their requests began on workers still ends: `AppState::close` waits for that.
         open.shutdown().await;
     };
     tokio::select! {
@@ -336,8 +339,10 @@ impl ClientConnection {
         let router = self.router.clone();
         let (peer, app) = (self.slot.peer, Arc::clone(&self.app));
         let most_rest = self.app.limits.body_bytes.saturating_mul(REST_BODIES);
+        // Called when the head of a request has been read, which ends the idle time of the connection.
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let (router, working) = (router.clone(), RequestInProgress::begin(&counted));
+            // For the limits on one address: see `BodySender`.
             request.extensions_mut().insert(peer);
             // Only mark the request: the route decides whether its operation may be shed. If one read contained several requests, the first
             // takes the wait.
@@ -517,6 +522,7 @@ struct ConnectionActivity {
 
 #[derive(Debug)]
 struct ActivityState {
+    // More than one if HTTP/2 multiplexes requests.
     in_progress: usize,
     since: Instant,
 }

@@ -71,6 +71,7 @@ impl LoadShedder {
         self.waits.fetch_add(micros, Relaxed);
         self.requests.fetch_add(1, Relaxed);
         // One thread judges. The others do not wait for it and use the result of the previous interval.
+        // Relaxed, because the values are only statistics: one that is seen late moves a few requests to the next interval.
         if now >= self.end.load(Relaxed) && !self.judging.swap(true, Relaxed) {
             self.end_interval(now);
             self.judging.store(false, Relaxed);

@@ -21,6 +21,7 @@ const BUCKETS: [u64; 14] = [
     1_000_000, 5_000_000,
 ];
 
+// The words of `verdict_name`.
 const VERDICTS: [&str; 4] = ["new", "near", "same-fingerprint", "exact"];
 
 /// Outcomes of resketch jobs.
@@ -105,6 +106,7 @@ impl ServiceMetrics {
         let micros = took.as_micros() as u64;
         self.micros[operation].fetch_add(micros, Relaxed);
         // Counted in a single bucket; the text has cumulative counts, as Prometheus expects.
+        // Times beyond the last bound are in no bucket; `+Inf` is written as the number of all requests.
         if let Some(bucket) = BUCKETS.iter().position(|end| micros <= *end) {
             self.times[operation][bucket].fetch_add(1, Relaxed);
         }
@@ -234,6 +236,7 @@ impl ServiceMetrics {
                     status.to_string()
                 };
                 let labels = [("operation", operation.name()), ("status", &status)];
+                // Most of the hundreds of pairs of operation and status never occur.
                 page.nonzero(&labels, count.load(Relaxed));
             }
         }
@@ -290,6 +293,7 @@ struct CollectionGauge {
 
 /// Tells whether the disk is too full for writes or for runs.
 pub(crate) fn is_disk_full(health: &CollectionHealth) -> bool {
+    // Flushes and merges fail in the background, usually before a write does.
     let behind = [&health.flush_error, &health.merge_error];
     health.disk_full
         || behind

@@ -6,6 +6,7 @@ use crate::api_key::KeyRole;
 
 /// An operation of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// The number of an operation is its row in `TABLE` and in the counters of `ServiceMetrics`.
 #[repr(usize)]
 pub(crate) enum ApiOperation {
     Check,
@@ -130,6 +131,7 @@ impl ApiOperation {
             Self::Metrics => ("GET", "/metrics"),
             Self::Description => ("GET", "/openapi.json"),
             Self::Console => ("GET", "/"),
+            // It has no route: `RouteBuilder::finish` uses it for whatever matches none.
             Self::Other => ("", ""),
         }
     }

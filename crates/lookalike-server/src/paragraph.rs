@@ -33,6 +33,7 @@ pub(crate) struct ParagraphHasher {
 
 impl ParagraphHasher {
     pub(crate) fn new(scheme: &Scheme) -> Self {
+        // A paragraph is identified by its words in order, whatever runs of them the features of the scheme are.
         let words = scheme
             .shingle("words:1".parse().expect("a kind of shingle"))
             .sketch(Sketch::Simhash);

@@ -16,6 +16,7 @@ use crate::client::BodySender;
 use crate::problem::ProblemDetails;
 use crate::sync::lock;
 
+// The semaphore counts permits in 32 bits, so a budget in bytes would end at 4 GiB.
 const UNIT: usize = 1024;
 /// Maximum size in bytes of small bodies and small requests.
 pub(crate) const SMALL: usize = 256 << 10;

@@ -23,6 +23,7 @@ pub(crate) struct ResketchProgress {
     nearness: ShownRadius,
     documents: u64,
     done: AtomicU64,
+    // Locked after the jobs where both are needed.
     stage: Mutex<ResketchStage>,
 }
 
@@ -86,6 +87,7 @@ impl ResketchProgress {
 
     /// Starts the last step, after which the job cannot be cancelled. Returns false if it has been cancelled.
     pub(crate) fn begin_replacement(&self) -> bool {
+        // One step under the lock: a request to cancel comes before it and is obeyed, or after it and is refused.
         let mut stage = lock(&self.stage);
         let is_wanted = !matches!(*stage, ResketchStage::Cancelled);
         if is_wanted {
@@ -128,6 +130,7 @@ impl ResketchJobs {
     ) -> Result<Arc<ResketchProgress>, ProblemDetails> {
         let mut jobs = lock(&self.0);
         let mut running = jobs.iter().filter(|(_, job)| !job.has_failed());
+        // The store would refuse a second rebuild as well, but only on the thread of the job.
         if let Some((other, _)) = running.next() {
             return Err(ProblemDetails::conflict(
                 "resketching",

@@ -79,6 +79,7 @@ pub(crate) struct SketchCache {
 
 impl Default for SketchCache {
     fn default() -> Self {
+        // For `run_inline`, whose texts are shorter than a small body.
         Self::new(usize::MAX)
     }
 }

@@ -72,6 +72,7 @@ fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
     }
     let key =
         PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Key(error.to_string()))?;
+    // Named, because a default of the process would have to be installed by the program.
     let provider = Arc::new(ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

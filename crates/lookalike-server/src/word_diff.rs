@@ -50,6 +50,7 @@ impl WordDiff {
         let (theirs, ours) = (words(theirs), words(ours));
         let head = common(theirs.iter().zip(&ours));
         let (a, b) = (&theirs[head..], &ours[head..]);
+        // Only among the words behind the head: otherwise one word could count for both ends.
         let tail = common(a.iter().rev().zip(b.iter().rev()));
         let (a, b) = (&a[..a.len() - tail], &b[..b.len() - tail]);
         let mut diff = Self::default();

@@ -62,6 +62,7 @@ pub(crate) fn run_inline<T>(
     let limit = WorkLimit {
         is_wanted: &|| true,
         begun: Instant::now(),
+        // Small bodies end soon, and the connection is read by this thread, so a client that leaves would not be noticed anyway.
         most: Duration::MAX,
     };
     match catch_unwind(AssertUnwindSafe(|| work(&mut cache, &limit))) {
@@ -207,6 +208,7 @@ impl WorkerPool {
         let answered = match timeout(self.shared.queue_timeout, &mut done).await {
             Ok(answered) => answered,
             // All workers may be busy for longer, so refuse work that is still waiting now.
+            // The empty entry stays in the queue, where it counts until a worker reaches and drops it.
             Err(_) if waiting.0.take().is_some() => {
                 let reason = "the request waited too long for a worker";
                 return Err(ProblemDetails::busy("waited", reason));

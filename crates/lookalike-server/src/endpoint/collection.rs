@@ -187,6 +187,7 @@ pub(crate) async fn list(
     scope: Option<Extension<KeyScope>>,
 ) -> Result<Response, ProblemDetails> {
     let on_worker = Arc::clone(&app);
+    // Without keys there is no scope, and the default includes all.
     let Extension(scope) = scope.unwrap_or_default();
     let listed = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
@@ -231,6 +232,7 @@ pub(crate) async fn create(
                 "remove one, or raise the limit of the service",
             ));
         }
+        // Also for an existing collection: the store compares the settings and refuses others.
         let collection = app.store.create_collection_with(&name, &settings, &parts)?;
         if is_new {
             let entry = LogEntry::new(LogLevel::Info, "collection-created");
@@ -270,6 +272,7 @@ pub(crate) async fn compact(
 ) -> Result<Response, ProblemDetails> {
     let by = request.by.clone();
     let work = move |app: &AppState, name: String, body: crate::request::ReceivedBody| {
+        // An empty object is the same as no body.
         if !body.bytes.is_empty() {
             let NoOptions {} = object(&body.bytes, body.format)?;
         }
@@ -292,6 +295,7 @@ pub(crate) async fn drop_collection(
     let dropped = app.workers.run(move |_| {
         let app = on_worker;
         app.store.drop_collection(&name)?;
+        // After the removal: a job that fails meanwhile is dropped here, or finds the collection gone in `ResketchJobs::fail`.
         app.resketches.discard_failure(&name);
         let entry = LogEntry::new(LogLevel::Info, "collection-removed");
         app.log_change(entry.with("collection", name), by.as_ref());

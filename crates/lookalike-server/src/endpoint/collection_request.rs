@@ -83,6 +83,7 @@ pub(crate) struct CollectionTask<'b> {
 impl CollectionTask<'_> {
     /// Takes the body and reads its items.
     pub(crate) fn items<T: RequestItem>(&mut self) -> Result<RequestItems<T>, ProblemDetails> {
+        // The items own what they need, so the body is freed as soon as they are read.
         let bytes = std::mem::take(&mut self.body.bytes);
         RequestItems::read(&bytes, self.body.format, self.app.limits.batch)
     }
@@ -165,6 +166,7 @@ const BYTES_PER_BYTE: usize = 4;
 
 /// Returns the memory in bytes that a worker needs to sketch the texts of a body one by one.
 fn sketch_bytes(app: &AppState, name: &str, body: &ReceivedBody) -> usize {
+    // Nothing of a compact body is sketched, and the fixed part of the cost is enough for so short a text.
     if body.format == BodyFormat::Packed || body.bytes.len() <= SMALL {
         return 0;
     }
@@ -178,6 +180,7 @@ fn sketch_bytes(app: &AppState, name: &str, body: &ReceivedBody) -> usize {
         // The request waits for a collection that is being created or removed.
         None => (scratch_per_byte(&StoredScheme::from(&default_scheme())), 0),
     };
+    // Texts are sketched one after the other, so the longest determines the memory; fields are counted by the whole body.
     let of_text = longest_string(&body.bytes).saturating_mul(per_byte);
     of_text.saturating_add(body.bytes.len().saturating_mul(of_fields))
 }
@@ -195,6 +198,7 @@ fn longest_string(json: &[u8]) -> usize {
         longest = longest.max(quote - begun);
         begun = quote + 1;
     }
+    // What follows the last quote is no string, or the JSON is cut short and will be refused.
     longest
 }
 
@@ -250,6 +254,7 @@ impl<O> CollectionRequest<O> {
             && let Some(collection) = app.store.try_collection(&name)
             && collection
                 .as_ref()
+                // A collection that could not be opened is refused below, which takes no read.
                 .map_or(true, |open| app.scheme_states.is_cached(open))
         {
             let collection = collection?;
@@ -283,6 +288,7 @@ impl<O> CollectionRequest<O> {
             app, name, request, ..
         } = self;
         let body = receive(&app, request).await?;
+        // As in `on_worker`: memory first, then a worker.
         let permit = app.memory.work(body_bytes(&body)).await?;
         let on_worker = Arc::clone(&app);
         let done = app.workers.run(move |_| work(&on_worker, name, body));

@@ -165,6 +165,7 @@ pub(crate) async fn query(
         let scope = scope.of(&task.collection)?;
         let items = task.contents::<ContentItem>()?;
         let reports = items.try_map_placed(|probe, place| {
+            // Not placed: running out of time concerns the whole request, not the item at which it was noticed.
             task.limit.check()?;
             let report = probe
                 .content()
@@ -196,6 +197,7 @@ pub(crate) async fn insert(
 ) -> Result<Response, ProblemDetails> {
     let (options, app) = (request.options.checked()?, request.app.clone());
     let work = move |mut task: CollectionTask<'_>| {
+        // An insert searches for nothing: this refuses a scheme or radius that the collection does not have.
         options.scope.radius_in(&task.collection)?;
         let (documents, shape) = task.documents(None, options.time_to_live)?.into_parts();
         // Kept for the answer, because the documents themselves go to the writer.
@@ -372,6 +374,7 @@ pub(crate) async fn get(
             Ok(found.map(|document| DocumentExcerpt::of(&document, form, with_text)))
         });
         let found = found.collect::<Result<Vec<_>, StoreError>>()?;
+        // In a batch, one missing document must not fail the others, so it is `null` there.
         if shape == ItemsShape::One && found.iter().all(Option::is_none) {
             return Err(ProblemDetails::new(
                 StatusCode::NOT_FOUND,
@@ -468,6 +471,7 @@ impl CollectionTask<'_> {
             return Ok(QuerySketch::of(self.key(content)?));
         }
         let mut sketch = self.cache.query_sketch(&self.settings, content)?;
+        // The cache knows neither categories nor ids, so all callers add the category.
         sketch.key.traits.category = content.place.category(&self.settings.pairs, None);
         Ok(sketch)
     }
@@ -475,6 +479,7 @@ impl CollectionTask<'_> {
     /// Returns the key of a content to search for.
     fn key(&mut self, content: &RequestContent) -> Result<ContentKey, ProblemDetails> {
         let mut key = self.cache.key(&self.settings, content)?;
+        // A content that is only searched for has no id, so its site comes from its URL.
         key.traits.category = content.place.category(&self.settings.pairs, None);
         Ok(key)
     }

@@ -34,6 +34,7 @@ pub(crate) async fn export(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
     let CollectionRequest { app, name, .. } = request;
+    // First, so that a refused export takes no worker.
     let running = app.exports.begin()?;
     let on_worker = Arc::clone(&app);
     let collection = app
@@ -68,6 +69,7 @@ fn frames(receiver: mpsc::Receiver<ExportPart>) -> impl Stream<Item = io::Result
     futures_util::stream::unfold(Some(receiver), |receiver| async {
         let mut receiver = receiver?;
         match receiver.recv().await {
+            // `None` ends the stream without an error, after which hyper sends the final chunk.
             Some(Ok(frame)) => frame.map(|frame| (Ok(frame), Some(receiver))),
             Some(Err(error)) => Some((Err(error), None)),
             // The thread has panicked: the channel was closed without a final `None`.

@@ -42,6 +42,7 @@ fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'
             .is_some_and(Option::is_some),
     ];
     // Sketches by which documents are found are always kept.
+    // `signature` stands for all sketches that are kept besides the one by which documents are found.
     let has_signature = match form {
         SketchForm::Fingerprint | SketchForm::Bits(_) => is_there[0] || is_there[1],
         SketchForm::SuperShingles(_) => is_there[0],

@@ -98,11 +98,13 @@ struct CopyResponse {
 
 impl CopyResponse {
     fn order(&self) -> (Reverse<usize>, &str) {
+        // All copies are compared with the same document, so this is the order by containment, without rounding.
         (Reverse(self.shared), &self.id)
     }
 }
 
 fn share(part: usize, whole: usize) -> f64 {
+    // A text without chunks shares nothing: 0 instead of 0 / 0.
     part as f64 / whole.max(1) as f64
 }
 
@@ -138,6 +140,7 @@ pub(crate) async fn rerank(
             let chunks = sets[document.number].len();
             RankedResponse {
                 rank: place + 1,
+                // Each document is in the order once, so its id can be moved.
                 id: ids[document.number].take(),
                 was: document.number + 1,
                 chunks,
@@ -198,6 +201,7 @@ pub(crate) async fn copies_of(
             longest: scratch / scratch_per_byte(scope.chunking),
         })
     };
+    // The permit stays with this handler. If the client disconnects, it is freed at once, and the thread ends at the next document.
     let (search, permit) = request.on_worker(cost, work).await?;
     // After the body has arrived, so that a slow sender does not occupy a slot.
     let running = app.exports.begin()?;
@@ -240,6 +244,7 @@ impl CopySearch {
         let (collection, now) = (Arc::clone(&self.collection), self.now);
         collection.for_each(now, &mut |document| {
             if !is_wanted() {
+                // Any error ends the pass; nobody is left to see this one.
                 return Err(StoreError::Closed);
             }
             if self.id.as_deref() == Some(&document.id) {
@@ -273,6 +278,7 @@ impl CopySearch {
         if text.len() > MAX_RETAINED_BYTES {
             self.chunker.shrink();
         }
+        // Divided by the smaller set, this is the larger of the two containments.
         let enough = shared >= self.scope.min_shared
             && share(shared, ours.min(chunks)) >= self.scope.min_containment;
         enough.then(|| CopyResponse {

@@ -45,12 +45,14 @@ pub(crate) async fn resketch(
             stays && target.parts.iter().all(|sent| sent.name != part.name)
         });
         target.parts.extend(held);
+        // The id of a table of terms is part of the scheme, so another table means another scheme.
         let is_new = target.scheme != settings.scheme || target.radius != settings.radius;
         if is_new {
             check_texts(&settings, &target)?;
             let documents = task.collection.stats().documents;
             let nearness = ShownRadius::of(target.scheme.sketch_form(), target.radius);
             let progress = ResketchProgress::new(target.scheme.id(), nearness, documents);
+            // Before the thread starts, because the thread drops its job at its end, which may come at any moment.
             let progress = app.resketches.begin(&name, progress)?;
             let entry = LogEntry::new(LogLevel::Info, "collection-resketching");
             let entry = entry.with("scheme", target.scheme.id().to_string());
@@ -186,6 +188,7 @@ fn run(
             let entry = LogEntry::new(LogLevel::Error, "resketch-failed").with("collection", name);
             app.log
                 .record(&entry.with("reason", problem.for_operators()));
+            // A collection that was created anew under the same name must not show the failure of the old one.
             let is_gone = || !app.store.is_current(collection);
             app.resketches.fail(name, problem.to_string(), is_gone);
         }
@@ -205,6 +208,7 @@ fn rebuild(
         [] => None,
         _ => Some(Arc::new(SchemeState::read(&target.parts)?)),
     };
+    // The limit of `WorkerPool::start`: a text that could be inserted can be sketched again.
     let mut cache = SketchCache::new(app.limits.request_memory.saturating_mul(2));
     let mut convert = |document: StoredDocument| {
         if app.is_stopping() || progress.is_cancelled() {

@@ -164,6 +164,7 @@ pub(super) fn run(bytes: &[u8]) -> Vec<u8> {
         "an error of the program"
     );
     let is_answer = answer.starts_with(b"HTTP/1.");
+    // HTTP/2 begins with a SETTINGS frame, whose length is less than 64 KiB, so the highest of its three bytes is 0 (RFC 9113 section 4.1).
     let is_second = bytes.starts_with(b"PRI * HTTP/2.0") || !answer.is_empty() && answer[0] == 0;
     assert!(answer.is_empty() || is_answer || is_second);
     // Reuse the service only if it is unchanged, so that every input finds the same.
@@ -200,6 +201,7 @@ impl Harness {
         let limits = ServiceLimits::default().body_bytes(1 << 16).batch(8);
         let limits = limits.collections(4).workers(1);
         let log = EventLog::new(LogLevel::Error, move |_| {
+            // The level lets only errors through.
             failed.store(true, Ordering::Relaxed)
         });
         let config = ServiceConfig::new(Arc::new(|| NOW), log);

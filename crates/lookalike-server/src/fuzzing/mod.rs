@@ -109,6 +109,7 @@ fn json(bytes: &[u8]) {
             .expect("strings as keys");
         let again: ExportedDocument = serde_json::from_str(&line).expect("an export");
         let mut again = checked(again.document(UnixMillis(1), None, settings)).expect("an export");
+        // An export says `null` for a document without an expiry, which loading turns into `UnixMillis::NEVER`.
         again.expires = again.expires.filter(|_| document.expires.is_some());
         assert_eq!(again, document);
     }
@@ -153,6 +154,7 @@ fn packed(bytes: &[u8]) {
         }
     }
     assert!(entries.len() <= bytes.len());
+    // If all items are valid, writing them again gives the body itself.
     assert!(entries.len() < bytes.len() || entries == bytes);
     let ids = items::<DocumentId>(bytes, BodyFormat::Packed).into_iter();
     let lengths = ids.map(|id| checked(id.checked()).map_or(0, |id| id.len() + 2));

@@ -166,6 +166,7 @@ impl ExportedDocument {
         self.check_parts(settings)?;
         let traits = self.traits(&settings.pairs)?;
         let expires = match self.expires_ms {
+            // `null` means never, even if the collection has a lifetime; a `None` would mean that lifetime.
             Some(end) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
             None => time_to_live.map(|life| from.after(life)),
         };
@@ -204,6 +205,7 @@ impl ExportedDocument {
         let found = match form {
             SketchForm::Fingerprint | SketchForm::Bits(_) => {
                 let told = self.fingerprint.as_ref();
+                // The outer `Option` tells whether the field was sent, the inner counts places, which fingerprints do not have.
                 told.filter(|told| {
                     told.as_ref()
                         .is_none_or(|HexBits(sketch)| sketch.form() == form)
@@ -237,6 +239,7 @@ impl ExportedDocument {
         let minima = self.signature.as_ref().and_then(|told| told.as_ref());
         let wrong = minima.map(HexWords::len).filter(|&found| found != MINIMA);
         let (what, remedy) = match (wrong, self.paragraphs.len()) {
+            // A signature that is not kept is dropped, so its length does not matter; `check_sketch` has checked one that is the sketch.
             (Some(found), _) if settings.keep.signatures && !is_sketch => (
                 format!("signatures have {MINIMA} minima, and the exported document has {found}"),
                 "insert its text, or leave out `signature`",

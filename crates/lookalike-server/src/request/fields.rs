@@ -337,6 +337,7 @@ impl ExpiringDocument {
                 let remedy = "use delete to remove a document at once";
                 Ok((self.id, Some(from.after(life(seconds, remedy)?))))
             }
+            // In a write of this kind `None` means never. In a document that is inserted it would mean the lifetime of the collection.
             (None, Some(end)) => Ok((self.id, end.map(UnixMillis))),
             _ => Err(ProblemDetails::invalid(
                 "an item has exactly one of ttl_seconds and expires_ms",
@@ -633,6 +634,7 @@ impl NewDocument {
                     "send one of them",
                 ));
             }
+            // `null` means never; `None` would mean the lifetime of the collection.
             (None, Some(end)) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
             (own, None) => own.or(time_to_live).map(|life| from.after(life)),
         };
@@ -783,6 +785,7 @@ fn pair_rule(
         let remedy = "name a field of records, or `site`";
         return Err(ProblemDetails::invalid(error.to_string(), remedy));
     }
+    // 0 would compare everything, which leaving it out says too.
     if let Some(share) = lengths.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
         return Err(ProblemDetails::invalid(
             format!("lengths is {share}, not above 0 and at most 1"),

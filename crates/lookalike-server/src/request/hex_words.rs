@@ -46,7 +46,9 @@ impl<'de> Deserialize<'de> for HexBits {
 
             fn visit_str<E: serde::de::Error>(self, digits: &str) -> Result<HexBits, E> {
                 let is_plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+                // Everything else is parsed as 64 bits, also for the message of `Fingerprint`.
                 if is_plain && [8, 32].contains(&digits.len()) {
+                    // At most 32 digits, so this cannot overflow.
                     let code = u128::from_str_radix(digits, 16).map_err(E::custom)?;
                     let bits = digits.len() as u32 * 4;
                     return Ok(HexBits(DocumentSketch::Bits(WideFingerprint(code), bits)));

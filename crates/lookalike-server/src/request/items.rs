@@ -77,6 +77,7 @@ impl<T: DeserializeOwned> RequestItems<T> {
                 "the batch has more than {most} items"
             ))),
             // The line and column would refer to a body that the client library assembled, so name the item.
+            // `read` counts complete items, so it is the position of the one that failed.
             Err(error) if error.is_data() => Err(problem(&error).at(Some(read))),
             Err(error) => Err(problem(&error)),
         }

@@ -137,6 +137,7 @@ pub(crate) fn requested_distance(
     let Some(equal) = equal else {
         return Ok(None);
     };
+    // With fewer equal places, the index would have no band to search by: see `SketchForm::largest_radius`.
     let fewest = places - form.largest_radius() as usize;
     let least = equal.of(places).filter(|&least| least >= fewest as u64);
     let least = least.ok_or_else(|| {

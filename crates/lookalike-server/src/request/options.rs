@@ -271,6 +271,7 @@ impl SearchScope {
         pairs: Option<PairsOption>,
         length_share: Option<f64>,
     ) -> Result<Self, ProblemDetails> {
+        // This form also refuses `NaN`, which a number after the `?` may be.
         if let Some(share) = length_share.filter(|share| !(0.0..=1.0).contains(share)) {
             return Err(ProblemDetails::invalid(
                 format!("lengths is {share}, not from 0 to 1"),
@@ -323,6 +324,7 @@ impl SearchScope {
                 "use a smaller radius, or create a collection with a larger one",
             )),
             (Some(radius), Some(places)) => {
+                // Distances are kept as numbers of places that differ, but clients name the number that are equal.
                 let [told, least] = [radius, most].map(|apart| places - apart as usize);
                 Err(ProblemDetails::invalid(
                     format!("equal {told} is less than {least}, which the collection demands"),
