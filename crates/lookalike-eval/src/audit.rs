@@ -112,12 +112,14 @@ impl AuditedDocument {
             _ if looks_at_bits => (Simhash::of(features).map(|code| code.0.into()), 64),
             _ => (None, 64),
         };
+        // Sorted for `shared_keys`, and without repeats, because a shared key counts once.
         let mut keys = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
         keys.sort_unstable();
         keys.dedup();
         let own = Self {
             bytes: document.text.len() as u64,
             keys,
+            // Left out for rules that do not compare it: it would only take memory in the sample.
             fingerprint: fingerprint.filter(|_| looks_at_bits),
             site: document.site.clone(),
         };
@@ -251,6 +253,7 @@ impl RecallAudit {
             let features = extractor.extract_with(&document.text, &document.fields);
             let (own, bits) =
                 AuditedDocument::new(document, &features, &method.sketcher, method.rule);
+            // A document without features does not tell the width.
             sketch_bits = if own.fingerprint.is_some() {
                 bits
             } else {
@@ -265,6 +268,7 @@ impl RecallAudit {
             elements += features.set.len() as u64;
             sets.push(Box::from(features.set));
         }
+        // Only features of the sample are counted. Any other has count 0, which `RoughCounts::prefix` leaves out, as it is in none of these sets.
         let mut counts = RoughCounts::new(elements, most_bytes);
         let features = sets.iter().flat_map(|set| set.iter());
         features.for_each(|&feature| counts.add(feature));
@@ -304,6 +308,7 @@ impl RecallAudit {
     /// another sample.
     #[must_use]
     pub fn resume(&mut self, progress: AuditProgress) -> bool {
+        // The caller keys checkpoints by sample and method; this only guards against an index out of range.
         let fits = progress.tallies.len() == self.sample.documents.len();
         if fits {
             self.progress = progress;
@@ -350,6 +355,7 @@ impl RecallAudit {
             .filter(|&(text, _)| self.texts.insert(text))
             .collect();
         self.ensure_texts_fit()?;
+        // One part for each thread. Counts are sums, so the report does not depend on how documents are divided.
         let share = new.len().div_ceil(self.threads).max(1);
         let (sample, method) = (&self.sample, &self.method);
         let parts = map_parallel(new.chunks(share), |part| {
@@ -377,6 +383,7 @@ impl RecallAudit {
                 .collect::<Vec<_>>()
         };
         let documents = self.texts.len() as u64;
+        // The sample holds different texts of the collection, so equal numbers mean that nothing was left out.
         let is_all = tallies.len() as u64 == documents;
         // A pair within the sample is counted from both ends.
         let ends = if is_all { 2 } else { 1 };
@@ -408,6 +415,7 @@ impl RecallAudit {
         let n = tallies.len().max(1) as f64;
         let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
         let mean = partners().sum::<f64>() / n;
+        // Of the sample, hence n - 1. The variance of the mean is this divided by n.
         let variance = partners().map(|p| (p - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
         // No sampling error is left if the sample is the whole collection.
         let unseen = (1.0 - n / all.max(1.0)).max(0.0);
@@ -437,6 +445,7 @@ impl AuditedSample {
         for (text, document) in documents {
             let features = extractor.extract_with(&document.text, &document.fields);
             let (own, _) = AuditedDocument::new(document, &features, sketcher, rule);
+            // The sampled documents are in the collection too. By text and not by id, because ids may repeat.
             let itself = self.by_text.get(text);
             // True pairs are found independently of the method, because its recall is what is measured.
             self.sets.similar(features.set, &self.counts, 0, |at, _| {
@@ -444,6 +453,7 @@ impl AuditedSample {
                 if itself == Some(&at) {
                     return;
                 }
+                // Decided for this pair alone; what the index proposes is counted separately, below.
                 let is_found = rule.proposes(own.shared_keys(other), &own, other)
                     && may_match(lengths, own.bytes, other.bytes);
                 let tally = AuditTally {

@@ -29,6 +29,8 @@ pub fn components(documents: usize, pairs: impl IntoIterator<Item = (u32, u32)>)
 #[must_use]
 pub fn adjusted_rand(a: &[u32], b: &[u32]) -> f64 {
     assert_eq!(a.len(), b.len(), "one cluster a document");
+    // Index = pairs that are together in both clusterings. Adjusted = (index - expected) / (maximum - expected), where the expected index of random
+    // clusterings with these sizes is in_a * in_b / all pairs, and the maximum is the mean of in_a and in_b.
     let pairs_of = |count: u64| count as f64 * (count as f64 - 1.0) / 2.0;
     let sum = |counts: BTreeMap<(u32, u32), u64>| counts.into_values().map(pairs_of).sum::<f64>();
     let count = |keys: &mut dyn Iterator<Item = (u32, u32)>| {
@@ -41,6 +43,7 @@ pub fn adjusted_rand(a: &[u32], b: &[u32]) -> f64 {
     let in_b = sum(count(&mut b.iter().map(|&cluster| (cluster, 0))));
     let expected = in_a * in_b / pairs_of(a.len() as u64).max(1.0);
     let most = f64::midpoint(in_a, in_b);
+    // Both put every document alone, or all together: they are equal, and the formula would be 0 / 0.
     if most == expected {
         return 1.0;
     }

@@ -72,6 +72,7 @@ impl SettingScores {
         };
         let scores: Vec<f64> = judged.iter().map(score).collect();
         let mut order: Vec<u32> = (0..judged.len() as u32).collect();
+        // Stable, so that pairs with equal scores keep the order of the labels on every machine.
         order.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
         Self {
             setting,
@@ -83,6 +84,7 @@ impl SettingScores {
 
     /// Returns the decimal with the fewest places that lets the same pairs pass as `cut`.
     fn shortest_cut(&self, cut: f64) -> f64 {
+        // The largest score that must stay below the cut.
         let below = self.scores.iter().copied().filter(|score| *score < cut);
         shortest_between(below.fold(0.0, f64::max), cut)
     }
@@ -144,6 +146,7 @@ impl JudgedScores {
     /// Creates the judged pairs of a collection, without scores yet.
     #[must_use]
     pub fn new(collection: &DocumentSet, judged: &[JudgedPair]) -> Self {
+        // `LabelFamilies::folds` needs only the ids, and the texts of a collection may not fit twice.
         let name = |document: &EvaluatedDocument| EvaluatedDocument::new(&*document.id, "");
         let names = collection.documents().iter().map(name).collect();
         Self {
@@ -174,6 +177,7 @@ impl JudgedScores {
     /// Returns the pairs of settings that a job can test together: their schemes differ only in features and sketch, and the second is a measure of
     /// sets.
     pub(crate) fn combinations(&self) -> Vec<(usize, usize)> {
+        // `--and` adds a test of other features to a job, which reads texts under one scheme: everything but the features must be equal.
         let base = |setting: &SweepSetting| {
             setting
                 .scheme
@@ -187,6 +191,7 @@ impl JudgedScores {
                 let (a, b) = (&self.all[first].setting, &self.all[second].setting);
                 if base(a) == base(b) && a.lengths == b.lengths {
                     match (is_set(first), is_set(second)) {
+                        // If both are sets, each order gives the same rule up to the cuts that are tried, so one order is enough.
                         (_, true) => pairs.push((first, second)),
                         (true, false) => pairs.push((second, first)),
                         (false, false) => {}
@@ -207,6 +212,7 @@ impl JudgedScores {
         };
         let mut found: Vec<(BestCuts, [usize; 2])> =
             self.combinations().into_iter().map(best).collect();
+        // Stable: ties stay in the order of the settings.
         found.sort_by(|a, b| b.0.f1.total_cmp(&a.0.f1));
         found.truncate(most);
         found
@@ -256,6 +262,7 @@ fn scores(
 ) -> Vec<SettingScores> {
     let length = |at| collection.text(at).len() as u64;
     let mut all = Vec::new();
+    // One reading for several settings splits each text into words once; all settings at once might not fit in memory.
     for settings in settings.chunks(SKETCHED_TOGETHER) {
         let schemes: Vec<Scheme> = settings.iter().map(|setting| setting.scheme).collect();
         for (setting, sketches) in settings.iter().zip(columns_of(collection, &schemes)) {
@@ -282,14 +289,17 @@ pub(crate) fn best_cuts(
         .iter()
         .map(|&at| first.scores[at as usize])
         .collect();
+    // Equal scores are adjacent in `order`. Scores of pairs that do not count are tried too: a score without its label tells nothing.
     cuts.dedup();
     // Each cut of the first test costs a pass over all labels, and neighbouring cuts differ by a few pairs only.
     let step = cuts.len().div_ceil(MAX_CUTS).max(1);
     let mut best = BestCuts::default();
     // A cut of 0 would pass documents without a sketch, which score 0.
     for &cut in cuts.iter().step_by(step).filter(|cut| **cut > 0.0) {
+        // For a given first cut, the best second cut is found exactly, in one pass over the order of its scores.
         let passes = |at| counts(at) && first.scores[at] >= cut;
         let (f1, score) = best_cut(second, truth, trues, passes);
+        // Only a larger F1 replaces it. Cuts descend, so the strictest of ties stays.
         if f1 > best.f1 {
             best = BestCuts {
                 f1,

@@ -99,6 +99,7 @@ impl ScoreCurve {
             };
             CurvePoint::new(counted, name(cut), true_pairs)
         };
+        // `sums` are the pairs found and correct at the current score or above.
         let (mut best, mut area, mut sums) = (None::<CurvePoint>, 0.0, (0, 0));
         let mut sums_at = Vec::with_capacity(scores.len());
         for (at, counted) in scores.iter().enumerate() {
@@ -107,11 +108,14 @@ impl ScoreCurve {
             // Any cut between two scores finds the same pairs. The shortest decimal is the easiest to type.
             let below = scores.get(at + 1).map_or(0.0, |next| next.score);
             let here = point(shortest_between(below, counted.score), sums);
+            // Average precision is the mean over true pairs of the precision at the pair. True pairs without a score add 0.
             area += here.precision.value * counted.correct as f64;
+            // Scores descend, so the strictest cut wins a tie.
             if best.as_ref().is_none_or(|best| here.f1 > best.f1) {
                 best = Some(here);
             }
         }
+        // The last of the scores that reach the cut has the sums of all of them.
         let at = |cut: f64| match scores.partition_point(|counted| counted.score >= cut) {
             0 => (0, 0),
             end => sums_at[end - 1],
@@ -128,6 +132,7 @@ impl ScoreCurve {
     /// Adds points for scores that equal a cut. The cuts must be all scores that exist, descending.
     #[must_use]
     pub fn with_exact_points(mut self, name: impl Fn(f64) -> String) -> Self {
+        // Points are cumulative: what one finds beyond the stricter one before it agrees in exactly as many hashes.
         let mut above = (0, 0);
         let exact = |point: &CurvePoint| {
             let counted = CountedScore {

@@ -3,7 +3,10 @@
 /// Returns the decimal with the fewest places that is above `below` and at most `at`, the largest of these. If no score lies between the two, it lets
 /// the same scores pass as `at`. Parsing what `{}` prints gives the same number.
 pub(crate) fn shortest_between(below: f64, at: f64) -> f64 {
+    // The shortest digits that give the number back, never in exponent form. Cutting off digits of a positive number makes it smaller, so every
+    // prefix is at most `at`, and the first one above `below` is the shortest.
     let text = at.to_string();
+    // A whole number is as short as it gets.
     let Some((whole, places)) = text.split_once('.') else {
         return at;
     };

@@ -60,6 +60,7 @@ impl EvaluatedDocument {
             let mix = |hash: u64, text: &String| {
                 let own = xxh3_64(text.as_bytes(), seed);
                 xxh3_64(
+                    // The length, so that the ends of texts count: "ab", "c" differs from "a", "bc".
                     &[hash, own, text.len() as u64]
                         .map(u64::to_le_bytes)
                         .concat(),
@@ -68,6 +69,7 @@ impl EvaluatedDocument {
             };
             self.texts().fold(seed, mix)
         };
+        // The two seeds make the halves independent, so that different texts collide with a probability of about 2^-128.
         u128::from(half(0)) << 64 | u128::from(half(1))
     }
 
@@ -244,6 +246,7 @@ impl SketchedSet {
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         ensure_pairs(documents.iter().map(|document| &*document.id))?;
         let (mut texts, before) = (HashSet::new(), documents.len());
+        // Ascending by id, so the first of equal texts has the smallest id. A document whose text is unknown is no copy.
         documents.retain(|document| document.text.is_none_or(|text| texts.insert(text)));
         let copies = (before - documents.len()) as u64;
         if documents.len() < 2 {
@@ -278,6 +281,7 @@ impl SketchedSet {
         self,
         ids: impl Iterator<Item = &'a str>,
     ) -> Vec<Option<SketchValue>> {
+        // A merge of two ascending lists: an id that is not the next one of the set is not in it.
         let mut own = self.ids.into_iter().zip(self.sketches).peekable();
         ids.map(|id| own.next_if(|(next, _)| next == id)?.1)
             .collect()

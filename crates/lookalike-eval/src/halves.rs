@@ -14,6 +14,7 @@ use crate::sweep::{
 
 /// Returns the number of true pairs in each half.
 fn true_pairs(halves: &DocumentHalves, truth: &GroundTruth) -> [u64; 2] {
+    // Judged pairs are not split by documents: `nested` splits them by families.
     let GroundTruth::Complete(pairs) = truth else {
         return [0; 2];
     };
@@ -69,6 +70,7 @@ pub fn expected_accuracy_of_halves(
     target: AccuracyTarget,
 ) -> Vec<HalvedAccuracy> {
     let trues = true_pairs(halves, truth);
+    // Without a true pair, recall in that half is undefined, and no choice on it would mean anything.
     if trues.contains(&0) {
         return Vec::new();
     }
@@ -83,10 +85,12 @@ pub fn expected_accuracy_of_halves(
             };
             let advice = (choice.choose)(&swept, target)?;
             let tally = &tallies[choice.members[advice.row]];
+            // Tested on the other half, which had no part in the choice.
             let counts = tally.counts_of_half(1 - half, advice.point.cut);
             (found, correct) = (found + counts.found, correct + counts.correct);
             Some(format!("{} at {}", advice.setting, advice.point.parameter))
         });
+        // A half that chose nothing finds nothing, but its true pairs still count.
         let true_pairs = trues[0] + trues[1];
         let (precision, recall) = (
             ShareEstimate::of(correct, found),
@@ -121,6 +125,7 @@ fn choices(settings: &[SweepSetting]) -> Vec<HalvedChoice> {
         }
     }
     let everything: Vec<usize> = (0..settings.len()).collect();
+    // With one sketch only, the choice among all is the choice among its settings.
     if all.len() > 1 {
         all.push(HalvedChoice {
             name: "any".to_owned(),

@@ -60,6 +60,7 @@ impl ShareEstimate {
         let successes: u64 = groups.iter().map(|group| group.0).sum();
         let trials: u64 = groups.iter().map(|group| group.1).sum();
         let (share, all) = (successes as f64 / trials.max(1) as f64, trials as f64);
+        // The variance of the number of successes if all trials were independent, and below it the one seen between groups.
         let independent = share * (1.0 - share) * all;
         let squares: f64 = groups
             .iter()
@@ -89,6 +90,7 @@ impl ShareEstimate {
         }
         // Near 0 and 1, where good methods are, the simple limits share ± Z s have no width or leave [0, 1].
         let (share, n) = (successes / trials, effective.max(f64::MIN_POSITIVE));
+        // Wilson: (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n), the shares from which p is z standard errors away.
         let centre = share + Z * Z / (2.0 * n);
         let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
         let scale = 1.0 + Z * Z / n;

@@ -102,6 +102,7 @@ impl<'de> Deserialize<'de> for LabelledId {
             Some(b'"') => serde_json::from_str(written.get())
                 .map(Self)
                 .map_err(D::Error::custom),
+            // As written, because a parsed number would lose digits of large ids and the difference between 1 and 1.0.
             Some(b'-' | b'0'..=b'9') => Ok(Self(written.get().to_owned())),
             _ => Err(D::Error::custom("an id is neither a string nor a number")),
         }
@@ -135,6 +136,7 @@ impl LabelLine {
         }
         serde_json::from_str(line).map_err(|error| {
             let text = error.to_string();
+            // serde counts lines within this one line, which would contradict the number in the message.
             text.split(" at line ")
                 .next()
                 .unwrap_or_default()
@@ -162,6 +164,7 @@ impl LabelReader<'_> {
         })?;
         let position = self.collection.position(id);
         if position.is_none() {
+            // Collected instead of refused at once: the number tells labels of another collection from a single typing error.
             self.unknown_count += 1;
             self.unknown.get_or_insert_with(|| (line, id.clone()));
         }
@@ -210,6 +213,7 @@ impl LabelSet {
             })
             .collect::<Result<_, _>>()?;
         let (_, first) = lines.first().ok_or(LabelError::Empty)?;
+        // The first line decides what kind of labels these are; a line of another kind is then an error of its own.
         if first.a.is_some() {
             pairs(&lines, collection)
         } else if first.labelled_duplicates.is_some() {
@@ -259,6 +263,7 @@ impl StratifiedLabels {
             let (Some(Ok(stratum)), Some(LabelledId(a)), Some(LabelledId(b))) =
                 (stratum, read.a, read.b)
             else {
+                // Refused below only if other lines have a stratum: a file without any is simply not one of a stratified sample.
                 without.get_or_insert(line);
                 continue;
             };
@@ -321,6 +326,7 @@ fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<Label
         };
         let a = reader.position(*line, labelled.a.as_ref())?;
         let b = reader.position(*line, labelled.b.as_ref())?;
+        // Skipped only for now: `finish` refuses all labels if any id is unknown.
         let Some((a, b)) = a.zip(b) else { continue };
         if a == b {
             return Err(LabelError::Line {
@@ -386,8 +392,10 @@ fn clusters(
         }
     }
     reader.finish()?;
+    // Each document without a label is a cluster of its own.
     let mut clusters: Vec<u32> = (0..collection.len() as u32).collect();
     for (position, (_, name)) in named {
+        // Positions ascend, so a cluster has the number of its first document, which no document alone in its cluster shares.
         clusters[position as usize] = *names.entry(name).or_insert(position);
     }
     Ok(LabelSet::Clusters(clusters))
@@ -445,6 +453,7 @@ pub fn judged(labels: &[PairLabel], positive: f64) -> Result<(Vec<JudgedPair>, u
         .collect();
     let count = known.len();
     let trues = known.iter().filter(|pair| pair.is_true).count();
+    // With true labels only, every cut has a precision of 1; with false ones only, recall is undefined.
     if trues == 0 || trues == count {
         let class = if trues == 0 { "false" } else { "true" };
         return Err(LabelError::OneClass { count, class });

@@ -73,6 +73,7 @@ impl LabelFamilies {
         }
         for &JudgedPair { a, b, .. } in judged {
             let (a, b) = (root(&mut parents, a), root(&mut parents, b));
+            // The smaller position becomes the root, so families do not depend on the order of the labels.
             parents.insert(a.max(b), a.min(b));
             parents.entry(a.min(b)).or_insert(a.min(b));
         }
@@ -83,6 +84,7 @@ impl LabelFamilies {
         };
         let of_pair: Vec<usize> = judged.iter().map(&mut number).collect();
         match numbers.len() {
+            // With fewer families, some fold would be empty.
             count if count >= FOLDS => Self {
                 of_pair,
                 count,
@@ -106,6 +108,7 @@ impl LabelFamilies {
             families[family] = (pairs + 1, least.min(xxh3_64(ids.as_bytes(), seed)));
         }
         let mut order: Vec<usize> = (0..self.count).collect();
+        // The seeded hash of the ids shuffles families of equal size differently in each repeat, and never by the order of the labels.
         order.sort_by_key(|&family| (usize::MAX - families[family].0, families[family].1));
         let (mut fold_of, mut sizes) = (vec![0; self.count], [0_usize; FOLDS]);
         // The largest families first, each to the emptiest fold, so that folds differ by less than one family in the end.
@@ -145,6 +148,7 @@ impl JudgedScores {
     /// Returns the expected accuracy of the best setting of each sketch, of the best of all settings and, if `together`, of the best two tests.
     #[must_use]
     pub fn expectations(&self, together: bool) -> Vec<ExpectedAccuracy> {
+        // A list and not a map: few kinds of sketches, and the report keeps the order of the settings.
         let mut groups: Vec<(String, Vec<&SettingScores>)> = Vec::new();
         for scores in &self.all {
             match groups.iter_mut().find(|group| group.0 == scores.choice) {
@@ -162,6 +166,7 @@ impl JudgedScores {
         let mut all: Vec<ExpectedAccuracy> = groups.iter().map(single).collect();
         let pairs = self.combinations();
         let labels = self.truth.len() as u64;
+        // `best_cuts` passes over all labels once for each of at most 256 cuts.
         let steps = pairs.len() as u64 * labels * labels.min(256) * FOLDS as u64 * REPEATS;
         if together && !pairs.is_empty() && steps <= MAX_STEPS {
             let choose = |counts: &dyn Fn(usize) -> bool| self.choose_two(&pairs, counts);
@@ -183,6 +188,7 @@ impl JudgedScores {
                 best = (f1, cut, Some(scores));
             }
         }
+        // If nothing was found on the other folds, nothing passes on this one.
         let (_, cut, scores) = best;
         Box::new(move |at| scores.is_some_and(|scores| scores.scores[at] >= cut))
     }
@@ -222,6 +228,7 @@ impl JudgedScores {
                 for at in (0..self.truth.len()).filter(|&at| folds[at] == fold) {
                     let (found, is_true) = (chosen(at), self.truth[at]);
                     let number = |yes: bool| f64::from(u8::from(yes));
+                    // By family, because the bootstrap draws whole families.
                     tallies[families.of_pair[at]].add(FoldTally([
                         number(found),
                         number(found && is_true),
@@ -251,6 +258,7 @@ impl JudgedScores {
         let mut draws: Vec<f64> = (0..DRAWS)
             .map(|_| {
                 for family in &mut drawn {
+                    // The bias of the remainder is below families / 2^64.
                     *family = (splitmix64(&mut state) % families.count as u64) as usize;
                 }
                 mean(&drawn).2

@@ -64,6 +64,7 @@ pub fn render(
     expectation: Option<&SweepExpectation<'_>>,
 ) -> Result<String, minijinja::Error> {
     let mut environment = Environment::empty();
+    // The command line and the names of fields come from outside; only the style and the plots, which are made here, are inserted as they are.
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_filter("share", |value: f64| format!("{value:.3}"));
     environment.add_filter("bytes", |value: f64| format!("{value:.0}"));
@@ -78,6 +79,7 @@ pub fn render(
                 .iter()
                 .map(|p| number_of(&p.parameter))
                 .collect();
+            // All points of a curve are cuts of one sketch, so any of them names the axis.
             let name = row.curve.points.first();
             let name = name.map_or("", |point| axis_name(&point.parameter));
             Value::from_safe_string(plot::precision_and_recall(&row.curve, name, &labels))

@@ -22,6 +22,7 @@ pub(crate) fn precision_and_recall(
     x_labels: &[String],
 ) -> String {
     let count = curve.points.len();
+    // A single point is drawn at the left end; without the maximum this would divide by 0.
     let x = |at: usize| LEFT + (WIDTH - LEFT - RIGHT) * at as f64 / (count.max(2) - 1) as f64;
     let y = |share: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share);
     let mut svg = format!(
@@ -69,7 +70,9 @@ pub(crate) fn precision_and_recall(
         .enumerate()
         .map(|(at, p)| (x(at), p.recall))
         .collect();
+    // Precision last, so that its line is on top.
     for (class, points) in [("recall", recall), ("precision", precision)] {
+        // The band is one polygon: along the upper limits, and back along the lower ones.
         let upper = points.iter().map(|(x, e)| (*x, y(e.high)));
         let lower = points.iter().rev().map(|(x, e)| (*x, y(e.low)));
         let _ = write!(

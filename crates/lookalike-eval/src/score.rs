@@ -25,6 +25,7 @@ pub use scored_pair::ScoredPair;
 #[must_use]
 pub fn score(measure: SetMeasure, a: &SketchValue, b: &SketchValue) -> f64 {
     match (measure, a, b) {
+        // Resemblance is the score that joins compute, so both agree to the last bit.
         (SetMeasure::Resemblance, ..) => a.score(b),
         (_, SketchValue::Set(x), SketchValue::Set(y)) => {
             measure.of(intersection_size(x, y), x.len(), y.len())
@@ -76,6 +77,7 @@ pub fn for_each_scored_pair(
 ) {
     let visit = Mutex::new(visit);
     visit_pairs(sketches, least, limits, &|| {
+        // One function serves all threads. Callers with much to do for each pair use `score_counts`, whose threads count on their own.
         |pair| visit.lock().unwrap_or_else(PoisonError::into_inner)(pair)
     });
 }
@@ -90,6 +92,7 @@ pub fn score_counts(
     allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)>,
     halves: &DocumentHalves,
 ) -> HalvedCounts {
+    // Without a condition on single pairs, a family of equal fingerprints is counted by its size.
     if let (Some(SketchValue::Bits(_, bits)), None) = (sketches.iter().flatten().next(), allows) {
         let bits = *bits;
         let counts = |wanted: &dyn Fn(u32) -> bool| {

@@ -104,12 +104,14 @@ impl GroundTruth {
         let mut needed = 0;
         let mut add = |pair: ScoredPair| {
             needed += PAIR_BYTES;
+            // Beyond the limit the pairs are only counted, so that the error states the memory needed.
             if needed <= limits.memory {
                 pairs.push((pair.a, pair.b));
             }
         };
         let scheme = scheme.features_only();
         let text_bytes = text_bytes(documents);
+        // The other half is for the join.
         let fits = expected_bytes(&scheme, documents.len() as u64, text_bytes) < limits.memory / 2;
         // A table of terms needs all documents at once.
         match fits || scheme.needs_terms() {
@@ -121,6 +123,7 @@ impl GroundTruth {
             false => for_each_similar_pair(documents, &scheme, threshold, limits, &mut add)?,
         }
         limits.ensure(needed, || "the true pairs".to_owned())?;
+        // Joins deliver pairs in any order; `measure_set` looks pairs up by binary search.
         pairs.sort_unstable();
         Ok(Self::Complete(pairs))
     }
@@ -426,6 +429,7 @@ impl DocumentSketcher {
     #[must_use]
     pub fn new(scheme: &Scheme, counts: Option<TermCounts>) -> Self {
         let terms = counts.map(|mut counts| Arc::new(counts.terms()));
+        // The table is made of this collection, so its id enters the scheme only here.
         let scheme = scheme.terms(terms.as_ref().map(|terms| terms.id()));
         let extractor = match &terms {
             Some(terms) => FeatureExtractor::with_terms(&scheme, terms)
@@ -461,14 +465,17 @@ pub(crate) fn may_match(least: Option<f64>, a: u64, b: u64) -> bool {
 /// The cuts that the curve of a setting is shown at: distances, numbers of hashes, or shares. Judged pairs show what lies far out as well;
 /// all pairs of a collection within a large distance would be nearly all pairs.
 fn cuts_of(setting: &SweepSetting, truth: &GroundTruth) -> Vec<f64> {
+    // In bits of 64-bit fingerprints.
     let most_bits = match truth {
         GroundTruth::Judged(_) => 24,
         GroundTruth::Complete(_) => 12,
     };
     let sketch = setting.scheme.sketch;
     match (sketch.fingerprint_bits(), most_hashes(sketch)) {
+        // From 1.00 down to 0.30 in steps of 0.05, computed from whole numbers so that each prints with two digits.
         (0, None) => (6..=20).rev().map(|step| f64::from(step) / 20.0).collect(),
         (0, Some(most)) => (1..=most).rev().map(f64::from).collect(),
+        // The same share of the bits for other widths.
         (bits, _) => (0..=most_bits * bits / 64)
             .map(|k| f64::from(bits - k))
             .collect(),
@@ -522,6 +529,7 @@ fn tally(
             let (mut found, mut correct) = (HalvedCounts::default(), HalvedCounts::default());
             let judged = pairs.iter().filter(|pair| is_allowed(pair.a, pair.b));
             for &JudgedPair { a, b, is_true } in judged {
+                // A pair whose score is 0, or one without a sketch, is not found at any cut.
                 let score = score_of(setting.measure, a, b).unwrap_or(0.0);
                 if score > 0.0 {
                     found.add(score, 1, None);
@@ -532,6 +540,7 @@ fn tally(
         }
         GroundTruth::Complete(pairs) => {
             let least = min_score(setting, truth);
+            // Below the last cut that is shown, pairs are neither listed nor counted.
             let found = score_counts(sketches, least, join, allows, halves);
             // True pairs are few, so compute their scores instead of looking up each pair that is found.
             let mut correct = HalvedCounts::default();
@@ -599,6 +608,7 @@ pub fn sweep(
     let mut rows = BTreeMap::new();
     let swept: Result<(), SweepError<Infallible>> =
         for_each_tally(collection, settings, truth, limits, &mut |at, tally| {
+            // By position, because settings that share a scheme are measured together, not in their order.
             rows.insert(at, tally.row_of(&settings[at], truth));
             done(rows.len())
         });
@@ -634,6 +644,7 @@ pub fn for_each_tally<D: SweptDocuments>(
         documents,
         settings,
         truth,
+        // Nine bytes a document: its length and its half.
         limits: limits.minus(truth.bytes() + 9 * documents.len() as u64),
         visit,
     };
@@ -651,6 +662,7 @@ pub fn for_each_tally<D: SweptDocuments>(
         let (mut end, mut bytes) = (from, 0);
         while let Some(scheme) = schemes.get(end) {
             bytes += expected_bytes(scheme, all, texts);
+            // At least one scheme, however large: `measure` compares its sets in parts if they do not fit.
             if end > from && bytes > run.limits.memory / 2 {
                 break;
             }
@@ -695,13 +707,16 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         match made {
             Ok(made) => self.compare(own, made),
             Err(SweepError::TooLarge { .. }) if range.len() > 1 => {
+                // The estimate was too low. Halving reads the documents again, but reaches single schemes after a few steps.
                 let middle = range.start + range.len() / 2;
                 self.measure(schemes, range.start..middle)?;
                 self.measure(schemes, middle..range.end)
             }
             Err(SweepError::TooLarge { .. }) if is_complete && own.iter().all(is_whole_set) => {
+                // Only one scheme is left here, and its set was larger than estimated.
                 self.measure_set(&own[0])
             }
+            // A single sketch that does not fit, or a failed reading: less cannot be held.
             Err(error) => Err(error),
         }
     }
@@ -721,7 +736,9 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         for (at, scheme) in schemes.iter().enumerate() {
             let join = self
                 .limits
+                // Columns are dropped once they are compared, so later joins have more memory.
                 .with_columns(&made.iter().flatten().collect::<Vec<_>>());
+            // Always there: each column is taken once.
             let Some(column) = made[at].take() else {
                 continue;
             };
@@ -730,6 +747,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
             for (position, setting) in own.filter(|(_, setting)| setting.scheme == *scheme) {
                 let length = |at: u32| self.lengths[at as usize];
                 let close = |a, b| may_match(setting.lengths, length(a), length(b));
+                // `None` and not a function that always allows, because fingerprints are then counted without visiting pairs.
                 let allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)> = match setting.lengths {
                     Some(_) => Some(&close),
                     None => None,
@@ -750,6 +768,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
 
     /// Measures the settings of a scheme whose feature sets do not fit in memory.
     fn measure_set(&mut self, scheme: &Scheme) -> Result<(), SweepError<D::Error>> {
+        // `measure` comes here for complete truths only: judged pairs need the two sketches, not a join.
         let GroundTruth::Complete(pairs) = self.truth else {
             return Ok(());
         };
@@ -778,6 +797,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
                 if may_match(setting.lengths, length(pair.a), length(pair.b)) {
                     let half = self.halves.of_pair(pair.a, pair.b);
                     found.add(pair.score, 1, half);
+                    // The scores of true pairs under this setting are not at hand, because its sets are not held.
                     let is_true = pairs.binary_search(&(pair.a, pair.b)).is_ok();
                     correct.add(pair.score, u64::from(is_true), half);
                 }
@@ -795,6 +815,7 @@ impl SweepResult {
     #[must_use]
     pub fn recommendations(&self, target: AccuracyTarget) -> Vec<Recommendation> {
         let of_row = |(at, row): (usize, &SweepRow)| {
+            // The best cut may lie between the points that are shown.
             let points = row.curve.points.iter().chain(&row.curve.best);
             let good = points.filter(|p| target.is_met(p.precision.value, p.recall.value));
             let point = good.max_by(|a, b| a.f1.total_cmp(&b.f1))?.clone();
@@ -814,6 +835,7 @@ impl SweepResult {
     pub fn best(&self, target: AccuracyTarget) -> Option<Recommendation> {
         let points = self.rows.iter().enumerate();
         let points = points.filter_map(|(at, row)| Some((at, row, row.curve.best.as_ref()?)));
+        // A loop, because `max_by` would return the last of ties.
         let mut best: Option<(usize, &SweepRow, &CurvePoint)> = None;
         for (at, row, point) in points {
             if best.is_none_or(|(.., best)| point.f1 > best.f1) {
@@ -830,9 +852,11 @@ impl SweepResult {
         let mut all: BTreeMap<(&str, usize), Vec<&CurvePoint>> = BTreeMap::new();
         for row in &self.rows {
             for (at, point) in row.curve.points.iter().enumerate() {
+                // Settings with one sketch have the same cuts, so a cut is named by its position.
                 all.entry((&row.sketch, at)).or_default().push(point);
             }
         }
+        // Starts from the ends of the range of shares the wrong way round, so that the first value replaces both.
         let range = |values: &mut dyn Iterator<Item = f64>| {
             values.fold((1.0_f64, 0.0_f64), |(low, high), v| {
                 (low.min(v), high.max(v))

@@ -47,6 +47,7 @@ pub fn text_dedup_figures(documents: &[(BTreeSet<u32>, BTreeSet<u32>)]) -> TextD
         *match (labelled.is_empty(), predicted.is_empty()) {
             (true, true) => &mut tn,
             (false, true) => &mut fn_,
+            // All labels predicted is enough: predictions beyond the labels do not count against a document, but labels that are missed do.
             (false, false) if labelled.is_subset(predicted) => &mut tp,
             _ => &mut fp,
         } += 1;

@@ -36,6 +36,7 @@ pub fn audit_bands(
         SketchValue::Signature(minima) => Some(&**minima),
         _ => None,
     });
+    // A family of n equal signatures would add n (n - 1) / 2 pairs that every banding finds, which would hide what the bands miss.
     let (mut seen, mut copies) = (HashSet::new(), 0);
     let mut different: Vec<&[u32]> = Vec::new();
     for minima in all {
@@ -49,6 +50,7 @@ pub fn audit_bands(
         .map(|&minima| Some(SketchValue::Signature(minima.into())))
         .collect();
     let (mut true_pairs, mut found) = (0, 0);
+    // The true pairs come from a join that knows no bands, so that the bands' misses show.
     for_each_scored_pair(&signatures, least, limits, |pair| {
         let [a, b] = [pair.a, pair.b].map(|at| different[at as usize]);
         true_pairs += 1;
@@ -56,6 +58,7 @@ pub fn audit_bands(
     });
     let proposed = proposed(banding, &different);
     let documents = different.len() as u64;
+    // No estimate: all pairs were compared, so value and limits are equal.
     let pairs = true_pairs as f64;
     AuditReport {
         documents,
@@ -76,6 +79,7 @@ pub fn audit_bands(
 
 /// Returns the first band in which two signatures agree.
 fn first_common(banding: &Banding, a: &[u32], b: &[u32]) -> Option<usize> {
+    // A band is `rows` adjacent minima; minima behind the last band belong to none.
     let bands = |minima| <[u32]>::chunks_exact(minima, banding.rows.max(1)).take(banding.bands);
     bands(a).zip(bands(b)).position(|(a, b)| a == b)
 }
@@ -85,6 +89,7 @@ fn proposed(banding: &Banding, different: &[&[u32]]) -> u64 {
     let mut pairs = 0;
     for band in 0..banding.bands {
         let rows = band * banding.rows..(band + 1) * banding.rows;
+        // Sorting by the rows of one band puts the signatures that share it side by side.
         let mut order: Vec<&[u32]> = different.to_vec();
         order.sort_unstable_by(|a, b| a[rows.clone()].cmp(&b[rows.clone()]));
         for group in order.chunk_by(|a, b| a[rows.clone()] == b[rows.clone()]) {

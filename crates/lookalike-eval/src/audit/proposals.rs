@@ -25,8 +25,10 @@ pub enum ProposalRule {
 impl ProposalRule {
     /// Tells whether the rule proposes a pair that shares `common` keys.
     pub(super) fn proposes(self, common: u32, a: &AuditedDocument, b: &AuditedDocument) -> bool {
+        // A document without features has no fingerprint and is near nothing.
         let both = a.fingerprint.zip(b.fingerprint);
         let within = |most: u32| both.is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
+        // Shared keys are precise for pages of two sites, and weak within a site, where pages share a template (Henzinger, SIGIR 2006).
         let on_two_sites = || a.site.is_some() && b.site.is_some() && a.site != b.site;
         match self {
             Self::Keys(least, _) => common >= least,
@@ -63,10 +65,12 @@ impl ProposalIndex {
         bits: u32,
         bytes: u64,
     ) -> Self {
+        // All other rules need at least one shared key, so a table of keys finds every pair that they may propose.
         let ProposalRule::Distance(radius) = rule else {
             let mut by_key: HashMap<u64, Vec<u32>> = HashMap::new();
             for (at, document) in sample.iter().enumerate() {
                 for &key in &document.keys {
+                    // Keys of a document are distinct, so a document is in the list of a key once.
                     by_key.entry(key).or_default().push(at as u32);
                 }
             }
@@ -99,6 +103,7 @@ impl ProposalIndex {
                     visit(ProposedCandidate {
                         document,
                         sampled,
+                        // The rule looks at the distance alone.
                         common: 0,
                     });
                 });
@@ -137,6 +142,7 @@ struct SampledCodes<C: Code, F> {
 
 impl<C: Code + Eq + Hash, F: Fn(u128) -> C> SampledCodes<C, F> {
     fn new(sample: &[AuditedDocument], radius: u32, limits: BatchLimits, narrow: F) -> Self {
+        // Equal fingerprints are one query of the join.
         let mut by_code: HashMap<C, Vec<u32>> = HashMap::new();
         for (document, at) in sample.iter().zip(0..) {
             if let Some(code) = document.fingerprint {
@@ -164,6 +170,7 @@ impl<C: Code + Eq + Hash, F: Fn(u128) -> C + Send + Sync> FingerprintSearch for 
         }
         self.join
             .join(&codes, &mut JoinScratch::default(), &mut |at, code, _| {
+                // The join reports the queries that it was created with, so the code is in the table.
                 for &sampled in &self.by_code[&code] {
                     visit(places[at], sampled);
                 }

@@ -38,6 +38,7 @@ impl DocumentSampler {
     /// Offers one document to the sample.
     pub fn add(&mut self, document: &EvaluatedDocument) {
         let text = document.text_hash();
+        // The text's own hash breaks ties, so that two texts with the same seeded hash are still two entries.
         let key = (xxh3_64(&text.to_le_bytes(), self.seed), text);
         let is_full = self.chosen.len() >= self.size;
         let last = self.chosen.last_key_value().map(|(last, _)| *last);
@@ -46,11 +47,13 @@ impl DocumentSampler {
             return;
         }
         let known = self.chosen.get(&key);
+        // The smallest id stands for its text, in whatever order the documents come.
         if known.is_some_and(|known| known.id <= document.id) {
             return;
         }
         self.bytes += document.bytes();
         let replaced = self.chosen.insert(key, document.clone());
+        // Either the new text made the sample too long and the largest key goes, or it took the place of a copy of itself.
         let dropped = match self.chosen.len() > self.size {
             true => self.chosen.pop_last().map(|(_, dropped)| dropped),
             false => replaced,
@@ -58,6 +61,7 @@ impl DocumentSampler {
         self.bytes -= dropped.map_or(0, |dropped| dropped.bytes());
         if self.bytes > self.most_bytes {
             self.is_too_large = true;
+            // The flag stays set: what was dropped cannot be drawn again, so the sample would no longer be one.
             self.chosen = BTreeMap::new();
         }
     }
@@ -72,6 +76,7 @@ impl DocumentSampler {
             return Err(SampleTooLarge { most_bytes });
         }
         let mut sample: Vec<EvaluatedDocument> = self.chosen.into_values().collect();
+        // By the text as well, because ids may repeat and the positions must not depend on the input.
         sample.sort_unstable_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
         Ok(sample)
     }

@@ -16,6 +16,7 @@ pub(crate) struct IndexedSets {
 impl IndexedSets {
     /// Returns the memory of a set of `features` features, in bytes.
     pub(crate) fn bytes(features: usize, least: f64) -> u64 {
+        // Eight bytes a feature, 32 for the allocation, and the postings of the prefix, which alone is indexed.
         let prefix = prefix_len(features, least) as u64;
         features as u64 * 8 + 32 + prefix * BYTES_PER_POSTING
     }
@@ -36,6 +37,7 @@ impl IndexedSets {
         Self {
             sets,
             least,
+            // Lists of one set stay: the sets that are compared come from outside the index.
             index: PrefixIndex::new(entries, 1),
         }
     }
@@ -53,6 +55,7 @@ impl IndexedSets {
         let lists = prefix
             .iter()
             .flat_map(|&(_, feature)| self.index.of(feature));
+        // Sorted and without repeats: a set may share several features of the prefix, and is compared once.
         let mut touched: Vec<u32> = lists.copied().collect();
         touched.sort_unstable();
         touched.dedup();

@@ -40,6 +40,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
                 places.push((narrow(value.0), at));
             }
         }
+        // By fingerprint and then by document, so that `with` finds equal ones side by side and pairs come in the same order on every machine.
         places.sort_unstable();
         let (mut codes, mut repeated, mut start) = (Vec::new(), HashMap::new(), 0);
         for equal in places.chunk_by(|a, b| a.0 == b.0) {
@@ -65,6 +66,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         let (start, end) = match self.repeated.get(&code.into()) {
             Some(&(start, end)) => (start as usize, end as usize),
             None => {
+                // A table of all fingerprints would take more memory than the fingerprints; few are looked up, because few are in a pair.
                 let start = self.places.partition_point(|place| place.0 < code);
                 (start, start + 1)
             }
@@ -75,6 +77,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
     /// Returns the number of documents with a fingerprint.
     fn number(&self, code: C) -> u64 {
         match self.repeated.is_empty() {
+            // Usually no fingerprint repeats, and the innermost loop then computes no hash.
             true => 1,
             false => self
                 .repeated
@@ -106,6 +109,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
                 others.for_each(|(_, b)| visit(pair(*a, *b, 0)));
             }
         }
+        // Before the join makes its own: a counting visitor takes a lock when it is dropped.
         drop(visit);
         self_join(&self.codes, self.radius, limits, || {
             let mut visit = visitor();
@@ -131,6 +135,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         self_join(&self.codes, self.radius, limits, || {
             let mut counts = CountingVisitor::new(&all);
             move |a: C, b: C, distance: u32| {
+                // Each document of one fingerprint makes a pair with each of the other.
                 let number = self.number(a) * self.number(b);
                 counts.add(self.score(distance), number, None);
             }
@@ -166,6 +171,7 @@ pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
             .zip(sketches[b as usize].as_ref());
         both.map_or(0.0, |(a, b)| a.score(b))
     };
+    // All sketches are of one scheme, so the first tells the kind of all.
     match sketches.iter().flatten().next() {
         Some(SketchValue::Set(_)) => join(
             &|at, out| out.extend_from_slice(set(sketches, at)),
@@ -178,6 +184,7 @@ pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
         Some(SketchValue::Signature(_)) => join(
             &|at, out| {
                 let values = places(sketches, at).iter().zip(0_u64..);
+                // The place is in the upper half, so equal values in different places are different elements.
                 out.extend(values.map(|(&value, place)| place << 32 | u64::from(value)));
             },
             &|size| match (0..=size).find(|&equal| equal as f64 / size as f64 >= least) {
@@ -189,10 +196,12 @@ pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
         ),
         Some(SketchValue::Hashes(_)) => join(
             &|at, out| out.extend(sketches[at as usize].iter().flat_map(|own| own.keys(None))),
+            // The score is the number of equal hashes. Two lists that share `least` of `size` hashes share one of any size + 1 - least of them.
             &|size| (size + 1).saturating_sub(least.max(1.0).ceil() as usize),
             &score,
             visitors,
         ),
+        // Fingerprints have a join of their own: see `FingerprintTable`.
         Some(SketchValue::Bits(..)) | None => {}
     }
 }

@@ -29,6 +29,7 @@ impl RoughCounts {
     pub(crate) fn new(elements: u64, memory: u64) -> Self {
         let (fewest, most) = MAGNITUDES;
         let most = (memory / 8 / 4).max(1).ilog2().clamp(fewest, most);
+        // More counters than elements, so that most elements have one of their own.
         let magnitude = (elements.max(1).ilog2() + 1).clamp(fewest, most);
         Self {
             counters: vec![0; 1 << magnitude],
@@ -47,6 +48,7 @@ impl RoughCounts {
 
     pub(crate) fn add(&mut self, element: u64) {
         let at = self.at(element);
+        // Beyond 2^32 all counts are equally large; the order among such elements costs time only.
         self.counters[at] = self.counters[at].saturating_add(1);
     }
 
@@ -66,10 +68,12 @@ impl RoughCounts {
         let counted = elements
             .iter()
             .map(|&element| (self.of(element), element))
+            // The counts never err downwards, so no element that two documents share is left out.
             .filter(|entry| entry.0 > single);
         out.extend(counted);
         // The elements that were filtered out come first in the order, so they use up part of the prefix.
         let left = length.saturating_sub(elements.len() - out.len());
+        // Ties between equal counts are broken by the element itself, in the same way for all documents, which the filter depends on.
         if left < out.len() {
             if left > 0 {
                 // Select the rarest without sorting them: their order does not matter.
@@ -165,6 +169,7 @@ impl PrefixJoin<'_> {
         // If not all documents fit, they are indexed in parts. A pair is found in the part of its first document.
         while from < self.documents {
             let (index, end) = self.index(from, &counts);
+            // A pair is found in the part of its earlier document, so documents before the part have no pair left in it.
             let next = AtomicUsize::new(from);
             map_parallel(&mut *visitors, |visit| {
                 self.probe(&index, &counts, &next, visit)
@@ -175,6 +180,7 @@ impl PrefixJoin<'_> {
 
     fn counts(&self) -> RoughCounts {
         let (mut own, mut elements) = (Vec::new(), 0);
+        // The mean of the first documents sizes the counters; a wrong guess costs time or memory, no pair.
         let sample = self.documents.min(1000);
         for at in 0..sample as u32 {
             own.clear();
@@ -193,9 +199,11 @@ impl PrefixJoin<'_> {
 
     /// Indexes as many documents from `from` on as fit, and returns the end of the part.
     fn index(&self, from: usize, counts: &RoughCounts) -> (PrefixIndex, usize) {
+        // Lists are positions of 32 bits.
         let most = (self.scratch_bytes / BYTES_PER_POSTING).clamp(1, u64::from(u32::MAX)) as usize;
         let (mut own, mut prefix, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         let mut end = from;
+        // At least one document, so that the join ends even if its prefix alone exceeds the memory.
         while end < self.documents && (end == from || entries.len() < most) {
             own.clear();
             (self.elements)(end as u32, &mut own);
@@ -220,8 +228,10 @@ impl PrefixJoin<'_> {
         visit: &mut impl FnMut(ScoredPair),
     ) {
         let (mut own, mut prefix) = (Vec::new(), Vec::new());
+        // One byte a document, set and cleared in constant time, where a set of hashes would be rebuilt for each document.
         let mut touched = TouchedDocuments::new(self.documents);
         loop {
+            // A few documents at a time: the later ones meet more earlier documents, so equal shares would take unequal times.
             let start = next.fetch_add(STRIDE, Ordering::Relaxed);
             if start >= self.documents {
                 return;

@@ -11,6 +11,7 @@ pub struct ScoreCounts(HashMap<u64, u64>);
 impl ScoreCounts {
     /// Adds `number` to the count of a score.
     pub fn add(&mut self, score: f64, number: u64) {
+        // By bits, because floats are neither hashable nor equal to themselves in general; scores are never NaN or -0.
         *self.0.entry(score.to_bits()).or_default() += number;
     }
 

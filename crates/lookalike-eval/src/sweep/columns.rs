@@ -46,8 +46,12 @@ pub(super) fn expected_bytes(scheme: &Scheme, documents: u64, text_bytes: u64) -
         } => 4 * u64::from(places) * documents,
         Sketch::SuperShingle { groups: hashes, .. }
         | Sketch::Buckets { buckets: hashes }
+        // A hash may be missing, so each is an `Option<u64>` of 16 bytes.
         | Sketch::IMatch { lexicons: hashes } => 16 * u64::from(hashes) * documents,
+        // Sets have no size of their own: it depends on the texts.
         Sketch::None => expected_set_bytes(scheme, text_bytes),
+        // They keep a part of the set that depends on their parameters; half is a cautious guess, since what they take is also counted while it is
+        // made.
         Sketch::ModP { .. } | Sketch::Winnowing { .. } => {
             expected_set_bytes(scheme, text_bytes) / 2
         }
@@ -129,10 +133,12 @@ pub(super) fn columns<D: SweptDocuments>(
     let mut sketchers: Vec<Vec<(usize, Sketcher)>> = Vec::new();
     for (column, scheme) in schemes.iter().enumerate() {
         let terms = terms_of(scheme);
+        // The scheme of a setting names no table, because the table is only made here, of this collection.
         let own = scheme.terms(terms.as_ref().map(|terms| terms.id()));
         let sketcher =
             Sketcher::new(&own, terms.as_ref()).expect("the table was made for the scheme");
         let own = FeatureScheme {
+            // Without the sketch, so that settings that differ only in it share one extraction of features.
             scheme: scheme.sketch(Sketch::None),
             terms,
         };
@@ -155,6 +161,7 @@ pub(super) fn columns<D: SweptDocuments>(
     };
     FeatureReader::new(&features, limits.threads)
         .read(documents, false, &sketch, |at, position, made| {
+            // Copies are read for tables of terms only.
             let Some(position) = position else { return };
             for ((column, _), sketch) in sketchers[at].iter().zip(made) {
                 // Keep counting after the limit is exceeded, because the error states the memory needed.

@@ -66,6 +66,7 @@ impl SweptDocuments for DocumentSet {
                 document: Cow::Borrowed(document),
             })
             .collect();
+        // In batches even in memory, because results of a batch are held until all threads have finished it.
         all.chunks(BATCH).for_each(visit);
         Ok(())
     }

@@ -40,6 +40,7 @@ impl FeatureWorker {
         let mut words: Vec<SharedWords> = Vec::new();
         let mut words_of = |scheme: &Scheme| {
             let own = scheme.features_only();
+            // Settings that split texts alike differ only in their shingles; without these, equal schemes mean equal words.
             let own = own.shingle(Shingle::words(1).unwrap_or_default());
             let known = words.iter().position(|words| words.scheme == own);
             known.unwrap_or_else(|| {
@@ -57,6 +58,7 @@ impl FeatureWorker {
                     .expect("the table was made for the scheme"),
                 None => FeatureExtractor::new(scheme),
             };
+            // A trial on no words tells whether the shingles need more than the hashes of words, such as their letters.
             let by_words = scheme.fields.is_none() && extractor.extract_tokens(&[]).is_some();
             SchemeExtractor {
                 extractor,
@@ -134,6 +136,7 @@ impl FeatureReader {
                 });
                 made
             };
+            // Each thread takes one run of the batch, so the results of the parts follow one another in the order of the reading.
             let parts = workers.iter_mut().zip(batch.chunks(share));
             let parts = map_parallel(parts, |(worker, part)| made(worker, part));
             for (at, position, one) in parts.into_iter().flatten() {

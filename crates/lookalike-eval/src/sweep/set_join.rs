@@ -33,6 +33,7 @@ pub(super) fn for_each_similar_pair<D: SweptDocuments>(
     );
     let set_of = |_: usize, features: &Features<'_>| features.set.to_vec();
     let sizes = SetSizes::new(documents, &mut reader, limits.memory)?;
+    // What stays in memory throughout is not left for the parts.
     let own = sizes.counts.bytes() + 4 * sizes.sizes.len() as u64;
     let budget = limits.memory.saturating_sub(own);
     let mut from = 0;
@@ -41,12 +42,15 @@ pub(super) fn for_each_similar_pair<D: SweptDocuments>(
         let mut sets: Vec<Box<[u64]>> = vec![Box::default(); end - from];
         reader
             .read(documents, false, &set_of, |_, position, set| {
+                // Copies were left out by `counted: false`, so every document that arrives has a position.
                 let at = position.map_or(0, |position| position as usize);
+                // The extraction is repeated for each part: the features of the other parts do not fit in memory.
                 if (from..end).contains(&at) {
                     sets[at - from] = set.into();
                 }
             })
             .map_err(SweepError::Documents)?;
+        // 1, because a feature of one document in the whole collection is shared by no pair.
         let held = IndexedSets::new(sets, least, &sizes.counts, 1);
         let probe = |_: usize, features: &Features<'_>| {
             let mut found = Vec::new();
@@ -81,6 +85,7 @@ impl SetSizes {
         let bytes: u64 = (0..documents.len() as u32)
             .map(|at| documents.text_bytes(at))
             .sum();
+        // A feature for four bytes of text, about that of a word: a guess that only sizes the counters.
         let mut counts = RoughCounts::new(bytes / 4, memory);
         let mut sizes = vec![0; documents.len()];
         let set_of = |_: usize, features: &Features<'_>| features.set.to_vec();

@@ -81,6 +81,7 @@ impl SettingTally {
             found: 0,
             correct: 0,
         };
+        // Scores descend, so the first one below the cut ends the sum.
         let above = counted(&self.halves[half]).take_while(|one| one.score >= cut);
         above.fold(none, |sum, one| CountedScore {
             found: sum.found + one.found,
@@ -110,6 +111,7 @@ impl SettingTally {
             weight: scheme.weight.to_string(),
             sketch: setting.sketch_name(),
             scheme: scheme.to_string(),
+            // The mean over documents that have a sketch: the others cost nothing.
             bytes: self.sketch_bits as f64 / 8.0 / self.sketches.max(1) as f64,
             without_sketch: self.without_sketch,
             curve,
@@ -122,6 +124,7 @@ fn stored_bits(sketch: Sketch, value: &SketchValue) -> u64 {
     match (value, sketch) {
         (SketchValue::Set(set), _) => 64 * set.len() as u64,
         (SketchValue::Bits(_, bits), _) => u64::from(*bits),
+        // In memory a place takes 32 bits, on disk only the bits that the sketch keeps.
         (SketchValue::Signature(places), Sketch::BBit { bits, .. }) => {
             places.len() as u64 * u64::from(bits)
         }
