@@ -160,6 +160,7 @@ impl ArchiveBuildArguments {
     }
 
     fn build(&self, console: &Console) -> Result<ArchiveSummary, Failure> {
+        // Everything that can be refused without reading comes first: a job may run for hours.
         self.similarity.check()?;
         let options = self.similarity.options(self.input.options(None));
         let settings = self.settings(&options)?;
@@ -228,6 +229,7 @@ impl ArchiveExtractArguments {
     fn extract_all(&self, archive: &CollectionArchive, folder: &Path) -> Result<(), Failure> {
         let is_empty =
             |folder: &Path| fs::read_dir(folder).is_ok_and(|mut all| all.next().is_none());
+        // A new directory is wanted, but one that was created for this is as good: `rename` replaces an empty one.
         if !is_empty(folder) {
             refuse_existing(folder)?;
         }
@@ -235,6 +237,7 @@ impl ArchiveExtractArguments {
         let failed = |error| unwritable(folder, &error);
         fs::create_dir(place.path()).map_err(failed)?;
         let console = Console::new(self.quiet);
+        // Into the temporary directory: files of an interrupted extraction never lie under the name of the output.
         console.ended(archive.extract(&place.path(), &self.reading.limits(), &console))?;
         // A directory can only replace an empty one.
         fs::rename(place.path(), folder).map_err(failed)?;
@@ -308,22 +311,26 @@ impl SiblingTempPath {
     }
 
     fn path(&self) -> PathBuf {
+        // Nothing has this path yet: a job creates it, as a file or as a directory.
         self.folder.path().join("output")
     }
 
     /// Gives the file its name, unless the name has been taken meanwhile.
     fn put_file(self) -> Result<(), Failure> {
         let failed = |error| unwritable(&self.output, &error);
+        // For `persist_noclobber`: `rename` of the standard library replaces what is there.
         let file = TempPath::try_from_path(self.path()).map_err(failed)?;
         // A hard link or a rename that does not replace, so that no race can overwrite a file created meanwhile.
         let put = file.persist_noclobber(&self.output);
         put.map_err(|error| failed(error.error))?;
+        // A file is durable, but its name is only once its directory was synced.
         sync_directory(parent_directory(&self.output)).map_err(failed)
     }
 }
 
 fn unwritable(output: &Path, error: &io::Error) -> Failure {
     let reason = error.to_string();
+    // `tempfile` adds its temporary path, which the user never named.
     let reason = reason.split(" at path").next().unwrap_or_default();
     Failure::Failed(format!(
         "{}: {reason}: check the permissions and the free space there, or choose another place with -o",

@@ -30,6 +30,7 @@ pub(crate) fn name_file(path: &Path) {
 
 #[expect(unsafe_code, reason = "a handler for a signal")]
 extern "C" fn report_and_exit(_signal: libc::c_int) {
+    // Formatted beforehand, because a handler must not allocate: the signal may come while the allocator holds its lock.
     let message = MESSAGE.get().map_or("", String::as_str);
     // SAFETY: both calls are allowed in a handler, and the bytes live as long as the process.
     unsafe {

@@ -225,6 +225,7 @@ impl ClusterArguments {
         let VerifiedTexts { inputs, options } = texts;
         // Verification computes exact resemblances of sets, so the sketch and the weight of the fingerprints do not matter.
         let (scheme, terms) = self.scheme.scheme(Weight::Set, Sketch::None, options)?;
+        // Refused now, because the texts are only read after the join.
         ensure_documents_fit(limits, DocumentUse::Features(&scheme), inputs, options)?;
         Ok(TextVerification::new(inputs)
             .options(options.clone())

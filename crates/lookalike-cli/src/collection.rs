@@ -152,11 +152,13 @@ impl CollectArguments {
         let settings = self.settings(&options)?;
         // Before taking the lock, which would create a folder even for a misspelt name.
         match (DocumentCollection::exists_in(&self.folder), build) {
+            // A collection exists once its manifest is written, the last step of a build, so nothing is left to resume.
             (true, Some(build)) if build.resume => return Err(complete(&self.folder)),
             (true, Some(_)) => return Err(exists(&self.folder)),
             (false, Some(_)) => {}
             (_, None) => drop(DocumentCollection::open(&self.folder)?),
         }
+        // Before the lock, which creates the directory.
         let was_there = self.folder.exists();
         let collected = self.collect_with(&settings, &options, build, console);
         // An existing collection is never touched, whatever the outcome of this job.
@@ -180,6 +182,7 @@ impl CollectArguments {
             None => Some(DocumentCollection::open(&self.folder)?),
             Some(_) => None,
         };
+        // Asked before the job starts, because it changes what is there.
         let was_begun = CollectionWriter::has_unfinished_build(&self.folder);
         if let Some(build) = build {
             interrupt::remove_unfinished_build(&self.folder);
@@ -315,6 +318,7 @@ pub(crate) fn remove_unless_used(folder: &Path) {
         return;
     };
     let is_lock = |name: OsString| name == lookalike_batch::COLLECTION_LOCK;
+    // The lock itself is the only file that a failed job leaves.
     if entries.flatten().all(|entry| is_lock(entry.file_name())) {
         // Ignore errors: the user should see the original failure.
         let _ = std::fs::remove_file(folder.join(lookalike_batch::COLLECTION_LOCK));
@@ -348,6 +352,7 @@ impl JobCollections {
                 path.display()
             )));
         }
+        // Locked before the other collection is opened: if both are the same, it cannot change in between.
         let writer = into.map(CollectionWriter::lock).transpose()?;
         let against = collections
             .first()

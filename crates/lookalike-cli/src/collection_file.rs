@@ -41,6 +41,7 @@ impl CollectionFile {
     pub(crate) fn open(path: &Path, sketch: Sketch, strict: bool) -> Result<Self, Failure> {
         let source = path.into();
         let codes = || CodeFile::open(&source, strict);
+        // The collection decides how a file is read: many formats do not tell the width or the kind themselves.
         let content = match (SketchShape::of(sketch), sketch) {
             (Some(shape), _) => SketchFile::open(&source, strict)
                 .map(|file| FileContent::Places(file, SketchRows::default(), shape)),
@@ -80,6 +81,7 @@ impl CollectionFile {
             codes: &mut FingerprintFile<W>,
             bytes: u64,
         ) -> Result<bool, CodesError> {
+            // Each call replaces the rows of the last one, which `documents` has taken.
             codes.clear();
             file.fill(codes, bytes)
         }
@@ -108,6 +110,7 @@ impl CollectionFile {
     pub(crate) fn documents(&mut self) -> Result<Vec<(String, DocumentSketch)>, Failure> {
         let mut documents = Vec::new();
         for (id, sketch) in self.content.documents() {
+            // Refused ones count too, because the message gives the position in the file.
             self.read += 1;
             let Err(error) = check_id(&id) else {
                 documents.push((id, sketch));
@@ -175,6 +178,7 @@ fn places(shape: SketchShape, words: &[u64]) -> DocumentSketch {
     let places = (0..shape.places).map(|at| shape.place(words, at));
     match shape.kind {
         PlaceKind::SuperShingles => DocumentSketch::SuperShingles(places.collect()),
+        // A minimum has 32 bits, whatever the width of a place in the file.
         PlaceKind::Minima => DocumentSketch::Minima(places.map(|place| place as u32).collect()),
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &CompletionsArguments) -> Result<(), Failure> {
         "lookalike",
         &mut script,
     );
+    // Generated into memory first, because the generator panics if it cannot write, for example to a closed pipe.
     Ok(io::Write::write_all(&mut io::stdout().lock(), &script)?)
 }
 

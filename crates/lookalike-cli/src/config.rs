@@ -13,6 +13,7 @@ const COMMAND_LINE_ONLY: [&str; 5] = ["config", "make_key", "print_config", "hel
 
 /// Returns the command with defaults from the configuration file that a `serve` command line names.
 pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Command, Failure> {
+    // Looked for before clap parses the line, because the file changes the definition that clap parses with.
     let Some(path) = named(words) else {
         return Ok(command);
     };
@@ -24,6 +25,7 @@ pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Comm
     for (name, value) in &table {
         let id = name.replace('-', "_");
         let serve = command.find_subcommand("serve");
+        // Checked, because a misspelt name would otherwise leave a limit at its default.
         let known = serve.is_some_and(|serve| {
             serve
                 .get_arguments()

@@ -271,6 +271,7 @@ impl DedupArguments {
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
         self.refuse_overwriting_against(self.against.iter().map(Path::new))?;
         refuse_collections(&self.input.inputs)?;
+        // Collections are opened by `JobCollections`, not read.
         let read = self
             .against
             .iter()
@@ -300,6 +301,7 @@ impl DedupArguments {
         self.exclude_against_inputs(&mut new, &all)?;
         // Skipped files of `--against` are not copied to the results.
         all.skips.iter_mut().for_each(|skip| skip.file = None);
+        // The number of sources before these tells the job where the new documents begin.
         all.sources.extend(new.sources);
         all.skips.extend(new.skips);
         Ok((all, count))
@@ -327,6 +329,7 @@ impl DedupArguments {
         console: &Console,
         decisions: Option<&Path>,
     ) -> Result<DedupSummary, Failure> {
+        // Looked up before the job creates it: an empty folder of the user stays.
         let is_ours = !self.output.exists();
         // Checked before the job, because the lock creates the folder.
         let has_collection = self.into.as_ref().is_none_or(|folder| folder.exists());
@@ -389,6 +392,7 @@ impl DedupArguments {
         let mut options = self.input_options()?;
         let spool = self.run.spool(std::env::temp_dir())?;
         let (inputs, _) = self.inputs(&options, spool.path())?;
+        // The lines are learned anew, because a job does not keep them; the same inputs give the same lines.
         let (console, limits) = (Console::for_program(&NoProgress), self.run.limits());
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), &console)?;
@@ -421,6 +425,7 @@ impl DedupArguments {
         self.similarity.check()?;
         let mut options = self.input_options()?;
         // Checked before anything is read, if possible: wrong settings should not cost time.
+        // Learned lines are a part of the scheme, so with them the settings are only known after a first reading.
         let early = match self.boilerplate.is_off() {
             true => Some(self.settings(&options)?),
             false => None,
@@ -449,6 +454,7 @@ impl DedupArguments {
             Some(settings) => settings,
             None => self.settings(&options)?,
         };
+        // By the new sources only: those of `--against` are not written.
         let output = self.output_options(&inputs.sources[against_sources..])?;
         let job = DedupJob::new(&inputs, spool.path())
             .settings(settings)
@@ -519,6 +525,7 @@ impl DedupArguments {
             return Ok(());
         };
         // A fixed directory for the results of each day is overwritten every time, so only the same input is refused.
+        // Paths and size identify the input: reading it to compare contents would take as long as the job.
         let bytes = new.iter().map(|source| source.bytes).sum();
         match added_count(&self.output, &self.input.inputs, bytes) {
             None => Ok(()),

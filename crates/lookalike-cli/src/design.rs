@@ -130,6 +130,7 @@ pub(crate) fn design_of_name(name: &str, bits: u32, radius: u32) -> Result<Desig
 
 /// [`CostConstants`] as stored in a file, in nanoseconds on one core.
 #[derive(Serialize, Deserialize)]
+// `CostConstants` has no serde of its own, because its crate depends on almost nothing; a remote definition keeps names and order here.
 #[serde(transparent)]
 struct ConstantsFile(#[serde(with = "ConstantFields")] CostConstants);
 
@@ -322,6 +323,7 @@ fn no_design_remedy(designs: &[CostedDesign], arguments: &DesignArguments) -> St
         .tables(arguments.tables)
         .min_prefix_bits(arguments.min_prefix)
         .kind(arguments.kind)
+        // Only by the fewest bytes, whatever the user prefers: it is the memory that is missing.
         .goal(PlanGoal::Memory)
         .memory_bytes(None);
     let all = designs.iter().map(|costed| costed.design.clone());
@@ -339,6 +341,7 @@ fn no_design_remedy(designs: &[CostedDesign], arguments: &DesignArguments) -> St
         return "\nNo design is within the limits: allow more --tables, a lower --min-prefix or another --kind.\n".to_owned();
     };
     let bytes = least.costs.bytes_per_fingerprint * arguments.fingerprints as f64;
+    // The remedy names the limit that was in force, given or not.
     let place = match arguments.memory {
         Some(memory) => format!("--memory {}", show(memory)),
         None => format!("the {} of this machine", show(machine::memory())),

@@ -103,6 +103,7 @@ impl<'a> EvaluationInput<'a> {
         options: InputOptions,
         console: &'a Console<'a>,
     ) -> Result<Self, Failure> {
+        // Inputs that can be read only once are copied there: an evaluation reads several times.
         let spool = run.spool(std::env::temp_dir())?;
         Ok(Self {
             inputs: input.discover(&options, spool.path(), None, run.quiet)?,
@@ -193,6 +194,7 @@ impl<'a> EvaluationInput<'a> {
         let skipped = skipped.finish();
         self.input.losses.policy().check(&skipped, fields.records)?;
         fields.check(inputs, options)?;
+        // Of the last reading only: every reading loses the same records.
         self.skipped.replace(skipped);
         Ok(())
     }
@@ -202,6 +204,7 @@ impl<'a> EvaluationInput<'a> {
     fn end(&self) -> Result<(), Failure> {
         self.input.warn_of_unused(&self.inputs, self.run.quiet);
         match self.input.losses.end(&*self.skipped.borrow()) {
+            // A failure would take the place of the answer, which a program gets as the return value.
             Err(losses @ Failure::Losses { .. }) if caller::is_program() => {
                 console::warning(&losses.text_in(OptionStyle::Keyword));
                 Ok(())
@@ -316,6 +319,7 @@ fn unusable_labels(path: &Path, error: &LabelError) -> Failure {
 fn document(record: &Record<'_>) -> EvaluatedDocument {
     EvaluatedDocument::new(&*record.id, &*record.text)
         .fields(record.fields.clone())
+        // The category is read for `--distance-for site` alone, so it is the site.
         .site(record.category.as_deref().map(str::to_owned))
 }
 

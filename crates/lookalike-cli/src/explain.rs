@@ -166,6 +166,7 @@ impl ExplainedRecord {
         let (mut next, mut found) = (0, [None, None]);
         visit(inputs, options, |record| {
             for (document, found) in documents.iter().zip(&mut found) {
+                // Number and id must agree: the number alone would find another document in an input that has changed.
                 if document.number == next && document.has_id(&record.id) {
                     *found = Some(Self::new(&document.id, record, options));
                 }
@@ -281,6 +282,7 @@ impl<'a> TargetRecord<'a> {
     }
 
     fn found(self) -> Option<Result<ExplainedRecord, Failure>> {
+        // An id that itself ends in `#2` comes before the number of a repeated one.
         let numbered = || self.numbered?.found();
         self.own.found().or_else(numbered)
     }
@@ -314,6 +316,7 @@ impl<'a> RepeatedRecord<'a> {
         }
         let rank = rank();
         let place = self.first.partition_point(|(other, _)| *other <= rank);
+        // Only the first `number` in the order of jobs can be the one, so no more are held.
         if place < self.number {
             self.first.insert(place, (rank, explained()));
             self.first.truncate(self.number);
@@ -321,6 +324,7 @@ impl<'a> RepeatedRecord<'a> {
     }
 
     fn found(mut self) -> Option<Result<ExplainedRecord, Failure>> {
+        // With fewer records of this id, no job has given this number.
         let has_all = self.first.len() == self.number;
         self.first
             .pop()

@@ -90,6 +90,7 @@ impl ExtractArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
+        // After discovery, which finds out what is read: the output must be none of it.
         check_output(self.output.as_deref(), files_of(&inputs))?;
         self.boilerplate
             // This reads all inputs an additional time; those that can only be read once were copied to the spool.

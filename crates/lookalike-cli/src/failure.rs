@@ -36,6 +36,7 @@ impl Failure {
     /// Creates the failure for an input that was explicitly named, without the remedy of skipping it.
     pub(crate) fn of_named_file(error: InputError) -> Self {
         match error {
+            // Its remedy, `--skip-unreadable`, is for lists of files, not for the one file that a command is about.
             InputError::Unsupported { .. } => Self::Failed(error.to_string()),
             error => error.into(),
         }
@@ -122,6 +123,7 @@ impl From<CollectionArchiveError> for Failure {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
         match error {
+            // The command line names it twice; all other errors of inputs are found in files.
             InputError::StandardInputAgain => Self::Usage(error.to_string()),
             error => Self::Job(BatchError::Input(error)),
         }

@@ -130,6 +130,7 @@ impl FingerprintJobArguments {
     /// Returns the output file, or `None` if lines go to a stream.
     fn file(&self) -> Option<&Path> {
         let lines = Some((CodeFormat::JsonLines, Compression::None));
+        // A pipe or a device gets plain lines as they are made.
         let takes_lines = |path: &Path| is_special(path) && CodeFormat::of(path) == lines;
         self.output.as_deref().filter(|path| !takes_lines(path))
     }
@@ -180,6 +181,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let output = arguments.output.as_deref();
     console.summarise(&summary, output, console::fingerprint_summary)?;
     if let (true, Some(features)) = (arguments.run.warns(), CheckedFeatures::of(&scheme)) {
+        // The distance at which these fingerprints will probably be searched.
         let distance = arguments.preset.map_or(DEFAULT_DISTANCE, Preset::distance);
         radius_warning::warn(features, distance, RadiusUse::Fingerprints);
     }

@@ -146,6 +146,7 @@ impl LossArguments {
 
 /// Returns the field that a survivor rule reads.
 pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
+    // Through its text, because the rule and the field of a record have different types with the same syntax.
     let rule = keep.field_rule().map(|rule| rule.to_string().parse());
     Ok(rule.transpose()?)
 }
@@ -218,6 +219,7 @@ impl InputArguments {
             ));
         }
         let is_results = |skip: &&SkippedPart| skip.kind == SkipKind::ResultsFolder;
+        // Skips of other kinds are counted with the losses; results of an earlier job are no loss, but the user may have meant them as input.
         for skip in inputs
             .skips
             .iter()
@@ -336,6 +338,7 @@ pub(crate) fn store_settings() -> StoreSettings {
     // `vars` panics at the first variable that is not UTF-8, even if it is unrelated.
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        // `object_store` names its settings in lower case.
         known(&name).then(|| (name.to_lowercase(), value))
     });
     StoreSettings(variables.collect())
@@ -372,6 +375,7 @@ impl KnownFingerprints {
             let (bits, scheme) = (file.bits(), file.scheme());
             return Ok(Self { bits, scheme });
         }
+        // The header of an index tells both, so nothing is checked here: a search checks the index when it opens it.
         let bits = width(source.path())?;
         let scheme = match bits {
             32 => open_unchecked::<u32>(source.path(), false)?.scheme(),
@@ -390,6 +394,7 @@ fn converter(text: &str) -> Result<Converter, String> {
     let converter: Converter = text
         .parse()
         .map_err(|error: OptionError| error.to_string())?;
+    // A parsed converter has at least one word.
     let program = &converter.words()[0];
     let is_there = match program.contains('/') {
         // Whether the program may be executed is checked when it is started; this detects a misspelt name before hours of work.
@@ -399,6 +404,7 @@ fn converter(text: &str) -> Result<Converter, String> {
             std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
         }
     };
+    // Elsewhere a program may have an ending that its name leaves out.
     match is_there || cfg!(not(unix)) {
         true => Ok(converter),
         false => Err(format!(
@@ -468,6 +474,7 @@ impl BoilerplateArguments {
             BoilerplateScopeOption::Site => BoilerplateScope::Site,
             BoilerplateScopeOption::Collection => BoilerplateScope::Collection,
         };
+        // Before the inputs are read to learn from them: a file of lines must not replace one of them.
         check_output(self.boilerplate_lines.as_deref(), files_of(inputs))?;
         let learning = BoilerplateLearner::new(inputs, folder)
             .options(options.clone())
@@ -476,6 +483,7 @@ impl BoilerplateArguments {
             .limits(limits.clone())
             .observer(console);
         let learned = learning.learn().inspect_err(|_| console.clear())?;
+        // Not an error: a collection without templates is as good with the option as without.
         if learned.is_empty() {
             let pages = match scope {
                 BoilerplateScope::Site => "the pages of a site",
@@ -489,6 +497,7 @@ impl BoilerplateArguments {
         if let Some(path) = &self.boilerplate_lines {
             write_bytes(path, &learned.to_bytes())?;
         }
+        // From here on, readers remove the lines, and the scheme names them.
         options.boilerplate = Some(Arc::new(learned));
         Ok(())
     }

@@ -28,6 +28,7 @@ fn preset_value(argument: Arg, value: fn(Preset) -> &'static str) -> Arg {
         let is_named = OsStr::from(preset.name());
         ("preset", is_named, Some(value(preset)))
     });
+    // A default and not a value: an option that the user gives wins, and its origin stays visible to `option_uses`.
     argument.default_value_ifs(values)
 }
 
@@ -65,6 +66,7 @@ pub(crate) fn ensure_preset_fits<'s>(
                 let found = format!("over {shingle}");
                 return Err(preset_mismatch(preset, source, &found, &own.shingle));
             }
+            // An id is a hash, so a scheme that is not in the list of known ones cannot be told from its id.
             Some(None) if !quiet => console::warning(&format!(
                 "{}: the id of its scheme is none of those that are known: if its features are not {}, make it with `lookalike fingerprint \
                  --preset {preset}`",

@@ -188,6 +188,7 @@ impl SchemeArguments {
                     .as_ref()
                     .map_or(Boilerplate::Kept, |lines| lines.scheme()),
             )
+            // The table is added once it was read, because its id is part of the scheme.
             .terms(None))
     }
 
@@ -236,6 +237,7 @@ impl SchemeArguments {
 
     /// Refuses choices about words that would have no effect.
     fn check_words(&self, weight: Weight) -> Result<(), Failure> {
+        // An option without effect is refused: with it, the user believes to compare something else than the job does.
         let filtered = (self.stop, self.stem) != (StopWords::NONE, Stemming::NONE);
         let all_words = match self.shingle {
             Shingle::Chars(_) => Some("consists of characters"),
@@ -285,6 +287,7 @@ impl SchemeArguments {
         let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
         let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
         let terms = Terms::from_bytes(&bytes, key).map_err(|error| failed(error.to_string()))?;
+        // `ensure_fits` compares the id as well, which the scheme of the options does not have yet.
         let named = scheme.terms(Some(terms.id()));
         terms
             // Counts of other features would silently give meaningless weights.

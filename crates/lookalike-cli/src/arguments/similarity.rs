@@ -202,6 +202,7 @@ impl ScopeArguments {
     /// Warns of records without a category, with their number.
     pub(crate) fn warn(&self, without: u64, method: &MethodArguments) {
         let meaning = match self.scope() {
+            // Then the category is only read for `--distance-for site`.
             PairScope::Everything => "--distance applies to all their pairs",
             _ => "they form a category of their own",
         };

@@ -69,6 +69,7 @@ struct LoadCounts {
 pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<(), Failure> {
     let started = Instant::now();
     let mut counts = LoadCounts::default();
+    // For standard input, which is copied there because its first line decides how it is read.
     let folder = tempfile::tempdir().map_err(|error| Failure::Failed(error.to_string()))?;
     for path in &arguments.files {
         let spooled;
@@ -103,6 +104,7 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
     }
     print(&summary)?;
     let losses = arguments.losses.policy();
+    // After the summary, which says what has been loaded even if the command fails for its losses.
     losses.check(&counts.skipped, counts.loaded)?;
     arguments.losses.end(&counts.skipped)
 }
@@ -154,6 +156,7 @@ fn load_sketches(
     let place = |(id, _): &SentSketch| format!("{shown}, id {id}");
     let mut more = true;
     while more && !sender.is_finished() {
+        // The last call may return rows too, so they are sent before its answer ends the loop.
         more = file.read(READ)?;
         for sketch in file.documents()? {
             if let Err(error) = check_id(&sketch.0) {
@@ -192,6 +195,7 @@ impl SketchBatch<'_> {
         sender: &mut RecordSender,
         place: &dyn Fn(&SentSketch) -> String,
     ) -> Result<(), Failure> {
+        // Checked before a sketch is added, so that a request has at least one, however large.
         if self.waiting.len() == self.most || self.bytes > SENT {
             self.send(sender, place)?;
         }
@@ -212,6 +216,7 @@ impl SketchBatch<'_> {
     }
 
     fn send_batch(&mut self, batch: &[SentSketch]) -> Result<(), RequestError> {
+        // The compact form saves the service from parsing JSON, but holds 64-bit fingerprints only.
         let packed: Option<Vec<Vec<u8>>> = batch.iter().map(packed).collect();
         let replaced = match packed {
             Some(items) => {
@@ -238,6 +243,7 @@ fn packed((id, sketch): &SentSketch) -> Option<Vec<u8>> {
     let DocumentSketch::Fingerprint(Fingerprint(code)) = sketch else {
         return None;
     };
+    // Never more: `check_id` allows fewer bytes.
     let length = u16::try_from(id.len()).ok()?;
     let parts = [
         &code.to_le_bytes()[..],

@@ -236,6 +236,7 @@ impl NeighbourArguments {
     fn options(&self, page: Option<u32>) -> Vec<(&'static str, String)> {
         let shown = match (self.neighbours, page) {
             (Some(most), Some(page)) => Some(most.min(page)),
+            // Without pages, the service refuses what is beyond its own limit.
             (most, _) => most,
         };
         let options = [
@@ -311,11 +312,13 @@ impl<'a> DocumentOperation<'a> {
 
     /// Sends all documents.
     fn send(&self, client: &ServiceClient, arguments: &SentDocuments) -> Result<(), Failure> {
+        // First, because the collection decides which fields of a record are read and how a page becomes a text.
         let asked = UsedFields::of(client, &arguments.collection)?;
         let options = arguments
             .input
             .options(None)
             .html(asked.extraction(&arguments.input.html)?)
+            // Paragraphs are looked up in all documents, whatever their categories, and the service refuses unknown fields.
             .category(asked.category.filter(|_| self.name != "paragraphs"))
             .fields(asked.fields);
         let spool = tempfile::tempdir().map_err(|error| {
@@ -380,6 +383,8 @@ impl<'a> DocumentOperation<'a> {
                             Some(category) => item["category"] = json!(category),
                             None => without_category += 1,
                         }
+                        // The service takes the site from the URL of a document, but a record may tell it in another way, so a URL with the host
+                        // alone is sent.
                         let site = server_of(&record, source.format);
                         if let Some(host) = site.filter(|_| asked.wants_site) {
                             item["url"] = format!("http://{host}/").into();
@@ -390,6 +395,7 @@ impl<'a> DocumentOperation<'a> {
                         let is_built = record.id_generated || is_stdin && record.id == "-";
                         if self.kept_for.is_some() && is_built {
                             without_id += 1;
+                            // Every other record without an id would get the same one.
                             if is_stdin {
                                 done = Err(Failure::Usage(format!(
                                     "{place}: has no id; from standard input it would replace another one without: name the \
@@ -405,6 +411,7 @@ impl<'a> DocumentOperation<'a> {
                         // Lines of an export contain their own expiry and metadata, so that export and insert transfer a collection completely.
                         let keeps = self.kept_for.is_some();
                         let own = keeps.then(|| exported::fields_beside_text(record.raw)).flatten();
+                        // `None` for a line that is none of an export, an error for one that is, but with a field of the wrong type.
                         let own = match own.transpose() {
                             Ok(own) => own,
                             Err(error) => {
@@ -422,6 +429,7 @@ impl<'a> DocumentOperation<'a> {
                             id: record.id.into_owned(),
                             place,
                             item: SentItem { item, metadata },
+                            // Of the text alone: it makes up nearly all of a request, and escapes are covered by the margin of `BYTES`.
                             bytes: record.text.len(),
                         });
                     }
@@ -442,6 +450,7 @@ impl<'a> DocumentOperation<'a> {
         }
         // Even after a loss that ends the reading, because the records before it were accepted.
         batch.send()?;
+        // Before the checks below, any of which may end the command.
         batch.request.out.flush()?;
         let sent = batch.sender.accepted();
         let skipped = batch.sender.finish()?;
@@ -552,6 +561,7 @@ impl RequestBatch<'_> {
         // A document that exceeds the limit by itself is sent alone.
         if self.documents.len() == self.most || bytes > BYTES && !self.documents.is_empty() {
             self.send()?;
+            // A loss ended the reading, so this document is not sent either.
             if self.sender.is_finished() {
                 return Ok(());
             }

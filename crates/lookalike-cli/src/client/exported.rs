@@ -52,6 +52,7 @@ fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
     let mut head = input.take(HEAD as u64);
     let mut line = Vec::new();
     while head.read_until(b'\n', &mut line)? > 0 {
+        // A byte order mark at the beginning of a file is not white space to JSON.
         let first = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
         let first = first.trim_ascii();
         if !first.is_empty() {
@@ -104,6 +105,7 @@ pub(super) fn fields_beside_text(record: &[u8]) -> Option<serde_json::Result<Exp
     if !has_expiry(record) {
         return None;
     }
+    // What is not JSON, or has the word in another place, is an ordinary record.
     let written: WrittenFields<'_> = serde_json::from_slice(record).ok()?;
     let expires_ms = written.expires_ms?;
     Some(
@@ -123,10 +125,12 @@ pub(super) fn fields_beside_text(record: &[u8]) -> Option<serde_json::Result<Exp
 impl ExportedFields {
     /// Adds the fields to an item of a request, and returns the metadata, which are added separately.
     pub(super) fn add_to(self, item: &mut Value) -> Option<Box<RawValue>> {
+        // `null` as well: it means never, while a document without the field gets the lifetime of the collection.
         item["expires_ms"] = self.expires_ms.into();
         if let Some(hash) = self.text_hash {
             item["text_hash"] = hash.into();
         }
+        // Not as a `Value`, which would round numbers and lose the order of fields.
         self.metadata
     }
 }
@@ -156,6 +160,7 @@ pub(super) fn send_lines(
     let mut send = |lines: &mut Vec<ExportedLine>, sender: &mut RecordSender| {
         let sent = sender.send(lines, &place, request);
         let sent = sent.map_err(|failure| of_lines(path, lines, failure));
+        // Cleared after an error too: these lines were answered for.
         lines.clear();
         sent.map(drop)
     };

@@ -116,10 +116,12 @@ impl ServiceClient {
         retry_for: Duration,
     ) -> Result<Self, Failure> {
         let mut config = Agent::config_builder()
+            // The body of an error has its reason and remedy.
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
             // Applies until the head of the answer; the body of an export may take any time.
             .timeout_recv_response(Some(TIMEOUT))
+            // The client would send the key to wherever it is redirected.
             .max_redirects(0)
             // A service near its users is contacted directly. Proxy variables are meant for the web, and a proxy would see the key.
             .proxy(None);
@@ -215,6 +217,7 @@ impl ServiceClient {
         let mut answer = self.once("GET", path, None)?;
         let bytes = self.read(path, &mut answer)?;
         let status = answer.status().as_u16();
+        // An answer that is not JSON is shown as `null`; its status says enough.
         Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
     }
 
@@ -253,6 +256,7 @@ impl ServiceClient {
         path: &str,
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<Response<Body>, RequestError> {
+        // Of all attempts together: `--retry-for` limits the whole request.
         let begun = Instant::now();
         loop {
             let mut answer = self.once(method, path, body.as_ref())?;
@@ -352,6 +356,7 @@ fn pause(retry_after: Option<&str>, spent: Duration, retry_for: Duration) -> Opt
 
 fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let Some(file) = file else {
+        // From a file or the environment, never from an option: other users can see the command lines of processes.
         let key = std::env::var("LOOKALIKE_KEY").ok();
         return Ok(key.filter(|key| !key.is_empty()));
     };

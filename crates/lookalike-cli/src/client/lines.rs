@@ -33,6 +33,7 @@ pub(super) fn add(path: &Path, body: &mut Value) -> Result<(), Failure> {
         Boilerplate::Kept => scheme.boilerplate(lines.scheme()),
         Boilerplate::Removed { .. } => scheme,
     };
+    // The scheme names the lines by their id, so that collections with other lines are never taken for this one.
     body["scheme"] = named.to_string().into();
     body["boilerplate"] = BASE64_STANDARD.encode(&bytes).into();
     Ok(())

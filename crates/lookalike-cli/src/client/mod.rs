@@ -325,6 +325,7 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
     if let Some(path) = &arguments.boilerplate {
         lines::add(path, &mut body)?;
     }
+    // Last, because the sketch goes into the scheme that the options above have chosen.
     arguments
         .sketches
         .add(&default_scheme().to_string(), &mut body)?;
@@ -374,6 +375,7 @@ fn request_in_batches(
         match ask(ids) {
             Err(RequestError::Refused(refusal)) if refusal.status == 413 && ids.len() > 1 => {
                 let (first, rest) = ids.split_at(ids.len() / 2);
+                // The first half is popped next, so answers stay in the order of the ids.
                 waiting.extend([rest, first]);
             }
             done => done?,

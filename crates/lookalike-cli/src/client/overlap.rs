@@ -52,6 +52,7 @@ pub(super) struct CopiesArguments {
 
 /// Prints a line for each document of the list.
 pub(super) fn rerank(client: &ServiceClient, arguments: &RerankArguments) -> Result<(), Failure> {
+    // In one request, because the order depends on the whole list.
     let ids = result_list(&arguments.list)?;
     let body: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
     let chunk = escaped(&arguments.chunk.to_string());

@@ -78,6 +78,7 @@ impl RecordSender {
                     }
                     waiting.push(&batch[at + 1..]);
                 }
+                // Halves until the service takes them or a single record is too large.
                 Some(RefusalCause::Length) => {
                     let (first, rest) = batch.split_at(batch.len() / 2);
                     waiting.extend([rest, first]);
@@ -92,6 +93,7 @@ impl RecordSender {
         let reason = &refusal.reason;
         self.skipped.add("refused", format!("{place}: {reason}"));
         // Any collection refuses records that are too large.
+        // Once a record was accepted, the collection is not the cause.
         if self.taken > 0 || refusal.status == 413 {
             return Ok(());
         }
@@ -135,6 +137,7 @@ fn refusal_cause(refusal: &Refusal, records: usize) -> Option<RefusalCause> {
     const TOO_LARGE: u16 = 413;
     match (refusal.status, refusal.item) {
         (400 | TOO_LARGE | 422, Some(at)) if at < records => Some(RefusalCause::Record(at)),
+        // A batch of one record names no item.
         (TOO_LARGE, _) if records == 1 => Some(RefusalCause::Record(0)),
         (TOO_LARGE, _) => Some(RefusalCause::Length),
         _ => None,

@@ -67,6 +67,7 @@ pub(super) fn resketch(
     if let Some(radius) = arguments.radius {
         body["radius"] = radius.into();
     }
+    // A sketch without `--scheme` changes the scheme of the collection, which has to be asked for.
     if arguments.sketches.names_sketch() {
         let shown = client.json("GET", &http::collection(&arguments.collection, ""), None)?;
         let scheme = shown["scheme"].as_str().unwrap_or_default();
@@ -96,6 +97,7 @@ fn end_of_job(
     collection: &str,
     mut shown: Value,
 ) -> Result<Value, Failure> {
+    // A job that ended well is no longer shown, so the loop ends as well if the collection has its new scheme.
     while shown["resketching"]["state"] == "running" {
         std::thread::sleep(POLL);
         shown = client.json("GET", &http::collection(collection, ""), None)?;

@@ -51,6 +51,7 @@ impl SketchSettings {
             body["scheme"] = self.scheme(scheme).to_string().into();
         }
         match self.equal {
+            // The service tells a number from a share by the type of the JSON value.
             Some(MinEqual::Places(places)) => body["equal"] = places.into(),
             Some(MinEqual::Share(share)) => body["equal"] = share.into(),
             None => {}

@@ -18,6 +18,7 @@ pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result
         Some(text) => text
             .parse()
             .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
+        // The features that were counted, under the weight that a table is usually made for.
         None => terms.scheme().sketch(Sketch::Simhash).weight(Weight::Idf),
     };
     // If the scheme names another table, it is left unchanged, and the check below refuses it.

@@ -72,6 +72,7 @@ const CHECKPOINT_DOCUMENTS: u64 = 1 << 14;
 
 /// Returns the bands that find the share of pairs that the method requires, with `places` places that agree with probability `agreement`.
 fn banding(method: &MethodArguments, places: usize, agreement: f64) -> Result<Banding, Failure> {
+    // The bands of a job with these options: the audit measures what the user would run.
     Banding::for_threshold(places, agreement, method.recall).ok_or_else(|| {
         Failure::Usage(format!(
             "{places} functions cannot find {} of the pairs at threshold {}: raise --functions",
@@ -188,6 +189,7 @@ impl AuditArguments {
                 crate::size::show(most_bytes)
             ))
         };
+        // The seed of the scheme also draws the sample, so one option repeats a whole audit.
         let mut sampler = DocumentSampler::new(self.sample as usize, scheme.seed, most_bytes);
         let (mut documents, mut digest) = (0_u64, 0_u64);
         reading.visit(|record| {
@@ -215,6 +217,7 @@ impl AuditArguments {
                 console::counted(whole, "document")
             ));
         }
+        // A checkpoint holds counts for each sampled document: with any other input or option they would be of other documents.
         let of = self.dependencies(&scheme, rule, digest);
         let audited =
             AuditedMethod::new(extractor, sketcher, rule, method.threshold).lengths(self.lengths);
@@ -266,6 +269,7 @@ fn compare(
     let (mut fits, mut written) = (Ok(()), Ok(()));
     let mut saved = before;
     let mut flush = |batch: &mut Vec<EvaluatedDocument>, seen: u64| {
+        // Documents before the checkpoint are only remembered as texts, so that later copies of them are recognised.
         fits = match (fits, seen <= before) {
             (Ok(()), true) => audit.skip(batch),
             (Ok(()), false) => audit.add(batch),
@@ -276,6 +280,7 @@ fn compare(
             return;
         };
         let done = audit.progress().documents;
+        // One line that is replaced, because the counts of all sampled documents change with every batch.
         if done >= saved + CHECKPOINT_DOCUMENTS {
             saved = done;
             written = checkpoint.replace(std::slice::from_ref(audit.progress()));
@@ -346,6 +351,7 @@ fn describe(answer: &AuditResult) -> String {
         grouped(report.proposed)
     );
     let _ = writeln!(text, "scheme      {}", answer.scheme);
+    // Of fewer pairs, the limits of a share of one half are more than a third apart.
     if report.true_pairs < 30 && report.sample < report.documents {
         let _ = writeln!(
             text,

@@ -59,7 +59,9 @@ impl CheckpointArguments {
             path: path.clone(),
             head: CheckpointHeader {
                 checkpoint: command.to_owned(),
+                // Another version may measure otherwise, and its counts must not be mixed with these.
                 lookalike: env!("CARGO_PKG_VERSION").to_owned(),
+                // A hash, because the text may hold all judged pairs.
                 of: format!("{:016x}", xxh3_64(of.as_bytes(), 0)),
             },
             measured: PhantomData,
@@ -92,6 +94,7 @@ impl CheckpointArguments {
 impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
     fn read(&self) -> Result<Vec<T>, Failure> {
         let text = std::fs::read(&self.path).map_err(unusable(&self.path))?;
+        // A torn line may end within a character.
         let text = String::from_utf8_lossy(&text);
         let mut lines = text.split_inclusive('\n');
         let head = lines.next().unwrap_or_default();
@@ -110,6 +113,7 @@ impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
         }
         let whole = lines.filter(|line| line.ends_with('\n'));
         Ok(whole
+            // What follows a damaged line is measured again: it may be damaged as well.
             .map_while(|line| serde_json::from_str(line).ok())
             .collect())
     }
@@ -123,6 +127,7 @@ impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
             .append(true)
             .open(&self.path)
             .map_err(&failed)?;
+        // In one write with its line end, so that a line without one is known to be torn.
         file.write_all(&line)
             .and_then(|()| file.sync_data())
             .map_err(&failed)

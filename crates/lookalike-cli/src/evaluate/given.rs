@@ -48,6 +48,7 @@ impl GivenSketches {
         if sources.iter().filter(is_standard_input).count() > 1 {
             return Err(BatchError::from(FingerprintSettingsError::StandardInputAgain).into());
         }
+        // Standard input is copied to a file, because the kind of a source is found out by looking into it before it is read.
         let copies = sources.into_iter();
         let sources = copies
             .map(|source| source.copy_stdin_to(spool.path()))
@@ -78,6 +79,7 @@ impl GivenSketches {
         if taken + bytes > most_bytes {
             return Err(super::too_large("sketches", taken + bytes, most_bytes));
         }
+        // Empty files tell no kind; `SketchedSet::of` refuses them below for their number.
         let kind = read.kind.unwrap_or(SketchKind::Fingerprints(64));
         let sketch = kind.sketch().ok_or_else(|| {
             Failure::Failed(format!(
@@ -147,6 +149,7 @@ fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {
             FingerprintName::Number(number) => number.to_string(),
             FingerprintName::Text(text) => text.to_owned(),
         },
+        // Unknown, so equal texts cannot be set aside: `SketchedSet::of` keeps all documents.
         text: None,
         sketch: Some(sketch),
     }

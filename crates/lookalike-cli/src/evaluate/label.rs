@@ -115,6 +115,7 @@ enum LabelPrompt {
 
 impl LabelPrompt {
     fn new() -> Self {
+        // Keys are read from the one, and questions are shown on the other.
         match stdin().is_terminal() && stderr().is_terminal() {
             true => Self::Keys(Term::stderr()),
             false => Self::Lines,
@@ -126,6 +127,7 @@ impl LabelPrompt {
         match self {
             Self::Keys(term) => match term.read_key() {
                 Ok(key) => Ok(LabelCommand::of_key(&key)),
+                // Ctrl-C while a key is read: all tags so far are on disk.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
                     Ok(LabelCommand::Quit)
                 }
@@ -224,6 +226,7 @@ pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
     )?;
     let pairs = read_pairs(&arguments.pairs)?;
     let texts = texts(arguments, &pairs)?;
+    // Opened after everything that may fail, because it creates the file.
     let mut tags = TagFile::open(&arguments.output, &pairs)?;
     label_pairs(arguments, &pairs, &texts, &mut tags)?;
     let counts = tags.counts();
@@ -270,6 +273,7 @@ fn label_pairs(
 ) -> Result<(), Failure> {
     let answers = LabelPrompt::new();
     let color = arguments.color.wanted(stderr().is_terminal());
+    // Searched from the start each time: after `back`, the first pair without a tag is the one that was taken back.
     while let Some(at) = pairs.iter().position(|pair| !tags.has(pair)) {
         let pair = &pairs[at];
         let difference = diff::unified_terminal(&texts[&pair.a], &texts[&pair.b], color);

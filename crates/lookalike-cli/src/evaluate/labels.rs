@@ -117,6 +117,7 @@ impl LabelFileArguments {
                 cut > 0.0 && cut <= 1.0,
                 "a share above 0 and at most 1".to_owned(),
             ),
+            // Below half of the bits, two fingerprints are less alike than unrelated ones are on average.
             (_, bits) => counted(bits / 2, bits, "bits"),
         };
         match fits {
@@ -292,6 +293,7 @@ impl LabelFileArguments {
                 let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
                     .into_iter()
                     .map(|(at, labelled)| {
+                        // The benchmark predicts for a document all others of its cluster.
                         let own = found[at as usize];
                         let same = (0..found.len()).filter(|&other| found[other] == own);
                         let others = same.map(|other| other as u32).filter(|&other| other != at);
@@ -308,6 +310,7 @@ impl LabelFileArguments {
             answer,
             scheme: input.name.clone(),
         })?;
+        // The answer comes first: losses change the exit status, not the result.
         match &input.reading {
             Some(reading) => reading.end()?,
             None => {
@@ -417,6 +420,7 @@ fn clusters(
         .map(|pair| (1.0, true_pairs.contains(pair)))
         .collect();
     let name = |_| "in one cluster".to_owned();
+    // A curve of a single point gives precision, recall and their limits as for other labels.
     let mut curve = lookalike_eval::ScoreCurve::new(scores, true_pairs.len() as u64, &[1.0], name);
     LabelFileResult::Clusters {
         cut: cut_name(input.scheme.sketch, arguments.cut(input.scheme.sketch)),

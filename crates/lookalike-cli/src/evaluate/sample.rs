@@ -113,9 +113,11 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         .threads(limits.threads)
         .scratch_bytes(usize::try_from(limits.memory).unwrap_or(usize::MAX));
     let sketches = sketched.set.sketches();
+    // All pairs of all bands are counted, not only those drawn: the numbers weight the labels.
     for_each_scored_pair(sketches, least, limits, |pair| sampler.add(pair));
     console.clear();
     let drawn = sampler.finish();
+    // Before the file is written, so that an earlier sample is not replaced by none.
     if drawn.pairs.is_empty() {
         return Err(Failure::Failed(format!(
             "no two of the {} documents are similar enough for the bands: give wider ones with --bands",

@@ -68,6 +68,7 @@ impl SweepArguments {
         let base = self
             .scheme
             .measured(Weight::Set, Sketch::None, &reading.options)?;
+        // Refused before the sweep begins, not hours later at the group of settings whose features do not fit.
         for shingle in distinct_values(base.shingle, &self.shingles) {
             let scheme = base.shingle(shingle);
             reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
@@ -97,10 +98,12 @@ impl SweepArguments {
             let collection = reading.collection()?;
             let (truth, words) = self.labelled(path, &collection)?;
             let texts = collection.documents().iter();
+            // What stays in memory throughout is not left for sketches and joins.
             let held = texts.map(lookalike_eval::EvaluatedDocument::bytes).sum();
             let all = collection.documents().iter();
             let digest = all.fold(0, |digest: u64, document| {
                 let own = xxh3_64(&document.text_hash().to_le_bytes(), 0);
+                // A sum, so that the order of the input does not matter.
                 digest.wrapping_add(xxh3_64(document.id.as_bytes(), own))
             });
             let limits = limits_beside(held);

@@ -62,7 +62,9 @@ impl<'a> SweptInput<'a> {
     ) -> Result<Result<Self, usize>, Failure> {
         let records = scan(self.reading, options)?;
         let found = records.len();
+        // With the ids of the first reading: copies stay those of the original texts, although other texts may be equal now.
         let other = Self::of(self.reading, options, records, self.ids.clone());
+        // Positions by input order: equal lists mean the same documents in the same order, with the same ones set aside.
         Ok(match other.places == self.places {
             true => Ok(other),
             false => Err(found),
@@ -173,6 +175,7 @@ impl SweptDocuments for SweptInput<'_> {
                 Some(&position) => {
                     let expected = position.map(|position| self.text_bytes(position));
                     is_changed |=
+                        // By length alone: a change that keeps the length of a text is not noticed.
                         expected.is_some_and(|expected| expected != own.text.len() as u64);
                     bytes += own.text.len();
                     let document: Cow<'_, EvaluatedDocument> = Cow::Owned(own);
@@ -188,6 +191,7 @@ impl SweptDocuments for SweptInput<'_> {
             }
         })?;
         visit(&batch);
+        // Checked at the end of the reading, whose results are then dropped.
         match is_changed || records != self.places.len() {
             true => Err(Failure::Failed(
                 "the input changed while it was read: give files that do not change".to_owned(),

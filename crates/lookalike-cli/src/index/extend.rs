@@ -136,9 +136,11 @@ impl RebuiltIndex {
         if !is_sketch_index(path) {
             return Ok(Self::Fingerprints(IndexProperties::of(path)?));
         }
+        // Only its head is needed here; the build reads and checks the rest.
         let index = open_sketches_unchecked(path, false)?;
         Ok(Self::Sketches {
             least: index.min_equal(),
+            // An empty index says nothing about ids, so it must not decide for the others.
             has_ids: (index.documents() > 0).then(|| index.has_ids()),
         })
     }
@@ -188,6 +190,7 @@ fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<RebuiltIndex, F
     }
     // Take the first one; the order of the rest does not matter any more.
     let mut properties = all.swap_remove(0);
+    // Indexes that are all empty get ids, as a build does by default.
     *properties.has_ids() = Some(without.is_none());
     Ok(properties)
 }

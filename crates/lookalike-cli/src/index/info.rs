@@ -92,6 +92,7 @@ impl IndexInfoArguments {
         page: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         if let Some(path) = &self.html {
+            // The index itself must not be replaced by its page.
             check_output(Some(path), [self.index.as_path()])?;
             write_bytes(path, page().as_bytes())?;
         }
@@ -245,6 +246,7 @@ fn distribution<C: Word>(
     memory: usize,
 ) -> Result<Distribution, lookalike_hamming::FileError> {
     let bytes = index.index().len() * size_of::<(C, u64)>();
+    // A power of two, because a slice is the fingerprints with the same highest bits: slices in order are all fingerprints in order.
     let slices = bytes.div_ceil(memory).max(1).next_power_of_two();
     let mut slice = Vec::with_capacity(index.index().len() / slices);
     let mut most_repeated = Vec::new();

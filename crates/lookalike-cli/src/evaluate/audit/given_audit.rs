@@ -39,9 +39,11 @@ impl AuditArguments {
                 method.functions
             )));
         };
+        // The number of places is that of the file, whatever `--functions` says.
         let banding = banding(method, places, method.threshold)?;
         console.stage(JobStage::Compare, 0);
         let limits = self.run.limits();
+        // The signatures stay in memory during the join.
         let left = limits.memory.saturating_sub(given.bytes);
         let join = SelfJoinLimits::default()
             .threads(limits.threads)

@@ -77,6 +77,7 @@ impl TagFile {
             .map_err(|error| failed(error.to_string()))?;
         let whole = bytes
             .iter()
+            // A tag counts once its line end is on disk.
             .rposition(|&byte| byte == b'\n')
             .map_or(0, |end| end + 1);
         if whole < bytes.len() {
@@ -100,6 +101,7 @@ impl TagFile {
             let wrong = |reason: &str| failed(format!("line {}: {reason}", at + 1));
             let tag: ReferenceLabel = serde_json::from_slice(line)
                 .map_err(|error| wrong(&format!("not a tag: {error}")))?;
+            // The whole pair, with score and stratum: a pair of another sample would stand for another number of pairs.
             if known.get(&key(&tag.pair)) != Some(&&tag.pair) {
                 return Err(wrong(
                     "a tag of another sample: give the --pairs that it was made with, or another file with -o",
@@ -160,6 +162,7 @@ impl TagFile {
             return Ok(false);
         };
         self.file
+            // Cut off instead of marked: the file holds tags only, and the pair is asked again.
             .set_len(start)
             .and_then(|()| self.file.sync_data())
             .map_err(|error| self.failed(&error))?;

@@ -133,6 +133,7 @@ impl RecommendedRule {
                 } else {
                     format!(" --bits {bits}")
                 };
+                // A threshold of 0 below: the sweep has judged the candidates of the method as they are, without verification.
                 is_near.then_some(())?;
                 by(
                     format!(" --method simhash{width} --distance {distance}"),
@@ -156,6 +157,7 @@ impl RecommendedRule {
                 by(format!(" --method minhash --functions {functions}"), cut)
             }
             Sketch::OnePermutation { bins } => by(format!(" --method oph --functions {bins}"), cut),
+            // No job decides by the score of these sketches alone.
             _ => None,
         }
     }
@@ -206,6 +208,7 @@ fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> S
         method += &format!(" --weight {weight}");
     }
     if setting.scheme.needs_terms() {
+        // The sweep has made its table of terms itself; a job reads one from a file.
         line += &format!("lookalike terms{kept}{features} -o sweep.terms && ");
         method += " --terms sweep.terms";
     }

@@ -167,6 +167,7 @@ pub(super) fn expectation_of<'a>(
     halves: Option<&'a [HalvedAccuracy]>,
 ) -> Option<SweepExpectation<'a>> {
     let (elsewhere, basis) = match (labels.first(), halves) {
+        // All expectations of a sweep have the same families.
         (Some(first), _) => {
             let (of, resampled) = match first.pairs_alone {
                 true => (

@@ -158,6 +158,7 @@ fn mask(text: &str) -> Result<Mask, String> {
 
 /// Returns the first value and the others, without repetitions.
 pub(super) fn distinct_values<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
+    // The value of the truth comes first, even if the list does not name it.
     let mut all = vec![first];
     for &other in others {
         if !all.contains(&other) {
@@ -200,10 +201,12 @@ impl SweepArguments {
     /// Returns all settings: every weight for simhash, and the plain set for the other sketches.
     fn settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let weights = |sketch: Sketch| match sketch.fingerprint_bits() {
+            // Other sketches are made of the set, so every weight would give the same row.
             0 => &[Weight::Set][..],
             _ => &self.weights,
         };
         let fits = |shingle: Shingle, weight: Weight| {
+            // This weight needs the lengths of single words.
             !matches!(weight, Weight::TfLengthNoun(_)) || Some(shingle) == Shingle::words(1)
         };
         let mut all = Vec::new();
@@ -216,6 +219,7 @@ impl SweepArguments {
                     wanted.map(|&weight| base.shingle(shingle).weight(weight).sketch(sketch));
                 let measures = match sketch {
                     Sketch::None => &self.measures[..],
+                    // Other sketches have a score of their own.
                     _ => &[SetMeasure::Resemblance],
                 };
                 for scheme in schemes {
@@ -238,6 +242,7 @@ impl SweepArguments {
         }
         let modes = distinct_values(base.html.mode, &self.html_modes).into_iter();
         modes
+            // The first is the current one, which has been measured already.
             .skip(1)
             .map(|mode| {
                 let html = Extraction { mode, ..base.html };

@@ -42,6 +42,7 @@ impl SweepArguments {
             taken += given.bytes;
             all.push(given);
         }
+        // All ids of all inputs: a document that one input lacks has no sketch there, and none of its pairs is found.
         let documents = documents_of(all.iter().flat_map(|given| given.set.ids()))?;
         let (truth, words) = self.labelled(labels, &documents)?;
         let judged: &[JudgedPair] = match &truth {
@@ -63,6 +64,7 @@ impl SweepArguments {
             let set = std::mem::take(&mut given.set);
             let ids = documents.documents().iter();
             let sketches = set.into_sketches_of(ids.map(|document| &*document.id));
+            // The name is shown in the terminal and on the page.
             let name = console::sanitized(&input.to_string_lossy()).into_owned();
             let row = given.row(&sketches, &truth, &name);
             scores.add_sketches(given.setting(), row.sketch.clone(), &sketches);
@@ -71,6 +73,7 @@ impl SweepArguments {
             measured.joins.push(SketchJoin::new(input, given));
             console.progress(done);
         }
+        // Without two tests: sketches of two files have no features that one job could compare.
         measured.expected = scores.expectations(false);
         let shown = measured.show(self, &words, console, show)?;
         let skipped = all.iter().flat_map(|given| &given.skipped);

@@ -53,6 +53,7 @@ impl SweepMeasurement {
             let options = reading.options.clone().html(html);
             let other = match documents.reread_with(&options)? {
                 Ok(other) => other,
+                // The truth names documents by position, so it does not apply to other documents.
                 Err(found) => {
                     let wanted = documents.records();
                     warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
@@ -67,6 +68,7 @@ impl SweepMeasurement {
             }
         }
         let all = 0..documents.len() as u32;
+        // The same halves as in the tallies, because they depend on the ids alone.
         let halves = DocumentHalves::new(all.map(|at| documents.id(at)));
         let (truth, target) = (measurer.truth, arguments.target());
         Ok(Self {
@@ -99,6 +101,7 @@ impl SweepMeasurement {
         let mut scores = JudgedScores::new(collection, judged);
         let mut settings = arguments.masked_settings(base);
         let mut tallies = measurer.tallies(collection, &settings)?;
+        // The tallies count scores and forget pairs; tests and families need the score of each pair.
         scores.add(collection, &settings);
         for html in arguments.other_extractions(base, &reading.options)? {
             let options = reading.options.clone().html(html);
@@ -141,6 +144,7 @@ impl SweepMeasurement {
 
     fn advised(&self, kept: &[String], advice: Recommendation) -> RecommendedJob<Recommendation> {
         let (setting, cut) = (&self.settings[advice.row], advice.point.cut);
+        // Given sketches name no scheme from which a job could make them, so the advice is a join of the files.
         let command = match self.joins.get(advice.row) {
             Some(join) => join.command(cut),
             None => advised_job::of_setting(kept, setting, cut),

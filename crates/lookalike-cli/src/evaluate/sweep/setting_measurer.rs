@@ -88,6 +88,7 @@ impl<'a> SettingMeasurer<'a> {
             .iter()
             .map(|name| self.known.get(name).cloned())
             .collect();
+        // `for_each_tally` numbers the settings that it gets; `missing` turns these numbers into those of all settings.
         let missing: Vec<usize> = (0..settings.len())
             .filter(|&at| tallies[at].is_none())
             .collect();
@@ -100,6 +101,7 @@ impl<'a> SettingMeasurer<'a> {
             self.console.stage(JobStage::Measure, settings.len() as u64);
             done += 1;
             self.console.progress(done);
+            // Appended, so that an interruption loses the settings at work only.
             if let Some(checkpoint) = &self.checkpoint {
                 written = checkpoint.push(&MeasuredSetting {
                     setting: names[at].clone(),
@@ -113,7 +115,9 @@ impl<'a> SettingMeasurer<'a> {
             }
         };
         let swept = for_each_tally(documents, &wanted, self.truth, self.limits, &mut add);
+        // Before the sweep's own error, which is only that its visitor ended it.
         written?;
+        // Rebuilt variant by variant, because the type of the inner error changes.
         let swept = swept.map_err(|error| match error {
             SweepError::Documents(error) => SweepError::Documents(error.into()),
             SweepError::TooLarge {
